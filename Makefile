@@ -1,0 +1,87 @@
+# Every target sets up what it needs in .venv and says what it is doing.
+#
+#   make demo [FILE=/some/big/file]   store a file through dying processes, and prove that nothing is lost
+#   make test [ARGS="-k fence"]       run the tests
+#   make check                        formatting, lint and types
+#   make bench                        appends per second beside a plain-socket baseline
+#   make sim [SEEDS=n] [SEED=n]       random schedules of faults against the protocol; SEED repeats one
+#   make protos                       regenerate the code beside each .proto
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := test
+
+VENV := .venv
+BIN := $(VENV)/bin
+FILE ?=
+SEEDS ?= 5000
+SEED ?=
+ARGS ?=
+PROTOS := metadata/records.proto metadata/etcd.proto bookie/wire/bookie.proto
+
+.PHONY: demo test check bench sim protos clean
+
+demo: $(VENV)/.ready
+	@echo "== demo: a bookie and a writer will be killed; a few seconds"
+	@$(BIN)/bookledger demo $(if $(FILE),"$(FILE)")
+
+test: $(VENV)/.ready-test
+	@echo "== test: about three minutes on two cores"
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/.ready-dev
+	@echo "== check: format, lint, types"
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+bench: $(VENV)/.ready
+	@echo "== bench: five measurements of five seconds"
+	@$(BIN)/bookledger bench $(ARGS)
+
+sim: $(VENV)/.ready-test
+	@$(BIN)/python -m tests.protocol.campaign $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
+
+protos: $(VENV)/.ready-test
+	@echo "== protos: regenerating with the pinned grpcio-tools"
+	@$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. $(PROTOS)
+
+clean:
+	rm -rf $(VENV) build dist
+
+# --- setting up ----------------------------------------------------------------------------------
+# A stamp stands for "this set of packages is installed as pyproject.toml asks".
+
+$(VENV)/.ready: pyproject.toml | $(VENV)/bin/pip
+	@echo "== installing bookledger into $(VENV) (the first time takes half a minute)"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.ready-test: pyproject.toml | $(VENV)/bin/pip
+	@echo "== installing bookledger and its test tools into $(VENV) (the first time takes a minute)"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $(VENV)/.ready $@
+
+$(VENV)/.ready-dev: pyproject.toml | $(VENV)/bin/pip
+	@echo "== installing bookledger and its developer tools into $(VENV) (the first time takes a minute)"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(VENV)/.ready $(VENV)/.ready-test $@
+
+# Debian's python3 comes without the module that makes environments; it is asked for where we may.
+$(VENV)/bin/pip:
+	@python=""; \
+	for candidate in python3 python3.13 python3.12 python3.11; do \
+	  if command -v $$candidate >/dev/null && $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
+	    python=$$candidate; break; \
+	  fi; \
+	done; \
+	if [ -z "$$python" ]; then echo "bookledger needs Python 3.11 or newer: install python3 (3.11+) first" >&2; exit 1; fi; \
+	echo "== making $(VENV) with $$($$python --version)"; \
+	if ! $$python -c 'import ensurepip, venv' 2>/dev/null; then \
+	  version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	  root=""; [ "$$(id -u)" = 0 ] || root="sudo -n"; \
+	  echo "== this Python has no venv module; installing the package python$$version-venv"; \
+	  $$root apt-get -qq update && $$root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y "python$$version-venv" >/dev/null \
+	    || { echo "could not: run 'sudo apt-get install python$$version-venv', then try again" >&2; exit 1; }; \
+	fi; \
+	rm -rf $(VENV); $$python -m venv $(VENV)

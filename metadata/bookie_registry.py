@@ -1,0 +1,89 @@
+"""Who is alive: registrations under a lease, which vanish when the bookie does (rule M2)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from google.protobuf.message import DecodeError
+
+from . import keys
+from . import records_pb2 as pb
+from .errors import BadRecord
+from .ledger_record import BookieRef
+from .store import MetadataStore
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A live bookie: its identity, where it answers, and the fault domain it shares with others."""
+
+    bookie: BookieRef
+    address: str
+    fault_domain: str = ""
+    writable: bool = True
+    session: bytes = b""
+
+    @property
+    def key(self) -> str:
+        name = self.bookie.bookie_id
+        return keys.writable(name) if self.writable else keys.readonly(name)
+
+    def encode(self) -> bytes:
+        return pb.Registration(
+            format_version=FORMAT_VERSION,
+            bookie_id=self.bookie.bookie_id,
+            incarnation=self.bookie.incarnation,
+            address=self.address,
+            fault_domain=self.fault_domain,
+            session=self.session,
+        ).SerializeToString()
+
+
+def decode(key: str, value: bytes) -> Registration:
+    """The registration under a key. Raises BadRecord."""
+    try:
+        message = pb.Registration.FromString(value)
+    except DecodeError as error:
+        raise BadRecord(key, str(error)) from error
+    if message.format_version != FORMAT_VERSION:
+        raise BadRecord(
+            key, f"registration version {message.format_version}; this program knows {FORMAT_VERSION}"
+        )
+    return Registration(
+        bookie=BookieRef(message.bookie_id, message.incarnation),
+        address=message.address,
+        fault_domain=message.fault_domain,
+        writable=key.startswith(keys.BOOKIES_WRITABLE),
+        session=message.session,
+    )
+
+
+async def _under(store: MetadataStore, prefix: str) -> AsyncIterator[Registration]:
+    after: str | None = None
+    while True:
+        page = await store.list_page(prefix, after=after)
+        for item in page.items:
+            yield decode(item.key, item.value)
+        if page.next_after is None:
+            return
+        after = page.next_after
+
+
+async def list_bookies(store: MetadataStore, *, writable_only: bool = False) -> list[Registration]:
+    """Every live bookie, by name; read-only ones too unless `writable_only`."""
+    found = [registration async for registration in _under(store, keys.BOOKIES_WRITABLE)]
+    if not writable_only:
+        found += [registration async for registration in _under(store, keys.BOOKIES_READONLY)]
+    return sorted(found, key=lambda registration: registration.bookie)
+
+
+async def find_bookie(store: MetadataStore, bookie_id: str) -> Registration | None:
+    """The live registration under this name, writable or not."""
+    for key in (keys.writable(bookie_id), keys.readonly(bookie_id)):
+        found = await store.get(key)
+        if found is not None:
+            return decode(key, found.value)
+    return None

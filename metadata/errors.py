@@ -1,0 +1,111 @@
+"""What a metadata store may answer instead of success.
+
+    MetadataError
+    ├── KeyExists            create: somebody has the key already
+    ├── NoSuchKey            replace or delete: the key is gone
+    ├── VersionConflict      replace or delete: somebody changed the key first
+    ├── ValueTooLarge        the value is over VALUE_BYTES_MAX; nothing was sent
+    ├── LeaseLost            the lease ran out; its keys are gone or going
+    ├── WatchCompacted       the history a watch asked for is no longer kept
+    ├── StoreUnavailable     the call did not happen, or it only read
+    │   ├── StoreRefused     it answered no (credentials, permission): trying again is of no use
+    │   └── OutcomeUnknown   the write was sent and its answer was lost: it may yet be applied
+    ├── BadMetadataUri       the address cannot be understood
+    └── BadRecord            a stored record cannot be decoded
+
+Every class keeps its facts as fields and forms its own sentence.
+"""
+
+from __future__ import annotations
+
+
+class MetadataError(Exception):
+    """Root of everything a metadata store raises."""
+
+
+class KeyExists(MetadataError):
+    """`create` found the key taken. Read it, or choose another key."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"metadata key {key!r} exists already")
+        self.key = key
+
+
+class NoSuchKey(MetadataError):
+    """`replace` or `delete` found no key. Nothing was changed."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"metadata key {key!r} does not exist")
+        self.key = key
+
+
+class VersionConflict(MetadataError):
+    """The key's version is not the one named. Read again and decide again; never overwrite."""
+
+    def __init__(self, key: str, expected: int) -> None:
+        super().__init__(f"metadata key {key!r} is no longer at version {expected}")
+        self.key = key
+        self.expected = expected
+
+
+class ValueTooLarge(MetadataError):
+    """The value is larger than every store accepts. Nothing was sent."""
+
+    def __init__(self, key: str, size_bytes: int, limit_bytes: int) -> None:
+        super().__init__(
+            f"the value for metadata key {key!r} has {size_bytes} bytes; the limit is {limit_bytes}"
+        )
+        self.key = key
+        self.size_bytes = size_bytes
+        self.limit_bytes = limit_bytes
+
+
+class LeaseLost(MetadataError):
+    """The lease is no longer alive. Take a new one and create its keys again."""
+
+    def __init__(self, lease_id: int) -> None:
+        super().__init__(f"lease {lease_id:x} has been lost")
+        self.lease_id = lease_id
+
+
+class WatchCompacted(MetadataError):
+    """Events were missed for good. List the prefix again and watch from that listing's revision."""
+
+    def __init__(self, from_revision: int) -> None:
+        super().__init__(f"the history after revision {from_revision} is no longer kept")
+        self.from_revision = from_revision
+
+
+class StoreUnavailable(MetadataError):
+    """The store did not answer, and nothing was changed. Try again later."""
+
+
+class StoreRefused(StoreUnavailable):
+    """The store answered and refused; nothing was changed. Mend credentials or permissions."""
+
+
+class OutcomeUnknown(StoreUnavailable):
+    """A write was sent and its answer was lost: it may have happened, or may happen yet.
+
+    Read back and recognise your own write by the nonce in the record (rule M1); repeating the
+    same write at the same version is always safe.
+    """
+
+
+class BadMetadataUri(MetadataError):
+    """The URI is not `etcd://host:port[,host:port…]/prefix`, `sqlite:///path` or `memory://name`."""
+
+    def __init__(self, uri: str, why: str) -> None:
+        super().__init__(
+            f"cannot use metadata URI {uri!r}: {why}; write etcd://HOST:PORT[,HOST:PORT...]/PREFIX "
+            "or sqlite:///PATH/TO/FILE.db"
+        )
+        self.uri = uri
+
+
+class BadRecord(MetadataError):
+    """A record under this key cannot be decoded by this version. Nothing was changed."""
+
+    def __init__(self, key: str, why: str) -> None:
+        super().__init__(f"the record under metadata key {key!r} cannot be used: {why}")
+        self.key = key

@@ -1,0 +1,182 @@
+"""The metadata store on etcd, for a cluster of machines: a thin client of our own over grpc.aio.
+
+    create   txn: create_revision == 0            ? put                : the key is there
+    replace  txn: exists, mod_revision == version ? put (ignore_lease) : read it, to tell why not
+    delete   txn: exists, mod_revision == version ? delete             : read it, to tell why not
+
+All reads are linearizable. A key's version is etcd's mod_revision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+import grpc
+
+from . import etcd_pb2 as pb
+from .errors import KeyExists, LeaseLost, NoSuchKey, StoreUnavailable, VersionConflict
+from .etcd_channel import Attempt, EtcdChannels, Metadata, unary
+from .etcd_config import EtcdConfig
+from .etcd_errors import AnswerLost, Effect, EtcdRefused, is_too_large
+from .etcd_watch import resuming_watch
+from .key_range import prefix_end
+from .store import PAGE_KEYS_MAX, EventKind, Lease, Page, Versioned, WatchEvent, check_value
+
+__all__ = ["EtcdConfig", "EtcdStore"]
+
+
+class EtcdStore:
+    """A metadata store in etcd under a prefix. See `MetadataStore` for what it promises.
+
+    Nothing is connected before the first call. Raises OSError when a certificate cannot be read.
+    """
+
+    def __init__(self, config: EtcdConfig) -> None:
+        self._prefix = config.prefix.encode() + b"/"
+        self._channels = EtcdChannels(config)
+
+    async def get(self, key: str) -> Versioned | None:
+        found = await self._range(pb.RangeRequest(key=self._to_etcd(key)))
+        return self._versioned(found.kvs[0]) if found.kvs else None
+
+    async def create(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
+        check_value(key, value)
+        at = self._to_etcd(key)
+        absent = pb.Compare(target=pb.Compare.CREATE, result=pb.Compare.EQUAL, key=at, create_revision=0)
+        put = pb.PutRequest(key=at, value=value, lease=0 if lease is None else lease.lease_id)
+        try:
+            reply = await self._txn(pb.TxnRequest(compare=[absent], success=[pb.RequestOp(request_put=put)]))
+        except EtcdRefused as refused:
+            raise _lease_lost(refused, lease) from refused
+        if not reply.succeeded:
+            raise KeyExists(key)
+        return reply.header.revision
+
+    async def replace(self, key: str, value: bytes, version: int) -> int:
+        check_value(key, value)
+        put = pb.PutRequest(key=self._to_etcd(key), value=value, ignore_lease=True)
+        return await self._change_at(key, version, pb.RequestOp(request_put=put))
+
+    async def delete(self, key: str, version: int) -> None:
+        deletion = pb.DeleteRangeRequest(key=self._to_etcd(key))
+        await self._change_at(key, version, pb.RequestOp(request_delete_range=deletion))
+
+    async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:
+        assert 1 <= limit <= PAGE_KEYS_MAX
+        start = self._to_etcd(prefix)
+        first = start if after is None else max(start, self._to_etcd(after) + b"\0")
+        request = pb.RangeRequest(key=first, range_end=prefix_end(start), limit=limit)
+        while True:
+            try:
+                found = await self._range(request)
+                break
+            except EtcdRefused as refused:
+                if not is_too_large(refused) or request.limit == 1:
+                    raise
+                request.limit //= 2
+        items = tuple(self._versioned(kv) for kv in found.kvs)
+        return Page(items, items[-1].key if found.more else None, found.header.revision)
+
+    async def watch(
+        self, prefix: str, *, after_revision: int | None = None
+    ) -> AsyncGenerator[WatchEvent, None]:
+        """See `MetadataStore.watch`. Cancelling a waiting `__anext__` ends the watch."""
+        start = self._to_etcd(prefix)
+        after = await self._revision() if after_revision is None else after_revision
+        async with aclosing(resuming_watch(self._channels, start, prefix_end(start), after)) as events:
+            async for event in events:
+                kind = EventKind.DELETE if event.type == pb.Event.DELETE else EventKind.PUT
+                yield WatchEvent(kind, self._from_etcd(event.kv.key), event.kv.value, event.kv.mod_revision)
+
+    async def grant_lease(self, ttl_seconds: float) -> Lease:
+        """See `MetadataStore.grant_lease`. etcd grants whole seconds, and not less than it can keep."""
+        assert ttl_seconds > 0
+        request = pb.LeaseGrantRequest(TTL=math.ceil(ttl_seconds))
+        attempt = unary("/etcdserverpb.Lease/LeaseGrant", request, pb.LeaseGrantResponse.FromString)
+        # Repeatable: a lease granted twice runs out by itself, with no key on it.
+        reply = await self._channels.run(attempt, Effect.REPEATABLE)
+        return Lease(reply.ID, float(reply.TTL))
+
+    async def keep_lease(self, lease: Lease) -> None:
+        reply = await self._channels.run(_keep_alive(lease), Effect.REPEATABLE)
+        if reply.TTL <= 0:
+            raise LeaseLost(lease.lease_id)
+
+    async def revoke_lease(self, lease: Lease) -> None:
+        request = pb.LeaseRevokeRequest(ID=lease.lease_id)
+        attempt = unary("/etcdserverpb.Lease/LeaseRevoke", request, pb.LeaseRevokeResponse.FromString)
+        try:
+            await self._channels.run(attempt, Effect.REPEATABLE)
+        except EtcdRefused as refused:
+            if refused.code is not grpc.StatusCode.NOT_FOUND:  # a dead lease is what was asked for
+                raise
+
+    async def close(self) -> None:
+        await self._channels.close()
+
+    async def _change_at(self, key: str, version: int, change: pb.RequestOp) -> int:
+        """Makes the change if the key stands at `version`; returns the revision of the change."""
+        at = self._to_etcd(key)
+        # mod_revision == 0 is true of a missing key, so existence is asked for by itself.
+        exists = pb.Compare(target=pb.Compare.VERSION, result=pb.Compare.GREATER, key=at, version=0)
+        same = pb.Compare(target=pb.Compare.MOD, result=pb.Compare.EQUAL, key=at, mod_revision=version)
+        read = pb.RequestOp(request_range=pb.RangeRequest(key=at))
+        reply = await self._txn(pb.TxnRequest(compare=[exists, same], success=[change], failure=[read]))
+        if reply.succeeded:
+            return reply.header.revision
+        if reply.responses[0].response_range.kvs:
+            raise VersionConflict(key, version)
+        raise NoSuchKey(key)
+
+    async def _range(self, request: pb.RangeRequest) -> pb.RangeResponse:
+        attempt = unary("/etcdserverpb.KV/Range", request, pb.RangeResponse.FromString)
+        return await self._channels.run(attempt, Effect.READS)
+
+    async def _txn(self, request: pb.TxnRequest) -> pb.TxnResponse:
+        attempt = unary("/etcdserverpb.KV/Txn", request, pb.TxnResponse.FromString)
+        return await self._channels.run(attempt, Effect.ONCE)
+
+    async def _revision(self) -> int:
+        """The cluster's revision now; a watch of one member might start from an older one."""
+        return (await self._range(pb.RangeRequest(key=self._prefix))).header.revision
+
+    def _to_etcd(self, key: str) -> bytes:
+        return self._prefix + key.encode()
+
+    def _from_etcd(self, key: bytes) -> str:
+        return key.removeprefix(self._prefix).decode()
+
+    def _versioned(self, kv: pb.KeyValue) -> Versioned:
+        return Versioned(self._from_etcd(kv.key), kv.value, kv.mod_revision)
+
+
+def _keep_alive(lease: Lease) -> Attempt[pb.LeaseKeepAliveResponse]:
+    """One round on a stream of its own: one request, one answer."""
+
+    async def attempt(
+        channel: grpc.aio.Channel, metadata: Metadata, seconds: float
+    ) -> pb.LeaseKeepAliveResponse:
+        call: grpc.aio.StreamStreamCall[bytes, pb.LeaseKeepAliveResponse] = channel.stream_stream(
+            "/etcdserverpb.Lease/LeaseKeepAlive", response_deserializer=pb.LeaseKeepAliveResponse.FromString
+        )(timeout=seconds, metadata=metadata)
+        try:
+            await call.write(pb.LeaseKeepAliveRequest(ID=lease.lease_id).SerializeToString())
+            reply = await call.read()
+        except asyncio.InvalidStateError as error:
+            raise AnswerLost("the keep-alive stream ended at once") from error
+        finally:
+            call.cancel()
+        if not isinstance(reply, pb.LeaseKeepAliveResponse):
+            raise AnswerLost("etcd ended the keep-alive stream without an answer")
+        return reply
+
+    return attempt
+
+
+def _lease_lost(refused: EtcdRefused, lease: Lease | None) -> LeaseLost | StoreUnavailable:
+    if lease is not None and refused.code is grpc.StatusCode.NOT_FOUND:
+        return LeaseLost(lease.lease_id)
+    return refused

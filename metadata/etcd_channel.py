@@ -1,0 +1,248 @@
+"""Calls to an etcd cluster: connections, fail-over between endpoints, authentication, lost answers.
+
+A call that was never sent may go to another endpoint. A call that may have been sent goes to
+another one only if doing it twice is as good as once; otherwise OutcomeUnknown is raised (rule M1).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+import grpc
+
+from . import etcd_pb2 as pb
+from .errors import OutcomeUnknown, StoreUnavailable
+from .etcd_config import CHANNEL_OPTIONS, EtcdConfig
+from .etcd_errors import AnswerLost, Effect, EtcdRefused, NotSent, TokenRefused, Verdict, verdict_on
+
+ROUND_PAUSE_SECONDS = 0.1
+"""The pause after every endpoint failed once, before the first is tried again."""
+
+Metadata = tuple[tuple[str, str], ...]
+
+# A member cut off from its leader then refuses at once, where it would else stay silent.
+REQUIRE_LEADER: Metadata = (("hasleader", "true"),)
+
+T = TypeVar("T")
+Attempt = Callable[[grpc.aio.Channel, Metadata, float], Awaitable[T]]
+"""One try of a call on one channel, with this metadata, within these seconds."""
+
+
+class Request(Protocol):
+    """What a protobuf message class offers to send one."""
+
+    def SerializeToString(self) -> bytes: ...  # noqa: N802 — protobuf's name
+
+
+def unary(method: str, request: Request, parse: Callable[[bytes], T]) -> Attempt[T]:
+    """An attempt at one unary call, its method given by path."""
+
+    async def attempt(channel: grpc.aio.Channel, metadata: Metadata, seconds: float) -> T:
+        call: grpc.aio.UnaryUnaryMultiCallable[bytes, T] = channel.unary_unary(
+            method, response_deserializer=parse
+        )
+        return await call(request.SerializeToString(), timeout=seconds, metadata=metadata)
+
+    return attempt
+
+
+class EtcdChannels:
+    """One channel per endpoint, made when it is first needed. Stays with the endpoint that works."""
+
+    def __init__(self, config: EtcdConfig) -> None:
+        self._config = config
+        self._credentials = config.read_credentials()
+        self._channels: dict[str, grpc.aio.Channel] = {}
+        self._current = 0
+        self._token: str | None = None
+        self._authenticating = asyncio.Lock()
+        self._closed = False
+
+    async def run(self, attempt: Attempt[T], effect: Effect) -> T:
+        """Makes the call on some endpoint, within the configured timeout.
+
+        Raises EtcdRefused when etcd says no, StoreUnavailable when the call certainly did nothing,
+        OutcomeUnknown when it may have changed something.
+        """
+        try:
+            return await _Run(self, effect, self._config.timeout).run(attempt)
+        except grpc.aio.UsageError:  # what gRPC says of a channel that was closed meanwhile
+            self.check_open()
+            raise
+        except asyncio.CancelledError:
+            self.check_open_after_cancel()
+            raise
+
+    async def close(self) -> None:
+        """Closes every channel; calls under way raise StoreUnavailable."""
+        self._closed = True
+        channels, self._channels = self._channels, {}
+        for channel in channels.values():
+            await channel.close()
+
+    def check_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailable("this etcd store is closed")
+
+    def check_open_after_cancel(self) -> None:
+        """Raises StoreUnavailable if it was `close` that cancelled a call, and nobody its caller."""
+        task = asyncio.current_task()
+        if self._closed and task is not None and not task.cancelling():
+            raise StoreUnavailable("this etcd store was closed")
+
+    # For one run
+
+    @property
+    def endpoint_count(self) -> int:
+        return len(self._config.endpoints)
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint to try next."""
+        return self._config.endpoints[self._current]
+
+    def turn_from(self, endpoint: str) -> None:
+        """Makes another endpoint the next, unless a concurrent call did so already."""
+        if self.endpoint == endpoint:
+            self._current = (self._current + 1) % self.endpoint_count
+
+    async def connected(self, endpoint: str, seconds: float) -> grpc.aio.Channel:
+        """The endpoint's channel with a connection, or with the reason why there is none.
+
+        Nothing is sent before this returns, so a call can go elsewhere after NotSent. A channel
+        whose connection failed is returned as it is: a call on it fails at once and tells why, for
+        example what the TLS handshake said.
+        """
+        channel = self._channel(endpoint)
+        settled = (grpc.ChannelConnectivity.READY, grpc.ChannelConnectivity.TRANSIENT_FAILURE)
+        try:
+            async with asyncio.timeout(seconds):
+                while (state := channel.get_state(try_to_connect=True)) not in settled:
+                    await channel.wait_for_state_change(state)
+        except TimeoutError:
+            raise NotSent(f"no connection within {seconds:.1f} s") from None
+        return channel
+
+    async def credentials(self, channel: grpc.aio.Channel, seconds: float) -> tuple[Metadata, str | None]:
+        """The metadata of a call, and the token in it if a user is configured."""
+        if self._config.user is None:
+            return REQUIRE_LEADER, None
+        try:
+            async with asyncio.timeout(seconds), self._authenticating:
+                if self._token is None:
+                    self._token = await self._authenticate(channel, seconds)
+                # Plain metadata: gRPC refuses call credentials on a connection without TLS.
+                return (*REQUIRE_LEADER, ("token", self._token)), self._token
+        except TimeoutError:
+            raise NotSent(f"not authenticated within {seconds:.1f} s") from None
+
+    def forget_token(self, token: str | None) -> None:
+        """Drops a token that etcd refused, unless it was replaced meanwhile."""
+        if self._token == token:
+            self._token = None
+
+    def _channel(self, endpoint: str) -> grpc.aio.Channel:
+        self.check_open()
+        if endpoint not in self._channels:
+            self._channels[endpoint] = (
+                grpc.aio.insecure_channel(endpoint, options=CHANNEL_OPTIONS)
+                if self._credentials is None
+                else grpc.aio.secure_channel(endpoint, self._credentials, options=CHANNEL_OPTIONS)
+            )
+        return self._channels[endpoint]
+
+    async def _authenticate(self, channel: grpc.aio.Channel, seconds: float) -> str:
+        request = pb.AuthenticateRequest(name=self._config.user, password=self._config.password)
+        attempt = unary("/etcdserverpb.Auth/Authenticate", request, pb.AuthenticateResponse.FromString)
+        try:
+            return (await attempt(channel, REQUIRE_LEADER, seconds)).token
+        except grpc.aio.AioRpcError as error:
+            if verdict_on(error, Effect.REPEATABLE) is Verdict.REFUSED:
+                raise
+            # The call this was for has not been sent, whatever became of the authentication.
+            raise NotSent(f"authenticating: {error.details()} ({error.code().name})") from error
+
+
+class _Run:
+    """One call's way over the endpoints until its deadline."""
+
+    def __init__(self, channels: EtcdChannels, effect: Effect, seconds: float) -> None:
+        self._channels = channels
+        self._effect = effect
+        self._seconds = seconds
+        self._deadline = asyncio.get_running_loop().time() + seconds
+        self._failures: dict[str, str] = {}
+        self._may_have_happened = False
+        self._token_was_renewed = False
+
+    async def run(self, attempt: Attempt[T]) -> T:
+        while True:
+            for tries_left in range(self._channels.endpoint_count, 0, -1):
+                endpoint = self._channels.endpoint
+                if self._left() <= 0:
+                    raise self._gave_up()
+                try:
+                    return await self._try(endpoint, attempt, self._left() / tries_left)
+                except NotSent as failure:
+                    self._failures[endpoint] = str(failure)
+                except AnswerLost as lost:
+                    self._answer_lost(endpoint, str(lost))
+                self._channels.turn_from(endpoint)
+            await asyncio.sleep(min(ROUND_PAUSE_SECONDS, max(self._left(), 0)))
+
+    async def _try(self, endpoint: str, attempt: Attempt[T], seconds: float) -> T:
+        """One try within `seconds`; if it must not be repeated, its answer has all the time left."""
+        until = asyncio.get_running_loop().time() + seconds
+        channel = await self._channels.connected(endpoint, seconds)
+        token: str | None = None
+        try:
+            metadata, token = await self._channels.credentials(channel, self._left_until(until))
+            answer_by = self._deadline if self._effect is Effect.ONCE else until
+            return await attempt(channel, metadata, self._left_until(answer_by))
+        except TokenRefused as refused:
+            return await self._again_with_new_token(endpoint, attempt, token, str(refused))
+        except grpc.aio.AioRpcError as error:
+            details = f"{error.details()} ({error.code().name})"
+            match verdict_on(error, self._effect):
+                case Verdict.NOT_SENT:
+                    raise NotSent(details) from error
+                case Verdict.TOKEN_REFUSED:
+                    return await self._again_with_new_token(endpoint, attempt, token, details)
+                case Verdict.REFUSED:
+                    raise EtcdRefused(endpoint, error.code(), error.details() or "") from error
+                case Verdict.UNKNOWN:
+                    raise AnswerLost(details) from error
+
+    async def _again_with_new_token(
+        self, endpoint: str, attempt: Attempt[T], token: str | None, details: str
+    ) -> T:
+        if token is None or self._token_was_renewed:
+            raise EtcdRefused(endpoint, grpc.StatusCode.UNAUTHENTICATED, details)
+        self._token_was_renewed = True
+        self._channels.forget_token(token)
+        return await self._try(endpoint, attempt, self._left())
+
+    def _answer_lost(self, endpoint: str, details: str) -> None:
+        """Notes it and returns if the call may be sent again."""
+        self._failures[endpoint] = details
+        if self._effect is not Effect.READS:
+            self._may_have_happened = True
+        if self._effect is Effect.ONCE:
+            self._channels.turn_from(endpoint)
+            raise self._gave_up()
+
+    def _gave_up(self) -> StoreUnavailable:
+        why = "; ".join(f"{endpoint}: {details}" for endpoint, details in self._failures.items())
+        if self._may_have_happened:
+            return OutcomeUnknown(f"the answer of etcd was lost, the write may have happened: {why}")
+        return StoreUnavailable(
+            f"etcd did not answer within {self._seconds:g} s: {why or 'no time was left'}"
+        )
+
+    def _left(self) -> float:
+        return self._left_until(self._deadline)
+
+    def _left_until(self, moment: float) -> float:
+        return max(0.0, moment - asyncio.get_running_loop().time())

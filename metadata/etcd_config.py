@@ -1,0 +1,83 @@
+"""How to reach an etcd cluster; the options are named as users of the `etcd3` package know them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+
+TIMEOUT_SECONDS_DEFAULT = 5.0
+
+MESSAGE_BYTES_MAX = 64 * 1024 * 1024
+"""Largest answer taken from etcd. A page that is larger is asked for again in smaller pages."""
+
+CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    # A dead peer is noticed within 13 s. etcd drops clients that ping more often than every 5 s.
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 3_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    # A member that comes back is tried again within a second.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 500),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    # What is sent again, and what is not, is decided here and not by gRPC.
+    ("grpc.enable_retries", 0),
+    # Stores share neither connections nor each other's back-off, and http_proxy is not for etcd.
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.enable_http_proxy", 0),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EtcdConfig:
+    """Where etcd is and who we are there. Certificates and keys are paths of PEM files.
+
+    Keys are stored as `prefix` + "/" + key. `timeout` is in seconds, for one operation over all
+    endpoints together. TLS is used with `tls` or `ca_cert`; without `ca_cert`, gRPC's own roots.
+    Raises ValueError for options that contradict each other.
+    """
+
+    endpoints: tuple[str, ...]
+    prefix: str
+    ca_cert: str | None = None
+    cert_key: str | None = None
+    cert_cert: str | None = None
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    timeout: float = TIMEOUT_SECONDS_DEFAULT
+    tls: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.endpoints or not all(self.endpoints):
+            raise ValueError("at least one endpoint HOST:PORT is needed, and none may be empty")
+        if not self.prefix.strip("/"):
+            raise ValueError("a prefix is needed, under which all keys are kept")
+        if not 0 < self.timeout < float("inf"):
+            raise ValueError(f"the timeout must be a number of seconds above 0, not {self.timeout:g}")
+        if (self.user is None) != (self.password is None):
+            raise ValueError("user and password go together")
+        if (self.cert_key is None) != (self.cert_cert is None):
+            raise ValueError("cert_cert and cert_key go together")
+        if self.cert_cert is not None and not self.uses_tls:
+            raise ValueError("a client certificate needs TLS")
+
+    @property
+    def uses_tls(self) -> bool:
+        return self.tls or self.ca_cert is not None
+
+    def read_credentials(self) -> grpc.ChannelCredentials | None:
+        """The TLS credentials, or None for plain text. Raises OSError for a file that cannot be read."""
+        if not self.uses_tls:
+            return None
+        return grpc.ssl_channel_credentials(
+            root_certificates=_read(self.ca_cert),
+            private_key=_read(self.cert_key),
+            certificate_chain=_read(self.cert_cert),
+        )
+
+
+def _read(path: str | None) -> bytes | None:
+    return None if path is None else Path(path).read_bytes()

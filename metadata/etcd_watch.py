@@ -1,0 +1,156 @@
+"""A watch on a range of etcd's keys that survives the loss of its stream: no gap and no repeat.
+
+It always says from which revision it wants events. etcd sends the events of one revision in one
+response, so after a response, or a progress notice, everything up to its revision has been seen,
+and a new stream on any member starts at the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+import grpc
+
+from . import etcd_pb2 as pb
+from .errors import StoreUnavailable, WatchCompacted
+from .etcd_channel import EtcdChannels, Metadata, unary
+from .etcd_errors import AnswerLost, Effect, EtcdRefused, NotSent, TokenRefused
+
+RESUME_PAUSE_SECONDS = 0.1
+"""The pause before a lost watch looks for another endpoint."""
+
+_Call = grpc.aio.StreamStreamCall[bytes, pb.WatchResponse]
+
+
+async def resuming_watch(
+    channels: EtcdChannels, key: bytes, range_end: bytes, after: int
+) -> AsyncGenerator[pb.Event, None]:
+    """Every event in the range with a revision > `after`, in order, for as long as it takes.
+
+    Raises WatchCompacted when etcd has dropped events that were not seen, EtcdRefused when we may
+    not watch. An etcd that cannot be reached is waited for.
+    """
+    while True:
+        endpoint, call = await _opened(channels, key, range_end, after)
+        try:
+            while True:
+                response = await _next_response(channels, call)
+                _check_not_cancelled(response, after)
+                for event in response.events:
+                    if event.kv.mod_revision > after:
+                        yield event
+                after = max(after, _seen_up_to(response))
+        except AnswerLost:  # the stream ended: member gone, no leader, or dropped by etcd
+            channels.turn_from(endpoint)
+        finally:
+            call.cancel()
+        await asyncio.sleep(RESUME_PAUSE_SECONDS)
+
+
+async def _opened(channels: EtcdChannels, key: bytes, range_end: bytes, after: int) -> tuple[str, _Call]:
+    """A stream whose watch is in place, and its endpoint."""
+    create = pb.WatchCreateRequest(
+        key=key, range_end=range_end, start_revision=after + 1, progress_notify=True
+    )
+
+    async def attempt(channel: grpc.aio.Channel, metadata: Metadata, seconds: float) -> tuple[str, _Call]:
+        endpoint = channels.endpoint
+        call: _Call = channel.stream_stream(
+            "/etcdserverpb.Watch/Watch", response_deserializer=pb.WatchResponse.FromString
+        )(metadata=metadata)
+        try:
+            async with asyncio.timeout(seconds):
+                revision = await _created(call, pb.WatchRequest(create_request=create), after)
+                if 0 < after < revision:
+                    await _check_history(channel, metadata, seconds, create, after)
+        except TimeoutError:
+            call.cancel()
+            raise NotSent(f"no watch within {seconds:.1f} s") from None
+        except BaseException:
+            call.cancel()
+            raise
+        return endpoint, call
+
+    while True:
+        try:
+            return await channels.run(attempt, Effect.READS)
+        except EtcdRefused:
+            raise
+        except StoreUnavailable:  # etcd may come back, and the watch goes on where it was
+            channels.check_open()
+            await asyncio.sleep(RESUME_PAUSE_SECONDS)
+
+
+async def _created(call: _Call, request: pb.WatchRequest, after: int) -> int:
+    """Sends the request and waits for etcd's word that the watch is in place; returns its revision then."""
+    try:
+        await call.write(request.SerializeToString())
+    except asyncio.InvalidStateError:  # the call is over already; reading tells why
+        pass
+    response = await _read(call)
+    # Without the right to watch, the first answer is "created" and "canceled" at once; an unknown
+    # token gets the same words, so a new token is worth one try.
+    if response.canceled and (
+        "permission denied" in response.cancel_reason or "auth" in response.cancel_reason
+    ):
+        raise TokenRefused(f"watch: {response.cancel_reason}")
+    _check_not_cancelled(response, after)
+    if not response.created:
+        raise AnswerLost("etcd answered a new watch with something else")
+    return response.header.revision
+
+
+async def _check_history(
+    channel: grpc.aio.Channel, metadata: Metadata, seconds: float, watch: pb.WatchCreateRequest, after: int
+) -> None:
+    """Raises WatchCompacted unless the store can still be read as it stood at `after`.
+
+    etcd itself refuses a watch only from *before* its compact revision. One from exactly there it
+    accepts, but older releases have dropped a deletion made at that revision (etcd-io/etcd#18089).
+    """
+    request = pb.RangeRequest(
+        key=watch.key, range_end=watch.range_end, limit=1, revision=after, keys_only=True
+    )
+    read = unary("/etcdserverpb.KV/Range", request, pb.RangeResponse.FromString)
+    try:
+        await read(channel, metadata, seconds)
+    except grpc.aio.AioRpcError as error:
+        if error.code() is grpc.StatusCode.OUT_OF_RANGE and "compacted" in (error.details() or ""):
+            raise WatchCompacted(after) from error
+        raise
+
+
+async def _next_response(channels: EtcdChannels, call: _Call) -> pb.WatchResponse:
+    try:
+        return await _read(call)
+    except grpc.aio.AioRpcError as error:
+        raise AnswerLost(f"{error.details()} ({error.code().name})") from error
+    except asyncio.CancelledError:
+        channels.check_open_after_cancel()
+        raise
+
+
+async def _read(call: _Call) -> pb.WatchResponse:
+    response = await call.read()
+    if not isinstance(response, pb.WatchResponse):
+        raise AnswerLost("etcd ended the watch stream")
+    return response
+
+
+def _check_not_cancelled(response: pb.WatchResponse, after: int) -> None:
+    if response.compact_revision > 0:
+        raise WatchCompacted(after)
+    if response.canceled:
+        raise AnswerLost(f"etcd ended the watch: {response.cancel_reason}")
+
+
+def _seen_up_to(response: pb.WatchResponse) -> int:
+    """The revision up to which everything has been seen after this response.
+
+    With events it is the last event's: the header may be ahead of a watch that is catching up. A
+    response without events is a progress notice, sent only to a watch that has caught up.
+    """
+    if response.events:
+        return response.events[-1].kv.mod_revision
+    return 0 if response.created else response.header.revision

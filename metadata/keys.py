@@ -1,0 +1,56 @@
+"""Every key the system uses, on one page.
+
+layout                     the cluster's id and format version
+ids/ledger                 the next ledger id
+ledgers/<id>               one record per ledger, id as 16 hex digits
+cookies/<bookie>           the identity a bookie was formatted with
+bookies/writable/<bookie>  registration of a live bookie (under its lease)
+bookies/readonly/<bookie>  the same, for a bookie that takes no new entries
+"""
+
+from __future__ import annotations
+
+import re
+
+LAYOUT = "layout"
+NEXT_LEDGER_ID = "ids/ledger"
+LEDGERS = "ledgers/"
+COOKIES = "cookies/"
+BOOKIES_WRITABLE = "bookies/writable/"
+BOOKIES_READONLY = "bookies/readonly/"
+
+LEDGER_ID_MAX = 2**63 - 1
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+def check_name(name: str) -> str:
+    """A bookie's name: letters, digits, `.`, `_`, `-`, at most 128, so it can stand in a key or a path."""
+    if not _NAME.fullmatch(name) or ".." in name:
+        raise ValueError(
+            f"{name!r} is not a usable name: use letters, digits, '.', '_' and '-', at most 128 characters"
+        )
+    return name
+
+
+def ledger(ledger_id: int) -> str:
+    """The key of a ledger's record; fixed width, so that key order is id order."""
+    assert 0 <= ledger_id <= LEDGER_ID_MAX
+    return f"{LEDGERS}{ledger_id:016x}"
+
+
+def ledger_id_of(key: str) -> int:
+    """The inverse of `ledger`."""
+    return int(key.removeprefix(LEDGERS), 16)
+
+
+def cookie(bookie_id: str) -> str:
+    return COOKIES + check_name(bookie_id)
+
+
+def writable(bookie_id: str) -> str:
+    return BOOKIES_WRITABLE + check_name(bookie_id)
+
+
+def readonly(bookie_id: str) -> str:
+    return BOOKIES_READONLY + check_name(bookie_id)

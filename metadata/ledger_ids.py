@@ -1,0 +1,41 @@
+"""Ledger ids: unique for ever, rising, never reused, taken from one counter by compare-and-swap."""
+
+from __future__ import annotations
+
+from google.protobuf.message import DecodeError
+
+from . import keys, settle
+from . import records_pb2 as pb
+from .errors import BadRecord, KeyExists, VersionConflict
+from .store import MetadataStore
+
+FIRST_LEDGER_ID = 1
+CONFLICTS_MAX = 1000
+"""How many creators may win before us; more than that is not contention but a fault."""
+
+
+async def next_ledger_id(store: MetadataStore) -> int:
+    """An id no other caller has had or will have. A crash after this call skips the id, no more."""
+    for _ in range(CONFLICTS_MAX):
+        found = await store.get(keys.NEXT_LEDGER_ID)
+        try:
+            if found is None:
+                await settle.create(store, keys.NEXT_LEDGER_ID, _encode(FIRST_LEDGER_ID + 1))
+                return FIRST_LEDGER_ID
+            taken = _decode(found.value)
+            await settle.replace(store, keys.NEXT_LEDGER_ID, _encode(taken + 1), found.version)
+            return taken
+        except (KeyExists, VersionConflict):  # another creator was faster: read again
+            continue
+    raise BadRecord(keys.NEXT_LEDGER_ID, f"{CONFLICTS_MAX} attempts to take an id met a conflict")
+
+
+def _encode(next_id: int) -> bytes:
+    return pb.NextId(next_id=next_id, nonce=settle.new_nonce()).SerializeToString()
+
+
+def _decode(value: bytes) -> int:
+    try:
+        return pb.NextId.FromString(value).next_id
+    except DecodeError as error:
+        raise BadRecord(keys.NEXT_LEDGER_ID, str(error)) from error

@@ -1,0 +1,234 @@
+"""A ledger's metadata: its shape, its fragments, its state, and the only ways these may change.
+
+State graph: OPEN → IN_RECOVERY → CLOSED, and OPEN → CLOSED by the writer (rules C1, R2).
+Fragments are strictly increasing in first entry; each names E bookies, none twice. A bookie is
+named with its incarnation, so an empty disk under an old name is never mistaken for the bookie
+that took the entries (rule W7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from google.protobuf.message import DecodeError
+
+from . import keys
+from . import records_pb2 as pb
+from .errors import BadRecord
+
+FORMAT_VERSION = 1
+ENSEMBLE_SIZE_MAX = 32
+FRAGMENTS_MAX = 10_000
+CUSTOM_METADATA_BYTES_MAX = 64 * 1024
+
+
+class LedgerState(StrEnum):
+    """Where a ledger is in its life."""
+
+    OPEN = "open"
+    IN_RECOVERY = "in_recovery"
+    CLOSED = "closed"
+
+
+class DigestType(StrEnum):
+    """How each entry is protected: CRC32C against damage, HMAC_SHA256 also against forgery."""
+
+    CRC32C = "crc32c"
+    HMAC_SHA256 = "hmac_sha256"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class BookieRef:
+    """A bookie as metadata names it: its name and the incarnation made when it was formatted."""
+
+    bookie_id: str
+    incarnation: str
+
+    def __str__(self) -> str:
+        return self.bookie_id
+
+
+Ensemble = tuple[BookieRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """From `first_entry` on, until the next fragment begins, entries are on this ensemble.
+
+    `length_before` is the payload bytes of all entries before it, so that a recovery that starts
+    here knows the ledger's length.
+    """
+
+    first_entry: int
+    ensemble: Ensemble
+    length_before: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """E, Qw and Qa of a ledger. `E ≥ Qw ≥ Qa ≥ 1` (rule W1)."""
+
+    ensemble_size: int
+    write_quorum: int
+    ack_quorum: int
+
+    def __post_init__(self) -> None:
+        if not ENSEMBLE_SIZE_MAX >= self.ensemble_size >= self.write_quorum >= self.ack_quorum >= 1:
+            raise ValueError(
+                f"ensemble size {self.ensemble_size}, write quorum {self.write_quorum}, ack quorum "
+                f"{self.ack_quorum} do not fit: need {ENSEMBLE_SIZE_MAX} >= ensemble >= write quorum "
+                ">= ack quorum >= 1"
+            )
+
+    def __str__(self) -> str:
+        return f"{self.ensemble_size}/{self.write_quorum}/{self.ack_quorum}"
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRecord:
+    """One ledger's metadata, immutable; a change makes a new record and is one compare-and-swap.
+
+    `reserved`: created for a writer that is still to come; exactly one can claim it, by compare-and-swap.
+    """
+
+    ledger_id: int
+    shape: Shape
+    fragments: tuple[Fragment, ...]
+    state: LedgerState = LedgerState.OPEN
+    digest_type: DigestType = DigestType.CRC32C
+    last_entry: int | None = None
+    length_bytes: int | None = None
+    custom_metadata: Mapping[str, bytes] = field(default_factory=dict)
+    created_ms: int = 0
+    nonce: bytes = b""
+    reserved: bool = False
+
+    def __post_init__(self) -> None:
+        _check_fragments(self.fragments, self.shape.ensemble_size)
+        closed = self.state is LedgerState.CLOSED
+        if closed != (self.last_entry is not None) or closed != (self.length_bytes is not None):
+            raise ValueError("last entry and length belong to a closed ledger, and only to one")
+
+    @property
+    def is_closed(self) -> bool:
+        return self.state is LedgerState.CLOSED
+
+    def fragment_of(self, entry_id: int) -> Fragment:
+        """The fragment that holds `entry_id`."""
+        assert entry_id >= self.fragments[0].first_entry
+        return next(f for f in reversed(self.fragments) if f.first_entry <= entry_id)
+
+    def changed_ensemble(self, fragment: Fragment) -> LedgerRecord:
+        """With a new last fragment, in place of the last one if it begins at the same entry (rule W4)."""
+        return replace(self, fragments=next_fragments(self.fragments, fragment))
+
+    def claimed(self) -> LedgerRecord:
+        """A reserved ledger gets its one writer."""
+        assert self.state is LedgerState.OPEN and self.reserved
+        return replace(self, reserved=False)
+
+    def in_recovery(self) -> LedgerRecord:
+        """OPEN → IN_RECOVERY (rule R2)."""
+        assert self.state is LedgerState.OPEN
+        return replace(self, state=LedgerState.IN_RECOVERY)
+
+    def closed(self, last_entry: int, length_bytes: int) -> LedgerRecord:
+        """→ CLOSED with this last entry; fragments that begin after it hold nothing and are dropped."""
+        assert self.state is not LedgerState.CLOSED
+        kept = tuple(f for f in self.fragments if f.first_entry <= last_entry) or self.fragments[:1]
+        return replace(
+            self, state=LedgerState.CLOSED, last_entry=last_entry, length_bytes=length_bytes, fragments=kept
+        )
+
+
+def next_fragments(fragments: tuple[Fragment, ...], new: Fragment) -> tuple[Fragment, ...]:
+    """Fragments after an ensemble change: the new one appended, or in place of one that begins there."""
+    last = fragments[-1]
+    assert new.first_entry >= last.first_entry, "an ensemble change never rewrites an earlier fragment"
+    kept = fragments[:-1] if new.first_entry == last.first_entry else fragments
+    return (*kept, new)
+
+
+def _check_fragments(fragments: tuple[Fragment, ...], ensemble_size: int) -> None:
+    if not fragments or len(fragments) > FRAGMENTS_MAX:
+        raise ValueError(f"a ledger has 1 to {FRAGMENTS_MAX} fragments, not {len(fragments)}")
+    if fragments[0].first_entry != 0:
+        raise ValueError("the first fragment must begin at entry 0")
+    for one, following in zip(fragments, fragments[1:], strict=False):
+        if one.first_entry >= following.first_entry:
+            raise ValueError("fragments must be strictly increasing in first entry")
+    for fragment in fragments:
+        names = {bookie.bookie_id for bookie in fragment.ensemble}
+        if len(fragment.ensemble) != ensemble_size or len(names) != ensemble_size:
+            raise ValueError(f"an ensemble must name {ensemble_size} different bookies")
+
+
+_STATE_TO_PB = {
+    LedgerState.OPEN: pb.OPEN,
+    LedgerState.IN_RECOVERY: pb.IN_RECOVERY,
+    LedgerState.CLOSED: pb.CLOSED,
+}
+_STATE_FROM_PB = {number: state for state, number in _STATE_TO_PB.items()}
+_DIGEST_TO_PB = {DigestType.CRC32C: pb.CRC32C, DigestType.HMAC_SHA256: pb.HMAC_SHA256}
+_DIGEST_FROM_PB = {number: digest for digest, number in _DIGEST_TO_PB.items()}
+
+
+def encode(record: LedgerRecord) -> bytes:
+    """The bytes kept under `ledgers/<id>`."""
+    message = pb.Ledger(
+        format_version=FORMAT_VERSION,
+        ensemble_size=record.shape.ensemble_size,
+        write_quorum=record.shape.write_quorum,
+        ack_quorum=record.shape.ack_quorum,
+        digest_type=_DIGEST_TO_PB[record.digest_type],
+        state=_STATE_TO_PB[record.state],
+        last_entry=-1 if record.last_entry is None else record.last_entry,
+        length_bytes=record.length_bytes or 0,
+        custom_metadata=record.custom_metadata,
+        created_ms=record.created_ms,
+        nonce=record.nonce,
+        reserved=record.reserved,
+    )
+    for fragment in record.fragments:
+        refs = [pb.BookieRef(bookie_id=b.bookie_id, incarnation=b.incarnation) for b in fragment.ensemble]
+        message.fragments.add(
+            first_entry=fragment.first_entry, ensemble=refs, length_before=fragment.length_before
+        )
+    return message.SerializeToString(deterministic=True)
+
+
+def decode(key: str, value: bytes) -> LedgerRecord:
+    """The record under a ledger's key. Raises BadRecord for anything this version cannot trust."""
+    try:
+        message = pb.Ledger.FromString(value)
+        if message.format_version != FORMAT_VERSION:
+            raise ValueError(f"format version {message.format_version}; this program knows {FORMAT_VERSION}")
+        return _from_message(keys.ledger_id_of(key), message)
+    except (DecodeError, ValueError, KeyError) as error:
+        raise BadRecord(key, str(error)) from error
+
+
+def _from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
+    closed = message.state == pb.CLOSED
+    return LedgerRecord(
+        ledger_id=ledger_id,
+        shape=Shape(message.ensemble_size, message.write_quorum, message.ack_quorum),
+        fragments=tuple(
+            Fragment(
+                f.first_entry,
+                tuple(BookieRef(b.bookie_id, b.incarnation) for b in f.ensemble),
+                f.length_before,
+            )
+            for f in message.fragments
+        ),
+        state=_STATE_FROM_PB[message.state],
+        digest_type=_DIGEST_FROM_PB[message.digest_type],
+        last_entry=message.last_entry if closed else None,
+        length_bytes=message.length_bytes if closed else None,
+        custom_metadata=dict(message.custom_metadata),
+        created_ms=message.created_ms,
+        nonce=message.nonce,
+        reserved=message.reserved,
+    )

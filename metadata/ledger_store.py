@@ -1,0 +1,75 @@
+"""Ledger records in a metadata store: read, create, change by compare-and-swap, list, watch."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from . import keys, ledger_record, settle
+from .ledger_record import LedgerRecord
+from .store import EventKind, MetadataStore
+
+
+@dataclass(frozen=True, slots=True)
+class VersionedRecord:
+    """A ledger's record and the version a change must name."""
+
+    record: LedgerRecord
+    version: int
+
+
+class LedgerStore:
+    """The ledgers of a cluster. Every change is one compare-and-swap with a nonce (rule M1)."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+
+    async def read(self, ledger_id: int) -> VersionedRecord | None:
+        """The latest record, or None where there is no such ledger."""
+        key = keys.ledger(ledger_id)
+        found = await self._store.get(key)
+        return (
+            None if found is None else VersionedRecord(ledger_record.decode(key, found.value), found.version)
+        )
+
+    async def create(self, record: LedgerRecord) -> VersionedRecord:
+        """Stores a new ledger. Raises KeyExists when the id is taken."""
+        mine = replace(record, nonce=settle.new_nonce())
+        version = await settle.create(self._store, keys.ledger(record.ledger_id), ledger_record.encode(mine))
+        return VersionedRecord(mine, version)
+
+    async def change(self, record: LedgerRecord, version: int) -> VersionedRecord:
+        """Replaces the record that stands at `version`. Raises VersionConflict or NoSuchKey: read again."""
+        mine = replace(record, nonce=settle.new_nonce())
+        key = keys.ledger(record.ledger_id)
+        return VersionedRecord(
+            mine, await settle.replace(self._store, key, ledger_record.encode(mine), version)
+        )
+
+    async def delete(self, ledger_id: int, version: int) -> None:
+        """Forgets the ledger that stands at `version`; bookies drop its entries later."""
+        await self._store.delete(keys.ledger(ledger_id), version)
+
+    async def list(self) -> AsyncIterator[VersionedRecord]:
+        """Every ledger in id order. A listing that fails part-way raises; it never just ends."""
+        after: str | None = None
+        while True:
+            page = await self._store.list_page(keys.LEDGERS, after=after)
+            for item in page.items:
+                yield VersionedRecord(ledger_record.decode(item.key, item.value), item.version)
+            if page.next_after is None:
+                return
+            after = page.next_after
+
+    async def watch(
+        self, ledger_id: int, *, after_revision: int
+    ) -> AsyncGenerator[VersionedRecord | None, None]:
+        """Every later version of one ledger's record; None when it is deleted."""
+        key = keys.ledger(ledger_id)
+        async with aclosing(self._store.watch(key, after_revision=after_revision)) as events:
+            async for event in events:
+                if event.kind is EventKind.DELETE:
+                    yield None
+                else:
+                    yield VersionedRecord(ledger_record.decode(key, event.value), event.revision)

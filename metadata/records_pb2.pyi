@@ -1,0 +1,127 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class LedgerState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    LEDGER_STATE_UNSPECIFIED: _ClassVar[LedgerState]
+    OPEN: _ClassVar[LedgerState]
+    IN_RECOVERY: _ClassVar[LedgerState]
+    CLOSED: _ClassVar[LedgerState]
+
+class DigestType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DIGEST_TYPE_UNSPECIFIED: _ClassVar[DigestType]
+    CRC32C: _ClassVar[DigestType]
+    HMAC_SHA256: _ClassVar[DigestType]
+LEDGER_STATE_UNSPECIFIED: LedgerState
+OPEN: LedgerState
+IN_RECOVERY: LedgerState
+CLOSED: LedgerState
+DIGEST_TYPE_UNSPECIFIED: DigestType
+CRC32C: DigestType
+HMAC_SHA256: DigestType
+
+class Layout(_message.Message):
+    __slots__ = ("format_version", "cluster_id")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    cluster_id: str
+    def __init__(self, format_version: _Optional[int] = ..., cluster_id: _Optional[str] = ...) -> None: ...
+
+class NextId(_message.Message):
+    __slots__ = ("next_id", "nonce")
+    NEXT_ID_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    next_id: int
+    nonce: bytes
+    def __init__(self, next_id: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+
+class BookieRef(_message.Message):
+    __slots__ = ("bookie_id", "incarnation")
+    BOOKIE_ID_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    bookie_id: str
+    incarnation: str
+    def __init__(self, bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ...) -> None: ...
+
+class Fragment(_message.Message):
+    __slots__ = ("first_entry", "ensemble", "length_before")
+    FIRST_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    ENSEMBLE_FIELD_NUMBER: _ClassVar[int]
+    LENGTH_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    first_entry: int
+    ensemble: _containers.RepeatedCompositeFieldContainer[BookieRef]
+    length_before: int
+    def __init__(self, first_entry: _Optional[int] = ..., ensemble: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., length_before: _Optional[int] = ...) -> None: ...
+
+class Ledger(_message.Message):
+    __slots__ = ("format_version", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "state", "last_entry", "length_bytes", "fragments", "custom_metadata", "created_ms", "nonce", "reserved")
+    class CustomMetadataEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: bytes
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    ENSEMBLE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    WRITE_QUORUM_FIELD_NUMBER: _ClassVar[int]
+    ACK_QUORUM_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_TYPE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    LAST_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    LENGTH_BYTES_FIELD_NUMBER: _ClassVar[int]
+    FRAGMENTS_FIELD_NUMBER: _ClassVar[int]
+    CUSTOM_METADATA_FIELD_NUMBER: _ClassVar[int]
+    CREATED_MS_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    RESERVED_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    ensemble_size: int
+    write_quorum: int
+    ack_quorum: int
+    digest_type: DigestType
+    state: LedgerState
+    last_entry: int
+    length_bytes: int
+    fragments: _containers.RepeatedCompositeFieldContainer[Fragment]
+    custom_metadata: _containers.ScalarMap[str, bytes]
+    created_ms: int
+    nonce: bytes
+    reserved: bool
+    def __init__(self, format_version: _Optional[int] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., state: _Optional[_Union[LedgerState, str]] = ..., last_entry: _Optional[int] = ..., length_bytes: _Optional[int] = ..., fragments: _Optional[_Iterable[_Union[Fragment, _Mapping]]] = ..., custom_metadata: _Optional[_Mapping[str, bytes]] = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., reserved: bool = ...) -> None: ...
+
+class Cookie(_message.Message):
+    __slots__ = ("format_version", "cluster_id", "bookie_id", "incarnation")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    BOOKIE_ID_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    cluster_id: str
+    bookie_id: str
+    incarnation: str
+    def __init__(self, format_version: _Optional[int] = ..., cluster_id: _Optional[str] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ...) -> None: ...
+
+class Registration(_message.Message):
+    __slots__ = ("format_version", "bookie_id", "incarnation", "address", "fault_domain", "session")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    BOOKIE_ID_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    FAULT_DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    bookie_id: str
+    incarnation: str
+    address: str
+    fault_domain: str
+    session: bytes
+    def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., address: _Optional[str] = ..., fault_domain: _Optional[str] = ..., session: _Optional[bytes] = ...) -> None: ...

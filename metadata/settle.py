@@ -1,0 +1,100 @@
+"""Compare-and-swap whose answer may be lost (rule M1).
+
+A write whose answer was lost may have happened, or may happen later, when a slow store catches
+up. So the same bytes, which carry a nonce of their own, are tried again at the same version: if
+either attempt lands, reading back shows exactly those bytes and the change is known to be ours.
+Anything else under the key is somebody's change, and the caller reads again and decides again.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tenacity import (
+    AsyncRetrying,
+    retry_if_exception_type,
+    retry_if_not_exception_type,
+    stop_after_delay,
+    wait_random_exponential,
+)
+
+from .errors import KeyExists, NoSuchKey, OutcomeUnknown, StoreRefused, StoreUnavailable, VersionConflict
+from .store import MetadataStore
+
+SETTLE_SECONDS_MAX = 30.0
+"""How long an unknown outcome is chased before the caller is told that it stays unknown."""
+
+NONCE_BYTES = 16
+
+
+def new_nonce() -> bytes:
+    """Bytes that make one change recognisable among all others."""
+    return os.urandom(NONCE_BYTES)
+
+
+def _until_known(seconds_max: float) -> AsyncRetrying:
+    return AsyncRetrying(
+        retry=retry_if_exception_type(StoreUnavailable) & retry_if_not_exception_type(StoreRefused),
+        stop=stop_after_delay(seconds_max),
+        wait=wait_random_exponential(multiplier=0.05, max=2.0),
+        reraise=True,
+    )
+
+
+async def create(
+    store: MetadataStore, key: str, value: bytes, *, seconds_max: float = SETTLE_SECONDS_MAX
+) -> int:
+    """Creates the key once, whatever answers are lost on the way; returns its version.
+
+    `value` must carry a nonce. Raises KeyExists when another's value stands there, OutcomeUnknown
+    or StoreUnavailable when the store stayed silent for `seconds_max`.
+    """
+    unsettled: OutcomeUnknown | None = None
+    async for attempt in _until_known(seconds_max):
+        with attempt:
+            try:
+                return await store.create(key, value)
+            except OutcomeUnknown as unknown:
+                unsettled = unknown
+                raise
+            except KeyExists:
+                found = await _read_back(store, key, unsettled)
+                if found is not None and found[0] == value:
+                    return found[1]
+                raise
+    raise AssertionError("a retry ends with an answer or an error")
+
+
+async def replace(
+    store: MetadataStore, key: str, value: bytes, version: int, *, seconds_max: float = SETTLE_SECONDS_MAX
+) -> int:
+    """Replaces the value at `version` once, whatever answers are lost; returns the new version.
+
+    `value` must carry a nonce. Raises VersionConflict or NoSuchKey when somebody changed the key
+    first, OutcomeUnknown or StoreUnavailable when the store stayed silent for `seconds_max`.
+    """
+    unsettled: OutcomeUnknown | None = None
+    async for attempt in _until_known(seconds_max):
+        with attempt:
+            try:
+                return await store.replace(key, value, version)
+            except OutcomeUnknown as unknown:
+                unsettled = unknown
+                raise
+            except (VersionConflict, NoSuchKey):
+                found = await _read_back(store, key, unsettled)
+                if found is not None and found[0] == value:
+                    return found[1]
+                raise
+    raise AssertionError("a retry ends with an answer or an error")
+
+
+async def _read_back(
+    store: MetadataStore, key: str, unsettled: OutcomeUnknown | None
+) -> tuple[bytes, int] | None:
+    """What stands under the key. When it cannot be read after a lost answer, the outcome stays unknown."""
+    try:
+        found = await store.get(key)
+    except StoreUnavailable as unavailable:
+        raise (unsettled or unavailable) from unavailable
+    return None if found is None else (found.value, found.version)

@@ -1,0 +1,170 @@
+"""The embedded metadata store: an SQLite file that several processes of one machine share.
+
+All SQLite work is done on one thread of the store's own, so the event loop never waits for a disk
+or a lock. Watches look at the file every WATCH_POLL_SECONDS; changes made through this very store
+are seen at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+from .errors import OutcomeUnknown, StoreUnavailable
+from .sqlite_file import SqliteFile
+from .store import PAGE_KEYS_MAX, Lease, Page, Versioned, WatchEvent, check_value
+
+EVENTS_KEPT_MAX = 10_000
+"""Most events kept in the file for watches; one that falls further behind gets WatchCompacted."""
+
+WATCH_POLL_SECONDS = 0.05
+"""How often watches look for changes made by other processes and for leases that ran out."""
+
+CALL_SECONDS_MAX = 10.0
+"""How long a call waits for the file. Only a stalled disk, or a process stopped while it holds the
+lock, takes that long."""
+
+CALLS_WAITING_MAX = 10_000
+"""Most calls that wait for the store's thread; further ones are refused."""
+
+T = TypeVar("T")
+
+
+class SqliteStore:
+    """A metadata store in the file `path`. See `MetadataStore` for what it promises.
+
+    The file is opened, or made with mode 0600, by `open` or at the first call. BadMetadataUri then
+    says why a path cannot be used.
+    """
+
+    def __init__(self, path: str, *, events_kept_max: int = EVENTS_KEPT_MAX) -> None:
+        self._path = path
+        self._file = SqliteFile(path, events_kept_max=events_kept_max)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="metadata-sqlite")
+        self._calls_waiting = 0
+        self._wakers: set[asyncio.Event] = set()
+        self._revision_seen = 0
+        self._looked_at = float("-inf")
+        self._closed = False
+
+    async def open(self) -> None:
+        """Opens the file now, to learn at once whether it can be used."""
+        await self._read(self._file.open)
+
+    async def get(self, key: str) -> Versioned | None:
+        return await self._read(partial(self._file.get, key))
+
+    async def create(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
+        check_value(key, value)
+        return await self._write(
+            partial(self._file.create, key, value, None if lease is None else lease.lease_id)
+        )
+
+    async def replace(self, key: str, value: bytes, version: int) -> int:
+        check_value(key, value)
+        return await self._write(partial(self._file.replace, key, value, version))
+
+    async def delete(self, key: str, version: int) -> None:
+        await self._write(partial(self._file.delete, key, version))
+
+    async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:
+        assert 1 <= limit <= PAGE_KEYS_MAX
+        return await self._read(partial(self._file.list_page, prefix, after, limit))
+
+    async def watch(
+        self, prefix: str, *, after_revision: int | None = None
+    ) -> AsyncGenerator[WatchEvent, None]:
+        """See `MetadataStore.watch`. Cancelling a waiting `__anext__` ends the watch."""
+        waker = asyncio.Event()
+        self._wakers.add(waker)
+        try:
+            after = await self._read(self._file.revision) if after_revision is None else after_revision
+            reached = False
+            while True:
+                waker.clear()
+                if not reached or await self._latest_revision() > after:
+                    events, after = await self._read(partial(self._file.events_after, prefix, after))
+                    reached = True
+                    for event in events:
+                        yield event
+                else:
+                    await _woken(waker, WATCH_POLL_SECONDS)
+        finally:
+            self._wakers.discard(waker)
+
+    async def grant_lease(self, ttl_seconds: float) -> Lease:
+        assert ttl_seconds > 0
+        return await self._write(partial(self._file.grant, ttl_seconds))
+
+    async def keep_lease(self, lease: Lease) -> None:
+        await self._write(partial(self._file.keep, lease.lease_id))
+
+    async def revoke_lease(self, lease: Lease) -> None:
+        await self._write(partial(self._file.revoke, lease.lease_id))
+
+    async def close(self) -> None:
+        """Lets the calls under way finish, then closes the file and ends the watches."""
+        if self._closed:
+            return
+        self._closed = True
+        self._wake_watches()
+        try:
+            await self._on_thread(self._file.close, changes=False)
+        finally:
+            self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _latest_revision(self) -> int:
+        """The file's revision as one of this store's watches saw it WATCH_POLL_SECONDS ago or later."""
+        now = asyncio.get_running_loop().time()
+        if now - self._looked_at >= WATCH_POLL_SECONDS:
+            self._looked_at = now  # before the look, so that a hundred watches make one look
+            self._revision_seen = await self._read(self._file.revision)
+        return self._revision_seen
+
+    async def _read(self, work: Callable[[], T]) -> T:
+        return await self._submit(work, changes=False)
+
+    async def _write(self, work: Callable[[], T]) -> T:
+        result = await self._submit(work, changes=True)
+        self._looked_at = float("-inf")
+        self._wake_watches()
+        return result
+
+    def _wake_watches(self) -> None:
+        for waker in self._wakers:
+            waker.set()
+
+    async def _submit(self, work: Callable[[], T], *, changes: bool) -> T:
+        if self._closed:
+            raise StoreUnavailable(f"the metadata store on {self._path} is closed")
+        if self._calls_waiting >= CALLS_WAITING_MAX:
+            raise StoreUnavailable(
+                f"{CALLS_WAITING_MAX} calls wait for the metadata file {self._path} already"
+            )
+        self._calls_waiting += 1
+        try:
+            return await self._on_thread(work, changes=changes)
+        finally:
+            self._calls_waiting -= 1
+
+    async def _on_thread(self, work: Callable[[], T], *, changes: bool) -> T:
+        job = self._thread.submit(work)
+        try:
+            async with asyncio.timeout(CALL_SECONDS_MAX):
+                return await asyncio.wrap_future(job)
+        except TimeoutError:
+            why = f"no answer from the metadata file {self._path} within {CALL_SECONDS_MAX:g} s"
+            # A job that was still queued is taken back; one that runs may yet succeed.
+            never_started = job.cancel()
+            raise (StoreUnavailable if never_started or not changes else OutcomeUnknown)(why) from None
+
+
+async def _woken(waker: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await waker.wait()
+    except TimeoutError:  # time to look
+        return

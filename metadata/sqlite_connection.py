@@ -1,0 +1,199 @@
+"""The SQLite file of an embedded metadata store: opening it, and transactions on it.
+
+Several processes of one machine share the file. Each write transaction is `BEGIN IMMEDIATE` inside
+an `flock` on the side file `<path>.lock`: SQLite's own busy wait sleeps and retries, and starves;
+`flock` queues. A file that is not ours is never changed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from .errors import BadMetadataUri, OutcomeUnknown, StoreUnavailable
+
+APPLICATION_ID = 0x624B4C47
+"""SQLite's `application_id` header field of our files: "bKLG"."""
+
+BUSY_SECONDS_MAX = 5.0
+"""How long SQLite itself waits, for a program that does not take our flock (the `sqlite3` shell)."""
+
+T = TypeVar("T")
+
+
+class SqliteConnection:
+    """One connection, used by one thread. Opens itself at the first use and after an error.
+
+    `schema` are the statements that fill a new file, among them a table `store` with a column
+    `format_version`; a file of another format version is refused.
+    """
+
+    def __init__(self, path: str, *, schema: tuple[str, ...], format_version: int) -> None:
+        self._path = os.path.realpath(path)
+        self._schema = schema
+        self._format_version = format_version
+        self._connection: sqlite3.Connection | None = None
+        self._lock_fd: int | None = None
+
+    def open(self) -> None:
+        """Opens or makes the file. Raises BadMetadataUri where that can never work as it stands."""
+        if self._connection is None:
+            with self._flocked():
+                self._make_file()
+                self._connection = self._connect()
+
+    def close(self) -> None:
+        """Lets go of the file. It opens itself again if it is used again."""
+        self._disconnect()
+        if self._lock_fd is not None:
+            os.close(self._lock_fd)
+            self._lock_fd = None
+
+    def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Runs `work` on one snapshot of the file."""
+        self.open()
+        with self._unavailable_on_error():
+            db = self._connected()
+            db.execute("BEGIN")
+            try:
+                return work(db)
+            finally:
+                db.rollback()
+
+    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Runs `work` alone among all processes; durable when this returns, undone if it raises."""
+        self.open()
+        with self._flocked(), self._unavailable_on_error():
+            db = self._connected()
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                result = work(db)
+            except BaseException:
+                db.rollback()
+                raise
+            self._commit(db)
+            return result
+
+    def _commit(self, db: sqlite3.Connection) -> None:
+        try:
+            db.execute("COMMIT")
+        except sqlite3.Error as error:
+            # The commit record may stand in the WAL already. A new connection decides from the file.
+            self._disconnect()
+            raise OutcomeUnknown(f"metadata file {self._path}: the commit failed: {error}") from error
+
+    @contextmanager
+    def _flocked(self) -> Iterator[None]:
+        # Closing any descriptor of the database file would drop SQLite's own POSIX locks on it, so
+        # the flock is on a file beside it. The lock dies with the process that holds it.
+        if self._lock_fd is None:
+            self._lock_fd = self._open_lock_file()
+        try:
+            fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
+        except OSError as error:
+            raise StoreUnavailable(f"cannot lock {self._path}.lock: {error.strerror}") from error
+        try:
+            yield
+        finally:
+            fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
+
+    @contextmanager
+    def _unavailable_on_error(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            # Nothing of this transaction is left on a closed connection, whatever state it was in.
+            self._disconnect()
+            raise StoreUnavailable(f"metadata file {self._path}: {error}") from error
+
+    def _connected(self) -> sqlite3.Connection:
+        assert self._connection is not None
+        return self._connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _open_lock_file(self) -> int:
+        try:
+            return os.open(self._path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError as error:
+            why = f"the directory {os.path.dirname(self._path)} does not exist; create it first"
+            raise self._bad(why) from error
+        except OSError as error:
+            raise self._bad(f"cannot write {self._path}.lock: {error.strerror}") from error
+
+    def _make_file(self) -> None:
+        """Makes a missing file, readable by its owner alone, and its directory entry durable."""
+        try:
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except FileExistsError:  # the usual case: not the first start
+            return
+        except OSError as error:
+            raise self._bad(f"cannot create it: {error.strerror}") from error
+        directory = os.open(os.path.dirname(self._path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(directory)
+        except OSError as error:
+            raise StoreUnavailable(f"metadata file {self._path}: {error.strerror}") from error
+        finally:
+            os.close(directory)
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS_MAX, isolation_level=None)
+        except sqlite3.Error as error:
+            raise self._refusal(error) from error
+        try:
+            self._prepare(connection)
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise self._refusal(error) from error
+            raise
+        return connection
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        """Checks that the file is ours before anything in it is changed; fills it if it is new."""
+        is_new = self._check_ours(db)
+        if db.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
+            raise self._bad("its file system cannot do SQLite's WAL mode; use a local disk")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("BEGIN IMMEDIATE")  # also shows now whether the file can be written
+        if is_new:
+            for statement in self._schema:
+                db.execute(statement)
+            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute("COMMIT")
+
+    def _check_ours(self, db: sqlite3.Connection) -> bool:
+        """Whether the file is still empty. Raises BadMetadataUri when it is somebody else's."""
+        if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+            return True
+        if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+            raise self._bad("it is the SQLite database of another program; choose another file")
+        found = db.execute("SELECT format_version FROM store").fetchone()[0]
+        if found != self._format_version:
+            raise self._bad(f"it has format version {found}, this program reads {self._format_version}")
+        return False
+
+    def _refusal(self, error: sqlite3.Error) -> BadMetadataUri | StoreUnavailable:
+        advice = {
+            sqlite3.SQLITE_NOTADB: "it is not a metadata database; choose another file",
+            sqlite3.SQLITE_CORRUPT: "restore it from a backup",
+            sqlite3.SQLITE_CANTOPEN: "name a file in a directory you may write",
+            sqlite3.SQLITE_READONLY: "give this user the right to write it",
+        }
+        # The low byte is the primary code, the rest says more about it. Some errors carry none.
+        primary_code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if primary_code in advice:
+            return self._bad(f"{error}; {advice[primary_code]}")
+        return StoreUnavailable(f"metadata file {self._path}: {error}")
+
+    def _bad(self, why: str) -> BadMetadataUri:
+        return BadMetadataUri(f"sqlite://{self._path}", why)

@@ -1,0 +1,140 @@
+"""The contract of a metadata store: versioned keys, compare-and-swap, leases, watches.
+
+Every shared decision of the system is one compare-and-swap on one key's version (rule M1).
+A store that cannot do that is not a store, so nothing here has a default body. The contract
+suite `tests/contracts/metadata_store.py` is run by every implementation.
+
+Versions and revisions: a store has one revision counter that rises with every change. A key's
+version is the revision of its last change, so versions are comparable across keys, and a watch
+resumes "after revision r".
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from .errors import ValueTooLarge
+
+VALUE_BYTES_MAX = 1024 * 1024
+"""Largest value any store accepts (etcd refuses 1.5 MiB requests; a ledger record needs far less)."""
+
+PAGE_KEYS_MAX = 1000
+"""Most keys one page of a listing carries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Versioned:
+    """A key's value and the version it stood at when it was read."""
+
+    key: str
+    value: bytes
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a listing, keys in ascending order.
+
+    `next_after` is the `after` of the next page, or None when this was the last. `revision` is
+    the store's revision the page was read at: list, then watch from the *first* page's revision,
+    and no change is missed.
+    """
+
+    items: tuple[Versioned, ...]
+    next_after: str | None
+    revision: int
+
+
+class EventKind(StrEnum):
+    """What happened to a key: PUT covers creation and replacement."""
+
+    PUT = "put"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One change under a watched prefix; `value` is empty for a deletion (also by a lost lease)."""
+
+    kind: EventKind
+    key: str
+    value: bytes
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A promise to be alive: keys created under it vanish when it is not renewed for `ttl_seconds`."""
+
+    lease_id: int
+    ttl_seconds: float
+
+
+class MetadataStore(Protocol):
+    """Versioned keys with compare-and-swap. One instance belongs to one event loop.
+
+    Any method may raise StoreUnavailable; a changing method whose answer was lost raises its
+    subclass OutcomeUnknown, and then the change may have happened.
+    """
+
+    async def get(self, key: str) -> Versioned | None:
+        """The latest value (linearizable, never a stale read), or None."""
+        ...
+
+    async def create(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
+        """Creates the key and returns its version. Raises KeyExists, ValueTooLarge, LeaseLost."""
+        ...
+
+    async def replace(self, key: str, value: bytes, version: int) -> int:
+        """Replaces the value if the key stands at `version`; returns the new version.
+
+        A lease the key was created under stays attached. Raises VersionConflict, NoSuchKey,
+        ValueTooLarge; then nothing was changed.
+        """
+        ...
+
+    async def delete(self, key: str, version: int) -> None:
+        """Deletes the key if it stands at `version`. Raises VersionConflict, NoSuchKey."""
+        ...
+
+    async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:
+        """Keys that start with `prefix`, ascending, those greater than `after` only.
+
+        A key that exists during the whole listing is returned exactly once. A listing that fails
+        part-way raises; it never just ends (rule B3 depends on it).
+        """
+        ...
+
+    def watch(self, prefix: str, *, after_revision: int | None = None) -> AsyncGenerator[WatchEvent, None]:
+        """Every change under `prefix` with revision > `after_revision` (None: from now), in order.
+
+        Reconnects by itself without gap or repeat. Raises WatchCompacted when the history is
+        gone: list again and watch from there. The watch is in place when the first `__anext__`
+        is awaited; close the iterator (`aclose`) when done.
+        """
+        ...
+
+    async def grant_lease(self, ttl_seconds: float) -> Lease:
+        """A new lease, alive for `ttl_seconds` from now (a store may round up to whole seconds)."""
+        ...
+
+    async def keep_lease(self, lease: Lease) -> None:
+        """Renews the lease once for its whole time. Raises LeaseLost when it is dead already."""
+        ...
+
+    async def revoke_lease(self, lease: Lease) -> None:
+        """Ends the lease and deletes its keys at once. A dead lease is no error."""
+        ...
+
+    async def close(self) -> None:
+        """Releases connections and threads. Closing twice is fine; leases are left to run out."""
+        ...
+
+
+def check_value(key: str, value: bytes) -> None:
+    """The size check every implementation makes before it sends anything."""
+    if len(value) > VALUE_BYTES_MAX:
+        raise ValueTooLarge(key, len(value), VALUE_BYTES_MAX)

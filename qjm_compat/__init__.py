@@ -1,0 +1,1 @@
+"""Hadoop's JournalManager on ledgers. Nothing here yet; see CHANGELOG.md."""

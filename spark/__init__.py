@@ -1,0 +1,1 @@
+"""Replay of closed ledgers through PySpark. Nothing here yet; see CHANGELOG.md."""

@@ -1,0 +1,88 @@
+"""Metadata URIs open the right store, and say what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from metadata.errors import BadMetadataUri
+from metadata.open import open_store
+from metadata.store import MetadataStore, Versioned
+from tests.support.aio import run
+from tests.support.etcd import EtcdServer
+
+
+async def round_trip(uri: str) -> None:
+    """What one store writes, another of the same URI reads."""
+    stores: list[MetadataStore] = [await open_store(uri), await open_store(uri)]
+    version = await stores[0].create("a", b"one")
+    assert await stores[1].get("a") == Versioned("a", b"one", version)
+    for store in stores:
+        await store.close()
+
+
+def test_a_memory_uri_opens_the_same_data_by_name() -> None:
+    run(round_trip("memory://test-open-store"))
+
+
+def test_a_sqlite_uri_opens_the_file_also_with_spaces_and_escapes(tmp_path: Path) -> None:
+    run(round_trip(f"sqlite://{tmp_path}/a%20%23%3F.db"))
+    assert (tmp_path / "a #?.db").exists()
+
+
+def test_an_etcd_uri_opens_the_cluster_with_options(etcd: EtcdServer) -> None:
+    run(round_trip(f"etcd://{etcd.endpoint},[::1]:1/test/open-store?timeout=5"))
+
+
+def test_an_etcd_uri_reads_the_password_from_a_file(own_etcd: EtcdServer, tmp_path: Path) -> None:
+    own_etcd.enable_auth("root", "secret")
+    (tmp_path / "password").write_text("secret\n")
+    run(round_trip(f"etcd://{own_etcd.endpoint}/p?user=root&password_file={tmp_path}/password"))
+
+
+def test_an_etcds_uri_uses_tls(tls_etcd: EtcdServer) -> None:
+    run(round_trip(f"etcds://{tls_etcd.endpoint}/p?ca_cert={tls_etcd.certificate}"))
+
+
+def test_opening_a_cluster_that_is_down_is_no_error() -> None:
+    async def scenario() -> None:
+        await (await open_store("etcd://127.0.0.1:1/p")).close()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("uri", "why"),
+    [
+        ("", "no scheme"),
+        ("/var/lib/meta.db", "no scheme"),
+        ("zk://localhost/p", "scheme 'zk' is not known"),
+        ("etcd://localhost:2379", "prefix is needed"),
+        ("etcd:///p", "not HOST:PORT"),
+        ("etcd://a:1,,b:2/p", "not HOST:PORT"),
+        ("etcd://a:notaport/p", "Port could not be cast"),
+        ("etcd://a:70000/p", "Port out of range"),
+        ("etcd://root:secret@a:1/p", "password_file"),
+        ("etcd://a:1/p?colour=red", "'colour' is not known"),
+        ("etcd://a:1/p?timeout=soon", "timeout=soon is not a number"),
+        ("etcd://a:1/p?timeout=0", "above 0"),
+        ("etcd://a:1/p?timeout=1&timeout=2", "twice"),
+        ("etcd://a:1/p?user=root", "user and password go together"),
+        ("etcd://a:1/p?user=root&password_file=/nonexistent/pw", "cannot read /nonexistent/pw: No such file"),
+        ("etcd://a:1/p?ca_cert=/ca.pem", "write etcds://"),
+        ("etcds://a:1/p?cert_cert=/c.pem", "cert_cert and cert_key go together"),
+        ("etcds://a:1/p?ca_cert=/nonexistent/ca.pem", "cannot read /nonexistent/ca.pem: No such file"),
+        ("sqlite:meta.db", "absolute"),
+        ("sqlite://meta.db", "absolute"),
+        ("sqlite:///tmp/", "name a file"),
+        ("sqlite:///tmp/a.db?mode=ro", "no options"),
+        ("sqlite:///tmp/a.db#x", "write it as %23"),
+        ("sqlite:///nonexistent/meta.db", "directory /nonexistent does not exist; create it"),
+        ("memory://", "memory://NAME"),
+    ],
+)
+def test_a_uri_that_cannot_be_used_is_refused_with_the_reason(uri: str, why: str) -> None:
+    with pytest.raises(BadMetadataUri) as refusal:
+        run(open_store(uri))
+    assert why in str(refusal.value)

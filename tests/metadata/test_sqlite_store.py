@@ -1,0 +1,317 @@
+"""The SQLite store keeps the contract, also between processes, and says clearly what it cannot use."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from metadata import sqlite as sqlite_module
+from metadata.errors import BadMetadataUri, OutcomeUnknown, StoreUnavailable
+from metadata.sqlite import SqliteStore
+from metadata.store import EventKind, MetadataStore, Versioned
+from tests.contracts.metadata_store import MetadataStoreContract, watching
+from tests.support.aio import cancel, run, take
+
+EVENTS_KEPT = 500
+PROCESSES = 4
+INCREMENTS_PER_PROCESS = 50
+PROCESS_SECONDS_MAX = 60
+REPOSITORY = Path(__file__).parents[2]
+
+INCREMENT = f"""
+import asyncio, sys
+from metadata.sqlite import SqliteStore
+from tests.contracts.metadata_store import increment
+
+async def main() -> None:
+    store = SqliteStore(sys.argv[1])
+    for _ in range({INCREMENTS_PER_PROCESS}):
+        await increment(store, "counter")
+    await store.close()
+
+asyncio.run(main())
+"""
+
+DIE_IN_A_TRANSACTION = """
+import asyncio, os, sys
+from metadata.sqlite import SqliteStore
+from metadata import sqlite_file
+
+async def main() -> None:
+    store = SqliteStore(sys.argv[1])
+    await store.create("before", b"")
+    sqlite_file.SqliteFile._record = lambda *_: os._exit(9)
+    await store.create("during", b"")
+
+asyncio.run(main())
+"""
+
+FULL_DISK = """
+import asyncio, os, resource, sys
+from metadata.errors import StoreUnavailable
+from metadata.sqlite import SqliteStore
+
+async def main() -> None:
+    store = SqliteStore(sys.argv[1])
+    version = await store.create("a", b"one")
+    used = max(os.path.getsize(sys.argv[1] + end) for end in ("", "-wal"))
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (used, hard))
+    try:
+        await store.create("b", b"x" * 100_000)
+    except StoreUnavailable as error:
+        print(type(error).__name__, error)
+    assert (await store.get("a")).version == version
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    if (found := await store.get("b")) is None:
+        await store.create("b", b"two")
+    await store.create("c", b"three")
+    await store.close()
+
+asyncio.run(main())
+"""
+
+
+def python(program: str, path: Path) -> tuple[int, str]:
+    """Runs the program in a process of its own; returns its exit code and what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=PROCESS_SECONDS_MAX,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+class TestSqliteStore(MetadataStoreContract):
+    ttl_seconds = 0.5
+
+    @pytest.fixture(autouse=True)
+    def _path(self, tmp_path: Path) -> None:
+        self.path = tmp_path / "meta.db"
+
+    async def open_store(self) -> MetadataStore:
+        return SqliteStore(str(self.path), events_kept_max=EVENTS_KEPT)
+
+    async def forget_history(self, store: MetadataStore, key: str) -> None:
+        found = await store.get(key)
+        assert found is not None
+        version = found.version
+        for _ in range(EVENTS_KEPT):
+            version = await store.replace(key, b"", version)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "meta.db"
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Holds the lock as another process in a write transaction does."""
+    with open(f"{path}.lock", "rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
+async def opened(path: Path) -> None:
+    store = SqliteStore(str(path))
+    try:
+        await store.open()
+    finally:
+        await store.close()
+
+
+def test_increments_by_several_processes_are_all_counted(path: Path) -> None:
+    async def scenario() -> None:
+        store = SqliteStore(str(path))
+        await store.create("counter", b"0")
+        processes = [asyncio.to_thread(python, INCREMENT, path) for _ in range(PROCESSES)]
+        assert await asyncio.gather(*processes) == [(0, "")] * PROCESSES
+        found = await store.get("counter")
+        assert found is not None
+        assert int(found.value) == PROCESSES * INCREMENTS_PER_PROCESS
+        async with watching(store, "counter", 0) as events:
+            seen = await take(int(found.value) + 1, events)
+        assert [int(event.value) for event in seen] == list(range(int(found.value) + 1))
+        await store.close()
+
+    run(scenario(), timeout_seconds=60)
+
+
+def test_a_process_that_dies_in_a_transaction_leaves_nothing_of_it_and_no_lock(path: Path) -> None:
+    assert python(DIE_IN_A_TRANSACTION, path) == (9, "")
+
+    async def scenario() -> None:
+        store = SqliteStore(str(path))
+        assert [item.key for item in (await store.list_page("")).items] == ["before"]
+        await store.create("after", b"")
+        await store.close()
+
+    run(scenario())
+
+
+def test_a_reopened_file_keeps_its_keys_versions_history_and_leases(path: Path) -> None:
+    async def first() -> tuple[int, int]:
+        store = SqliteStore(str(path))
+        lease = await store.grant_lease(60)
+        version = await store.create("a", b"one", lease=lease)
+        await store.close()
+        return version, lease.lease_id
+
+    async def second(version: int, lease_id: int) -> None:
+        store = SqliteStore(str(path))
+        assert await store.get("a") == Versioned("a", b"one", version)
+        lease = await store.grant_lease(60)
+        assert lease.lease_id != lease_id
+        async with watching(store, "a", version - 1) as events:
+            assert (await anext(events)).value == b"one"
+        assert await store.create("b", b"") > version
+        await store.close()
+
+    run(second(*run(first())))
+
+
+def test_a_lease_that_ran_out_while_nobody_had_the_file_open_is_gone(path: Path) -> None:
+    async def first() -> None:
+        store = SqliteStore(str(path))
+        await store.create("a", b"one", lease=await store.grant_lease(0.05))
+        await store.close()
+
+    async def second() -> None:
+        store = SqliteStore(str(path))
+        assert await store.get("a") is None
+        async with watching(store, "a", 0) as events:
+            kinds = [event.kind for event in await take(2, events)]
+        assert kinds == [EventKind.PUT, EventKind.DELETE]
+        await store.close()
+
+    run(first())
+    time.sleep(0.06)  # the time to live has to pass while no process looks
+    run(second())
+
+
+def test_the_file_and_its_lock_are_readable_by_their_owner_alone(path: Path) -> None:
+    run(opened(path))
+    for file in (path, Path(f"{path}.lock")):
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_a_missing_directory_is_named(path: Path) -> None:
+    missing = path.parent / "nowhere"
+    with pytest.raises(BadMetadataUri, match=f"directory {missing} does not exist; create it"):
+        run(opened(missing / "meta.db"))
+
+
+def test_a_directory_in_the_place_of_the_file_is_refused(path: Path) -> None:
+    path.mkdir()
+    with pytest.raises(BadMetadataUri, match="unable to open database file"):
+        run(opened(path))
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path) -> None:
+    content = b"these are my holiday notes\n" * 1000
+    path.write_bytes(content)
+    with pytest.raises(BadMetadataUri, match="file is not a database"):
+        run(opened(path))
+    assert path.read_bytes() == content
+
+
+def test_the_database_of_another_program_is_refused_and_left_alone(path: Path) -> None:
+    foreign = sqlite3.connect(path)
+    foreign.execute("CREATE TABLE store (format_version)")
+    foreign.commit()
+    foreign.close()
+    content = path.read_bytes()
+    with pytest.raises(BadMetadataUri, match="another program"):
+        run(opened(path))
+    assert path.read_bytes() == content
+
+
+def test_a_file_of_another_format_version_is_refused(path: Path) -> None:
+    run(opened(path))
+    database = sqlite3.connect(path)
+    database.execute("UPDATE store SET format_version = 2")
+    database.commit()
+    database.close()
+    with pytest.raises(BadMetadataUri, match="format version 2, this program reads 1"):
+        run(opened(path))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+def test_a_file_that_may_not_be_written_is_refused(path: Path) -> None:
+    run(opened(path))
+    path.chmod(0o400)
+    with pytest.raises(BadMetadataUri, match="readonly"):
+        run(opened(path))
+
+
+def test_a_full_disk_is_reported_and_the_store_works_again_afterwards(path: Path) -> None:
+    exit_code, output = python(FULL_DISK, path)
+    assert exit_code == 0
+    assert output.startswith(("OutcomeUnknown metadata file", "StoreUnavailable metadata file"))
+
+
+def test_a_call_gives_up_while_another_process_holds_the_lock(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_module, "CALL_SECONDS_MAX", 0.3)
+
+    async def scenario() -> None:
+        store = SqliteStore(str(path))
+        await store.open()
+        with locked(path):
+            running = asyncio.ensure_future(store.create("a", b""))
+            await asyncio.sleep(0)
+            queued = asyncio.ensure_future(store.create("b", b""))
+            with pytest.raises(OutcomeUnknown, match="no answer from the metadata file"):
+                await running
+            with pytest.raises(StoreUnavailable) as never_started:
+                await queued
+            assert not isinstance(never_started.value, OutcomeUnknown)
+        assert await store.get("a") is not None
+        assert await store.get("b") is None
+        await store.close()
+
+    run(scenario())
+
+
+def test_the_event_loop_runs_on_while_the_file_is_locked(path: Path) -> None:
+    async def scenario() -> None:
+        store = SqliteStore(str(path))
+        await store.open()
+        with locked(path):
+            creating = asyncio.ensure_future(store.create("a", b""))
+            for _ in range(100):
+                await asyncio.sleep(0.001)
+            assert not creating.done()
+        await creating
+        await store.close()
+
+    run(scenario())
+
+
+def test_a_cancelled_watch_leaves_the_store_working(path: Path) -> None:
+    async def scenario() -> None:
+        store = SqliteStore(str(path))
+        async with watching(store, "a", 0) as events:
+            waiting = asyncio.ensure_future(anext(events))
+            await asyncio.wait([waiting], timeout=0.1)
+            await cancel(waiting)
+        assert await store.create("a", b"") == 1
+        await store.close()
+
+    run(scenario())

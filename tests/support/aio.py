@@ -1,0 +1,36 @@
+"""Runs a coroutine in a test, with a limit that turns a hang into a failure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def run(coro: Coroutine[Any, Any, T], timeout_seconds: float = 30) -> T:
+    """Runs `coro` on a new event loop and returns its result."""
+
+    async def limited() -> T:
+        async with asyncio.timeout(timeout_seconds):
+            return await coro
+
+    return asyncio.run(limited())
+
+
+async def take(count: int, items: AsyncIterator[T]) -> list[T]:
+    """The next `count` items; the iterator stays open."""
+    return [await anext(items) for _ in range(count)]
+
+
+async def cancel(task: asyncio.Task[T]) -> None:
+    """Ends a task that a test started."""
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def until_true(condition: Callable[[], Awaitable[bool]], pause_seconds: float = 0.01) -> None:
+    """Waits until `condition()` holds; the test's own limit ends it otherwise."""
+    while not await condition():  # noqa: ASYNC110 — what is waited for is outside this process
+        await asyncio.sleep(pause_seconds)
