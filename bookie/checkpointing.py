@@ -1,0 +1,80 @@
+"""When the index catches up with the log, and doing it beside the work.
+
+A checkpoint is due after so much log, so many frames, or so long a time; it runs in a thread of
+its own while appends and reads go on. The states it writes are those of the moment it begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from .config import BookieConfig
+from .index import Index
+
+log = logging.getLogger(__name__)
+
+
+class Checkpointer:
+    """Moves the index forward. All methods belong to the event loop."""
+
+    def __init__(self, config: BookieConfig, index: Index, ledger_row: Callable[[int], bytes]) -> None:
+        self._config = config
+        self._index = index
+        self._ledger_row = ledger_row
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="bookie-checkpoint")
+        self._position = index.checkpoint_position
+        self._log_bytes = 0
+        self._changed: set[int] = set()
+        self._due = asyncio.Event()
+        self._one_at_a_time = asyncio.Lock()
+
+    def changed(self, ledger_id: int) -> None:
+        """The ledger's state is not what the index holds."""
+        self._changed.add(ledger_id)
+
+    def log_grew(self, position: int, size: int) -> None:
+        """The log is on disk up to `position`, `size` bytes more than before, and applied."""
+        assert position >= self._position
+        self._position = position
+        self._log_bytes += size
+        if (
+            self._log_bytes >= self._config.checkpoint_log_bytes_max
+            or self._index.recent_frames >= self._config.checkpoint_frames_max
+        ):
+            self._due.set()
+
+    async def run_when_due(self) -> None:
+        """Checkpoints as needed until cancelled. An error ends it, and with it the bookie."""
+        while True:
+            try:
+                async with asyncio.timeout(self._config.checkpoint_seconds_max):
+                    await self._due.wait()
+            except TimeoutError:  # quiet times: whatever there is
+                pass
+            await self.run_now()
+
+    async def run_now(self) -> None:
+        """Brings the index up to the log as it is at this moment."""
+        async with self._one_at_a_time:
+            self._due.clear()
+            if not self._changed and not self._index.recent_frames:
+                return
+            self._index.begin_checkpoint()
+            position, self._log_bytes = self._position, 0
+            changed, self._changed = self._changed, set()
+            rows = [(ledger_id, self._ledger_row(ledger_id)) for ledger_id in sorted(changed)]
+            loop = asyncio.get_running_loop()
+            try:
+                await loop.run_in_executor(self._thread, self._index.commit_checkpoint, position, rows)
+            except BaseException:
+                self._changed |= changed
+                self._index.abandon_checkpoint()
+                raise
+            self._index.end_checkpoint()
+
+    async def close(self) -> None:
+        async with self._one_at_a_time:
+            self._thread.shutdown()

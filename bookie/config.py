@@ -1,0 +1,47 @@
+"""A bookie's settings, checked once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from metadata import keys
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookieConfig:
+    """Everything a bookie is told when it starts.
+
+    `log_queue_bytes_max`: frames accepted and not yet on disk; past it the bookie stops reading from
+    its clients until the disk has caught up. `checkpoint_*_max`: how much log a restart may have to
+    read again; smaller means faster starts and more index writes. `lease_seconds`: how long the
+    cluster takes to notice a dead bookie; too short and a busy host loses its registration.
+    """
+
+    data_directory: Path
+    metadata_uri: str
+    host: str = "127.0.0.1"
+    port: int = 3181
+    advertised_host: str | None = None
+    fault_domain: str = ""
+    log_queue_bytes_max: int = 32 * MIB
+    checkpoint_log_bytes_max: int = 128 * MIB
+    checkpoint_frames_max: int = 50_000
+    checkpoint_seconds_max: float = 60.0
+    lease_seconds: float = 10.0
+    read_threads: int = 4
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise ValueError(f"port {self.port} is not between 0 and 65535")
+        if self.lease_seconds < 1:
+            raise ValueError("a lease shorter than a second would be lost at every hiccup")
+        if self.read_threads < 1:
+            raise ValueError("a bookie needs at least one read thread")
+
+
+def check_bookie_id(bookie_id: str) -> str:
+    """Raises ValueError unless this can name a bookie."""
+    return keys.check_name(bookie_id)

@@ -1,0 +1,146 @@
+"""A bookie's data directory: formatted once, locked while in use, matched with the metadata at every start.
+
+    cookie.json   cluster id, bookie id, incarnation, format version
+    lock          held (flock) by the running bookie
+    log/          segment files
+    index/        LMDB
+
+The cookie stands here and in the metadata under `cookies/<bookie id>`; both must agree (rule W7).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import uuid
+from dataclasses import asdict
+from pathlib import Path
+
+from metadata import cluster, keys, settle
+from metadata.cluster import Cookie
+from metadata.errors import KeyExists
+from metadata.store import MetadataStore
+
+from .disk import sync_directory
+from .errors import DataDirectoryError
+
+FORMAT_VERSION = 1
+COOKIE = "cookie.json"
+LOCK = "lock"
+LOG = "log"
+INDEX = "index"
+
+
+class LockedDirectory:
+    """A data directory this process holds the lock of; the lock ends with `close` or the process."""
+
+    def __init__(self, path: Path, fd: int) -> None:
+        self.path = path
+        self._fd = fd
+
+    @property
+    def log(self) -> Path:
+        return self.path / LOG
+
+    @property
+    def index(self) -> Path:
+        return self.path / INDEX
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def lock(path: Path) -> LockedDirectory:
+    """Takes the directory's lock. Raises DataDirectoryError where it is unformatted or in use."""
+    if not (path / COOKIE).is_file():
+        raise DataDirectoryError(
+            f"{path} is not a formatted bookie directory; run: bookledger bookie format --data {path} --id NAME "
+            "--metadata URI"
+        )
+    fd = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise DataDirectoryError(f"{path} is in use by another bookie process; stop it first") from None
+    return LockedDirectory(path, fd)
+
+
+def read_cookie(path: Path) -> Cookie:
+    """The cookie of a formatted directory. Raises DataDirectoryError."""
+    try:
+        fields = json.loads((path / COOKIE).read_text())
+        version = fields.pop("format_version")
+        if version == FORMAT_VERSION:
+            return Cookie(**fields)
+    except FileNotFoundError:
+        raise DataDirectoryError(
+            f"{path} is not a formatted bookie directory; run: bookledger bookie format"
+        ) from None
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise DataDirectoryError(
+            f"{path / COOKIE} cannot be read ({error}); the directory is damaged"
+        ) from error
+    raise DataDirectoryError(f"{path} has format version {version}; this program knows {FORMAT_VERSION}")
+
+
+async def format_directory(path: Path, bookie_id: str, store: MetadataStore) -> Cookie:
+    """Makes an empty directory into a bookie's, with a new incarnation, and registers its cookie.
+
+    Raises DataDirectoryError, and changes nothing, where the directory holds anything or the
+    name is taken. The cookie goes into the metadata first: a crash in between leaves a name that
+    must be given up by hand, never two bookies of one identity.
+    """
+    keys.check_name(bookie_id)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise DataDirectoryError(
+            f"{path} is not an empty directory; a bookie is formatted on an empty one only"
+        )
+    if await cluster.read_cookie(store, bookie_id) is not None:
+        raise DataDirectoryError(
+            f"the name {bookie_id} belongs to a bookie formatted before; choose another name"
+        )
+    path.mkdir(parents=True, exist_ok=True)
+    cluster_id = await cluster.cluster_id(store, create=True)
+    assert cluster_id is not None
+    cookie = Cookie(cluster_id, bookie_id, str(uuid.uuid4()))
+    try:
+        await settle.create(store, keys.cookie(bookie_id), cookie.encode())
+    except KeyExists:
+        raise DataDirectoryError(f"the name {bookie_id} was just taken by another bookie") from None
+    _write(path, cookie)
+    return cookie
+
+
+def _write(path: Path, cookie: Cookie) -> None:
+    (path / LOG).mkdir()
+    (path / INDEX).mkdir()
+    # The cookie comes last: a directory without it is not formatted, whatever else it holds.
+    temporary = path / (COOKIE + ".new")
+    with open(temporary, "w") as file:
+        json.dump({"format_version": FORMAT_VERSION, **asdict(cookie)}, file, indent=2)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(temporary, path / COOKIE)
+    sync_directory(path)
+    sync_directory(path.parent)
+
+
+async def check_cookie(path: Path, store: MetadataStore) -> Cookie:
+    """The directory's cookie, if the metadata knows the same. Raises DataDirectoryError."""
+    cookie = read_cookie(path)
+    known = await cluster.read_cookie(store, cookie.bookie_id)
+    if await cluster.cluster_id(store) != cookie.cluster_id or known is None:
+        raise DataDirectoryError(
+            f"{path} belongs to bookie {cookie.bookie_id} of another cluster ({cookie.cluster_id}); check --metadata"
+        )
+    if known.incarnation != cookie.incarnation:
+        raise DataDirectoryError(
+            f"{path} holds incarnation {cookie.incarnation} of bookie {cookie.bookie_id}; the cluster knows "
+            f"incarnation {known.incarnation}. This is an old or foreign disk; do not use it under this name"
+        )
+    return cookie

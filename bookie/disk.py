@@ -1,0 +1,158 @@
+"""The disk as the log sees it, and the operating system's own.
+
+A new file's name is durable only after `sync_directory`; its bytes only after `datasync`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+IOV_MAX = 1024
+"""Buffers of one writev call; the kernel refuses more."""
+
+_ZEROS = bytes(1024 * 1024)
+
+
+class LogFile(Protocol):
+    """One file of the log. Methods raise OSError as the operating system does."""
+
+    def write(self, buffers: Sequence[bytes], offset: int) -> None:
+        """Writes all buffers one after the other from `offset` on, wholly, or raises."""
+        ...
+
+    def datasync(self) -> None:
+        """Returns when everything written is on disk. After an error nothing may be assumed (rule B1)."""
+        ...
+
+    def read(self, size: int, offset: int) -> bytes:
+        """Up to `size` bytes; shorter only where the file ends."""
+        ...
+
+    def zero(self, offset: int, size: int) -> None:
+        """Makes [offset, offset+size) part of the file, written with zeros."""
+        ...
+
+    def reserve(self, offset: int, size: int) -> None:
+        """Reserves space for [offset, offset+size); reads as zeros."""
+        ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def size(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class Disk(Protocol):
+    """A directory of log files."""
+
+    def create(self, name: str) -> LogFile:
+        """A new, empty file. Raises FileExistsError."""
+        ...
+
+    def open(self, name: str) -> LogFile:
+        """An existing file, to read and write. Raises FileNotFoundError."""
+        ...
+
+    def names(self) -> list[str]: ...
+
+    def remove(self, name: str) -> None: ...
+
+    def sync_directory(self) -> None:
+        """Returns when all names created and removed are on disk."""
+        ...
+
+
+class OsFile:
+    """A LogFile on the operating system. Safe to use from several threads: every call names its offset."""
+
+    def __init__(self, path: Path, flags: int) -> None:
+        self._fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
+
+    def write(self, buffers: Sequence[bytes], offset: int) -> None:
+        for start in range(0, len(buffers), IOV_MAX):
+            offset = self._write_some(buffers[start : start + IOV_MAX], offset)
+
+    def _write_some(self, buffers: Sequence[bytes], offset: int) -> int:
+        total = sum(map(len, buffers))
+        written = os.pwritev(self._fd, buffers, offset)
+        if written < total:  # a signal, a quota, a disk nearly full: finish in plain steps
+            rest = memoryview(b"".join(buffers))[written:]
+            while rest:
+                step = os.pwrite(self._fd, rest, offset + total - len(rest))
+                if step == 0:
+                    raise OSError(errno.EIO, "the disk takes no more bytes and gives no reason")
+                rest = rest[step:]
+        return offset + total
+
+    def datasync(self) -> None:
+        os.fdatasync(self._fd)
+
+    def read(self, size: int, offset: int) -> bytes:
+        data = os.pread(self._fd, size, offset)
+        if len(data) == size or not data:
+            return data
+        parts = [data]
+        got = len(data)
+        while got < size and (data := os.pread(self._fd, size - got, offset + got)):
+            parts.append(data)
+            got += len(data)
+        return b"".join(parts)
+
+    def zero(self, offset: int, size: int) -> None:
+        for start in range(offset, offset + size, len(_ZEROS)):
+            self.write([_ZEROS[: min(len(_ZEROS), offset + size - start)]], start)
+
+    def reserve(self, offset: int, size: int) -> None:
+        os.posix_fallocate(self._fd, offset, size)
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._fd, size)
+
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __del__(self) -> None:
+        # A file shared by reading threads closes when the last of them lets go of it.
+        if hasattr(self, "_fd"):
+            self.close()
+
+
+class OsDisk:
+    """A directory of the operating system."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def create(self, name: str) -> OsFile:
+        return OsFile(self._directory / name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+
+    def open(self, name: str) -> OsFile:
+        return OsFile(self._directory / name, os.O_RDWR)
+
+    def names(self) -> list[str]:
+        return sorted(os.listdir(self._directory))
+
+    def remove(self, name: str) -> None:
+        os.unlink(self._directory / name)
+
+    def sync_directory(self) -> None:
+        sync_directory(self._directory)
+
+
+def sync_directory(directory: Path) -> None:
+    """Makes the names in a directory durable."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

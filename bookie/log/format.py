@@ -1,0 +1,252 @@
+"""The bytes of a log segment.
+
+A segment file is named by its number, `00000007.log`, and is a header and records one after the
+other, each aligned to 8 bytes, then zeros up to where the file was preallocated.
+
+    segment header, 64 bytes
+     0  magic        8s  b"bkldglog"
+     8  version      u32
+    12  crc32c       u32  over the header with this field zero
+    16  segment      u64  the segment's own number
+    24  incarnation  16s  of the bookie that wrote it
+    40  zeros        24s
+
+    record header, 80 bytes
+     0  magic        u32  0x6472636B
+     4  crc32c       u32  over the header from offset 8 on, then the body
+     8  position     u64  the record's own place: segment << 32 | offset
+    16  synced       u64  everything before this position was on disk when this record was written
+    24  kind         u8   1 entries, 2 fence
+    25  flags        u8   1 recovery, 2 carries a last-add-confirmed
+    26  lac_digest   u16  width of the digest that begins the body
+    28  body         u32  bytes that follow
+    32  ledger       i64
+    40  first_entry  i64
+    48  last_entry   i64
+    56  lac          i64
+    64  lac_length   i64
+    72  entries      u32
+    76  digests      u32  bytes of the digests column
+
+    body of an entries record: lac digest | entry ids | lengths | digests | payload
+
+Because a record carries its own position, bytes that lie in the wrong place are never taken for
+a record. Because it carries `synced`, a reader can tell a torn tail (never on disk as a whole, so
+never acknowledged) from damage to what was once durable (rule B2): an unreadable place followed
+by a record whose `synced` lies beyond it was on disk before, and is damage.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from crc32c import crc32c
+
+from ..wire.columns import ID_BYTES, LENGTH_BYTES, BadColumns, Columns
+from ..wire.messages import LacStatement
+
+FORMAT_VERSION = 1
+SEGMENT_MAGIC = b"bkldglog"
+RECORD_MAGIC = 0x6472636B
+RECORD_MAGIC_BYTES = struct.pack("<I", RECORD_MAGIC)
+ALIGNMENT = 8
+BODY_BYTES_MAX = 8 * 1024 * 1024
+"""No record's body is larger; a longer length on disk is damage, and bounds what a reader allocates."""
+
+SEGMENT_HEADER = struct.Struct("<8sIIQ16s24x")
+_SEGMENT_HEADER_ZEROS = 24
+RECORD_HEADER = struct.Struct("<IIQQBBHIqqqqqII")
+_AFTER_CRC = 8
+
+assert SEGMENT_HEADER.size == 64
+assert RECORD_HEADER.size == 80
+
+
+class Kind(IntEnum):
+    """What a record says."""
+
+    ENTRIES = 1
+    FENCE = 2
+
+
+_RECOVERY = 1
+_HAS_LAC = 2
+
+Buffer = bytes | memoryview
+
+
+class BadRecordBytes(ValueError):
+    """Bytes that are not a whole, undamaged record of this place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record without its place. A fence record has no columns and stands alone (rule R1)."""
+
+    kind: Kind
+    ledger_id: int
+    columns: Columns | None = None
+    last_add_confirmed: LacStatement | None = None
+    recovery: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RecordHeader:
+    """The fixed part of a record as read from disk."""
+
+    crc: int
+    position: int
+    synced: int
+    kind: int
+    flags: int
+    lac_digest_bytes: int
+    body_bytes: int
+    ledger_id: int
+    first_entry: int
+    last_entry: int
+    lac: int
+    lac_length_bytes: int
+    entries: int
+    digests_bytes: int
+
+    @property
+    def record_bytes(self) -> int:
+        return aligned(RECORD_HEADER.size + self.body_bytes)
+
+
+def position_of(segment: int, offset: int) -> int:
+    """A place in the log; positions rise in the order of writing."""
+    assert 0 <= offset < 1 << 32
+    return segment << 32 | offset
+
+
+def place_of(position: int) -> tuple[int, int]:
+    """(segment, offset) of a position."""
+    return position >> 32, position & 0xFFFFFFFF
+
+
+def aligned(size: int) -> int:
+    return (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+
+
+def encode_segment_header(segment: int, incarnation: str) -> bytes:
+    identity = uuid.UUID(incarnation).bytes
+    blank = SEGMENT_HEADER.pack(SEGMENT_MAGIC, FORMAT_VERSION, 0, segment, identity)
+    return SEGMENT_HEADER.pack(SEGMENT_MAGIC, FORMAT_VERSION, crc32c(blank), segment, identity)
+
+
+def decode_segment_header(data: bytes) -> tuple[int, str]:
+    """(segment number, incarnation). Raises BadRecordBytes."""
+    if len(data) < SEGMENT_HEADER.size:
+        raise BadRecordBytes("the segment header is cut short")
+    magic, version, crc, segment, identity = SEGMENT_HEADER.unpack_from(data)
+    blank = SEGMENT_HEADER.pack(magic, version, 0, segment, identity)
+    rest = SEGMENT_HEADER.size - _SEGMENT_HEADER_ZEROS
+    if magic != SEGMENT_MAGIC or crc != crc32c(blank) or any(data[rest : SEGMENT_HEADER.size]):
+        raise BadRecordBytes("this is no segment header of ours, or it is damaged")
+    if version != FORMAT_VERSION:
+        raise BadRecordBytes(f"segment format version {version}; this program knows {FORMAT_VERSION}")
+    return segment, str(uuid.UUID(bytes=identity))
+
+
+def record_bytes(record: Record) -> int:
+    """How much of the log the record takes, header and padding included."""
+    return aligned(RECORD_HEADER.size + sum(map(len, _body(record))))
+
+
+def encode_record(record: Record, *, position: int, synced: int) -> list[bytes]:
+    """The record at this place, as buffers to be written one after the other."""
+    body = _body(record)
+    body_bytes = sum(map(len, body))
+    assert body_bytes <= BODY_BYTES_MAX
+    tail = _header_tail(record, body_bytes, position, synced)
+    crc = crc32c(tail)
+    for part in body:
+        crc = crc32c(part, crc)
+    padding = aligned(RECORD_HEADER.size + body_bytes) - RECORD_HEADER.size - body_bytes
+    return [struct.pack("<II", RECORD_MAGIC, crc) + tail, *body, bytes(padding)]
+
+
+def _body(record: Record) -> list[bytes]:
+    lac_digest = record.last_add_confirmed.digest if record.last_add_confirmed else b""
+    columns = record.columns
+    if columns is None:
+        return [lac_digest]
+    return [lac_digest, columns.entry_ids, columns.lengths, columns.digests, columns.payload]
+
+
+def _header_tail(record: Record, body_bytes: int, position: int, synced: int) -> bytes:
+    lac, columns = record.last_add_confirmed, record.columns
+    entries = len(columns) if columns else 0
+    return RECORD_HEADER.pack(
+        RECORD_MAGIC,
+        0,
+        position,
+        synced,
+        record.kind,
+        (_RECOVERY if record.recovery else 0) | (_HAS_LAC if lac else 0),
+        len(lac.digest) if lac else 0,
+        body_bytes,
+        record.ledger_id,
+        columns.first_entry if columns and entries else -1,
+        columns.last_entry if columns and entries else -1,
+        lac.last_entry if lac else -1,
+        lac.length_bytes if lac else 0,
+        entries,
+        len(columns.digests) if columns else 0,
+    )[_AFTER_CRC:]
+
+
+def decode_header(data: Buffer, *, position: int) -> RecordHeader:
+    """The header at the start of `data`, checked as far as it can be without the body."""
+    if len(data) < RECORD_HEADER.size:
+        raise BadRecordBytes("the record header is cut short")
+    magic, *fields = RECORD_HEADER.unpack_from(data)
+    header = RecordHeader(*fields)
+    if magic != RECORD_MAGIC:
+        raise BadRecordBytes("no record begins here")
+    if header.position != position or header.synced > position:
+        raise BadRecordBytes("the record belongs to another place")
+    if header.body_bytes > BODY_BYTES_MAX:
+        raise BadRecordBytes(f"the record claims a body of {header.body_bytes} bytes")
+    return header
+
+
+def decode_record(data: Buffer, *, position: int) -> tuple[RecordHeader, Record]:
+    """The whole record at the start of `data`. Raises BadRecordBytes for anything but exactly it."""
+    header = decode_header(data, position=position)
+    end = RECORD_HEADER.size + header.body_bytes
+    if len(data) < end:
+        raise BadRecordBytes("the record is cut short")
+    view = memoryview(data)
+    if crc32c(view[_AFTER_CRC:end]) != header.crc:
+        raise BadRecordBytes("the record's checksum does not fit")
+    return header, _record(header, view[RECORD_HEADER.size : end])
+
+
+def _record(header: RecordHeader, body: memoryview) -> Record:
+    lac_digest, body = bytes(body[: header.lac_digest_bytes]), body[header.lac_digest_bytes :]
+    lac = None
+    if header.flags & _HAS_LAC:
+        lac = LacStatement(header.lac, header.lac_length_bytes, lac_digest)
+    try:
+        kind = Kind(header.kind)
+        columns = _columns(header, body) if kind is Kind.ENTRIES else None
+    except ValueError as error:
+        raise BadRecordBytes(str(error)) from error
+    return Record(kind, header.ledger_id, columns, lac, bool(header.flags & _RECOVERY))
+
+
+def _columns(header: RecordHeader, body: memoryview) -> Columns:
+    widths: Sequence[int] = (header.entries * ID_BYTES, header.entries * LENGTH_BYTES, header.digests_bytes)
+    if sum(widths) > len(body):
+        raise BadColumns("the columns are longer than the record")
+    parts, begin = [], 0
+    for width in widths:
+        parts.append(bytes(body[begin : begin + width]))
+        begin += width
+    return Columns(parts[0], parts[1], parts[2], bytes(body[begin:]))

@@ -1,0 +1,75 @@
+"""Segment files by number: their names, and how one is begun and opened."""
+
+from __future__ import annotations
+
+from ..disk import Disk, LogFile
+from ..errors import DamagedLog
+from .format import SEGMENT_HEADER, BadRecordBytes, decode_segment_header, encode_segment_header
+
+_SUFFIX = ".log"
+
+
+def name_of(segment: int) -> str:
+    return f"{segment:08x}{_SUFFIX}"
+
+
+def numbers(disk: Disk) -> list[int]:
+    """The numbers of all segments there are, ascending."""
+    return sorted(int(name.removesuffix(_SUFFIX), 16) for name in disk.names() if name.endswith(_SUFFIX))
+
+
+def resume_or_begin(disk: Disk, segment: int, incarnation: str) -> LogFile:
+    """A segment without records, its header and name on disk when this returns.
+
+    One that was begun and never written to is used again. Its header and name are written and synced
+    anew even so: who began it may have died, or seen a sync fail, before they were on disk.
+    """
+    name = name_of(segment)
+    file = disk.open(name) if name in disk.names() else disk.create(name)
+    try:
+        if not is_unbegun(file):
+            check_header(file, segment, incarnation)
+        if file.size() > SEGMENT_HEADER.size:
+            raise DamagedLog(name, SEGMENT_HEADER.size, "a segment to be begun has content")
+        file.write([encode_segment_header(segment, incarnation)], 0)
+        file.datasync()
+        disk.sync_directory()
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def check_header(file: LogFile, segment: int, incarnation: str) -> None:
+    """Raises DamagedLog unless this is that segment, written by that bookie."""
+    try:
+        found, writer = decode_segment_header(file.read(SEGMENT_HEADER.size, 0))
+    except BadRecordBytes as error:
+        raise DamagedLog(name_of(segment), 0, str(error)) from error
+    if found != segment:
+        raise DamagedLog(name_of(segment), 0, f"it is segment {found} under another name")
+    if writer != incarnation:
+        raise DamagedLog(name_of(segment), 0, f"it was written by another bookie, incarnation {writer}")
+
+
+def is_unbegun(file: LogFile) -> bool:
+    """Whether a crash left this file before its header was on disk: then nothing can be in it.
+
+    The header is synced before the file grows, so in a longer file a bad header is damage.
+    """
+    if file.size() > SEGMENT_HEADER.size:
+        return False
+    try:
+        decode_segment_header(file.read(SEGMENT_HEADER.size, 0))
+    except BadRecordBytes:
+        return True
+    return False
+
+
+def is_empty(disk: Disk, segment: int) -> bool:
+    """Whether the segment was begun and holds no record."""
+    file = disk.open(name_of(segment))
+    try:
+        return file.size() <= SEGMENT_HEADER.size
+    finally:
+        file.close()

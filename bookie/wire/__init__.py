@@ -1,0 +1,55 @@
+"""The protocol between clients and bookies: the part of `bookie` that others may import."""
+
+from .codec import BadMessage
+from .columns import (
+    ENTRY_BYTES_MAX,
+    FRAME_BYTES_MAX,
+    FRAME_ENTRIES_MAX,
+    NO_ENTRIES,
+    BadColumns,
+    Columns,
+    join,
+    merge,
+    of_payloads,
+)
+from .messages import (
+    NO_ENTRY,
+    Ack,
+    AppendReply,
+    AppendRequest,
+    EntryRange,
+    Frame,
+    InfoReply,
+    LacReply,
+    LacRequest,
+    LacStatement,
+    ReadReply,
+    ReadRequest,
+    Status,
+)
+
+__all__ = [
+    "ENTRY_BYTES_MAX",
+    "FRAME_BYTES_MAX",
+    "FRAME_ENTRIES_MAX",
+    "NO_ENTRIES",
+    "NO_ENTRY",
+    "Ack",
+    "AppendReply",
+    "AppendRequest",
+    "BadColumns",
+    "BadMessage",
+    "Columns",
+    "EntryRange",
+    "Frame",
+    "InfoReply",
+    "LacReply",
+    "LacRequest",
+    "LacStatement",
+    "ReadReply",
+    "ReadRequest",
+    "Status",
+    "join",
+    "merge",
+    "of_payloads",
+]

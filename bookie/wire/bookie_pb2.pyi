@@ -1,0 +1,187 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    STATUS_UNSPECIFIED: _ClassVar[Status]
+    OK: _ClassVar[Status]
+    NO_SUCH_LEDGER: _ClassVar[Status]
+    FENCED: _ClassVar[Status]
+    UNAUTHORIZED: _ClassVar[Status]
+    READ_ONLY: _ClassVar[Status]
+    TOO_MANY_REQUESTS: _ClassVar[Status]
+    IO_ERROR: _ClassVar[Status]
+    WRONG_INCARNATION: _ClassVar[Status]
+    UNKNOWN: _ClassVar[Status]
+    BAD_REQUEST: _ClassVar[Status]
+    STOPPING: _ClassVar[Status]
+STATUS_UNSPECIFIED: Status
+OK: Status
+NO_SUCH_LEDGER: Status
+FENCED: Status
+UNAUTHORIZED: Status
+READ_ONLY: Status
+TOO_MANY_REQUESTS: Status
+IO_ERROR: Status
+WRONG_INCARNATION: Status
+UNKNOWN: Status
+BAD_REQUEST: Status
+STOPPING: Status
+
+class LastAddConfirmed(_message.Message):
+    __slots__ = ("last_entry", "length_bytes", "digest")
+    LAST_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    LENGTH_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    last_entry: int
+    length_bytes: int
+    digest: bytes
+    def __init__(self, last_entry: _Optional[int] = ..., length_bytes: _Optional[int] = ..., digest: _Optional[bytes] = ...) -> None: ...
+
+class Columns(_message.Message):
+    __slots__ = ("entry_ids", "lengths", "digests", "payload")
+    ENTRY_IDS_FIELD_NUMBER: _ClassVar[int]
+    LENGTHS_FIELD_NUMBER: _ClassVar[int]
+    DIGESTS_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    entry_ids: bytes
+    lengths: bytes
+    digests: bytes
+    payload: bytes
+    def __init__(self, entry_ids: _Optional[bytes] = ..., lengths: _Optional[bytes] = ..., digests: _Optional[bytes] = ..., payload: _Optional[bytes] = ...) -> None: ...
+
+class Frame(_message.Message):
+    __slots__ = ("ledger_id", "recovery", "last_add_confirmed", "columns", "crc32c")
+    LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
+    RECOVERY_FIELD_NUMBER: _ClassVar[int]
+    LAST_ADD_CONFIRMED_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    CRC32C_FIELD_NUMBER: _ClassVar[int]
+    ledger_id: int
+    recovery: bool
+    last_add_confirmed: LastAddConfirmed
+    columns: Columns
+    crc32c: int
+    def __init__(self, ledger_id: _Optional[int] = ..., recovery: bool = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., crc32c: _Optional[int] = ...) -> None: ...
+
+class AppendRequest(_message.Message):
+    __slots__ = ("incarnation", "first_sequence", "frames")
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    FIRST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    FRAMES_FIELD_NUMBER: _ClassVar[int]
+    incarnation: str
+    first_sequence: int
+    frames: _containers.RepeatedCompositeFieldContainer[Frame]
+    def __init__(self, incarnation: _Optional[str] = ..., first_sequence: _Optional[int] = ..., frames: _Optional[_Iterable[_Union[Frame, _Mapping]]] = ...) -> None: ...
+
+class Ack(_message.Message):
+    __slots__ = ("sequence", "status", "detail")
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    sequence: int
+    status: Status
+    detail: str
+    def __init__(self, sequence: _Optional[int] = ..., status: _Optional[_Union[Status, str]] = ..., detail: _Optional[str] = ...) -> None: ...
+
+class AppendReply(_message.Message):
+    __slots__ = ("acks",)
+    ACKS_FIELD_NUMBER: _ClassVar[int]
+    acks: _containers.RepeatedCompositeFieldContainer[Ack]
+    def __init__(self, acks: _Optional[_Iterable[_Union[Ack, _Mapping]]] = ...) -> None: ...
+
+class EntryRange(_message.Message):
+    __slots__ = ("first_entry", "last_entry")
+    FIRST_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    LAST_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    first_entry: int
+    last_entry: int
+    def __init__(self, first_entry: _Optional[int] = ..., last_entry: _Optional[int] = ...) -> None: ...
+
+class ReadRequest(_message.Message):
+    __slots__ = ("incarnation", "ledger_id", "first_entry", "last_entry", "bytes_max", "fence")
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
+    FIRST_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    LAST_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    incarnation: str
+    ledger_id: int
+    first_entry: int
+    last_entry: int
+    bytes_max: int
+    fence: bool
+    def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., first_entry: _Optional[int] = ..., last_entry: _Optional[int] = ..., bytes_max: _Optional[int] = ..., fence: bool = ...) -> None: ...
+
+class ReadReply(_message.Message):
+    __slots__ = ("status", "detail", "columns", "covered_through", "damaged", "last_add_confirmed")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    COVERED_THROUGH_FIELD_NUMBER: _ClassVar[int]
+    DAMAGED_FIELD_NUMBER: _ClassVar[int]
+    LAST_ADD_CONFIRMED_FIELD_NUMBER: _ClassVar[int]
+    status: Status
+    detail: str
+    columns: Columns
+    covered_through: int
+    damaged: _containers.RepeatedCompositeFieldContainer[EntryRange]
+    last_add_confirmed: LastAddConfirmed
+    def __init__(self, status: _Optional[_Union[Status, str]] = ..., detail: _Optional[str] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., covered_through: _Optional[int] = ..., damaged: _Optional[_Iterable[_Union[EntryRange, _Mapping]]] = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ...) -> None: ...
+
+class LastAddConfirmedRequest(_message.Message):
+    __slots__ = ("incarnation", "ledger_id", "fence", "wait_beyond", "wait_ms")
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    WAIT_BEYOND_FIELD_NUMBER: _ClassVar[int]
+    WAIT_MS_FIELD_NUMBER: _ClassVar[int]
+    incarnation: str
+    ledger_id: int
+    fence: bool
+    wait_beyond: int
+    wait_ms: int
+    def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., fence: bool = ..., wait_beyond: _Optional[int] = ..., wait_ms: _Optional[int] = ...) -> None: ...
+
+class LastAddConfirmedReply(_message.Message):
+    __slots__ = ("status", "detail", "last_add_confirmed")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    LAST_ADD_CONFIRMED_FIELD_NUMBER: _ClassVar[int]
+    status: Status
+    detail: str
+    last_add_confirmed: LastAddConfirmed
+    def __init__(self, status: _Optional[_Union[Status, str]] = ..., detail: _Optional[str] = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ...) -> None: ...
+
+class InfoRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class InfoReply(_message.Message):
+    __slots__ = ("bookie_id", "incarnation", "cluster_id", "version", "disk_bytes_total", "disk_bytes_free", "entries_added", "bytes_added", "syncs")
+    BOOKIE_ID_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    DISK_BYTES_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    DISK_BYTES_FREE_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_ADDED_FIELD_NUMBER: _ClassVar[int]
+    BYTES_ADDED_FIELD_NUMBER: _ClassVar[int]
+    SYNCS_FIELD_NUMBER: _ClassVar[int]
+    bookie_id: str
+    incarnation: str
+    cluster_id: str
+    version: str
+    disk_bytes_total: int
+    disk_bytes_free: int
+    entries_added: int
+    bytes_added: int
+    syncs: int
+    def __init__(self, bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., cluster_id: _Optional[str] = ..., version: _Optional[str] = ..., disk_bytes_total: _Optional[int] = ..., disk_bytes_free: _Optional[int] = ..., entries_added: _Optional[int] = ..., bytes_added: _Optional[int] = ..., syncs: _Optional[int] = ...) -> None: ...

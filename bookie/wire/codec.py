@@ -1,0 +1,253 @@
+"""Messages to bytes and back: the only module that touches the generated code.
+
+Decoding never trusts: columns that do not fit together, a wrong frame checksum or an unknown
+status raise BadMessage, and nothing of the message is used.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar, cast
+
+from crc32c import crc32c
+from google.protobuf.message import DecodeError, Message
+
+from . import bookie_pb2 as pb
+from .columns import BadColumns, Columns
+from .messages import (
+    NO_ENTRY,
+    Ack,
+    AppendReply,
+    AppendRequest,
+    EntryRange,
+    Frame,
+    InfoReply,
+    LacReply,
+    LacRequest,
+    LacStatement,
+    ReadReply,
+    ReadRequest,
+    Status,
+)
+
+LAC_DIGEST_BYTES_MAX = 64
+"""No digest is wider; bounds what a bookie keeps for each ledger."""
+
+
+class BadMessage(ValueError):
+    """Bytes from the network that are no message of this protocol."""
+
+
+M = TypeVar("M", bound=Message)
+
+_STATUS_TO_PB: dict[Status, pb.Status] = {
+    status: cast("pb.Status", pb.Status.Value(status.name)) for status in Status
+}
+_STATUS_FROM_PB = {int(number): status for status, number in _STATUS_TO_PB.items()}
+
+
+def columns_crc32c(columns: Columns) -> int:
+    """The checksum a frame carries: damage on the way is found before anything is stored."""
+    crc = crc32c(columns.entry_ids)
+    crc = crc32c(columns.lengths, crc)
+    crc = crc32c(columns.digests, crc)
+    return crc32c(columns.payload, crc)
+
+
+def _columns_to(columns: Columns) -> pb.Columns:
+    return pb.Columns(
+        entry_ids=columns.entry_ids,
+        lengths=columns.lengths,
+        digests=columns.digests,
+        payload=columns.payload,
+    )
+
+
+def _columns_from(message: pb.Columns) -> Columns:
+    columns = Columns(message.entry_ids, message.lengths, message.digests, message.payload)
+    columns.check()
+    return columns
+
+
+def _lac_to(statement: LacStatement | None) -> pb.LastAddConfirmed | None:
+    if statement is None:
+        return None
+    return pb.LastAddConfirmed(
+        last_entry=statement.last_entry, length_bytes=statement.length_bytes, digest=statement.digest
+    )
+
+
+def _lac_from(message: pb.LastAddConfirmed) -> LacStatement:
+    if message.last_entry < NO_ENTRY or message.length_bytes < 0:
+        raise BadMessage(f"no ledger ends at entry {message.last_entry} with {message.length_bytes} bytes")
+    if len(message.digest) > LAC_DIGEST_BYTES_MAX:
+        raise BadMessage(f"a last-add-confirmed with a digest of {len(message.digest)} bytes")
+    return LacStatement(message.last_entry, message.length_bytes, message.digest)
+
+
+def _status_from(number: int) -> Status:
+    try:
+        return _STATUS_FROM_PB[number]
+    except KeyError:
+        raise BadMessage(f"unknown status {number}") from None
+
+
+def encode_append_request(request: AppendRequest) -> bytes:
+    message = pb.AppendRequest(incarnation=request.incarnation, first_sequence=request.first_sequence)
+    for frame in request.frames:
+        message.frames.add(
+            ledger_id=frame.ledger_id,
+            recovery=frame.recovery,
+            last_add_confirmed=_lac_to(frame.last_add_confirmed),
+            columns=_columns_to(frame.columns),
+            crc32c=columns_crc32c(frame.columns),
+        )
+    return message.SerializeToString()
+
+
+def decode_append_request(data: bytes) -> AppendRequest:
+    try:
+        message = pb.AppendRequest.FromString(data)
+        frames = tuple(_frame_from(frame) for frame in message.frames)
+    except (DecodeError, BadColumns) as error:
+        raise BadMessage(str(error)) from error
+    return AppendRequest(message.incarnation, message.first_sequence, frames)
+
+
+def _frame_from(message: pb.Frame) -> Frame:
+    columns = _columns_from(message.columns)
+    if columns_crc32c(columns) != message.crc32c:
+        raise BadMessage(f"a frame of ledger {message.ledger_id} arrived with a wrong checksum")
+    if message.ledger_id < 0:
+        raise BadMessage(f"{message.ledger_id} is not a ledger id")
+    lac = _lac_from(message.last_add_confirmed) if message.HasField("last_add_confirmed") else None
+    return Frame(message.ledger_id, columns, lac, message.recovery)
+
+
+def encode_append_reply(reply: AppendReply) -> bytes:
+    message = pb.AppendReply()
+    for ack in reply.acks:
+        message.acks.add(sequence=ack.sequence, status=_STATUS_TO_PB[ack.status], detail=ack.detail)
+    return message.SerializeToString()
+
+
+def decode_append_reply(data: bytes) -> AppendReply:
+    message = _parse(pb.AppendReply, data)
+    return AppendReply(tuple(Ack(a.sequence, _status_from(a.status), a.detail) for a in message.acks))
+
+
+def encode_read_request(request: ReadRequest) -> bytes:
+    return pb.ReadRequest(
+        incarnation=request.incarnation,
+        ledger_id=request.ledger_id,
+        first_entry=request.first_entry,
+        last_entry=request.last_entry,
+        bytes_max=request.bytes_max,
+        fence=request.fence,
+    ).SerializeToString()
+
+
+def decode_read_request(data: bytes) -> ReadRequest:
+    m = _parse(pb.ReadRequest, data)
+    return ReadRequest(m.incarnation, m.ledger_id, m.first_entry, m.last_entry, m.bytes_max, m.fence)
+
+
+def encode_read_reply(reply: ReadReply) -> bytes:
+    return pb.ReadReply(
+        status=_STATUS_TO_PB[reply.status],
+        detail=reply.detail,
+        columns=_columns_to(reply.columns),
+        covered_through=reply.covered_through,
+        damaged=[pb.EntryRange(first_entry=r.first_entry, last_entry=r.last_entry) for r in reply.damaged],
+        last_add_confirmed=_lac_to(reply.last_add_confirmed),
+    ).SerializeToString()
+
+
+def decode_read_reply(data: bytes) -> ReadReply:
+    message = _parse(pb.ReadReply, data)
+    try:
+        columns = _columns_from(message.columns)
+    except BadColumns as error:
+        raise BadMessage(str(error)) from error
+    return ReadReply(
+        status=_status_from(message.status),
+        columns=columns,
+        covered_through=message.covered_through,
+        damaged=tuple(EntryRange(r.first_entry, r.last_entry) for r in message.damaged),
+        last_add_confirmed=(
+            _lac_from(message.last_add_confirmed) if message.HasField("last_add_confirmed") else None
+        ),
+        detail=message.detail,
+    )
+
+
+def encode_lac_request(request: LacRequest) -> bytes:
+    return pb.LastAddConfirmedRequest(
+        incarnation=request.incarnation,
+        ledger_id=request.ledger_id,
+        fence=request.fence,
+        wait_beyond=request.wait_beyond,
+        wait_ms=request.wait_ms,
+    ).SerializeToString()
+
+
+def decode_lac_request(data: bytes) -> LacRequest:
+    m = _parse(pb.LastAddConfirmedRequest, data)
+    return LacRequest(m.incarnation, m.ledger_id, m.fence, m.wait_beyond, m.wait_ms)
+
+
+def encode_lac_reply(reply: LacReply) -> bytes:
+    return pb.LastAddConfirmedReply(
+        status=_STATUS_TO_PB[reply.status],
+        detail=reply.detail,
+        last_add_confirmed=_lac_to(reply.last_add_confirmed),
+    ).SerializeToString()
+
+
+def decode_lac_reply(data: bytes) -> LacReply:
+    message = _parse(pb.LastAddConfirmedReply, data)
+    lac = _lac_from(message.last_add_confirmed) if message.HasField("last_add_confirmed") else None
+    return LacReply(_status_from(message.status), lac, message.detail)
+
+
+def encode_info_request(_: None) -> bytes:
+    return pb.InfoRequest().SerializeToString()
+
+
+def decode_info_request(data: bytes) -> None:
+    _parse(pb.InfoRequest, data)
+
+
+def encode_info_reply(reply: InfoReply) -> bytes:
+    return pb.InfoReply(
+        bookie_id=reply.bookie_id,
+        incarnation=reply.incarnation,
+        cluster_id=reply.cluster_id,
+        version=reply.version,
+        disk_bytes_total=reply.disk_bytes_total,
+        disk_bytes_free=reply.disk_bytes_free,
+        entries_added=reply.entries_added,
+        bytes_added=reply.bytes_added,
+        syncs=reply.syncs,
+    ).SerializeToString()
+
+
+def decode_info_reply(data: bytes) -> InfoReply:
+    m = _parse(pb.InfoReply, data)
+    return InfoReply(
+        m.bookie_id,
+        m.incarnation,
+        m.cluster_id,
+        m.version,
+        m.disk_bytes_total,
+        m.disk_bytes_free,
+        m.entries_added,
+        m.bytes_added,
+        m.syncs,
+    )
+
+
+def _parse(kind: type[M], data: bytes) -> M:
+    try:
+        return kind.FromString(data)
+    except DecodeError as error:
+        raise BadMessage(str(error)) from error

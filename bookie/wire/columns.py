@@ -1,0 +1,194 @@
+"""Entries as columns: ids, lengths, digests and one payload, the form they keep from client to disk and back.
+
+    entry_ids  i64 little-endian each, strictly ascending
+    lengths    u32 little-endian each
+    digests    count × width bytes, width by the ledger's digest type
+    payload    the entries' bytes, one after the other
+
+All four are plain `bytes`; taking many entries apart or together is work per batch, done in C.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+if sys.byteorder != "little":
+    raise ImportError("bookledger keeps its columns little-endian in memory; this machine is not")
+
+ID_BYTES = 8
+LENGTH_BYTES = 4
+
+ENTRY_BYTES_MAX = 4 * 1024 * 1024
+"""Largest entry; the client refuses a larger one before it sends anything."""
+
+FRAME_BYTES_MAX = 1024 * 1024
+"""A frame takes no further entry once its payload would pass this; one larger entry is a frame alone."""
+
+FRAME_ENTRIES_MAX = 16 * 1024
+"""Most entries of one frame; also bounds how many ids a frame can span in a striped ledger."""
+
+
+class BadColumns(ValueError):
+    """The columns do not fit together; nothing of them can be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Entries in ascending id order. Immutable; slices and joins make new ones."""
+
+    entry_ids: bytes
+    lengths: bytes
+    digests: bytes
+    payload: bytes
+
+    def __len__(self) -> int:
+        return len(self.entry_ids) // ID_BYTES
+
+    @property
+    def ids(self) -> Sequence[int]:
+        """The ids, without a copy."""
+        return memoryview(self.entry_ids).cast("q")
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """The entries' lengths in bytes, without a copy."""
+        return memoryview(self.lengths).cast("I")
+
+    @property
+    def first_entry(self) -> int:
+        return int(_ID.unpack_from(self.entry_ids, 0)[0])
+
+    @property
+    def last_entry(self) -> int:
+        return int(_ID.unpack_from(self.entry_ids, len(self.entry_ids) - ID_BYTES)[0])
+
+    @property
+    def digest_width(self) -> int:
+        return len(self.digests) // len(self) if len(self) else 0
+
+    def check(self) -> None:
+        """Raises BadColumns unless the four columns agree (done once, where bytes come from outside)."""
+        count, partial = divmod(len(self.entry_ids), ID_BYTES)
+        if partial or len(self.lengths) != count * LENGTH_BYTES:
+            raise BadColumns(f"{len(self.entry_ids)} bytes of ids with {len(self.lengths)} bytes of lengths")
+        if (len(self.digests) % count if count else len(self.digests)) != 0:
+            raise BadColumns(f"{len(self.digests)} bytes of digests for {count} entries")
+        if sum(self.sizes) != len(self.payload):
+            raise BadColumns(
+                f"lengths add up to {sum(self.sizes)}, the payload has {len(self.payload)} bytes"
+            )
+        ids = self.ids
+        if count and (ids[0] < 0 or not is_ascending(ids)):
+            raise BadColumns("entry ids are not strictly ascending from 0 or more")
+
+    def cut(self, start: int, stop: int) -> Columns:
+        """The entries at indexes start…stop−1."""
+        if start == 0 and stop == len(self):
+            return self
+        sizes, width = self.sizes, self.digest_width
+        begin = sum(sizes[:start])
+        end = begin + sum(sizes[start:stop])
+        return Columns(
+            self.entry_ids[start * ID_BYTES : stop * ID_BYTES],
+            self.lengths[start * LENGTH_BYTES : stop * LENGTH_BYTES],
+            self.digests[start * width : stop * width],
+            self.payload[begin:end],
+        )
+
+    def between(self, first_entry: int, last_entry: int) -> Columns:
+        """The entries with first_entry ≤ id ≤ last_entry."""
+        ids = self.ids
+        start = bisect_left(ids, first_entry)
+        return self.cut(start, bisect_left(ids, last_entry + 1, start))
+
+    @property
+    def total_bytes(self) -> int:
+        """What all four columns take."""
+        return len(self.entry_ids) + len(self.lengths) + len(self.digests) + len(self.payload)
+
+    def start_of(self, bytes_max: int) -> Columns:
+        """As many entries from the first on as take `bytes_max` together; at least one, if there is any."""
+        fixed = ID_BYTES + LENGTH_BYTES + self.digest_width
+        ends = [end + fixed * count for count, end in enumerate(accumulate(self.sizes), 1)]
+        return self.cut(0, max(bisect_right(ends, bytes_max), min(1, len(self))))
+
+    def where(self, wanted: Callable[[int], bool]) -> Columns:
+        """The entries whose id is wanted (work per entry: for the client of a striped ledger only)."""
+        chosen = [index for index, entry_id in enumerate(self.ids) if wanted(entry_id)]
+        return self if len(chosen) == len(self) else self.pick(chosen)
+
+    def pick(self, indexes: Sequence[int]) -> Columns:
+        """The entries at these indexes, in the order given."""
+        ids, sizes, width = self.ids, self.sizes, self.digest_width
+        ends = list(accumulate(sizes))
+        payload = memoryview(self.payload)
+        return Columns(
+            array("q", [ids[i] for i in indexes]).tobytes(),
+            array("I", [sizes[i] for i in indexes]).tobytes(),
+            b"".join([self.digests[i * width : (i + 1) * width] for i in indexes]),
+            b"".join([payload[ends[i] - sizes[i] : ends[i]] for i in indexes]),
+        )
+
+    def rows(self) -> Iterator[tuple[int, memoryview, memoryview]]:
+        """(entry id, payload, digest) for each entry, without copying a payload."""
+        payload, digests, width = memoryview(self.payload), memoryview(self.digests), self.digest_width
+        begin = 0
+        for index, (entry_id, end) in enumerate(zip(self.ids, accumulate(self.sizes), strict=True)):
+            yield entry_id, payload[begin:end], digests[index * width : (index + 1) * width]
+            begin = end
+
+
+_ID = struct.Struct("<q")
+
+NO_ENTRIES = Columns(b"", b"", b"", b"")
+
+
+def is_ascending(ids: Sequence[int]) -> bool:
+    """Whether ids rise strictly; the usual run without gaps is checked at C speed."""
+    if ids[-1] - ids[0] == len(ids) - 1 and array("q", ids) == array("q", range(ids[0], ids[-1] + 1)):
+        return True
+    return all(a < b for a, b in zip(ids, ids[1:], strict=False))
+
+
+def of_payloads(first_entry: int, payloads: Sequence[bytes], digests: bytes) -> Columns:
+    """Consecutive entries from `first_entry` on; `digests` holds theirs in order."""
+    return Columns(
+        array("q", range(first_entry, first_entry + len(payloads))).tobytes(),
+        array("I", map(len, payloads)).tobytes(),
+        digests,
+        payloads[0] if len(payloads) == 1 else b"".join(payloads),
+    )
+
+
+def join(parts: Sequence[Columns]) -> Columns:
+    """The entries of `parts`, one part after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    return Columns(
+        b"".join([p.entry_ids for p in parts]),
+        b"".join([p.lengths for p in parts]),
+        b"".join([p.digests for p in parts]),
+        b"".join([p.payload for p in parts]),
+    )
+
+
+def merge(parts: Iterable[Columns]) -> Columns:
+    """All entries of `parts` by ascending id, each once, whatever order and overlap they come in."""
+    found = sorted((part for part in parts if len(part)), key=lambda part: part.first_entry)
+    if not found:
+        return NO_ENTRIES
+    if all(a.last_entry < b.first_entry for a, b in zip(found, found[1:], strict=False)):
+        return join(found)
+    return _interleave(found)
+
+
+def _interleave(parts: Sequence[Columns]) -> Columns:
+    everything = join(parts)
+    index_of = {entry_id: index for index, entry_id in enumerate(everything.ids)}
+    return everything.pick([index_of[entry_id] for entry_id in sorted(index_of)])

@@ -1,0 +1,140 @@
+"""What clients and bookies say to each other, as frozen values. The codec alone knows their bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from .columns import NO_ENTRIES, Columns
+
+NO_ENTRY = -1
+"""Last-add-confirmed of a ledger in which nothing is confirmed."""
+
+
+class Status(StrEnum):
+    """A bookie's answer. Refusals are answers; a gRPC error only means that the call did not happen."""
+
+    OK = "ok"
+    NO_SUCH_LEDGER = "no such ledger"
+    FENCED = "fenced"
+    UNAUTHORIZED = "unauthorized"
+    READ_ONLY = "read-only"
+    TOO_MANY_REQUESTS = "too many requests"
+    IO_ERROR = "i/o error"
+    WRONG_INCARNATION = "wrong incarnation"
+    UNKNOWN = "unknown: the bookie cannot vouch for this ledger"
+    BAD_REQUEST = "bad request"
+    STOPPING = "stopping"
+
+
+@dataclass(frozen=True, slots=True)
+class LacStatement:
+    """ "Everything through `last_entry` is confirmed", with the payload bytes so far and a digest over both."""
+
+    last_entry: int
+    length_bytes: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Entries of one ledger for one bookie, with the writer's last-add-confirmed at the time of sending.
+
+    Without columns it only carries the last-add-confirmed (an explicit LAC).
+    """
+
+    ledger_id: int
+    columns: Columns = NO_ENTRIES
+    last_add_confirmed: LacStatement | None = None
+    recovery: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AppendRequest:
+    """Frames for the bookie of this incarnation; `first_sequence` numbers frames[0], the rest follow by one."""
+
+    incarnation: str
+    first_sequence: int
+    frames: tuple[Frame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """The answer to the frame of this sequence number; OK means that it is on disk (rule B1)."""
+
+    sequence: int
+    status: Status
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AppendReply:
+    acks: tuple[Ack, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRange:
+    first_entry: int
+    last_entry: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """A page of entries from first_entry on, not past last_entry, about `bytes_max` of payload.
+
+    With `fence` the bookie refuses the ledger's writer from then on, and answers only after the
+    fence is on disk (rules R1, R3).
+    """
+
+    incarnation: str
+    ledger_id: int
+    first_entry: int
+    last_entry: int
+    bytes_max: int
+    fence: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReadReply:
+    """Entries found. For ids through `covered_through`, what is neither in `columns` nor inside a
+    `damaged` range is not on this bookie; beyond it, nothing is said."""
+
+    status: Status
+    columns: Columns = NO_ENTRIES
+    covered_through: int = NO_ENTRY
+    damaged: tuple[EntryRange, ...] = ()
+    last_add_confirmed: LacStatement | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LacRequest:
+    """Asks for the highest last-add-confirmed the bookie has seen; may fence, may wait for a later one."""
+
+    incarnation: str
+    ledger_id: int
+    fence: bool = False
+    wait_beyond: int = NO_ENTRY
+    wait_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LacReply:
+    status: Status
+    last_add_confirmed: LacStatement | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InfoReply:
+    """What a bookie says about itself; counters since it started."""
+
+    bookie_id: str
+    incarnation: str
+    cluster_id: str
+    version: str
+    disk_bytes_total: int
+    disk_bytes_free: int
+    entries_added: int
+    bytes_added: int
+    syncs: int
