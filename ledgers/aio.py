@@ -1,0 +1,310 @@
+"""`LedgerClient` for asyncio: create, open, list, describe and delete ledgers."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+from bookie.wire import InfoReply
+from metadata import bookie_registry, ledger_ids, open_store
+from metadata.errors import KeyExists, MetadataError, NoSuchKey, StoreUnavailable, VersionConflict
+from metadata.ledger_record import (
+    CUSTOM_METADATA_BYTES_MAX,
+    BookieRef,
+    DigestType,
+    Fragment,
+    LedgerRecord,
+    LedgerState,
+    Shape,
+)
+from metadata.ledger_store import LedgerStore, VersionedRecord
+from metadata.store import MetadataStore
+
+from .config import ClientConfig
+from .digest import Digester, digester
+from .errors import (
+    LedgerClosed,
+    LedgerError,
+    LedgerExists,
+    MetadataUnavailable,
+    NoSuchLedger,
+    NotEnoughBookies,
+)
+from .grpc_bookies import GrpcBookieClient
+from .pipeline_shell import Cluster, Conflict, change_record, choose_alive
+from .read_handle import ReadHandle
+from .recover import recover
+from .write_handle import WriteHandle
+
+__all__ = ["LedgerClient", "ReadHandle", "WriteHandle"]
+
+DELETE_ATTEMPTS_MAX = 10
+
+
+class LedgerClient:
+    """A client of one cluster, named by its metadata URI. Use as `async with LedgerClient(uri) as client`.
+
+    Belongs to the event loop it is first used on. Handles it made are of no use once it is closed.
+    """
+
+    def __init__(self, metadata_uri: str, *, config: ClientConfig | None = None) -> None:
+        self._uri = metadata_uri
+        self._config = config or ClientConfig()
+        self._store: MetadataStore | None = None
+        self._cluster: Cluster | None = None
+
+    async def connect(self) -> None:
+        """Opens the metadata store; done by `async with`. Raises BadMetadataUri, MetadataUnavailable."""
+        if self._cluster is None:
+            with _metadata_errors():
+                self._store = await open_store(self._uri)
+            bookies = GrpcBookieClient(self._store, self._config)
+            self._cluster = Cluster(
+                self._store, LedgerStore(self._store), bookies, self._config, random.Random()
+            )
+
+    async def close(self) -> None:
+        """Ends all connections. Writers that were not closed leave their ledgers open: recover them."""
+        if self._cluster is not None:
+            await self._cluster.bookies.close()
+            self._cluster = None
+        if self._store is not None:
+            await self._store.close()
+            self._store = None
+
+    async def __aenter__(self) -> Self:
+        await self.connect()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def create_ledger(
+        self,
+        *,
+        ensemble_size: int = 3,
+        write_quorum: int | None = None,
+        ack_quorum: int | None = None,
+        ledger_id: int | None = None,
+        digest: DigestType = DigestType.CRC32C,
+        password: bytes = b"",
+        custom_metadata: Mapping[str, bytes] | None = None,
+    ) -> WriteHandle:
+        """A new ledger and its writer.
+
+        Defaults: write quorum = ensemble size, ack quorum = a majority of the write quorum. Raises
+        ValueError for a shape that does not fit, NotEnoughBookies, LedgerExists (for a chosen
+        ledger_id), MetadataUnavailable. On an error no ledger was made, except that after
+        MetadataUnavailable an empty open one may exist.
+        """
+        cluster = await self._connected()
+        created = await self._make(
+            ensemble_size,
+            write_quorum,
+            ack_quorum,
+            ledger_id,
+            digest,
+            password,
+            custom_metadata,
+            reserve=False,
+        )
+        return WriteHandle(cluster, created, self._digester(created, password))
+
+    async def reserve_ledger(
+        self,
+        *,
+        ensemble_size: int = 3,
+        write_quorum: int | None = None,
+        ack_quorum: int | None = None,
+        ledger_id: int | None = None,
+        digest: DigestType = DigestType.CRC32C,
+        password: bytes = b"",
+        custom_metadata: Mapping[str, bytes] | None = None,
+    ) -> int:
+        """A new ledger without a writer, for another process to claim; returns its id."""
+        created = await self._make(
+            ensemble_size,
+            write_quorum,
+            ack_quorum,
+            ledger_id,
+            digest,
+            password,
+            custom_metadata,
+            reserve=True,
+        )
+        return created.record.ledger_id
+
+    async def _make(
+        self,
+        ensemble_size: int,
+        write_quorum: int | None,
+        ack_quorum: int | None,
+        ledger_id: int | None,
+        digest: DigestType,
+        password: bytes,
+        custom_metadata: Mapping[str, bytes] | None,
+        *,
+        reserve: bool,
+    ) -> VersionedRecord:
+        cluster = await self._connected()
+        shape = shape_of(ensemble_size, write_quorum, ack_quorum)
+        metadata = dict(custom_metadata or {})
+        if sum(len(k.encode()) + len(v) for k, v in metadata.items()) > CUSTOM_METADATA_BYTES_MAX:
+            raise ValueError(f"custom metadata is over {CUSTOM_METADATA_BYTES_MAX} bytes")
+        if digest is DigestType.HMAC_SHA256 and not password:
+            raise ValueError("an HMAC-SHA256 digest needs a password")
+        with _metadata_errors():
+            ensemble = await self._choose_ensemble(cluster, shape)
+            record = LedgerRecord(
+                ledger_id=0 if ledger_id is None else ledger_id,
+                shape=shape,
+                fragments=(Fragment(0, ensemble),),
+                digest_type=digest,
+                custom_metadata=metadata,
+                created_ms=time.time_ns() // 1_000_000,
+                reserved=reserve,
+            )
+            return await self._create_record(cluster, record, any_id=ledger_id is None)
+
+    async def claim_ledger(self, ledger_id: int, *, password: bytes = b"") -> WriteHandle:
+        """Becomes the one writer of a ledger made by `reserve_ledger`.
+
+        Raises LedgerClosed when it was claimed, recovered or closed before, NoSuchLedger,
+        MetadataUnavailable.
+        """
+        cluster = await self._connected()
+        with _metadata_errors():
+            found = await _found(cluster, ledger_id)
+            if not found.record.reserved or found.record.state is not LedgerState.OPEN:
+                raise LedgerClosed(
+                    ledger_id, "it has or had a writer of its own; a ledger has only one, ever"
+                )
+            match await change_record(cluster.ledgers, found.record.claimed(), found.version):
+                case VersionedRecord() as claimed:
+                    return WriteHandle(cluster, claimed, self._digester(claimed, password))
+                case Conflict():
+                    raise LedgerClosed(ledger_id, "another writer has just claimed it")
+                case error:
+                    raise error
+
+    async def open_ledger(
+        self, ledger_id: int, *, recovery: bool = True, password: bytes = b""
+    ) -> ReadHandle:
+        """A reader. With `recovery` the ledger is fenced, recovered and closed first, unless it is closed.
+
+        Without it the writer is left in peace, and the reader sees what the bookies know to be
+        confirmed. Raises NoSuchLedger, LedgerRecoveryFailed, MetadataUnavailable.
+        """
+        cluster = await self._connected()
+        with _metadata_errors():
+            found = await _found(cluster, ledger_id)
+            checker = self._digester(found, password)
+            if recovery:
+                return ReadHandle(cluster, await recover(cluster, found, checker), checker)
+            handle = ReadHandle(cluster, found, checker)
+            if not handle.is_closed:
+                await handle.read_last_add_confirmed()
+            return handle
+
+    async def list_ledgers(self) -> AsyncIterator[LedgerRecord]:
+        """Every ledger's metadata, in id order."""
+        cluster = await self._connected()
+        with _metadata_errors():
+            async for found in cluster.ledgers.list():
+                yield found.record
+
+    async def describe_ledger(self, ledger_id: int) -> LedgerRecord:
+        """One ledger's metadata. Raises NoSuchLedger."""
+        cluster = await self._connected()
+        with _metadata_errors():
+            return (await _found(cluster, ledger_id)).record
+
+    async def delete_ledger(self, ledger_id: int) -> None:
+        """Deletes a ledger, open or closed. Raises NoSuchLedger. There is no way back."""
+        cluster = await self._connected()
+        with _metadata_errors():
+            for _ in range(DELETE_ATTEMPTS_MAX):
+                found = await _found(cluster, ledger_id)
+                try:
+                    await cluster.ledgers.delete(ledger_id, found.version)
+                    return
+                except NoSuchKey:
+                    return  # somebody else deleted it just now: it is gone, as asked
+                except VersionConflict:
+                    continue  # its record was changed meanwhile: delete what stands now
+        raise LedgerError(f"ledger {ledger_id} keeps changing; stop its writer and delete it again")
+
+    async def list_bookies(self) -> list[bookie_registry.Registration]:
+        """Every registered bookie."""
+        cluster = await self._connected()
+        with _metadata_errors():
+            return await bookie_registry.list_bookies(cluster.store)
+
+    async def bookie_info(self, bookie: BookieRef) -> InfoReply:
+        """What a bookie says of itself. Raises BookieUnavailable."""
+        return await (await self._connected()).bookies.info(bookie)
+
+    # ------------------------------------------------------------------------------------------
+
+    async def _connected(self) -> Cluster:
+        await self.connect()
+        assert self._cluster is not None
+        return self._cluster
+
+    def _digester(self, found: VersionedRecord, password: bytes) -> Digester:
+        return digester(found.record.digest_type, found.record.ledger_id, password)
+
+    async def _choose_ensemble(self, cluster: Cluster, shape: Shape) -> tuple[BookieRef, ...]:
+        registered = await bookie_registry.list_bookies(cluster.store)
+        rejected = {r.bookie.bookie_id: "is read-only" for r in registered if not r.writable}
+        candidates = [r for r in registered if r.writable]
+        chosen = await choose_alive(cluster, candidates, shape.ensemble_size, (), rejected)
+        if len(chosen) < shape.ensemble_size:
+            alive = f", {len(chosen)} usable" if chosen else ""
+            raise NotEnoughBookies(f"a new ledger (ensemble size {shape.ensemble_size}{alive})", rejected)
+        return tuple(r.bookie for r in chosen)
+
+    async def _create_record(
+        self, cluster: Cluster, record: LedgerRecord, *, any_id: bool
+    ) -> VersionedRecord:
+        while True:
+            if any_id:
+                record = replace(record, ledger_id=await ledger_ids.next_ledger_id(cluster.store))
+            try:
+                return await cluster.ledgers.create(record)
+            except KeyExists:
+                if not any_id:
+                    raise LedgerExists(record.ledger_id) from None
+                # Somebody chose this id by hand: the counter has moved on, take the next.
+
+
+def shape_of(ensemble_size: int, write_quorum: int | None, ack_quorum: int | None) -> Shape:
+    """The shape with its defaults filled in. Raises ValueError where it does not fit."""
+    writes = ensemble_size if write_quorum is None else write_quorum
+    acks = writes // 2 + 1 if ack_quorum is None else ack_quorum
+    return Shape(ensemble_size, writes, acks)
+
+
+async def _found(cluster: Cluster, ledger_id: int) -> VersionedRecord:
+    found = await cluster.ledgers.read(ledger_id) if 0 <= ledger_id < 2**63 else None
+    if found is None:
+        raise NoSuchLedger(ledger_id)
+    return found
+
+
+@contextmanager
+def _metadata_errors() -> Iterator[None]:
+    """The one place where the metadata's errors become the client's."""
+    try:
+        yield
+    except StoreUnavailable as error:
+        raise MetadataUnavailable(f"the metadata store did not answer: {error}") from error
+    except MetadataError as error:
+        raise LedgerError(str(error)) from error

@@ -1,0 +1,314 @@
+"""One append stream to one bookie: the lanes of all ledgers share it, a message carries all that waited.
+
+Whatever gathers while a message is written is the next message, up to FRAME_BYTES_MAX; no timer is
+involved. At most `window_bytes_max` are sent and unanswered; what more there is waits in the lanes,
+each bounded by itself. When the stream breaks, or an answer does not come in time, all its lanes
+fail at once, and the next lane begins a new stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from bookie.wire import (
+    FRAME_BYTES_MAX,
+    FRAME_ENTRIES_MAX,
+    NO_ENTRIES,
+    Ack,
+    AppendRequest,
+    Columns,
+    Frame,
+    LacStatement,
+    Status,
+    codec,
+    join,
+)
+from metadata.ledger_record import BookieRef
+
+from .bookie_client import LaneListener
+from .config import ClientConfig
+
+FRAMES_IN_FLIGHT_MAX = 1024
+"""Frames sent and unanswered on one stream."""
+
+
+@dataclass(slots=True)
+class _InFlight:
+    lane: QueuedLane
+    last_entry: int
+    size: int
+    sent_at: float
+
+
+class QueuedLane:
+    """A lane: entries queued for one ledger on one stream."""
+
+    def __init__(
+        self,
+        stream: AppendStream,
+        ledger_id: int,
+        listener: LaneListener,
+        last_add_confirmed: Callable[[], LacStatement | None],
+        *,
+        recovery: bool,
+        backlog_bytes_max: int,
+    ) -> None:
+        self._stream = stream
+        self._ledger_id = ledger_id
+        self._listener: LaneListener | None = listener
+        self._last_add_confirmed = last_add_confirmed
+        self._recovery = recovery
+        self._backlog_bytes_max = backlog_bytes_max
+        self._queue: deque[Columns] = deque()
+        self._lac_wanted = False
+        self.in_line = False  # whether the stream has this lane among those with work
+        self.backlog_bytes = 0
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self._queue) or self._lac_wanted
+
+    def send(self, columns: Columns) -> None:
+        self._queue.append(columns)
+        self.backlog_bytes += len(columns.payload)
+        self._stream.lane_has_work(self)
+        if self.backlog_bytes > self._backlog_bytes_max:
+            self.fail(f"it is more than {self._backlog_bytes_max} bytes behind")
+
+    def send_lac(self) -> None:
+        self._lac_wanted = True
+        self._stream.lane_has_work(self)
+
+    def close(self) -> None:
+        self._listener = None
+        self._queue.clear()
+        self._lac_wanted = False
+        self.backlog_bytes = 0
+        self._stream.lane_closed(self)
+
+    def fail(self, why: str) -> None:
+        listener = self._listener
+        self.close()
+        if listener is not None:
+            # Later, not now: the listener's machine may be in the middle of the step that sent.
+            asyncio.get_running_loop().call_soon(listener.failed, why)
+
+    def next_frame(self, bytes_max: int) -> Frame:
+        """The frame of what waits, as much of it as fits."""
+        parts = [self._queue.popleft()] if self._queue else []
+        size, entries = (len(parts[0].payload), len(parts[0])) if parts else (0, 0)
+        while (
+            self._queue
+            and size + len(self._queue[0].payload) <= bytes_max
+            and entries + len(self._queue[0]) <= FRAME_ENTRIES_MAX
+        ):
+            size += len(self._queue[0].payload)
+            entries += len(self._queue[0])
+            parts.append(self._queue.popleft())
+        self._lac_wanted = False
+        columns = join(parts) if parts else NO_ENTRIES
+        return Frame(self._ledger_id, columns, self._last_add_confirmed(), self._recovery)
+
+    def answered(self, ack: Ack, last_entry: int, size: int) -> None:
+        listener = self._listener
+        if listener is None:
+            return
+        self.backlog_bytes -= size
+        if ack.status is Status.OK:
+            if last_entry >= 0:
+                listener.acked(last_entry)
+        elif ack.status in (Status.FENCED, Status.UNAUTHORIZED):
+            self.close()
+            listener.refused(ack.status)
+        else:
+            self.close()
+            listener.failed(f"{ack.status}{': ' + ack.detail if ack.detail else ''}")
+
+
+class AppendStream:
+    """A bidirectional stream and its two tasks. `on_broken` is called once, when it can be used no more."""
+
+    def __init__(
+        self,
+        bookie: BookieRef,
+        config: ClientConfig,
+        connect: Callable[[], Any],
+        on_broken: Callable[[AppendStream], None],
+    ) -> None:
+        self._bookie = bookie
+        self._config = config
+        self._connect = connect
+        self._on_broken = on_broken
+        self._lanes: set[QueuedLane] = set()
+        self._ready: deque[QueuedLane] = deque()
+        self._in_flight: dict[int, _InFlight] = {}
+        self._in_flight_bytes = 0
+        self._next_sequence = 0
+        self._work = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._overdue: asyncio.TimerHandle | None = None
+        self._task = self._loop.create_task(self._run())
+        self.broken = False
+
+    def open_lane(
+        self,
+        ledger_id: int,
+        listener: LaneListener,
+        last_add_confirmed: Callable[[], LacStatement | None],
+        *,
+        recovery: bool,
+    ) -> QueuedLane:
+        lane = QueuedLane(
+            self,
+            ledger_id,
+            listener,
+            last_add_confirmed,
+            recovery=recovery,
+            backlog_bytes_max=self._config.lane_backlog_bytes_max,
+        )
+        self._lanes.add(lane)
+        return lane
+
+    def lane_has_work(self, lane: QueuedLane) -> None:
+        if not lane.in_line:
+            lane.in_line = True
+            self._ready.append(lane)
+        self._work.set()
+
+    def lane_closed(self, lane: QueuedLane) -> None:
+        self._lanes.discard(lane)
+
+    async def close(self) -> None:
+        """Ends the stream; its lanes are told nothing (their owners have closed them)."""
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    # ------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        """Sends and receives until something breaks; then every lane fails with the same reason."""
+        try:
+            why = await self._serve()
+        except asyncio.CancelledError:
+            self._break("the client is closed")
+            raise
+        self._break(why)
+
+    async def _serve(self) -> str:
+        try:
+            call = await self._connect()
+        except (grpc.aio.AioRpcError, OSError, LookupError) as error:
+            return describe(error)
+        sending = self._loop.create_task(self._send_all(call))
+        receiving = self._loop.create_task(self._receive_all(call))
+        overdue = self._loop.create_task(self._until_overdue())
+        tasks = (sending, receiving, overdue)
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            return done.pop().result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            call.cancel()
+            await asyncio.wait(tasks)
+
+    async def _send_all(self, call: Any) -> str:
+        try:
+            while True:
+                await self._work.wait()
+                request = self._next_request()
+                if request is None:
+                    self._work.clear()
+                    continue
+                await call.write(codec.encode_append_request(request))
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
+            return await why_ended(call, error)
+
+    async def _receive_all(self, call: Any) -> str:
+        try:
+            async for data in call:
+                for ack in codec.decode_append_reply(data).acks:
+                    self._acked(ack)
+                if self._ready:
+                    self._work.set()
+            return "it ended the stream"
+        except grpc.aio.AioRpcError as error:
+            return describe(error)
+        except codec.BadMessage as error:
+            return f"its answer cannot be understood: {error}"
+
+    async def _until_overdue(self) -> str:
+        """Returns when the oldest unanswered frame is older than allowed."""
+        limit = self._config.append_seconds_max
+        while True:
+            oldest = next(iter(self._in_flight.values()), None)
+            now = self._loop.time()
+            if oldest is not None and now - oldest.sent_at >= limit:
+                return f"no answer for {limit:g} s"
+            await asyncio.sleep(limit if oldest is None else oldest.sent_at + limit - now)
+
+    def _next_request(self) -> AppendRequest | None:
+        """Frames of the ready lanes in turn, up to a message's size; None when the window is full or nothing waits."""
+        if self._in_flight_bytes >= self._config.window_bytes_max:
+            return None
+        frames: list[Frame] = []
+        first = self._next_sequence
+        room = FRAME_BYTES_MAX
+        while self._ready and room > 0 and len(self._in_flight) < FRAMES_IN_FLIGHT_MAX:
+            lane = self._ready.popleft()
+            lane.in_line = False
+            if not lane.has_work:
+                continue
+            frame = lane.next_frame(room)
+            room -= len(frame.columns.payload)
+            self._note_sent(lane, frame)
+            frames.append(frame)
+            if lane.has_work:
+                self.lane_has_work(lane)
+        if not frames:
+            return None
+        return AppendRequest(self._bookie.incarnation, first, tuple(frames))
+
+    def _note_sent(self, lane: QueuedLane, frame: Frame) -> None:
+        columns = frame.columns
+        last_entry = columns.last_entry if len(columns) else -1
+        size = len(columns.payload)
+        self._in_flight[self._next_sequence] = _InFlight(lane, last_entry, size, self._loop.time())
+        self._in_flight_bytes += size
+        self._next_sequence += 1
+
+    def _acked(self, ack: Ack) -> None:
+        sent = self._in_flight.pop(ack.sequence)
+        self._in_flight_bytes -= sent.size
+        sent.lane.answered(ack, sent.last_entry, sent.size)
+
+    def _break(self, why: str) -> None:
+        self.broken = True
+        self._on_broken(self)
+        for lane in list(self._lanes):
+            lane.fail(why)
+        self._ready.clear()
+        self._in_flight.clear()
+
+
+def describe(error: BaseException) -> str:
+    """One line for people."""
+    if isinstance(error, grpc.aio.AioRpcError):
+        return f"{error.code().name.lower().replace('_', ' ')}: {error.details()}"
+    return str(error) or type(error).__name__
+
+
+async def why_ended(call: Any, error: BaseException) -> str:
+    """Why a stream could not be written: what the peer said of it, else the error itself."""
+    if isinstance(error, grpc.aio.AioRpcError):
+        return describe(error)
+    if call.done():
+        return f"{(await call.code()).name.lower().replace('_', ' ')}: {await call.details()}"
+    return describe(error)

@@ -1,0 +1,76 @@
+"""What the client needs of a bookie: the seam between the protocol and the network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from bookie.wire import Columns, InfoReply, LacReply, LacRequest, LacStatement, ReadReply, ReadRequest, Status
+from metadata.ledger_record import BookieRef
+
+
+class LaneListener(Protocol):
+    """Told what becomes of what was sent on a lane. Nothing is told after `failed` or `refused`."""
+
+    def acked(self, through: int) -> None:
+        """Everything sent on the lane up to entry `through` is on the bookie's disk."""
+        ...
+
+    def failed(self, why: str) -> None:
+        """The bookie failed; what was not acknowledged may or may not be on its disk."""
+        ...
+
+    def refused(self, status: Status) -> None:
+        """The bookie refuses this writer: FENCED or UNAUTHORIZED."""
+        ...
+
+
+class Lane(Protocol):
+    """One attempt to send one ledger's entries to one bookie, in order."""
+
+    def send(self, columns: Columns) -> None:
+        """Queues entries, which follow in id order all sent before. Over the lane's bound it fails."""
+        ...
+
+    def send_lac(self) -> None:
+        """Queues a frame with nothing but the last-add-confirmed, unless entries wait anyway."""
+        ...
+
+    @property
+    def backlog_bytes(self) -> int:
+        """Payload queued or sent, and not acknowledged."""
+        ...
+
+    def close(self) -> None:
+        """Drops what is queued; the listener hears nothing more."""
+        ...
+
+
+class BookieClient(Protocol):
+    """Calls to bookies, each named with its incarnation (rule W7). Belongs to one event loop.
+
+    Calls raise BookieUnavailable when they did not happen or were not answered in time; refusals
+    are statuses in the reply.
+    """
+
+    def open_lane(
+        self,
+        bookie: BookieRef,
+        ledger_id: int,
+        listener: LaneListener,
+        last_add_confirmed: Callable[[], LacStatement | None],
+        *,
+        recovery: bool,
+    ) -> Lane:
+        """A lane; each frame carries what `last_add_confirmed` gives at the time of sending."""
+        ...
+
+    async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply: ...
+
+    async def last_add_confirmed(self, bookie: BookieRef, request: LacRequest) -> LacReply: ...
+
+    async def info(self, bookie: BookieRef) -> InfoReply: ...
+
+    async def close(self) -> None:
+        """Ends every call and connection."""
+        ...

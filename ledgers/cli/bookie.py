@@ -1,0 +1,140 @@
+"""`bookledger bookie`: run, format, info."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from .output import json_option, metadata_option, print_json, print_record, print_records
+
+
+@click.group()
+def bookie() -> None:
+    """Run, format and inspect a bookie."""
+
+
+@bookie.command("format")
+@metadata_option
+@click.option("--data", type=click.Path(path_type=Path), required=True, help="An empty or new directory.")
+@click.option("--id", "bookie_id", required=True, help="The bookie's name, unique in the cluster.")
+@json_option
+def format_(metadata_uri: str, data: Path, bookie_id: str, as_json: bool) -> None:
+    """Give a new data directory to a bookie, with a new incarnation."""
+    from bookie.directory import format_directory
+    from metadata import open_store
+
+    async def run() -> None:
+        store = await open_store(metadata_uri)
+        try:
+            cookie = await format_directory(data, bookie_id, store)
+        finally:
+            await store.close()
+        print_record({**asdict(cookie), "data": str(data)}, as_json=as_json)
+
+    asyncio.run(run())
+
+
+@bookie.command()
+@metadata_option
+@click.option("--data", type=click.Path(path_type=Path), required=True, help="The formatted data directory.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=3181, show_default=True, help="Port to listen on; 0 takes a free one.")
+@click.option("--advertise", "advertised_host", help="Host name that clients reach this bookie by.")
+@click.option("--fault-domain", default="", help="What it shares its fate with, such as /room/rack.")
+@click.option("--lease-seconds", default=10.0, show_default=True, help="How soon a dead bookie is noticed.")
+@click.option(
+    "--until-stdin-closes",
+    is_flag=True,
+    help="Also stop when standard input ends (for a supervising program).",
+)
+@json_option
+def run(
+    metadata_uri: str,
+    data: Path,
+    host: str,
+    port: int,
+    advertised_host: str | None,
+    fault_domain: str,
+    lease_seconds: float,
+    until_stdin_closes: bool,
+    as_json: bool,
+) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    from bookie.config import BookieConfig
+    from bookie.daemon import RunningBookie
+    from bookie.daemon import run as run_daemon
+
+    config = BookieConfig(
+        data_directory=data,
+        metadata_uri=metadata_uri,
+        host=host,
+        port=port,
+        advertised_host=advertised_host,
+        fault_domain=fault_domain,
+        lease_seconds=lease_seconds,
+    )
+
+    def ready(running: RunningBookie) -> None:
+        if as_json:
+            print_json({**asdict(running.cookie), "address": running.address})
+        else:
+            click.echo(f"bookie {running.cookie.bookie_id} serves on {running.address}")
+        sys.stdout.flush()
+
+    asyncio.run(run_daemon(config, ready, until_stdin_closes=until_stdin_closes))
+
+
+@bookie.command()
+@click.option(
+    "--metadata", "metadata_uri", metavar="URI", envvar="BOOKLEDGER_METADATA", help="Ask live bookies."
+)
+@click.option(
+    "--data", type=click.Path(path_type=Path), help="Show a data directory instead; it may be stopped."
+)
+@click.argument("names", nargs=-1)
+@json_option
+def info(metadata_uri: str | None, data: Path | None, names: tuple[str, ...], as_json: bool) -> None:
+    """Show a data directory's identity, or what the live bookies (or NAMES) say of themselves."""
+    from bookie.directory import read_cookie
+
+    if data is not None:
+        print_record({**asdict(read_cookie(data)), "data": str(data)}, as_json=as_json)
+    elif metadata_uri is not None:
+        print_records(
+            asyncio.run(_live(metadata_uri, names)), as_json=as_json, none="no bookie is registered"
+        )
+    else:
+        raise click.UsageError("give --metadata URI for live bookies, or --data DIR for a directory")
+
+
+async def _live(metadata_uri: str, names: tuple[str, ...]) -> list[dict[str, object]]:
+    from ledgers.aio import LedgerClient
+    from ledgers.errors import BookieUnavailable
+
+    rows: list[dict[str, object]] = []
+    async with LedgerClient(metadata_uri) as client:
+        registered = await client.list_bookies()
+        unknown = set(names) - {registration.bookie.bookie_id for registration in registered}
+        if unknown:
+            raise ValueError(f"not registered: {', '.join(sorted(unknown))}")
+        for registration in registered:
+            if names and registration.bookie.bookie_id not in names:
+                continue
+            row: dict[str, object] = {
+                "bookie_id": registration.bookie.bookie_id,
+                "address": registration.address,
+                "writable": registration.writable,
+                "fault_domain": registration.fault_domain,
+            }
+            try:
+                said = await client.bookie_info(registration.bookie)
+                row |= {k: v for k, v in asdict(said).items() if k not in row and k != "cluster_id"}
+                row["state"] = "serving"
+            except BookieUnavailable as error:
+                row["state"] = error.why
+            rows.append(row)
+    return rows

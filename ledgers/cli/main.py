@@ -1,0 +1,90 @@
+"""`bookledger`: the command and its groups.
+
+Exit codes: 0 done; 1 the operation failed, with one clear line on stderr; 2 wrong usage. Each group
+is imported when it is used, so that `--help` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+_GROUPS = {
+    "standalone": ("ledgers.cli.standalone", "standalone", "Run bookies and an embedded metadata store."),
+    "bookie": ("ledgers.cli.bookie", "bookie", "Run, format and inspect a bookie."),
+    "ledger": ("ledgers.cli.ledger", "ledger", "Create, write, read and repair ledgers."),
+    "demo": ("ledgers.cli.demo", "demo", "Lose a bookie and a writer, and nothing else, before your eyes."),
+    "bench": ("ledgers.cli.bench", "bench", "Measure appends beside a plain-socket baseline."),
+}
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by name and imports each when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_GROUPS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _GROUPS:
+            return None
+        module, attribute, _ = _GROUPS[cmd_name]
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_line) for name, (_, _, help_line) in _GROUPS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("-v", "--verbose", count=True, help="Log more on stderr; twice for everything.")
+@click.version_option(package_name="bookledger", prog_name="bookledger")
+def cli(verbose: int) -> None:
+    """A replicated, fenced, durable ledger store."""
+    level = [logging.WARNING, logging.INFO, logging.DEBUG][min(verbose, 2)]
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs a command and ends the process with its exit code."""
+    # gRPC's own log lines would stand beside our one line of error.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    try:
+        cli.main(args=arguments, prog_name="bookledger", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output has seen enough
+        sys.exit(1)
+    except BaseExceptionGroup as group:
+        sys.exit(_report(_first(group)))
+    except Exception as error:
+        sys.exit(_report(error))
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _report(error: BaseException) -> int:
+    """One line for what the world did; a traceback only for what we did."""
+    from bookie.errors import BookieError
+    from ledgers.errors import LedgerError
+    from metadata.errors import MetadataError
+
+    if not isinstance(error, BookieError | LedgerError | MetadataError | ValueError | OSError):
+        raise error
+    logging.getLogger(__name__).debug("where it happened", exc_info=error)
+    click.echo(f"bookledger: {error}", err=True)
+    return 1

@@ -1,0 +1,46 @@
+"""A client's settings, checked once. Every bound of the client stands here, with its trade-off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """Settings of a LedgerClient.
+
+    `pending_bytes_max`: payload of one writer that is not confirmed yet; a full writer makes
+    `append` wait. `lane_backlog_bytes_max`: what may wait for one slow bookie, past which it counts as
+    failed and is replaced (rule W6). `append_seconds_max`: how long a bookie may take to answer a frame
+    before it counts as failed; shorter notices a hung host sooner, longer rides out a slow disk.
+    `window_bytes_max`: sent to one bookie and not answered. `read_ahead_pages`: pages fetched before
+    they are asked for. `read_seconds_max`: for one call to one bookie. `idle_lac_seconds`: how soon an
+    idle writer tells the bookies that its last entries are confirmed. `failed_bookie_seconds`: how
+    long a bookie that failed is used only when there is no other. `close_drain_seconds_max`: how long
+    closing waits for the slowest copies of entries that are confirmed already.
+    """
+
+    pending_bytes_max: int = 32 * MIB
+    lane_backlog_bytes_max: int = 64 * MIB
+    window_bytes_max: int = 4 * MIB
+    append_seconds_max: float = 5.0
+    append_quorum_seconds_max: float = 60.0
+    read_seconds_max: float = 10.0
+    page_bytes: int = 1 * MIB
+    read_ahead_pages: int = 4
+    recovery_tries_max: int = 3
+    recovery_attempts_max: int = 50
+    retry_replacement_seconds: float = 1.0
+    failed_bookie_seconds: float = 30.0
+    idle_lac_seconds: float = 0.05
+    long_poll_seconds: float = 10.0
+    close_drain_seconds_max: float = 2.0
+
+    def __post_init__(self) -> None:
+        for name in ("pending_bytes_max", "lane_backlog_bytes_max", "window_bytes_max", "page_bytes"):
+            if getattr(self, name) < MIB:
+                raise ValueError(f"{name} must be at least 1 MiB, the size of a full frame")
+        if self.read_ahead_pages < 1 or self.recovery_tries_max < 1 or self.recovery_attempts_max < 1:
+            raise ValueError("read_ahead_pages and the numbers of tries must be at least 1")

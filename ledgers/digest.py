@@ -1,0 +1,113 @@
+"""Digests over entries and over last-add-confirmed statements.
+
+An entry's digest covers the ledger id, the entry id and the payload, so bytes of another entry or
+ledger never pass for it; it does not cover where or with what the entry travelled, so every copy
+and every later re-send of an entry is the same bytes. A last-add-confirmed statement has a digest
+of its own over ledger id, last entry and length.
+
+CRC32C finds damage. HMAC_SHA256 also refuses forgery: its key is derived from the ledger's
+password and id and never leaves the client.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import struct
+from array import array
+from collections.abc import Sequence
+from typing import Protocol
+
+from crc32c import crc32c
+
+from bookie.wire import Columns, LacStatement
+from metadata.ledger_record import DigestType
+
+_ID = struct.Struct("<q")
+_LAC = struct.Struct("<qq")
+
+
+class Digester(Protocol):
+    """Makes and checks the digests of one ledger. Pure."""
+
+    def sign(self, first_entry: int, payloads: Sequence[bytes]) -> bytes:
+        """The digests column of consecutive entries."""
+        ...
+
+    def bad_entries(self, columns: Columns) -> list[int]:
+        """Indexes of the entries whose digest does not fit; empty when all is well."""
+        ...
+
+    def sign_lac(self, last_entry: int, length_bytes: int) -> LacStatement: ...
+
+    def is_valid_lac(self, statement: LacStatement) -> bool: ...
+
+
+def digester(digest_type: DigestType, ledger_id: int, password: bytes) -> Digester:
+    """The digester of a ledger."""
+    if digest_type is DigestType.HMAC_SHA256:
+        return HmacDigester(ledger_id, password)
+    return Crc32cDigester(ledger_id)
+
+
+class Crc32cDigester:
+    """Four bytes an entry."""
+
+    def __init__(self, ledger_id: int) -> None:
+        self._entry_seed = crc32c(b"E" + _ID.pack(ledger_id))
+        self._lac_seed = crc32c(b"L" + _ID.pack(ledger_id))
+
+    def sign(self, first_entry: int, payloads: Sequence[bytes]) -> bytes:
+        pack, seed = _ID.pack, self._entry_seed
+        return array(
+            "I", [crc32c(p, crc32c(pack(i), seed)) for i, p in enumerate(payloads, first_entry)]
+        ).tobytes()
+
+    def bad_entries(self, columns: Columns) -> list[int]:
+        pack, seed = _ID.pack, self._entry_seed
+        found = array("I", [crc32c(p, crc32c(pack(i), seed)) for i, p, _ in columns.rows()])
+        if found.tobytes() == columns.digests:
+            return []
+        stored = memoryview(columns.digests)
+        return [n for n, crc in enumerate(found) if struct.pack("<I", crc) != stored[4 * n : 4 * n + 4]]
+
+    def sign_lac(self, last_entry: int, length_bytes: int) -> LacStatement:
+        crc = crc32c(_LAC.pack(last_entry, length_bytes), self._lac_seed)
+        return LacStatement(last_entry, length_bytes, struct.pack("<I", crc))
+
+    def is_valid_lac(self, statement: LacStatement) -> bool:
+        return self.sign_lac(statement.last_entry, statement.length_bytes) == statement
+
+
+class HmacDigester:
+    """Thirty-two bytes an entry."""
+
+    def __init__(self, ledger_id: int, password: bytes) -> None:
+        self._ledger = _ID.pack(ledger_id)
+        self._key = ledger_key(ledger_id, password)
+
+    def _mac(self, kind: bytes, fixed: bytes, payload: bytes | memoryview = b"") -> bytes:
+        return hmac.digest(self._key, b"".join((kind, self._ledger, fixed, payload)), "sha256")
+
+    def sign(self, first_entry: int, payloads: Sequence[bytes]) -> bytes:
+        return b"".join([self._mac(b"E", _ID.pack(i), p) for i, p in enumerate(payloads, first_entry)])
+
+    def bad_entries(self, columns: Columns) -> list[int]:
+        return [
+            n
+            for n, (entry_id, payload, digest) in enumerate(columns.rows())
+            if not hmac.compare_digest(self._mac(b"E", _ID.pack(entry_id), payload), digest)
+        ]
+
+    def sign_lac(self, last_entry: int, length_bytes: int) -> LacStatement:
+        return LacStatement(last_entry, length_bytes, self._mac(b"L", _LAC.pack(last_entry, length_bytes)))
+
+    def is_valid_lac(self, statement: LacStatement) -> bool:
+        mine = self.sign_lac(statement.last_entry, statement.length_bytes)
+        return hmac.compare_digest(mine.digest, statement.digest)
+
+
+def ledger_key(ledger_id: int, password: bytes) -> bytes:
+    """A ledger's own key (HKDF-SHA256 of the password, extract and one expand step)."""
+    extracted = hmac.digest(b"bookledger", password, hashlib.sha256)
+    return hmac.digest(extracted, b"ledger key" + _ID.pack(ledger_id) + b"\x01", hashlib.sha256)

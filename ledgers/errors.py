@@ -1,0 +1,173 @@
+"""What can go wrong with a ledger, as errors an application can act on.
+
+    LedgerError
+    ├── NoSuchLedger             there is no ledger of this id (any more)
+    ├── LedgerExists             the chosen ledger id is taken
+    ├── NoSuchEntry              the entry is not in the ledger, or not confirmed yet
+    ├── LedgerClosed             the ledger, or this handle, takes no more entries
+    ├── LedgerFenced             another client has begun to recover the ledger
+    ├── NotEnoughBookies         too few bookies to store or to go on; says why each was not used
+    ├── EntryUnreadable          no replica could give the entry; says what each answered
+    │   └── DigestMismatch       … and at least one gave bytes that are not what was written
+    ├── LedgerRecoveryFailed     recovery could not decide; the ledger stays in recovery
+    ├── AppendTimeout            no ack quorum in time
+    ├── Unauthorized             the password does not fit the ledger
+    ├── EntryTooLarge            over the entry limit; nothing was sent
+    ├── BookieUnavailable        a bookie could not be reached (used inside; named in the others)
+    └── MetadataUnavailable      the metadata store does not answer
+
+An append that failed with LedgerFenced, LedgerClosed, NotEnoughBookies, AppendTimeout or
+MetadataUnavailable may or may not be in the ledger; only opening the ledger with recovery
+settles which. Treat it as a write whose answer was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+class LedgerError(Exception):
+    """Root of the errors of ledgers."""
+
+
+class NoSuchLedger(LedgerError):
+    """There is no such ledger: it was never created, or it was deleted."""
+
+    def __init__(self, ledger_id: int) -> None:
+        super().__init__(f"there is no ledger {ledger_id}")
+        self.ledger_id = ledger_id
+
+
+class LedgerExists(LedgerError):
+    """The ledger id you chose is taken. Choose another, or let the client choose."""
+
+    def __init__(self, ledger_id: int) -> None:
+        super().__init__(f"ledger {ledger_id} exists already")
+        self.ledger_id = ledger_id
+
+
+class NoSuchEntry(LedgerError):
+    """The entry lies outside what may be read: read `last_add_confirmed` again, or ask for less."""
+
+    def __init__(self, ledger_id: int, entry_id: int, last_add_confirmed: int) -> None:
+        super().__init__(
+            f"ledger {ledger_id} has no readable entry {entry_id}; its last confirmed entry is {last_add_confirmed}"
+        )
+        self.ledger_id = ledger_id
+        self.entry_id = entry_id
+        self.last_add_confirmed = last_add_confirmed
+
+
+class UnconfirmedError(LedgerError):
+    """Base of errors that end a writer: `first_unconfirmed` is the first entry without confirmation."""
+
+    first_unconfirmed: int | None = None
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        if self.first_unconfirmed is None:
+            return message
+        return f"{message}; entry {self.first_unconfirmed} is the first that is not confirmed"
+
+
+class LedgerClosed(UnconfirmedError):
+    """The ledger or handle is closed. Open the ledger to see where it ends; write to a new one."""
+
+    def __init__(self, ledger_id: int, why: str = "it takes no more entries") -> None:
+        super().__init__(f"ledger {ledger_id} is closed: {why}")
+        self.ledger_id = ledger_id
+
+
+class LedgerFenced(UnconfirmedError):
+    """Another client is recovering the ledger, or has: this writer is the old one and must stop.
+
+    Unconfirmed appends may or may not be in the ledger. If you should still be the writer, open
+    the ledger with recovery, read where it ends, and go on in a new one.
+    """
+
+    def __init__(self, ledger_id: int, by: str) -> None:
+        super().__init__(f"ledger {ledger_id} has been fenced ({by}); another client has taken over")
+        self.ledger_id = ledger_id
+
+
+class NotEnoughBookies(UnconfirmedError):
+    """Too few usable bookies. `reasons` names every one that could not be used, and why.
+
+    Start bookies or free their disks, then create the ledger again; a writer that failed with
+    this must open its ledger with recovery first.
+    """
+
+    def __init__(self, needed: str, reasons: Mapping[str, str]) -> None:
+        listed = "; ".join(f"{name}: {why}" for name, why in sorted(reasons.items())) or "none is registered"
+        super().__init__(f"not enough bookies for {needed}: {listed}")
+        self.reasons = dict(reasons)
+
+
+class EntryUnreadable(LedgerError):
+    """Every replica was asked and none gave the entry. `answers` says what each said.
+
+    Nothing is lost for certain while a replica is merely unreachable: bring it back and read again.
+    """
+
+    def __init__(self, ledger_id: int, entry_id: int, answers: Mapping[str, str]) -> None:
+        listed = "; ".join(f"{name}: {answer}" for name, answer in sorted(answers.items()))
+        super().__init__(f"entry {entry_id} of ledger {ledger_id} cannot be read: {listed}")
+        self.ledger_id = ledger_id
+        self.entry_id = entry_id
+        self.answers = dict(answers)
+
+
+class DigestMismatch(EntryUnreadable):
+    """No replica could give the entry, and one gave bytes whose digest is wrong.
+
+    The password may be the wrong one, or the copies are damaged. The bytes are never returned.
+    """
+
+
+class LedgerRecoveryFailed(LedgerError):
+    """Recovery could not decide where the ledger ends, and has changed nothing that was confirmed.
+
+    The ledger stays in recovery, fenced. Bring the named bookies back and open it again.
+    """
+
+    def __init__(self, ledger_id: int, why: str) -> None:
+        super().__init__(f"ledger {ledger_id} could not be recovered: {why}")
+        self.ledger_id = ledger_id
+
+
+class AppendTimeout(UnconfirmedError):
+    """No ack quorum within the time set; the writer has ended. Recover the ledger to learn the outcome."""
+
+    def __init__(self, ledger_id: int, seconds: float) -> None:
+        super().__init__(f"ledger {ledger_id}: no ack quorum within {seconds:g} s")
+        self.ledger_id = ledger_id
+
+
+class Unauthorized(UnconfirmedError):
+    """The password given is not the one the ledger was created with."""
+
+    def __init__(self, ledger_id: int) -> None:
+        super().__init__(f"the password does not fit ledger {ledger_id}")
+        self.ledger_id = ledger_id
+
+
+class EntryTooLarge(LedgerError):
+    """The entry is over the limit. Nothing was sent and the writer goes on: split it."""
+
+    def __init__(self, size_bytes: int, limit_bytes: int) -> None:
+        super().__init__(f"an entry of {size_bytes} bytes is over the limit of {limit_bytes} bytes; split it")
+        self.size_bytes = size_bytes
+        self.limit_bytes = limit_bytes
+
+
+class BookieUnavailable(LedgerError):
+    """The call to a bookie did not happen, or its answer did not come."""
+
+    def __init__(self, bookie: str, why: str) -> None:
+        super().__init__(f"bookie {bookie} is unavailable: {why}")
+        self.bookie = bookie
+        self.why = why
+
+
+class MetadataUnavailable(UnconfirmedError):
+    """The metadata store did not answer. Nothing confirmed is lost; try again when it is back."""

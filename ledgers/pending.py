@@ -1,0 +1,51 @@
+"""Entries that are pushed and not yet confirmed, in batches, kept for sending again."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from bookie.wire import Columns
+
+
+class PendingEntries:
+    """A window over consecutive entries: grows at the end, shrinks as they are confirmed."""
+
+    def __init__(self, first_entry: int, length_bytes: int) -> None:
+        self._batches: deque[Columns] = deque()
+        self._next = first_entry
+        self._confirmed = first_entry - 1
+        self._dropped_length = length_bytes
+        self.bytes = 0
+
+    @property
+    def last_pushed(self) -> int:
+        return self._next - 1
+
+    def push(self, columns: Columns) -> None:
+        assert columns.first_entry == self._next
+        assert columns.last_entry - columns.first_entry == len(columns) - 1
+        self._batches.append(columns)
+        self._next = columns.last_entry + 1
+        self.bytes += len(columns.payload)
+
+    def confirm(self, last_entry: int) -> None:
+        """Everything through `last_entry` is confirmed; whole batches before it are let go."""
+        assert self._confirmed <= last_entry <= self.last_pushed
+        self._confirmed = last_entry
+        while self._batches and self._batches[0].last_entry <= last_entry:
+            size = len(self._batches.popleft().payload)
+            self.bytes -= size
+            self._dropped_length += size
+
+    def confirmed_length(self) -> int:
+        """Payload bytes of all entries of the ledger through the last confirmed one."""
+        if not self._batches or self._batches[0].first_entry > self._confirmed:
+            return self._dropped_length
+        batch = self._batches[0]
+        return self._dropped_length + sum(batch.sizes[: self._confirmed - batch.first_entry + 1])
+
+    def unconfirmed(self) -> Iterator[Columns]:
+        """The entries after the last confirmed one, in order."""
+        for batch in self._batches:
+            yield batch.between(self._confirmed + 1, batch.last_entry)

@@ -1,0 +1,224 @@
+"""Recovering a ledger: the recovery machine's shell, and the retries around it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from bookie.wire import LacRequest, LacStatement, ReadReply, ReadRequest
+from metadata.ledger_record import LedgerRecord, LedgerState
+from metadata.ledger_store import VersionedRecord
+
+from .digest import Digester
+from .effects import (
+    ChangeRecord,
+    CloseLane,
+    Confirm,
+    FenceLac,
+    FindReplacements,
+    Finish,
+    OpenLane,
+    ReadFenced,
+    Recovered,
+    RecoveryEffect,
+    RetryLater,
+    Send,
+    StartOver,
+)
+from .errors import BookieUnavailable, LedgerError, LedgerRecoveryFailed, NoSuchLedger
+from .pipeline_shell import Cluster, Conflict, Lanes, change_record, find_replacements
+from .recovery import Recovery
+from .tasks import Tasks
+
+Reply = TypeVar("Reply")
+
+RESTART_PAUSE_SECONDS_MAX = 2.0
+
+
+async def recover(cluster: Cluster, found: VersionedRecord, digester: Digester) -> VersionedRecord:
+    """Fences the ledger, finds its end, closes it; returns the closed record (rules R2 to R5).
+
+    A closed ledger is returned as it is and no bookie is touched. Recoverers may race: all return the
+    same end. Raises LedgerRecoveryFailed (the ledger stays in recovery, nothing confirmed is lost),
+    NoSuchLedger, MetadataUnavailable.
+    """
+    for attempt in range(cluster.config.recovery_attempts_max):
+        if found.record.is_closed:
+            return found
+        marked = await _mark_in_recovery(cluster, found)
+        if marked.record.is_closed:
+            return marked
+        outcome = await _RecoveryRun(cluster, marked, digester).run()
+        if outcome is not None:
+            return outcome
+        # Somebody else changed the record: a random pause, or two recoverers could do this for ever.
+        await asyncio.sleep(cluster.rng.uniform(0, min(RESTART_PAUSE_SECONDS_MAX, 0.05 * 2**attempt)))
+        found = await _read(cluster, found.record.ledger_id)
+    raise LedgerRecoveryFailed(found.record.ledger_id, "other clients kept changing its metadata; try again")
+
+
+async def _read(cluster: Cluster, ledger_id: int) -> VersionedRecord:
+    found = await cluster.ledgers.read(ledger_id)
+    if found is None:
+        raise NoSuchLedger(ledger_id)
+    return found
+
+
+async def _mark_in_recovery(cluster: Cluster, found: VersionedRecord) -> VersionedRecord:
+    """OPEN → IN_RECOVERY, unless somebody has got that far already (R2)."""
+    for _ in range(cluster.config.recovery_attempts_max):
+        if found.record.state is not LedgerState.OPEN:
+            return found
+        match await change_record(cluster.ledgers, found.record.in_recovery(), found.version):
+            case VersionedRecord() as marked:
+                return marked
+            case Conflict(None):
+                raise NoSuchLedger(found.record.ledger_id)
+            case Conflict(VersionedRecord() as other):
+                found = other
+            case error:
+                assert isinstance(error, LedgerError)
+                raise error
+    raise LedgerRecoveryFailed(found.record.ledger_id, "its writer kept changing its metadata; try again")
+
+
+class _RecoveryRun:
+    """One run of the machine over one record."""
+
+    def __init__(self, cluster: Cluster, marked: VersionedRecord, digester: Digester) -> None:
+        self._cluster = cluster
+        self._version = marked.version
+        self._machine = Recovery(marked.record, digester)
+        self._ledger_id = marked.record.ledger_id
+        self._lanes = Lanes(cluster, self._ledger_id, self, self._frozen_lac, recovery=True)
+        self._tasks = Tasks(self._background_failed)
+        self._outcome: asyncio.Future[VersionedRecord | None] = asyncio.get_running_loop().create_future()
+
+    async def run(self) -> VersionedRecord | None:
+        """The closed record, or None where another client changed it and recovery must start over."""
+        try:
+            self._perform(self._machine.start())
+            return await self._outcome
+        finally:
+            self._lanes.close_all()
+            await self._tasks.close()
+
+    def _frozen_lac(self) -> LacStatement | None:
+        return self._machine.last_add_confirmed
+
+    # --- events ---------------------------------------------------------------------------------
+
+    def acked(self, lane: int, through: int) -> None:
+        self._perform(self._machine.acked(lane, through))
+
+    def lane_failed(self, lane: int, why: str) -> None:
+        self._perform(self._machine.lane_failed(lane, why))
+
+    def refused(self, lane: int, error: LedgerError) -> None:
+        self._perform(self._machine.refused(lane, error))
+
+    # --- effects --------------------------------------------------------------------------------
+
+    def _perform(self, effects: list[RecoveryEffect]) -> None:
+        for effect in effects:
+            match effect:
+                case FenceLac():
+                    self._tasks.start(self._fence(effect))
+                case ReadFenced():
+                    self._tasks.start(self._read_fenced(effect))
+                case OpenLane():
+                    self._lanes.open(effect)
+                case Send():
+                    self._lanes.send(effect)
+                case CloseLane():
+                    self._lanes.close(effect)
+                case Confirm():
+                    pass  # the machine itself watches how far it has come
+                case FindReplacements():
+                    self._tasks.start(self._find_replacements(effect))
+                case RetryLater():
+                    self._tasks.start(self._retry())
+                case ChangeRecord(record):
+                    self._tasks.start(self._change(record))
+                case Recovered(record):
+                    self._end(VersionedRecord(record, self._version))
+                case StartOver():
+                    self._end(None)
+                case Finish(error):
+                    self._fail(error or LedgerRecoveryFailed(self._ledger_id, "it ended without a result"))
+
+    async def _fence(self, effect: FenceLac) -> None:
+        request = LacRequest(effect.bookie.incarnation, self._ledger_id, fence=True)
+        try:
+            reply = await self._with_tries(
+                lambda: self._cluster.bookies.last_add_confirmed(effect.bookie, request)
+            )
+        except BookieUnavailable as error:
+            self._perform(self._machine.lac_failed(effect.position, error.why))
+        else:
+            self._perform(self._machine.lac_answered(effect.position, reply))
+
+    async def _read_fenced(self, effect: ReadFenced) -> None:
+        try:
+            reply = await self._with_tries(lambda: self._read_once(effect))
+        except BookieUnavailable as error:
+            self._perform(self._machine.read_failed(effect.position, error.why))
+        else:
+            self._perform(self._machine.read_answered(effect.position, reply))
+
+    async def _read_once(self, effect: ReadFenced) -> ReadReply:
+        request = ReadRequest(
+            effect.bookie.incarnation,
+            self._ledger_id,
+            effect.first_entry,
+            effect.last_entry,
+            self._cluster.config.page_bytes,
+            fence=True,
+        )
+        return await self._cluster.bookies.read(effect.bookie, request)
+
+    async def _with_tries(self, call: Callable[[], Awaitable[Reply]]) -> Reply:
+        """Several tries at one bookie: a recovery that gives up early leaves the ledger unusable."""
+        async for attempt in AsyncRetrying(
+            retry=retry_if_exception_type(BookieUnavailable),
+            stop=stop_after_attempt(self._cluster.config.recovery_tries_max),
+            wait=wait_random_exponential(multiplier=0.1, max=1.0),
+            reraise=True,
+        ):
+            with attempt:
+                return await call()
+        raise AssertionError("a retry ends with an answer or an error")
+
+    async def _find_replacements(self, effect: FindReplacements) -> None:
+        chosen, rejected = await find_replacements(self._cluster, effect)
+        self._perform(self._machine.replacements(chosen, rejected))
+
+    async def _retry(self) -> None:
+        await asyncio.sleep(self._cluster.config.retry_replacement_seconds)
+        self._perform(self._machine.retry_replacements())
+
+    async def _change(self, record: LedgerRecord) -> None:
+        match await change_record(self._cluster.ledgers, record, self._version):
+            case VersionedRecord(stands, version):
+                self._version = version
+                self._perform(self._machine.changed(stands))
+            case Conflict(found):
+                if found is not None:
+                    self._version = found.version
+                self._perform(self._machine.conflicted(found.record if found else None))
+            case error:
+                self._perform(self._machine.change_failed(error))
+
+    def _end(self, outcome: VersionedRecord | None) -> None:
+        if not self._outcome.done():
+            self._outcome.set_result(outcome)
+
+    def _fail(self, error: BaseException) -> None:
+        if not self._outcome.done():
+            self._outcome.set_exception(error)
+
+    def _background_failed(self, error: BaseException) -> None:
+        self._fail(error)

@@ -1,0 +1,65 @@
+"""Which positions of an ensemble hold an entry, and the quorums that follow from it (rules W1, R2, R3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from metadata.ledger_record import Shape
+
+from .quorum import EveryQuorum, Quorum
+
+
+@dataclass(frozen=True)
+class Striping:
+    """Entry i goes to positions (i mod E) … (i+Qw−1 mod E). Only E distinct write sets exist."""
+
+    shape: Shape
+
+    @cached_property
+    def write_sets(self) -> tuple[tuple[int, ...], ...]:
+        """The write set of each residue i mod E."""
+        size = self.shape.ensemble_size
+        return tuple(
+            tuple((first + step) % size for step in range(self.shape.write_quorum)) for first in range(size)
+        )
+
+    def write_set(self, entry_id: int) -> tuple[int, ...]:
+        return self.write_sets[entry_id % self.shape.ensemble_size]
+
+    @property
+    def is_striped(self) -> bool:
+        """Whether some position does not hold every entry."""
+        return self.shape.ensemble_size > self.shape.write_quorum
+
+    def holds(self, position: int, entry_id: int) -> bool:
+        """Whether the entry belongs on this position."""
+        return (position - entry_id) % self.shape.ensemble_size < self.shape.write_quorum
+
+    @cached_property
+    def ack_quorums(self) -> tuple[Quorum, ...]:
+        """For each residue: Qa of the write set confirm an entry."""
+        return tuple(Quorum(voters, self.shape.ack_quorum) for voters in self.write_sets)
+
+    @cached_property
+    def absent_quorums(self) -> tuple[Quorum, ...]:
+        """For each residue: Qw−Qa+1 of the write set without an entry prove that it was never confirmed."""
+        needed = self.shape.write_quorum - self.shape.ack_quorum + 1
+        return tuple(Quorum(voters, needed) for voters in self.write_sets)
+
+    @cached_property
+    def coverage(self) -> EveryQuorum:
+        """Fenced: every write set has so many answers that no ack quorum is left outside them (rule R2)."""
+        return EveryQuorum(self.absent_quorums)
+
+    def confirmed_through(self, acked_through: dict[int, int], last_pushed: int) -> int:
+        """The last entry with an ack quorum for it and for every one before it.
+
+        `acked_through[position]`: that position has acknowledged every entry it holds up to there.
+        """
+        size = self.shape.ensemble_size
+        first_open = last_pushed + 1
+        for residue, quorum in enumerate(self.ack_quorums):
+            beyond = quorum.mark(acked_through) + 1
+            first_open = min(first_open, beyond + (residue - beyond) % size)
+        return first_open - 1

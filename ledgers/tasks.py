@@ -1,0 +1,33 @@
+"""Background tasks of one object: all are ended with it, and a failure of one is never silent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+
+class Tasks:
+    """Starts tasks, hands their failures to `on_failure`, and ends those that are left at `close`."""
+
+    def __init__(self, on_failure: Callable[[BaseException], None]) -> None:
+        self._running: set[asyncio.Task[None]] = set()
+        self._on_failure = on_failure
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._on_failure(error)
+
+    async def close(self) -> None:
+        """Cancels what still runs and waits for it. Must not be called from one of the tasks."""
+        running = list(self._running)
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running)

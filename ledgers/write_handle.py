@@ -1,0 +1,354 @@
+"""Writing to a ledger: the append pipeline's shell.
+
+Entries appended while the loop does something else are taken together: one batch, one set of
+digests, one step of the machine. Work per entry is one digest and one future.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Protocol, Self
+
+from bookie.wire import ENTRY_BYTES_MAX, FRAME_BYTES_MAX, FRAME_ENTRIES_MAX, LacStatement, of_payloads
+from metadata.ledger_record import LedgerRecord
+from metadata.ledger_store import VersionedRecord
+
+from .append import AppendPipeline
+from .digest import Digester
+from .effects import (
+    AppendEffect,
+    ChangeRecord,
+    CloseLane,
+    Confirm,
+    FindReplacements,
+    Finish,
+    OpenLane,
+    RetryLater,
+    Send,
+)
+from .errors import AppendTimeout, EntryTooLarge, LedgerClosed, LedgerError
+from .pipeline_shell import Cluster, Conflict, Lanes, change_record, find_replacements
+from .tasks import Tasks
+
+
+class AppendFuture(Protocol):
+    """What an append is answered with: asyncio's future, or concurrent.futures' in another thread."""
+
+    def done(self) -> bool: ...
+    def set_result(self, entry_id: int, /) -> None: ...
+    def set_exception(self, error: BaseException, /) -> None: ...
+
+
+class WriteHandle:
+    """The one writer of a ledger. Made by `LedgerClient.create_ledger`; belongs to its event loop.
+
+    Appends are confirmed strictly in entry order (rule W2). When the writer fails (`LedgerFenced`,
+    `NotEnoughBookies`, …) every unconfirmed append fails with that error, and so do `flush` and
+    `close`; such an append may or may not be in the ledger, which opening it with recovery settles.
+    """
+
+    def __init__(self, cluster: Cluster, created: VersionedRecord, digester: Digester) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._cluster = cluster
+        self._config = cluster.config
+        self._digester = digester
+        self._version = created.version
+        self._machine = AppendPipeline(created.record)
+        self._lanes = Lanes(cluster, self.ledger_id, self, self._lac_statement, recovery=False)
+        self._tasks = Tasks(self._background_failed)
+        self._waiting: list[bytes] = []
+        self._waiting_bytes = 0
+        self._futures: deque[AppendFuture] = deque()
+        self._first_unconfirmed = 0  # the entry the oldest future stands for
+        self._tick: asyncio.Handle | None = None
+        self._room = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._settled.set()
+        self._finished: asyncio.Future[LedgerError | None] = self._loop.create_future()
+        self._drained: asyncio.Future[None] = self._loop.create_future()
+        self._closing = False
+        self._lac_told = -1
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._quorum_timer: asyncio.TimerHandle | None = None
+        self._progress_at = self._loop.time()
+        self.on_progress: Callable[[], None] = _nothing
+        """Called after entries were confirmed or the writer ended; for faces in other threads."""
+        self._perform(self._machine.start())
+
+    # --- what an application uses -------------------------------------------------------------
+
+    @property
+    def ledger_id(self) -> int:
+        return self._machine.record.ledger_id
+
+    @property
+    def record(self) -> LedgerRecord:
+        """The ledger's metadata as this writer last knew it to stand."""
+        return self._machine.record
+
+    @property
+    def last_add_confirmed(self) -> int:
+        """The last confirmed entry; −1 before the first. Never goes back."""
+        return self._machine.last_add_confirmed
+
+    @property
+    def pending_bytes(self) -> int:
+        """Payload bytes appended and not confirmed."""
+        return self._machine.pending_bytes + self._waiting_bytes
+
+    async def append(self, payload: bytes) -> int:
+        """Appends one entry; returns its id when an ack quorum has it on disk.
+
+        Raises EntryTooLarge (the writer goes on), or what ended the writer; then the entry may or
+        may not be in the ledger. Waits while `pending_bytes_max` are unconfirmed.
+        """
+        return await (await self.append_async(payload))
+
+    async def append_async(self, payload: bytes) -> asyncio.Future[int]:
+        """Takes one entry in; returns the future of its id. Ids follow the order of these calls.
+
+        Waits only while `pending_bytes_max` are unconfirmed.
+        """
+        while self.pending_bytes >= self._config.pending_bytes_max and not self._finished.done():
+            self._room.clear()
+            await self._room.wait()
+        future: asyncio.Future[int] = self._loop.create_future()
+        self.submit(payload, future)
+        return future
+
+    def submit(self, payload: bytes, future: AppendFuture) -> None:
+        """Takes one entry in whatever is pending; the caller keeps the bound. `future` gets id or error.
+
+        Raises what would be wrong with this call itself: EntryTooLarge, LedgerClosed, or what ended the writer.
+        """
+        if len(payload) > ENTRY_BYTES_MAX:
+            raise EntryTooLarge(len(payload), ENTRY_BYTES_MAX)
+        self._raise_if_ended()
+        self._waiting.append(payload)
+        self._waiting_bytes += len(payload)
+        self._futures.append(future)
+        self._settled.clear()
+        if self._tick is None:
+            self._tick = self._loop.call_soon(self._take_waiting)
+
+    async def flush(self) -> None:
+        """Returns when every append so far is confirmed; raises what ended the writer, if anything did."""
+        await self._settled.wait()
+        if self._finished.done() and (error := self._finished.result()) is not None:
+            raise error
+
+    async def close(self) -> None:
+        """Flushes, then closes the ledger at its last confirmed entry (rule C1). Closing twice is fine.
+
+        Raises what ended the writer: the ledger is then not closed by this call, and its end is
+        settled by whoever opens it with recovery.
+        """
+        if not self._closing:
+            self._closing = True
+            await self._settled.wait()
+            self._perform(self._machine.close())
+        error = await asyncio.shield(self._finished)
+        await self._let_go()
+        if error is not None:
+            raise error
+
+    async def abandon(self) -> None:
+        """Lets go of the ledger without closing it, as a crash would; unconfirmed appends fail."""
+        self._closing = True
+        self._perform(self._machine.fail(LedgerClosed(self.ledger_id, "its writer was abandoned")))
+        await self._let_go()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes the ledger, also after an error in the block: what was confirmed stays readable."""
+        if isinstance(error, LedgerError) and self._finished.done():
+            await self._let_go()  # the block already raises what ended the writer
+        else:
+            await self.close()
+
+    # --- taking entries in ------------------------------------------------------------------------
+
+    def _raise_if_ended(self) -> None:
+        if self._finished.done() and (error := self._finished.result()) is not None:
+            raise error
+        if self._closing:
+            raise LedgerClosed(self.ledger_id, "this writer was closed")
+
+    def _take_waiting(self) -> None:
+        """One step of the machine for everything that was appended since the last."""
+        self._tick = None
+        payloads, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        if self._machine.has_ended:
+            return
+        if self._machine.last_add_pushed == self.last_add_confirmed:
+            self._progress_at = self._loop.time()  # the clock for an ack quorum starts with the first entry
+        if self._quorum_timer is None:
+            self._watch_quorum()
+        start = 0
+        while start < len(payloads) and not self._machine.has_ended:
+            stop = batch_end(payloads, start)
+            first = self._machine.last_add_pushed + 1
+            batch = payloads[start:stop]
+            self._perform(self._machine.append(of_payloads(first, batch, self._digester.sign(first, batch))))
+            start = stop
+
+    # --- events of lanes --------------------------------------------------------------------------
+
+    def acked(self, lane: int, through: int) -> None:
+        self._perform(self._machine.acked(lane, through))
+        self._note_drained()
+
+    def lane_failed(self, lane: int, why: str) -> None:
+        self._perform(self._machine.lane_failed(lane, why))
+        self._note_drained()
+
+    def refused(self, lane: int, error: LedgerError) -> None:
+        self._perform(self._machine.refused(lane, error))
+
+    # --- effects ------------------------------------------------------------------------------------
+
+    def _perform(self, effects: list[AppendEffect]) -> None:
+        for effect in effects:
+            match effect:
+                case Send():
+                    self._lanes.send(effect)
+                case Confirm(last_entry):
+                    self._confirm(last_entry)
+                case OpenLane():
+                    self._lanes.open(effect)
+                case CloseLane():
+                    if not (self._machine.has_ended and self._is_well()):
+                        self._lanes.close(effect)  # after a good end they are drained first: `_let_go`
+                case FindReplacements():
+                    self._tasks.start(self._find_replacements(effect))
+                case RetryLater():
+                    self._loop.call_later(self._config.retry_replacement_seconds, self._retry)
+                case ChangeRecord(record):
+                    self._tasks.start(self._change(record))
+                case Finish(error):
+                    self._finish(error)
+
+    def _is_well(self) -> bool:
+        return self._machine.record.is_closed
+
+    def _confirm(self, last_entry: int) -> None:
+        self._progress_at = self._loop.time()
+        for entry_id in range(self._first_unconfirmed, last_entry + 1):
+            future = self._futures.popleft()
+            if not future.done():
+                future.set_result(entry_id)
+        self._first_unconfirmed = last_entry + 1
+        self._made_progress()
+        if not self._futures:
+            self._settled.set()
+            self._tell_lac_when_idle()
+
+    def _made_progress(self) -> None:
+        self._room.set()
+        self.on_progress()
+
+    async def _find_replacements(self, effect: FindReplacements) -> None:
+        chosen, rejected = await find_replacements(self._cluster, effect)
+        self._perform(self._machine.replacements(chosen, rejected))
+
+    def _retry(self) -> None:
+        if not self._machine.has_ended:
+            self._perform(self._machine.retry_replacements())
+
+    async def _change(self, record: LedgerRecord) -> None:
+        match await change_record(self._cluster.ledgers, record, self._version):
+            case VersionedRecord(stands, version):
+                self._version = version
+                self._perform(self._machine.changed(stands))
+            case Conflict(found):
+                if found is not None:
+                    self._version = found.version
+                self._perform(self._machine.conflicted(found.record if found else None))
+            case error:
+                self._perform(self._machine.change_failed(error))
+
+    def _finish(self, error: LedgerError | None) -> None:
+        if self._finished.done():
+            return
+        self._finished.set_result(error)
+        failure = error or LedgerClosed(self.ledger_id, "it was closed before this entry was confirmed")
+        futures, self._futures = self._futures, deque()
+        for future in futures:
+            if not future.done():
+                future.set_exception(failure)
+                if isinstance(future, asyncio.Future):
+                    future.exception()  # told here; flush and close raise it too, so it is not lost
+        self._settled.set()
+        self._made_progress()
+
+    def _background_failed(self, error: BaseException) -> None:
+        """A bug or a broken record, never the protocol: the writer ends with it."""
+        wrapped = error if isinstance(error, LedgerError) else LedgerError(f"the writer failed: {error!r}")
+        wrapped.__cause__ = error
+        self._perform(self._machine.fail(wrapped))
+
+    # --- timers ---------------------------------------------------------------------------------------
+
+    def _watch_quorum(self) -> None:
+        """Ends the writer when nothing was confirmed for too long while something waits."""
+        limit = self._config.append_quorum_seconds_max
+        self._quorum_timer = None
+        if self._finished.done() or not self._futures:
+            return
+        overdue = self._loop.time() - self._progress_at
+        if overdue >= limit:
+            self._perform(self._machine.fail(AppendTimeout(self.ledger_id, limit)))
+        else:
+            self._quorum_timer = self._loop.call_later(limit - overdue, self._watch_quorum)
+
+    def _tell_lac_when_idle(self) -> None:
+        if self._idle_timer is None and self._lac_told < self.last_add_confirmed:
+            self._idle_timer = self._loop.call_later(self._config.idle_lac_seconds, self._tell_lac)
+
+    def _tell_lac(self) -> None:
+        """Readers see the last entries of an idle writer: nothing else would carry the LAC to the bookies."""
+        self._idle_timer = None
+        if self._finished.done() or self._futures:
+            return
+        self._lac_told = self.last_add_confirmed
+        self._lanes.send_lac()
+
+    def _lac_statement(self) -> LacStatement | None:
+        if self.last_add_confirmed < 0:
+            return None
+        return self._digester.sign_lac(self.last_add_confirmed, self._machine.confirmed_length)
+
+    async def _let_go(self) -> None:
+        """Gives the slowest copies a little time, then ends everything this handle has running."""
+        for timer in (self._idle_timer, self._quorum_timer, self._tick):
+            if timer is not None:
+                timer.cancel()
+        self._note_drained()
+        await asyncio.wait([self._drained], timeout=self._config.close_drain_seconds_max)
+        self._lanes.close_all()
+        await self._tasks.close()
+
+    def _note_drained(self) -> None:
+        if self._finished.done() and not self._drained.done() and self._lanes.are_drained:
+            self._drained.set_result(None)
+
+
+def _nothing() -> None:
+    """Nobody else wants to know."""
+
+
+def batch_end(payloads: list[bytes], start: int) -> int:
+    """Where a batch that begins at `start` ends: a full frame, or all there is."""
+    size = 0
+    for stop in range(start, min(len(payloads), start + FRAME_ENTRIES_MAX)):
+        size += len(payloads[stop])
+        if size > FRAME_BYTES_MAX and stop > start:
+            return stop
+    return min(len(payloads), start + FRAME_ENTRIES_MAX)

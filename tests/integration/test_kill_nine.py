@@ -1,0 +1,123 @@
+"""Real bookies, killed with SIGKILL at any moment: nothing confirmed is lost (rules W3, B1, B2)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from ledgers.aio import LedgerClient
+from ledgers.cli.processes import BookieProcess, bookie_processes
+from tests.support.aio import run
+from tests.support.writing import ConstantWriter, copies_of_every_entry, payload_of
+
+ROUNDS = 8
+
+
+async def kill_and_restart_while_writing(uri: str, bookies: list[BookieProcess], seed: int) -> None:
+    rng = random.Random(seed)
+    loop = asyncio.get_running_loop()
+    async with LedgerClient(uri) as client:
+        handle = await client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2)
+        writer = ConstantWriter(handle)
+        writing = asyncio.create_task(writer.run())
+        for _ in range(ROUNDS):
+            await writer.until_confirmed(rng.randrange(50, 1500))
+            victim = rng.choice(bookies)
+            await loop.run_in_executor(None, victim.kill)
+            await writer.until_confirmed(rng.randrange(1, 500))
+            await loop.run_in_executor(None, victim.start)
+        writer.stopping = True
+        await writing
+        await handle.close()
+        record = await client.describe_ledger(handle.ledger_id)
+        assert record.last_entry == writer.confirmed - 1
+        await every_entry_has_its_ack_quorum(client, handle.ledger_id, writer)
+
+
+async def every_entry_has_its_ack_quorum(
+    client: LedgerClient, ledger_id: int, writer: ConstantWriter
+) -> None:
+    record = await client.describe_ledger(ledger_id)
+    last = writer.confirmed - 1
+    copies = await copies_of_every_entry(client, record, last, lambda i: payload_of(i, writer.size))
+    thin = [entry_id for entry_id in range(last + 1) if copies[entry_id] < record.shape.ack_quorum]
+    assert thin == [], f"of {record.fragments}"
+    reader = await client.open_ledger(ledger_id)
+    read = [entry async for entry in reader.read(0, last)]
+    assert [entry.entry_id for entry in read] == list(range(last + 1))
+    assert all(entry.payload == payload_of(entry.entry_id, writer.size) for entry in read)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_bookies_killed_one_after_the_other_under_writing_lose_nothing_confirmed(
+    tmp_path: Path, seed: int
+) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    with bookie_processes(4, tmp_path, uri, lease_seconds=2) as bookies:
+        run(kill_and_restart_while_writing(uri, bookies, seed), timeout_seconds=120)
+
+
+def test_all_bookies_killed_at_once_have_every_confirmed_entry_when_they_are_back(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+
+    async def scenario(bookies: list[BookieProcess]) -> None:
+        async with LedgerClient(uri) as client:
+            handle = await client.create_ledger(ensemble_size=3, write_quorum=2, ack_quorum=2)
+            writer = ConstantWriter(handle)
+            writing = asyncio.create_task(writer.run())
+            for round_number in range(1, 4):
+                await writer.until_confirmed(700)
+                if round_number < 3:
+                    continue
+                for bookie in bookies:
+                    bookie.kill()
+            # Nobody is left: the writer ends, and what it was told before stands.
+            with pytest.raises(BaseExceptionGroup):
+                await writing
+            await handle.abandon()
+            for bookie in bookies:
+                bookie.start()
+        async with LedgerClient(uri) as client:
+            reader = await client.open_ledger(handle.ledger_id)
+            assert reader.last_add_confirmed >= writer.confirmed - 1
+            await every_entry_has_its_ack_quorum(client, handle.ledger_id, writer)
+
+    with bookie_processes(3, tmp_path, uri, lease_seconds=2) as bookies:
+        run(scenario(bookies), timeout_seconds=120)
+
+
+def test_a_bookie_killed_again_and_again_while_it_writes_starts_every_time_with_what_it_acknowledged(
+    tmp_path: Path,
+) -> None:
+    """One bookie, ack quorum 1: whatever was confirmed is on this disk or nowhere."""
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    rng = random.Random(7)
+
+    async def write_until_killed(bookie: BookieProcess) -> tuple[int, ConstantWriter]:
+        async with LedgerClient(uri) as client:
+            handle = await client.create_ledger(ensemble_size=1, write_quorum=1, ack_quorum=1)
+            writer = ConstantWriter(handle)
+            writing = asyncio.create_task(writer.run())
+            await writer.until_confirmed(rng.randrange(1, 3000))
+            bookie.kill()
+            with pytest.raises(BaseExceptionGroup):
+                await writing
+            await handle.abandon()
+            return handle.ledger_id, writer
+
+    async def check(ledger_id: int, writer: ConstantWriter) -> None:
+        async with LedgerClient(uri) as client:
+            reader = await client.open_ledger(ledger_id)
+            assert reader.last_add_confirmed >= writer.confirmed - 1
+            await every_entry_has_its_ack_quorum(client, ledger_id, writer)
+
+    with bookie_processes(1, tmp_path, uri, lease_seconds=2) as (bookie,):
+        written: list[tuple[int, ConstantWriter]] = []
+        for _ in range(ROUNDS):
+            written.append(run(write_until_killed(bookie)))
+            bookie.start()
+            for ledger_id, writer in written:
+                run(check(ledger_id, writer))
