@@ -5,6 +5,7 @@
 #   make check                        formatting, lint and types
 #   make bench                        appends per second beside a plain-socket baseline
 #   make sim [SEEDS=n] [SEED=n]       random schedules of faults against the protocol; SEED repeats one
+#   make soak                         a bookie stopped for a minute, 5 GB through three bookies; ten minutes
 #   make protos                       regenerate the code beside each .proto
 
 SHELL := /bin/bash
@@ -19,7 +20,7 @@ SEED ?=
 ARGS ?=
 PROTOS := metadata/records.proto metadata/etcd.proto bookie/wire/bookie.proto
 
-.PHONY: demo test check bench sim protos clean
+.PHONY: demo test check bench sim soak protos clean
 
 demo: $(VENV)/.ready
 	@echo "== demo: a bookie and a writer will be killed; a few seconds"
@@ -41,6 +42,10 @@ bench: $(VENV)/.ready
 
 sim: $(VENV)/.ready-test
 	@$(BIN)/python -m tests.protocol.campaign $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
+
+soak: $(VENV)/.ready-test
+	@echo "== soak: a bookie stopped for a minute, then 5 GB"
+	@BOOKLEDGER_STALL_SECONDS=60 BOOKLEDGER_SOAK_BYTES=5e9 $(BIN)/python -m pytest -s --timeout=1800 tests/integration/test_slow_bookie.py
 
 protos: $(VENV)/.ready-test
 	@echo "== protos: regenerating with the pinned grpcio-tools"

@@ -111,7 +111,13 @@ class Bookie:
             await self._room.wait()
 
     def append(self, frame: Frame, answer: OnAnswer) -> None:
-        """Stores a frame; `answer` is called once, with OK when it is on disk (rule B1)."""
+        """Stores a frame; `answer` is called once, with OK when it is on disk (rule B1).
+
+        After the log has failed, what waits is never answered, and what comes is refused.
+        """
+        if self.failed.done():
+            answer(Status.IO_ERROR, str(self.failed.result()))
+            return
         self._perform(self._core.append(frame, _Ticket(answer)))
 
     async def fence(self, ledger_id: int) -> tuple[Status, str]:

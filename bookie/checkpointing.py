@@ -67,13 +67,17 @@ class Checkpointer:
             changed, self._changed = self._changed, set()
             rows = [(ledger_id, self._ledger_row(ledger_id)) for ledger_id in sorted(changed)]
             loop = asyncio.get_running_loop()
+            commit = loop.run_in_executor(self._thread, self._index.commit_checkpoint, position, rows)
             try:
-                await loop.run_in_executor(self._thread, self._index.commit_checkpoint, position, rows)
-            except BaseException:
-                self._changed |= changed
-                self._index.abandon_checkpoint()
-                raise
-            self._index.end_checkpoint()
+                await asyncio.shield(commit)
+            finally:
+                # Also where we are cancelled the transaction goes its way, and its outcome decides.
+                await asyncio.wait([commit])
+                if commit.exception() is None:
+                    self._index.end_checkpoint()
+                else:
+                    self._changed |= changed
+                    self._index.abandon_checkpoint()
 
     async def close(self) -> None:
         async with self._one_at_a_time:

@@ -126,7 +126,8 @@ async def _registered_server(
     finally:
         await registrar.unregister()
         service.stop()
-        await server.stop(STOP_SECONDS_MAX)
+        # After a failed log nothing that waits will be answered: end at once (B1).
+        await server.stop(0 if bookie.failed.done() else STOP_SECONDS_MAX)
 
 
 @asynccontextmanager

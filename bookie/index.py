@@ -200,7 +200,7 @@ class Index:
         self._moving = RecentPlaces()
 
     def abandon_checkpoint(self) -> None:
-        """The moved frames may or may not be in LMDB: they are recent again, and the next checkpoint's."""
+        """The commit failed; the frames are recent again, and the next checkpoint moves them."""
         moving, self._moving = self._moving, RecentPlaces()
         for ledger_id, place in moving:
             self._recent.add(ledger_id, place)

@@ -40,10 +40,15 @@ class Registrar:
         self._is_registered = False
 
     async def register(self) -> None:
-        """Returns when the registration stands. Raises NameTaken while another bookie lives under it."""
+        """Returns when the registration stands. Raises NameTaken while another bookie lives under it.
+
+        Called again after an error, it goes on with the same lease: a creation whose answer was lost
+        may stand under it.
+        """
         self._is_registered = False
         deadline = asyncio.get_running_loop().time() + LEASES_TO_WAIT * self._lease_seconds
-        self._lease = await self._store.grant_lease(self._lease_seconds)
+        if self._lease is None:
+            self._lease = await self._store.grant_lease(self._lease_seconds)
         while not await self._try_to_take():
             if asyncio.get_running_loop().time() > deadline:
                 raise NameTaken(
@@ -85,19 +90,22 @@ class Registrar:
         while True:
             await asyncio.sleep(self._lease_seconds / RENEWALS_PER_LEASE)
             try:
-                await self._renew()
-            except (StoreUnavailable, LeaseLost) as error:
+                if not await self._is_renewed():
+                    await self.register()
+            except LeaseLost:
+                self._lease = None
+            except StoreUnavailable as error:
                 log.warning("cannot renew the registration, will try again: %s", error)
 
-    async def _renew(self) -> None:
-        assert self._lease is not None
+    async def _is_renewed(self) -> bool:
+        """Renews the lease; False where there is none, or the registration under it was never finished."""
         try:
-            await self._store.keep_lease(self._lease)
+            if self._lease is not None:
+                await self._store.keep_lease(self._lease)
         except LeaseLost:
             log.warning("the registration was lost; registering again")
-            self._is_registered = False
-        if not self._is_registered:  # lost just now, or the store went away while we registered anew
-            await self.register()
+            self._lease = None
+        return self._lease is not None and self._is_registered
 
     async def unregister(self) -> None:
         """Gives the registration up at once, so that no client tries a stopped bookie."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import random
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -34,6 +35,7 @@ from .errors import (
     MetadataUnavailable,
     NoSuchLedger,
     NotEnoughBookies,
+    Unauthorized,
 )
 from .grpc_bookies import GrpcBookieClient
 from .pipeline_shell import Cluster, Conflict, change_record, choose_alive
@@ -171,7 +173,7 @@ class LedgerClient:
                 created_ms=time.time_ns() // 1_000_000,
                 reserved=reserve,
             )
-            return await self._create_record(cluster, record, any_id=ledger_id is None)
+            return await self._create_record(cluster, record, password, any_id=ledger_id is None)
 
     async def claim_ledger(self, ledger_id: int, *, password: bytes = b"") -> WriteHandle:
         """Becomes the one writer of a ledger made by `reserve_ledger`.
@@ -200,7 +202,8 @@ class LedgerClient:
         """A reader. With `recovery` the ledger is fenced, recovered and closed first, unless it is closed.
 
         Without it the writer is left in peace, and the reader sees what the bookies know to be
-        confirmed. Raises NoSuchLedger, LedgerRecoveryFailed, MetadataUnavailable.
+        confirmed. Raises NoSuchLedger, Unauthorized (nothing is fenced then),
+        LedgerRecoveryFailed, MetadataUnavailable.
         """
         cluster = await self._connected()
         with _metadata_errors():
@@ -259,7 +262,11 @@ class LedgerClient:
         return self._cluster
 
     def _digester(self, found: VersionedRecord, password: bytes) -> Digester:
-        return digester(found.record.digest_type, found.record.ledger_id, password)
+        """The ledger's digester. Raises Unauthorized for a wrong password, before anything is touched."""
+        made = digester(found.record.digest_type, found.record.ledger_id, password)
+        if not hmac.compare_digest(made.key_check, found.record.key_check):
+            raise Unauthorized(found.record.ledger_id)
+        return made
 
     async def _choose_ensemble(self, cluster: Cluster, shape: Shape) -> tuple[BookieRef, ...]:
         registered = await bookie_registry.list_bookies(cluster.store)
@@ -272,13 +279,14 @@ class LedgerClient:
         return tuple(r.bookie for r in chosen)
 
     async def _create_record(
-        self, cluster: Cluster, record: LedgerRecord, *, any_id: bool
+        self, cluster: Cluster, record: LedgerRecord, password: bytes, *, any_id: bool
     ) -> VersionedRecord:
         while True:
             if any_id:
                 record = replace(record, ledger_id=await ledger_ids.next_ledger_id(cluster.store))
+            key_check = digester(record.digest_type, record.ledger_id, password).key_check
             try:
-                return await cluster.ledgers.create(record)
+                return await cluster.ledgers.create(replace(record, key_check=key_check))
             except KeyExists:
                 if not any_id:
                     raise LedgerExists(record.ledger_id) from None

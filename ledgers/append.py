@@ -357,5 +357,6 @@ class AppendPipeline:
         return f"ledger {self.record.ledger_id} (ensemble/write/ack quorum {self.record.shape})"
 
     def _reasons(self, rejected: Mapping[str, str]) -> dict[str, str]:
+        """Why each bookie is not used; of a failed one, what it said when it was tried again."""
         failed = {str(p.bookie): p.failure for p in self._positions if p.lane is None}
-        return {**rejected, **failed}
+        return {**failed, **rejected}

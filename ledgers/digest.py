@@ -42,6 +42,11 @@ class Digester(Protocol):
 
     def is_valid_lac(self, statement: LacStatement) -> bool: ...
 
+    @property
+    def key_check(self) -> bytes:
+        """What the metadata keeps to tell a wrong password; empty where there is no key."""
+        ...
+
 
 def digester(digest_type: DigestType, ledger_id: int, password: bytes) -> Digester:
     """The digester of a ledger."""
@@ -52,6 +57,8 @@ def digester(digest_type: DigestType, ledger_id: int, password: bytes) -> Digest
 
 class Crc32cDigester:
     """Four bytes an entry."""
+
+    key_check = b""
 
     def __init__(self, ledger_id: int) -> None:
         self._entry_seed = crc32c(b"E" + _ID.pack(ledger_id))
@@ -85,6 +92,10 @@ class HmacDigester:
     def __init__(self, ledger_id: int, password: bytes) -> None:
         self._ledger = _ID.pack(ledger_id)
         self._key = ledger_key(ledger_id, password)
+
+    @property
+    def key_check(self) -> bytes:
+        return self._mac(b"K", b"")
 
     def _mac(self, kind: bytes, fixed: bytes, payload: bytes | memoryview = b"") -> bytes:
         return hmac.digest(self._key, b"".join((kind, self._ledger, fixed, payload)), "sha256")

@@ -90,6 +90,7 @@ class Shape:
 class LedgerRecord:
     """One ledger's metadata, immutable; a change makes a new record and is one compare-and-swap.
 
+    `key_check` tells a wrong password of an HMAC ledger; the key itself is never stored.
     `reserved`: created for a writer that is still to come; exactly one can claim it, by compare-and-swap.
     """
 
@@ -104,6 +105,7 @@ class LedgerRecord:
     created_ms: int = 0
     nonce: bytes = b""
     reserved: bool = False
+    key_check: bytes = b""
 
     def __post_init__(self) -> None:
         _check_fragments(self.fragments, self.shape.ensemble_size)
@@ -190,6 +192,7 @@ def encode(record: LedgerRecord) -> bytes:
         created_ms=record.created_ms,
         nonce=record.nonce,
         reserved=record.reserved,
+        key_check=record.key_check,
     )
     for fragment in record.fragments:
         refs = [pb.BookieRef(bookie_id=b.bookie_id, incarnation=b.incarnation) for b in fragment.ensemble]
@@ -231,4 +234,5 @@ def _from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
         created_ms=message.created_ms,
         nonce=message.nonce,
         reserved=message.reserved,
+        key_check=message.key_check,
     )

@@ -110,11 +110,11 @@ class Demo:
 
     def run(self) -> None:
         with ExitStack() as stack:
-            stale = stack.enter_context(self._writer(0, [STALE_WRITER_BYTES], close=True))
+            stale = stack.enter_context(self._writer(0, [STALE_WRITER_BYTES], settle=True, close=True))
             stale_ledger = int(stale.hear()["ledger_id"])
             expect_event(stale.hear(), "pause")
             stale.signal(signal.SIGSTOP)
-            self._say(f"a writer of ledger {stale_ledger} was paused with SIGSTOP, in the middle of its work")
+            self._say(f"a writer of ledger {stale_ledger} was paused with SIGSTOP in the middle of its work")
             ledger_id, confirmed = self._lose_a_bookie_and_the_writer()
             recovered = self._recover(ledger_id)
             entries = recovered["last_entry"] + 1
@@ -127,13 +127,14 @@ class Demo:
         say(self._as_json, line)
 
     @contextmanager
-    def _writer(self, first_byte: int, pauses: list[int], *, close: bool) -> Iterator[Child]:
+    def _writer(self, first_byte: int, pauses: list[int], *, settle: bool, close: bool) -> Iterator[Child]:
         task = {
             "metadata": self._uri,
             "file": str(self._file),
             "first_byte": first_byte,
             "record_bytes": self._record_bytes,
             "pauses": pauses,
+            "settle": settle,
             "close": close,
         }
         with Child(["-m", "ledgers.cli.demo_writer", json.dumps(task)]) as child:
@@ -142,7 +143,7 @@ class Demo:
     def _lose_a_bookie_and_the_writer(self) -> tuple[int, dict[str, Any]]:
         """Returns the ledger the writer left open, and what it had said was confirmed."""
         pauses = [int(self._size * FIRST_PAUSE), int(self._size * SECOND_PAUSE)]
-        with self._writer(0, pauses, close=False) as writer:
+        with self._writer(0, pauses, settle=False, close=False) as writer:
             began = writer.hear()
             ledger_id = int(began["ledger_id"])
             self._say(f"a writer appends to ledger {ledger_id}, ensemble 3, write quorum 3, ack quorum 2")
@@ -204,7 +205,7 @@ class Demo:
 
     def _write_the_rest(self, first_byte: int) -> int:
         """A successor goes on where the recovered ledger ends, in a ledger of its own."""
-        with self._writer(first_byte, [], close=True) as writer:
+        with self._writer(first_byte, [], settle=False, close=True) as writer:
             ledger_id = int(writer.hear()["ledger_id"])
             written = expect_event(writer.hear(), "written")
             expect_event(writer.hear(), "closed")

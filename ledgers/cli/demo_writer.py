@@ -1,7 +1,7 @@
 """The demo's writer process: appends a file in records and tells its parent what is confirmed.
 
     python -m ledgers.cli.demo_writer '{"metadata": …, "file": …, "first_byte": 0, "record_bytes": 4096,
-                                        "pauses": [bytes, …], "close": true}'
+                                        "pauses": [bytes, …], "settle": true, "close": true}'
 
 It says, a JSON line each: its ledger and ensemble; at each pause, and at the end, how many entries
 are confirmed with the SHA-256 of exactly those; the error that ended it. It goes on after a pause
@@ -62,8 +62,10 @@ def say(**fields: Any) -> None:
     print(json.dumps(fields), flush=True)
 
 
-def write_file(writer: WriteHandle, file: BinaryIO, record_bytes: int, pauses: list[int]) -> Confirmed:
-    """Appends the rest of the file, with up to IN_FLIGHT_MAX appends under way."""
+def write_file(
+    writer: WriteHandle, file: BinaryIO, record_bytes: int, pauses: list[int], *, settle: bool
+) -> Confirmed:
+    """Appends the rest of the file, with up to IN_FLIGHT_MAX appends under way; none at a pause with `settle`."""
     confirmed = Confirmed()
     in_flight: deque[tuple[float, bytes, Future[int]]] = deque()
     began, paused, sent = time.perf_counter(), 0.0, 0
@@ -74,6 +76,8 @@ def write_file(writer: WriteHandle, file: BinaryIO, record_bytes: int, pauses: l
         if pauses and sent >= pauses[0]:
             del pauses[0]
             stopped = time.perf_counter()
+            if settle:
+                take_confirmed(in_flight, confirmed, down_to=0)
             confirmed.say("pause", seconds=stopped - began - paused)
             sys.stdin.readline()
             paused += time.perf_counter() - stopped
@@ -104,7 +108,7 @@ def main() -> None:
             say(event="ledger", ledger_id=writer.ledger_id, ensemble=ensemble)
             with open(task["file"], "rb") as file:
                 file.seek(task["first_byte"])
-                write_file(writer, file, task["record_bytes"], task["pauses"])
+                write_file(writer, file, task["record_bytes"], task["pauses"], settle=task["settle"])
             if task["close"]:
                 writer.close()
                 say(event="closed")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from pathlib import Path
 
 from ledgers.aio import LedgerClient
+from ledgers.append import Phase
 from ledgers.cli.processes import BookieProcess, bookie_processes
 from tests.support.aio import run, until_true
 from tests.support.etcd import EtcdServer
+from tests.support.proxy import Proxy
 from tests.support.writing import ConstantWriter, copies_of_every_entry, payload_of
 
 
@@ -49,3 +52,54 @@ def test_M2_appends_go_on_without_etcd_and_a_change_begun_meanwhile_is_made_when
 
     with bookie_processes(4, tmp_path, uri, lease_seconds=3) as bookies:
         run(scenario(bookies), timeout_seconds=120)
+
+
+def test_M1_changes_whose_answers_are_lost_are_recognised_and_nothing_is_lost(
+    tmp_path: Path, etcd: EtcdServer
+) -> None:
+    """F17 on a real etcd: the change is applied, its answer vanishes, the writer finds its own nonce."""
+    prefix = uuid.uuid4().hex
+    direct = f"etcd://{etcd.endpoint}/{prefix}"
+
+    async def scenario(bookies: list[BookieProcess]) -> None:
+        async with (
+            Proxy(etcd.port) as proxy,
+            LedgerClient(f"etcd://127.0.0.1:{proxy.port}/{prefix}?timeout=1") as client,
+            LedgerClient(direct) as witness,
+        ):
+            handle = await client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2)
+            writer = ConstantWriter(handle)
+            writing = asyncio.create_task(writer.run())
+            await writer.until_confirmed(500)
+            ensemble = {bookie.bookie_id for bookie in handle.record.fragments[-1].ensemble}
+            for bookie in bookies:
+                if bookie.bookie_id in ensemble:
+                    bookie.kill()
+                    break
+            # The listing of candidates must get through; the change itself must lose its answer.
+            while handle._machine.phase is not Phase.CHANGING:  # noqa: ASYNC110 — a step of our own loop
+                await asyncio.sleep(0)
+            proxy.drop_replies()
+
+            async def applied() -> bool:
+                return len((await witness.describe_ledger(handle.ledger_id)).fragments) == 2
+
+            await until_true(applied)
+            standing = writer.confirmed
+            assert handle._machine.phase is Phase.CHANGING, (
+                "nothing is confirmed while the outcome is unknown (W4)"
+            )
+            proxy.forward()
+            await writer.until_confirmed(500)
+            assert writer.confirmed > standing
+            writer.stopping = True
+            await writing
+            await handle.close()
+            record = await witness.describe_ledger(handle.ledger_id)
+            assert len(record.fragments) == 2, "one change, however often it was asked for"
+            last = writer.confirmed - 1
+            copies = await copies_of_every_entry(witness, record, last, lambda i: payload_of(i, writer.size))
+            assert min(copies[entry_id] for entry_id in range(last + 1)) >= 2
+
+    with bookie_processes(4, tmp_path, direct) as bookies:
+        run(scenario(bookies), timeout_seconds=60)

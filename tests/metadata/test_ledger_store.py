@@ -1,0 +1,127 @@
+"""Ledger records, ids and registrations in a metadata store."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import replace
+
+import pytest
+
+from metadata import bookie_registry, cluster, keys, ledger_ids, ledger_record
+from metadata.errors import BadRecord, KeyExists, VersionConflict
+from metadata.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.ledger_store import LedgerStore
+from metadata.memory import MemoryData, MemoryStore
+from metadata.store import PAGE_KEYS_MAX
+from tests.support.aio import run
+
+ENSEMBLE = (BookieRef("b1", "i1"), BookieRef("b2", "i2"), BookieRef("b3", "i3"))
+
+
+def record(ledger_id: int) -> LedgerRecord:
+    return LedgerRecord(ledger_id, Shape(3, 3, 2), (Fragment(0, ENSEMBLE),))
+
+
+def test_a_record_is_created_once_changed_by_version_and_read_back() -> None:
+    async def scenario() -> None:
+        ledgers = LedgerStore(MemoryStore())
+        created = await ledgers.create(record(7))
+        assert await ledgers.read(7) == created
+        with pytest.raises(KeyExists):
+            await ledgers.create(record(7))
+        changed = await ledgers.change(created.record.in_recovery(), created.version)
+        assert changed.record.nonce != created.record.nonce, "each change is recognisable"
+        with pytest.raises(VersionConflict):
+            await ledgers.change(created.record.in_recovery(), created.version)
+        assert await ledgers.read(7) == changed
+        await ledgers.delete(7, changed.version)
+        assert await ledgers.read(7) is None
+
+    run(scenario())
+
+
+def test_a_listing_gives_every_ledger_in_id_order_across_pages() -> None:
+    async def scenario() -> None:
+        ledgers = LedgerStore(MemoryStore())
+        ids = [*range(PAGE_KEYS_MAX + 5), 2**63 - 1]
+        for ledger_id in reversed(ids):
+            await ledgers.create(record(ledger_id))
+        assert [found.record.ledger_id async for found in ledgers.list()] == ids
+
+    run(scenario())
+
+
+def test_a_watch_shows_each_change_of_its_ledger_and_its_end() -> None:
+    async def scenario() -> None:
+        ledgers = LedgerStore(MemoryStore())
+        created = await ledgers.create(record(1))
+        async with aclosing(ledgers.watch(1, after_revision=created.version)) as changes:
+            changed = await ledgers.change(created.record.in_recovery(), created.version)
+            await ledgers.create(record(0x10))  # another key that shares no prefix with ours
+            await ledgers.delete(1, changed.version)
+            assert await anext(changes) == changed
+            assert await anext(changes) is None
+
+    run(scenario())
+
+
+def test_ids_are_taken_once_however_many_take_them_at_once() -> None:
+    async def scenario() -> None:
+        data = MemoryData()
+        stores = [MemoryStore(data) for _ in range(8)]
+        taken = await asyncio.gather(*(ledger_ids.next_ledger_id(stores[n % 8]) for n in range(80)))
+        assert sorted(taken) == list(range(1, 81))
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("value", [b"", b"\xff\xff\xff", b"\x08\x63"])
+def test_a_record_that_cannot_be_trusted_is_named_and_not_used(value: bytes) -> None:
+    with pytest.raises(BadRecord, match="ledgers/0000000000000001"):
+        ledger_record.decode(keys.ledger(1), value)
+
+
+def test_registrations_are_listed_by_name_and_read_only_ones_apart() -> None:
+    async def scenario() -> None:
+        store = MemoryStore()
+        lease = await store.grant_lease(60)
+        one = bookie_registry.Registration(ENSEMBLE[0], "h1:1", "/rack1", session=b"s")
+        two = bookie_registry.Registration(ENSEMBLE[1], "h2:1", writable=False)
+        for registration in (two, one):
+            await store.create(registration.key, registration.encode(), lease=lease)
+        assert await bookie_registry.list_bookies(store) == [one, two]
+        assert await bookie_registry.list_bookies(store, writable_only=True) == [one]
+        assert await bookie_registry.find_bookie(store, "b2") == two
+        assert await bookie_registry.find_bookie(store, "b3") is None
+
+    run(scenario())
+
+
+def test_the_cluster_gets_one_id_whoever_asks_first() -> None:
+    async def scenario() -> None:
+        data = MemoryData()
+        assert await cluster.cluster_id(MemoryStore(data)) is None
+        made = await asyncio.gather(*(cluster.cluster_id(MemoryStore(data), create=True) for _ in range(5)))
+        assert len(set(made)) == 1
+        assert made[0] is not None
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\0b", "-a", "a..b", "x" * 129, "ü"])
+def test_a_name_that_could_leave_its_key_or_path_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="not a usable name"):
+        keys.check_name(name)
+
+
+def test_a_record_round_trips_with_everything_in_it() -> None:
+    second = Fragment(5, (ENSEMBLE[0], BookieRef("b4", "i4"), ENSEMBLE[2]), 1234)
+    full = replace(
+        record(3).changed_ensemble(second).closed(9, 5678),
+        custom_metadata={"a": b"\x00\xff"},
+        nonce=b"n",
+        created_ms=5,
+        key_check=b"k",
+    )
+    assert ledger_record.decode(keys.ledger(3), ledger_record.encode(full)) == full
