@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         NotEnoughBookies,
         Unauthorized,
     )
+    from .new_ledger import NewLedger
 
 __all__ = [
     "AppendTimeout",
@@ -57,6 +58,7 @@ __all__ = [
     "LedgerState",
     "MetadataUnavailable",
     "NoSuchEntry",
+    "NewLedger",
     "NoSuchLedger",
     "NotEnoughBookies",
     "ReadHandle",
@@ -69,6 +71,7 @@ _HOMES = {
     "ledgers.blocking": ("LedgerClient", "ReadHandle", "WriteHandle"),
     "ledgers.config": ("ClientConfig",),
     "ledgers.entry": ("Entry",),
+    "ledgers.new_ledger": ("NewLedger",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -15,7 +15,6 @@ from bookie.wire import InfoReply
 from metadata import bookie_registry, ledger_ids, open_store
 from metadata.errors import KeyExists, MetadataError, NoSuchKey, StoreUnavailable, VersionConflict
 from metadata.ledger_record import (
-    CUSTOM_METADATA_BYTES_MAX,
     BookieRef,
     DigestType,
     Fragment,
@@ -38,6 +37,7 @@ from .errors import (
     Unauthorized,
 )
 from .grpc_bookies import GrpcBookieClient
+from .new_ledger import NewLedger
 from .pipeline_shell import Cluster, Conflict, change_record, choose_alive
 from .read_handle import ReadHandle
 from .recover import recover
@@ -106,74 +106,22 @@ class LedgerClient:
         ledger_id), MetadataUnavailable. On an error no ledger was made, except that after
         MetadataUnavailable an empty open one may exist.
         """
-        cluster = await self._connected()
-        created = await self._make(
-            ensemble_size,
-            write_quorum,
-            ack_quorum,
-            ledger_id,
-            digest,
-            password,
-            custom_metadata,
-            reserve=False,
+        new = NewLedger(
+            ensemble_size=ensemble_size,
+            write_quorum=write_quorum,
+            ack_quorum=ack_quorum,
+            ledger_id=ledger_id,
+            digest=digest,
+            password=password,
+            custom_metadata=custom_metadata or {},
         )
+        cluster = await self._connected()
+        created = await self._make(cluster, new, reserved=False)
         return WriteHandle(cluster, created, self._digester(created, password))
 
-    async def reserve_ledger(
-        self,
-        *,
-        ensemble_size: int = 3,
-        write_quorum: int | None = None,
-        ack_quorum: int | None = None,
-        ledger_id: int | None = None,
-        digest: DigestType = DigestType.CRC32C,
-        password: bytes = b"",
-        custom_metadata: Mapping[str, bytes] | None = None,
-    ) -> int:
+    async def reserve_ledger(self, new: NewLedger) -> int:
         """A new ledger without a writer, for another process to claim; returns its id."""
-        created = await self._make(
-            ensemble_size,
-            write_quorum,
-            ack_quorum,
-            ledger_id,
-            digest,
-            password,
-            custom_metadata,
-            reserve=True,
-        )
-        return created.record.ledger_id
-
-    async def _make(
-        self,
-        ensemble_size: int,
-        write_quorum: int | None,
-        ack_quorum: int | None,
-        ledger_id: int | None,
-        digest: DigestType,
-        password: bytes,
-        custom_metadata: Mapping[str, bytes] | None,
-        *,
-        reserve: bool,
-    ) -> VersionedRecord:
-        cluster = await self._connected()
-        shape = shape_of(ensemble_size, write_quorum, ack_quorum)
-        metadata = dict(custom_metadata or {})
-        if sum(len(k.encode()) + len(v) for k, v in metadata.items()) > CUSTOM_METADATA_BYTES_MAX:
-            raise ValueError(f"custom metadata is over {CUSTOM_METADATA_BYTES_MAX} bytes")
-        if digest is DigestType.HMAC_SHA256 and not password:
-            raise ValueError("an HMAC-SHA256 digest needs a password")
-        with _metadata_errors():
-            ensemble = await self._choose_ensemble(cluster, shape)
-            record = LedgerRecord(
-                ledger_id=0 if ledger_id is None else ledger_id,
-                shape=shape,
-                fragments=(Fragment(0, ensemble),),
-                digest_type=digest,
-                custom_metadata=metadata,
-                created_ms=time.time_ns() // 1_000_000,
-                reserved=reserve,
-            )
-            return await self._create_record(cluster, record, password, any_id=ledger_id is None)
+        return (await self._make(await self._connected(), new, reserved=True)).record.ledger_id
 
     async def claim_ledger(self, ledger_id: int, *, password: bytes = b"") -> WriteHandle:
         """Becomes the one writer of a ledger made by `reserve_ledger`.
@@ -268,36 +216,50 @@ class LedgerClient:
             raise Unauthorized(found.record.ledger_id)
         return made
 
+    async def _make(self, cluster: Cluster, new: NewLedger, *, reserved: bool) -> VersionedRecord:
+        with _metadata_errors():
+            ensemble = await self._choose_ensemble(cluster, new.shape)
+            record = LedgerRecord(
+                ledger_id=new.ledger_id or 0,
+                shape=new.shape,
+                fragments=(Fragment(0, ensemble),),
+                digest_type=new.digest,
+                custom_metadata=dict(new.custom_metadata),
+                created_ms=time.time_ns() // 1_000_000,
+                reserved=reserved,
+            )
+            if new.ledger_id is not None:
+                return await self._create_record(cluster, record, new.password)
+            return await self._create_with_next_id(cluster, record, new.password)
+
     async def _choose_ensemble(self, cluster: Cluster, shape: Shape) -> tuple[BookieRef, ...]:
         registered = await bookie_registry.list_bookies(cluster.store)
         rejected = {r.bookie.bookie_id: "is read-only" for r in registered if not r.writable}
         candidates = [r for r in registered if r.writable]
         chosen = await choose_alive(cluster, candidates, shape.ensemble_size, (), rejected)
         if len(chosen) < shape.ensemble_size:
-            alive = f", {len(chosen)} usable" if chosen else ""
-            raise NotEnoughBookies(f"a new ledger (ensemble size {shape.ensemble_size}{alive})", rejected)
+            usable = f", {len(chosen)} usable" if chosen else ""
+            raise NotEnoughBookies(f"a new ledger (ensemble size {shape.ensemble_size}{usable})", rejected)
         return tuple(r.bookie for r in chosen)
 
-    async def _create_record(
-        self, cluster: Cluster, record: LedgerRecord, password: bytes, *, any_id: bool
+    async def _create_with_next_id(
+        self, cluster: Cluster, record: LedgerRecord, password: bytes
     ) -> VersionedRecord:
         while True:
-            if any_id:
-                record = replace(record, ledger_id=await ledger_ids.next_ledger_id(cluster.store))
-            key_check = digester(record.digest_type, record.ledger_id, password).key_check
+            ledger_id = await ledger_ids.next_ledger_id(cluster.store)
             try:
-                return await cluster.ledgers.create(replace(record, key_check=key_check))
-            except KeyExists:
-                if not any_id:
-                    raise LedgerExists(record.ledger_id) from None
-                # Somebody chose this id by hand: the counter has moved on, take the next.
+                return await self._create_record(cluster, replace(record, ledger_id=ledger_id), password)
+            except LedgerExists:
+                continue  # somebody chose this id by hand: the counter has moved on, take the next
 
-
-def shape_of(ensemble_size: int, write_quorum: int | None, ack_quorum: int | None) -> Shape:
-    """The shape with its defaults filled in. Raises ValueError where it does not fit."""
-    writes = ensemble_size if write_quorum is None else write_quorum
-    acks = writes // 2 + 1 if ack_quorum is None else ack_quorum
-    return Shape(ensemble_size, writes, acks)
+    async def _create_record(
+        self, cluster: Cluster, record: LedgerRecord, password: bytes
+    ) -> VersionedRecord:
+        key_check = digester(record.digest_type, record.ledger_id, password).key_check
+        try:
+            return await cluster.ledgers.create(replace(record, key_check=key_check))
+        except KeyExists:
+            raise LedgerExists(record.ledger_id) from None
 
 
 async def _found(cluster: Cluster, ledger_id: int) -> VersionedRecord:

@@ -23,6 +23,7 @@ from . import aio
 from .config import ClientConfig
 from .entry import Entry
 from .errors import EntryTooLarge, LedgerError
+from .new_ledger import NewLedger
 
 T = TypeVar("T")
 
@@ -114,29 +115,9 @@ class LedgerClient:
         )
         return WriteHandle(self._thread, handle)
 
-    def reserve_ledger(
-        self,
-        *,
-        ensemble_size: int = 3,
-        write_quorum: int | None = None,
-        ack_quorum: int | None = None,
-        ledger_id: int | None = None,
-        digest: DigestType = DigestType.CRC32C,
-        password: bytes = b"",
-        custom_metadata: Mapping[str, bytes] | None = None,
-    ) -> int:
+    def reserve_ledger(self, new: NewLedger) -> int:
         """A new ledger without a writer, for another process to claim; returns its id."""
-        return self._thread.run(
-            self._client.reserve_ledger(
-                ensemble_size=ensemble_size,
-                write_quorum=write_quorum,
-                ack_quorum=ack_quorum,
-                ledger_id=ledger_id,
-                digest=digest,
-                password=password,
-                custom_metadata=custom_metadata,
-            )
-        )
+        return self._thread.run(self._client.reserve_ledger(new))
 
     def claim_ledger(self, ledger_id: int, *, password: bytes = b"") -> WriteHandle:
         """Becomes the one writer of a reserved ledger. Raises LedgerClosed when it has or had one."""

@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from bookie.wire import LacStatement, Status
 from metadata import bookie_registry
@@ -21,6 +21,8 @@ from .bookie_client import BookieClient, Lane
 from .config import ClientConfig
 from .effects import CloseLane, FindReplacements, OpenLane, Send
 from .errors import BookieUnavailable, LedgerError, LedgerFenced, MetadataUnavailable, Unauthorized
+
+E = TypeVar("E")
 
 
 @dataclass(slots=True)
@@ -217,3 +219,32 @@ async def change_record(
         return Conflict(await ledgers.read(record.ledger_id))
     except MetadataError as error:
         return MetadataUnavailable(f"the metadata store did not answer: {error}")
+
+
+class ChangingMachine(Protocol[E]):
+    """A machine that asks for compare-and-swaps and wants to know what became of them."""
+
+    def changed(self, record: LedgerRecord) -> list[E]: ...
+    def conflicted(self, found: LedgerRecord | None) -> list[E]: ...
+    def change_failed(self, error: LedgerError) -> list[E]: ...
+
+
+class RecordVersion:
+    """The version of the ledger's record that a handle's next change must name."""
+
+    def __init__(self, ledgers: LedgerStore, found: VersionedRecord) -> None:
+        self._ledgers = ledgers
+        self.version = found.version
+
+    async def change(self, record: LedgerRecord, machine: ChangingMachine[E]) -> list[E]:
+        """Makes the change, or not, and tells the machine; returns the effects that follow."""
+        match await change_record(self._ledgers, record, self.version):
+            case VersionedRecord(stands, version):
+                self.version = version
+                return machine.changed(stands)
+            case Conflict(found):
+                if found is not None:
+                    self.version = found.version
+                return machine.conflicted(found.record if found else None)
+            case error:
+                return machine.change_failed(error)

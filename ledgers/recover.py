@@ -29,7 +29,7 @@ from .effects import (
     StartOver,
 )
 from .errors import BookieUnavailable, LedgerError, LedgerRecoveryFailed, NoSuchLedger
-from .pipeline_shell import Cluster, Conflict, Lanes, change_record, find_replacements
+from .pipeline_shell import Cluster, Conflict, Lanes, RecordVersion, change_record, find_replacements
 from .recovery import Recovery
 from .tasks import Tasks
 
@@ -90,7 +90,7 @@ class _RecoveryRun:
 
     def __init__(self, cluster: Cluster, marked: VersionedRecord, digester: Digester) -> None:
         self._cluster = cluster
-        self._version = marked.version
+        self._version = RecordVersion(cluster.ledgers, marked)
         self._machine = Recovery(marked.record, digester)
         self._ledger_id = marked.record.ledger_id
         self._lanes = Lanes(cluster, self._ledger_id, self, self._frozen_lac, recovery=True)
@@ -144,7 +144,7 @@ class _RecoveryRun:
                 case ChangeRecord(record):
                     self._tasks.start(self._change(record))
                 case Recovered(record):
-                    self._end(VersionedRecord(record, self._version))
+                    self._end(VersionedRecord(record, self._version.version))
                 case StartOver():
                     self._end(None)
                 case Finish(error):
@@ -201,16 +201,7 @@ class _RecoveryRun:
         self._perform(self._machine.retry_replacements())
 
     async def _change(self, record: LedgerRecord) -> None:
-        match await change_record(self._cluster.ledgers, record, self._version):
-            case VersionedRecord(stands, version):
-                self._version = version
-                self._perform(self._machine.changed(stands))
-            case Conflict(found):
-                if found is not None:
-                    self._version = found.version
-                self._perform(self._machine.conflicted(found.record if found else None))
-            case error:
-                self._perform(self._machine.change_failed(error))
+        self._perform(await self._version.change(record, self._machine))
 
     def _end(self, outcome: VersionedRecord | None) -> None:
         if not self._outcome.done():

@@ -30,7 +30,7 @@ from .effects import (
     Send,
 )
 from .errors import AppendTimeout, EntryTooLarge, LedgerClosed, LedgerError
-from .pipeline_shell import Cluster, Conflict, Lanes, change_record, find_replacements
+from .pipeline_shell import Cluster, Lanes, RecordVersion, find_replacements
 from .tasks import Tasks
 
 
@@ -55,7 +55,7 @@ class WriteHandle:
         self._cluster = cluster
         self._config = cluster.config
         self._digester = digester
-        self._version = created.version
+        self._version = RecordVersion(cluster.ledgers, created)
         self._machine = AppendPipeline(created.record)
         self._lanes = Lanes(cluster, self.ledger_id, self, self._lac_statement, recovery=False)
         self._tasks = Tasks(self._background_failed)
@@ -263,16 +263,7 @@ class WriteHandle:
             self._perform(self._machine.retry_replacements())
 
     async def _change(self, record: LedgerRecord) -> None:
-        match await change_record(self._cluster.ledgers, record, self._version):
-            case VersionedRecord(stands, version):
-                self._version = version
-                self._perform(self._machine.changed(stands))
-            case Conflict(found):
-                if found is not None:
-                    self._version = found.version
-                self._perform(self._machine.conflicted(found.record if found else None))
-            case error:
-                self._perform(self._machine.change_failed(error))
+        self._perform(await self._version.change(record, self._machine))
 
     def _finish(self, error: LedgerError | None) -> None:
         if self._finished.done():

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from ledgers import DigestType, Entry, LedgerClient, WriteHandle
+from ledgers import DigestType, Entry, LedgerClient, NewLedger, WriteHandle
 
 from .output import (
     F,
@@ -72,11 +72,13 @@ def create(
     """Make a ledger for one later `ledger append --ledger ID`; prints its id."""
     with LedgerClient(metadata_uri) as client:
         ledger_id = client.reserve_ledger(
-            ensemble_size=ensemble_size,
-            write_quorum=write_quorum,
-            ack_quorum=ack_quorum,
-            digest=DigestType(digest),
-            password=_password(password_file),
+            NewLedger(
+                ensemble_size=ensemble_size,
+                write_quorum=write_quorum,
+                ack_quorum=ack_quorum,
+                digest=DigestType(digest),
+                password=_password(password_file),
+            )
         )
     _print_id(ledger_id, as_json)
 

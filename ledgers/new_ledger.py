@@ -1,0 +1,42 @@
+"""What a new ledger shall be, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from metadata.ledger_record import CUSTOM_METADATA_BYTES_MAX, DigestType, Shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewLedger:
+    """Shape and protection of a ledger to be made.
+
+    Write quorum is the ensemble size by default, ack quorum a majority of the write quorum. Raises
+    ValueError for what does not fit together.
+    """
+
+    ensemble_size: int = 3
+    write_quorum: int | None = None
+    ack_quorum: int | None = None
+    ledger_id: int | None = None
+    digest: DigestType = DigestType.CRC32C
+    password: bytes = b""
+    custom_metadata: Mapping[str, bytes] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _ = self.shape  # raises where it does not fit
+        custom_bytes = sum(len(name.encode()) + len(value) for name, value in self.custom_metadata.items())
+        if custom_bytes > CUSTOM_METADATA_BYTES_MAX:
+            raise ValueError(f"custom metadata is over {CUSTOM_METADATA_BYTES_MAX} bytes")
+        if self.digest is DigestType.HMAC_SHA256 and not self.password:
+            raise ValueError("an HMAC-SHA256 digest needs a password")
+        if self.ledger_id is not None and not 0 <= self.ledger_id < 2**63:
+            raise ValueError(f"{self.ledger_id} cannot be a ledger id: take one from 0 to {2**63 - 1}")
+
+    @property
+    def shape(self) -> Shape:
+        """The shape with its defaults filled in."""
+        writes = self.ensemble_size if self.write_quorum is None else self.write_quorum
+        acks = writes // 2 + 1 if self.ack_quorum is None else self.ack_quorum
+        return Shape(self.ensemble_size, writes, acks)
