@@ -199,9 +199,8 @@ class AppendStream:
         except asyncio.CancelledError:
             self._break("the client is closed")
             raise
-        except (
-            Exception
-        ) as error:  # whatever it was, the lanes must hear of it or their writers wait for ever
+        except Exception as error:
+            # Whatever it was, the lanes must hear of it, or their writers wait for ever.
             why = f"its stream failed: {error!r}"
         self._break(why)
 

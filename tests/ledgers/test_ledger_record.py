@@ -1,0 +1,204 @@
+"""A ledger's record: the only ways it may change, and what it refuses to be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metadata import keys
+from metadata.errors import BadRecord
+from metadata.ledger_record import (
+    FRAGMENTS_MAX,
+    BookieRef,
+    DigestType,
+    Fragment,
+    LedgerRecord,
+    LedgerState,
+    Shape,
+    decode,
+    encode,
+    next_fragments,
+)
+
+A, B, C, D = (BookieRef(name, f"i-{name}") for name in "abcd")
+OPEN = LedgerRecord(5, Shape(2, 2, 1), (Fragment(0, (A, B)), Fragment(10, (A, C), 100)))
+
+
+def test_W4_a_new_fragment_follows_the_last_one() -> None:
+    """W4"""
+    new = Fragment(12, (A, D), 120)
+    assert OPEN.changed_ensemble(new) == replace(OPEN, fragments=(*OPEN.fragments, new))
+
+
+def test_W4_a_new_fragment_takes_the_place_of_one_that_begins_at_the_same_entry() -> None:
+    """W4"""
+    new = Fragment(10, (A, D), 100)
+    assert OPEN.changed_ensemble(new).fragments == (OPEN.fragments[0], new)
+
+
+def test_W4_a_fragment_never_begins_before_the_last_one() -> None:
+    """W4, F2"""
+    with pytest.raises(AssertionError):
+        next_fragments(OPEN.fragments, Fragment(9, (A, D)))
+
+
+def test_R2_recovery_begins_from_an_open_ledger_only() -> None:
+    """R2"""
+    recovering = OPEN.in_recovery()
+    assert recovering == replace(OPEN, state=LedgerState.IN_RECOVERY)
+    for record in (recovering, OPEN.closed(11, 110)):
+        with pytest.raises(AssertionError):
+            record.in_recovery()
+
+
+@pytest.mark.parametrize("before", [OPEN, OPEN.in_recovery()], ids=["open", "in recovery"])
+def test_C1_a_close_states_the_end_and_the_length(before: LedgerRecord) -> None:
+    """C1"""
+    closed = before.closed(11, 110)
+    assert (closed.state, closed.last_entry, closed.length_bytes) == (LedgerState.CLOSED, 11, 110)
+    assert closed.is_closed and not before.is_closed
+    assert closed.fragments == before.fragments
+
+
+@pytest.mark.parametrize(("last", "kept"), [(11, 2), (10, 2), (9, 1), (0, 1), (-1, 1)])
+def test_C1_fragments_that_begin_after_the_end_are_dropped(last: int, kept: int) -> None:
+    """C1: the first one always stays."""
+    assert OPEN.closed(last, 0).fragments == OPEN.fragments[:kept]
+
+
+def test_C1_a_closed_ledger_is_never_closed_again() -> None:
+    """C1, I7"""
+    with pytest.raises(AssertionError):
+        OPEN.closed(11, 110).closed(12, 120)
+
+
+def test_a_reserved_ledger_is_claimed_once() -> None:
+    reserved = replace(OPEN, reserved=True)
+    assert reserved.claimed() == OPEN
+    for record in (OPEN, reserved.in_recovery()):
+        with pytest.raises(AssertionError):
+            record.claimed()
+
+
+def test_an_entry_belongs_to_the_last_fragment_that_begins_before_it() -> None:
+    assert [OPEN.fragment_of(entry_id).first_entry for entry_id in (0, 9, 10, 99)] == [0, 0, 10, 10]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "fits"),
+    [
+        ((3, 3, 2), True),
+        ((32, 32, 32), True),
+        ((1, 1, 1), True),
+        ((2, 3, 2), False),
+        ((3, 2, 3), False),
+        ((3, 3, 0), False),
+        ((33, 3, 2), False),
+    ],
+)
+def test_W1_a_shape_is_ensemble_over_write_quorum_over_ack_quorum(
+    sizes: tuple[int, int, int], fits: bool
+) -> None:
+    """W1"""
+    if fits:
+        assert str(Shape(*sizes)) == "/".join(map(str, sizes))
+    else:
+        with pytest.raises(ValueError, match="do not fit"):
+            Shape(*sizes)
+
+
+BAD_FRAGMENTS = {
+    "none": (),
+    "not from the start": (Fragment(1, (A, B)),),
+    "not increasing": (Fragment(0, (A, B)), Fragment(5, (A, C)), Fragment(5, (A, D))),
+    "going back": (Fragment(0, (A, B)), Fragment(5, (A, C)), Fragment(4, (A, D))),
+    "too few bookies": (Fragment(0, (A,)),),
+    "too many bookies": (Fragment(0, (A, B, C)),),
+    "one bookie twice": (Fragment(0, (A, A)),),
+    "two incarnations of one bookie": (Fragment(0, (A, BookieRef("a", "another"))),),
+    "too many": tuple(Fragment(n, (A, B)) for n in range(FRAGMENTS_MAX + 1)),
+}
+
+
+@pytest.mark.parametrize("fragments", BAD_FRAGMENTS.values(), ids=list(BAD_FRAGMENTS))
+def test_fragments_that_cannot_be_are_refused(fragments: tuple[Fragment, ...]) -> None:
+    """I5"""
+    with pytest.raises(ValueError, match=r"fragment|ensemble"):
+        LedgerRecord(5, Shape(2, 2, 1), fragments)
+
+
+def test_as_many_fragments_as_the_limit_are_taken() -> None:
+    fragments = tuple(Fragment(n, (A, B)) for n in range(FRAGMENTS_MAX))
+    assert LedgerRecord(5, Shape(2, 2, 1), fragments).fragments == fragments
+
+
+@pytest.mark.parametrize(
+    ("state", "last_entry", "length"),
+    [
+        (LedgerState.OPEN, 4, 40),
+        (LedgerState.IN_RECOVERY, 4, None),
+        (LedgerState.CLOSED, None, None),
+        (LedgerState.CLOSED, 4, None),
+        (LedgerState.CLOSED, None, 40),
+    ],
+)
+def test_an_end_belongs_to_a_closed_ledger_and_only_to_one(
+    state: LedgerState, last_entry: int | None, length: int | None
+) -> None:
+    with pytest.raises(ValueError, match="closed ledger"):
+        replace(OPEN, state=state, last_entry=last_entry, length_bytes=length)
+
+
+refs = st.builds(BookieRef, st.text(min_size=1, max_size=5), st.text(max_size=5))
+
+
+@st.composite
+def records(draw: st.DrawFn) -> LedgerRecord:
+    size = draw(st.integers(1, 4))
+    writes = draw(st.integers(1, size))
+    starts = [0, *sorted(draw(st.sets(st.integers(1, 2**60), max_size=4)))]
+    ensembles = st.lists(refs, min_size=size, max_size=size, unique_by=lambda ref: ref.bookie_id)
+    record = LedgerRecord(
+        ledger_id=draw(st.integers(0, 2**62)),
+        shape=Shape(size, writes, draw(st.integers(1, writes))),
+        fragments=tuple(
+            Fragment(first, tuple(draw(ensembles)), draw(st.integers(0, 2**62))) for first in starts
+        ),
+        digest_type=draw(st.sampled_from(DigestType)),
+        custom_metadata=draw(st.dictionaries(st.text(max_size=5), st.binary(max_size=5), max_size=3)),
+        created_ms=draw(st.integers(0, 2**50)),
+        nonce=draw(st.binary(max_size=16)),
+        reserved=draw(st.booleans()),
+    )
+    state = draw(st.sampled_from(LedgerState))
+    if state is LedgerState.OPEN:
+        return record
+    if state is LedgerState.IN_RECOVERY:
+        return record.in_recovery()
+    return record.closed(draw(st.integers(-1, 2**61)), draw(st.integers(0, 2**62)))
+
+
+@given(records())
+def test_a_record_reads_back_as_it_was_stored(record: LedgerRecord) -> None:
+    assert decode(keys.ledger(record.ledger_id), encode(record)) == record
+
+
+@given(records(), st.data())
+def test_a_damaged_record_is_refused_or_is_a_record(record: LedgerRecord, data: st.DataObject) -> None:
+    """Never an error of another kind."""
+    value = bytearray(encode(record))
+    at = data.draw(st.integers(0, len(value) - 1))
+    value[at] ^= data.draw(st.integers(1, 255))
+    try:
+        assert isinstance(decode(keys.ledger(record.ledger_id), bytes(value)), LedgerRecord)
+    except BadRecord:
+        pass
+
+
+@pytest.mark.parametrize("value", [b"", b"\x08\x02", b"\xff", b"not a record"])
+def test_a_record_of_another_version_or_none_is_refused(value: bytes) -> None:
+    with pytest.raises(BadRecord):
+        decode(keys.ledger(5), value)

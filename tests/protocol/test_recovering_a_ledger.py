@@ -1,0 +1,404 @@
+"""Recovery: fencing, finding the end, writing back, closing (rules R2 to R5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from bookie.wire import EntryRange, LacReply, LacStatement, ReadReply, Status
+from ledgers.effects import (
+    ChangeRecord,
+    CloseLane,
+    Confirm,
+    FenceLac,
+    FindReplacements,
+    Finish,
+    OpenLane,
+    ReadFenced,
+    Recovered,
+    RecoveryEffect,
+    Send,
+    StartOver,
+)
+from ledgers.errors import LedgerFenced, LedgerRecoveryFailed, MetadataUnavailable, NoSuchLedger
+from ledgers.recovery import READ_AHEAD_ENTRIES, Recovery, Stage
+from metadata.ledger_record import LedgerState
+
+from .ledger7 import (
+    ALL,
+    B0,
+    B1,
+    B2,
+    B3,
+    B4,
+    KNOWS_NOTHING,
+    asks_for,
+    entries,
+    failure,
+    forged,
+    in_recovery,
+    lac,
+    page,
+    proposed,
+    record,
+    told,
+)
+
+SMALL = (3, 3, 2)
+RECOVERING = record(SMALL, state=LedgerState.IN_RECOVERY)
+OPENED: list[RecoveryEffect] = [OpenLane(1, B0), OpenLane(2, B1), OpenLane(3, B2)]
+
+
+def reads(first: int, *positions: int) -> list[RecoveryEffect]:
+    """Fenced reads of the first bookies, up to the read-ahead."""
+    return [ReadFenced(n, ALL[n], first, first + READ_AHEAD_ENTRIES - 1) for n in positions]
+
+
+def reading(lac_through: int = -1) -> Recovery:
+    """3/3/2: B0 and B1 are fenced, every bookie is being read from lac_through+1 on."""
+    recovery = in_recovery(SMALL)
+    recovery.start()
+    answer = told(lac_through) if lac_through >= 0 else KNOWS_NOTHING
+    recovery.lac_answered(0, answer)
+    assert recovery.lac_answered(1, answer) == reads(lac_through + 1, 0, 1, 2)
+    return recovery
+
+
+def test_R2_recovery_begins_by_fencing_every_bookie_of_the_last_ensemble() -> None:
+    """R2"""
+    recovery = in_recovery(SMALL, (0, (B0, B1, B2)), (4, (B0, B3, B2)))
+    assert recovery.start() == [FenceLac(0, B0), FenceLac(1, B3), FenceLac(2, B2)]
+
+
+def test_R2_nothing_is_read_before_every_write_set_is_covered() -> None:
+    """R2, F10: 5/3/2 needs two of each three neighbours; 0, 2, 3 leave {4,0,1} with one."""
+    recovery = in_recovery((5, 3, 2))
+    recovery.start()
+    for position in (0, 2, 3):
+        assert recovery.lac_answered(position, KNOWS_NOTHING) == []
+    assert recovery.lac_answered(4, KNOWS_NOTHING) == reads(0, 0, 1, 2, 3, 4)
+
+
+def test_R2_with_one_ack_for_an_entry_every_bookie_must_be_fenced() -> None:
+    """R2, F21: 2/2/1"""
+    recovery = in_recovery((2, 2, 1))
+    recovery.start()
+    assert recovery.lac_answered(0, KNOWS_NOTHING) == []
+    error = failure(recovery.lac_failed(1, "timeout"))
+    assert isinstance(error, LedgerRecoveryFailed)
+    assert "b1: timeout" in str(error)
+
+
+def test_R2_failed_bookies_do_not_count_as_fenced() -> None:
+    """R2: 3/3/2 with one of three."""
+    recovery = in_recovery(SMALL)
+    recovery.start()
+    assert recovery.lac_failed(0, "timeout") == []
+    assert recovery.lac_answered(1, KNOWS_NOTHING) == []
+    assert isinstance(failure(recovery.lac_failed(2, "connection refused")), LedgerRecoveryFailed)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        LacReply(Status.UNKNOWN),
+        LacReply(Status.READ_ONLY),
+        LacReply(Status.IO_ERROR),
+        LacReply(Status.WRONG_INCARNATION),
+        LacReply(Status.OK, LacStatement(4, 10, b"oops")),
+    ],
+    ids=["limbo", "read-only", "i/o error", "another incarnation", "a wrong digest"],
+)
+def test_R2_only_an_answer_from_behind_the_fence_counts(reply: LacReply) -> None:
+    """R2, R6"""
+    recovery = in_recovery(SMALL)
+    recovery.start()
+    recovery.lac_answered(0, KNOWS_NOTHING)
+    assert recovery.lac_answered(1, reply) == []
+    assert recovery.stage is Stage.FENCING
+    assert isinstance(failure(recovery.lac_answered(2, reply)), LedgerRecoveryFailed)
+
+
+def test_R3_the_walk_begins_after_the_highest_lac_that_was_told() -> None:
+    """R3"""
+    recovery = in_recovery(SMALL)
+    recovery.start()
+    recovery.lac_answered(0, told(3))
+    assert recovery.lac_answered(2, told(5)) == reads(6, 0, 1, 2)
+
+
+def test_R3_entries_of_earlier_fragments_are_never_recovered() -> None:
+    """R3, F2: 2/2/2, {B0,B1} 1000:{B1,B2} 2000:{B3,B4}; nothing was written to the last two."""
+    fragments = ((0, (B0, B1)), (1000, (B1, B2)), (2000, (B3, B4)))
+    recovery = in_recovery((2, 2, 2), *fragments)
+    recovery.start()
+    assert recovery.lac_answered(0, KNOWS_NOTHING) == [
+        ReadFenced(0, B3, 2000, 2000 + READ_AHEAD_ENTRIES - 1),
+        ReadFenced(1, B4, 2000, 2000 + READ_AHEAD_ENTRIES - 1),
+    ]
+    closed = proposed(recovery.read_answered(1, page(through=6000)))
+    assert closed == record((2, 2, 2), *fragments[:2], state=LedgerState.IN_RECOVERY).closed(1999, 4000)
+
+
+def test_R3_one_verified_copy_keeps_an_entry_and_it_is_written_back_everywhere() -> None:
+    """R3, R4"""
+    recovery = reading()
+    assert recovery.read_answered(1, page(0)) == [
+        *OPENED,
+        Send(1, entries(0)),
+        Send(2, entries(0)),
+        Send(3, entries(0)),
+    ]
+
+
+def test_R3_so_many_absences_end_the_ledger_without_waiting_for_the_rest() -> None:
+    """R3, F12: Qw−Qa+1 explicit negatives are enough; a hung bookie must not block recovery for ever."""
+    recovery = reading()
+    assert recovery.read_answered(0, page()) == []
+    assert proposed(recovery.read_answered(2, page())) == RECOVERING.closed(-1, 0)
+
+
+def test_R3_a_bookie_that_knows_nothing_of_the_ledger_lacks_its_entries() -> None:
+    """R3: "no such ledger" from behind a fence is as good as "no such entry"."""
+    recovery = reading()
+    recovery.read_answered(0, ReadReply(Status.NO_SUCH_LEDGER, covered_through=5000))
+    effects = recovery.read_answered(1, ReadReply(Status.NO_SUCH_LEDGER, covered_through=5000))
+    assert proposed(effects) == RECOVERING.closed(-1, 0)
+
+
+def test_R3_a_timeout_is_no_absence() -> None:
+    """R3, F12: one negative and two silent bookies decide nothing; the ledger stays in recovery."""
+    recovery = reading()
+    recovery.read_failed(0, "timeout")
+    assert recovery.read_answered(1, page()) == []
+    error = failure(recovery.read_failed(2, "timeout"))
+    assert isinstance(error, LedgerRecoveryFailed)
+    assert "entry 0" in str(error)
+    assert "b0: timeout, b1: has no such entry, b2: timeout" in str(error)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        page(damaged=(EntryRange(0, 3),)),
+        forged(0),
+        ReadReply(Status.IO_ERROR),
+        ReadReply(Status.UNKNOWN),
+        ReadReply(Status.WRONG_INCARNATION),
+    ],
+    ids=["a damaged record", "a wrong digest", "i/o error", "limbo", "another incarnation"],
+)
+def test_R3_damage_is_no_absence(reply: ReadReply) -> None:
+    """R3, R6, F11: e0 on B0, B1; B0's copy is damaged, B2 never had it; B1 decides."""
+    recovery = reading()
+    recovery.read_answered(0, reply)
+    assert recovery.read_answered(2, page()) == []
+    assert recovery.read_answered(1, page(0))[:3] == OPENED
+
+
+def test_R3_bytes_with_a_wrong_digest_are_never_written_back() -> None:
+    """R3: and when nobody has better ones, recovery fails."""
+    recovery = reading()
+    assert recovery.read_answered(0, forged(0)) == []
+    recovery.read_answered(1, page())
+    assert isinstance(failure(recovery.read_failed(2, "timeout")), LedgerRecoveryFailed)
+
+
+def test_R3_recovery_reads_on_where_a_page_ended() -> None:
+    """R3: what a page does not speak of is not absent."""
+    recovery = reading()
+    effects = recovery.read_answered(1, page(0, 1, through=1))
+    assert effects == [
+        *OPENED,
+        Send(1, entries(0, 1)),
+        Send(2, entries(0, 1)),
+        Send(3, entries(0, 1)),
+        *reads(2, 1),
+    ]
+    assert recovery.read_answered(0, page(0, through=0)) == reads(2, 0)
+
+
+def test_R3_a_page_that_says_nothing_is_not_asked_for_again_for_ever() -> None:
+    """R3: no progress is a failure of that bookie."""
+    recovery = reading()
+    assert recovery.read_answered(0, page(through=-1)) == []
+    assert recovery.read_answered(1, page(through=-1)) == []
+    assert isinstance(failure(recovery.read_answered(2, page(through=-1))), LedgerRecoveryFailed)
+
+
+def test_R3_a_late_entry_that_was_never_confirmed_may_be_cut_off() -> None:
+    """R3, F1: 3/3/2, e0 on B2 only; B0 and B1, fenced, lack it, so it never had and never will have its quorum."""
+    recovery = reading()
+    recovery.read_answered(0, page())
+    assert proposed(recovery.read_answered(1, page())) == RECOVERING.closed(-1, 0)
+    assert recovery.read_answered(2, page(0)) == []
+
+
+def test_R4_recovery_waits_for_the_ack_quorum_of_what_it_wrote_back() -> None:
+    """R4"""
+    recovery = reading()
+    recovery.read_answered(1, page(0))
+    recovery.read_answered(0, page())
+    assert recovery.read_answered(2, page()) == []  # the end is known, but e0 has one sure copy
+    assert recovery.acked(1, 0) == []
+    assert recovery.acked(3, 0) == [Confirm(0), ChangeRecord(RECOVERING.closed(0, 2))]
+
+
+def test_R4_the_lac_that_recovery_tells_stays_the_one_found_while_fencing() -> None:
+    """R4, F5: neither what was written back nor a late answer moves it."""
+    recovery = reading(lac_through=4)
+    recovery.read_answered(0, page(5, 6))
+    recovery.acked(1, 6)
+    recovery.acked(2, 6)
+    assert recovery.pipeline is not None and recovery.pipeline.last_add_confirmed == 6
+    recovery.lac_answered(2, told(6))
+    assert recovery.last_add_confirmed == lac(4)
+
+
+def test_R4_reads_use_the_ensemble_as_it_stood_when_recovery_began() -> None:
+    """R4, F4: e0 could not be written back to B0, B3 takes its place; e1 is still read from B0."""
+    recovery = reading()
+    recovery.read_answered(0, page(0, through=0))
+    assert recovery.lane_failed(1, "timeout") == [CloseLane(1), asks_for((B0, B1, B2), p0="timeout")]
+    assert recovery.replacements({0: B3}, {}) == [OpenLane(4, B3), Send(4, entries(0))]
+    effects = recovery.read_answered(0, page(1, through=1))
+    assert effects == [Send(4, entries(1)), Send(2, entries(1)), Send(3, entries(1)), *reads(2, 0)]
+
+
+def test_R4_replacements_are_published_only_with_the_close() -> None:
+    """R4, F3: until then the metadata names the bookies that have the entries."""
+    recovery = reading()
+    recovery.read_answered(0, page(0, 1))
+    recovery.acked(2, 0)
+    recovery.acked(3, 0)
+    recovery.lane_failed(2, "timeout")
+    effects = recovery.replacements({1: B3}, {})
+    assert effects == [OpenLane(4, B3), Send(4, entries(1))]
+    recovery.acked(1, 1)
+    assert recovery.acked(4, 1) == [Confirm(1)]
+    asked = proposed(recovery.read_answered(1, page()))
+    changed = record(SMALL, (0, (B0, B1, B2)), (1, (B0, B3, B2)), state=LedgerState.IN_RECOVERY)
+    assert asked == changed.closed(1, 4)
+    assert recovery.record == RECOVERING
+
+
+def test_R4_an_entry_that_cannot_be_written_back_fails_recovery_and_changes_nothing() -> None:
+    """R4"""
+    recovery = reading()
+    recovery.read_answered(0, page(0))
+    recovery.lane_failed(1, "timeout")
+    assert recovery.lane_failed(2, "timeout") == [CloseLane(2)]
+    recovery.replacements({}, {})
+    error = failure(recovery.replacements({}, {"b9": "is read-only"}))
+    assert isinstance(error, LedgerRecoveryFailed)
+    assert recovery.stage is Stage.ENDED
+
+
+def test_R4_a_bookie_that_fails_while_the_close_is_in_flight_spoils_nothing() -> None:
+    """R4: found by a random schedule (seed 20701): the close succeeded after recovery had called itself failed."""
+    recovery = in_recovery((4, 2, 2))
+    recovery.start()
+    for position in range(4):
+        recovery.lac_answered(position, KNOWS_NOTHING)
+    recovery.read_answered(0, page(0))
+    recovery.lane_failed(3, "broken")
+    recovery.acked(1, 0)
+    recovery.acked(2, 0)
+    asked = proposed(recovery.read_answered(1, page()))
+    assert recovery.replacements({}, {}) == []
+    assert recovery.lane_failed(1, "broken") + recovery.retry_replacements() == []
+    assert recovery.changed(asked) == [Recovered(asked)]
+
+
+def test_R4_a_bookie_that_refuses_what_is_written_back_fails_recovery() -> None:
+    """R4: the recovery flag opens every fence, so such an answer is no race but an error."""
+    recovery = reading()
+    recovery.read_answered(0, page(0))
+    assert isinstance(failure(recovery.refused(1, LedgerFenced(7, "b0"))), LedgerRecoveryFailed)
+
+
+def test_R5_the_end_is_what_the_close_says() -> None:
+    """R5"""
+    recovery = reading(lac_through=4)
+    recovery.read_answered(0, page())
+    asked = proposed(recovery.read_answered(1, page()))
+    assert asked == RECOVERING.closed(4, 10)
+    assert recovery.changed(asked) == [Recovered(asked)]
+
+
+def test_R5_a_close_that_meets_a_closed_ledger_adopts_its_end() -> None:
+    """R5: even where it found another one."""
+    recovery = reading()
+    recovery.read_answered(0, page())
+    recovery.read_answered(1, page())
+    found = record(SMALL, (0, (B0, B1, B4))).closed(2, 6)
+    assert recovery.conflicted(found) == [Recovered(found)]
+
+
+def test_R5_a_close_that_meets_another_change_starts_over_from_what_stands() -> None:
+    """R5, F16b: the new last ensemble must be fenced, not the one that was."""
+    recovery = reading()
+    recovery.read_answered(0, page())
+    recovery.read_answered(1, page())
+    found = record(SMALL, (0, (B0, B1, B2)), (3, (B0, B3, B2)), state=LedgerState.IN_RECOVERY)
+    assert recovery.conflicted(found) == [StartOver(found)]
+    again = in_recovery(SMALL, *((f.first_entry, f.ensemble) for f in found.fragments))
+    assert again.start() == [FenceLac(0, B0), FenceLac(1, B3), FenceLac(2, B2)]
+
+
+def test_R5_a_ledger_deleted_meanwhile_is_gone() -> None:
+    """R5"""
+    recovery = reading()
+    recovery.read_answered(0, page())
+    recovery.read_answered(1, page())
+    assert isinstance(failure(recovery.conflicted(None)), NoSuchLedger)
+
+
+def test_R5_a_close_whose_outcome_stays_unknown_is_an_error() -> None:
+    """R5: the next recoverer adopts it or closes anew."""
+    recovery = reading()
+    recovery.read_answered(0, page())
+    recovery.read_answered(1, page())
+    error = MetadataUnavailable("silent")
+    assert recovery.change_failed(error) == [Finish(error)]
+
+
+def test_R5_two_recoverers_that_found_different_ends_agree_on_the_first_close() -> None:
+    """R5, F5, F18: R1 lacks e5 by two answers, R2 has found it."""
+    first, second = reading(lac_through=4), reading(lac_through=4)
+    first.read_answered(1, page())
+    closed = proposed(first.read_answered(2, page()))
+    second.read_answered(0, page(5))
+    second.acked(1, 5)
+    second.acked(2, 5)
+    assert proposed(second.read_answered(1, page())) == RECOVERING.closed(5, 12)
+    assert first.changed(closed) == [Recovered(closed)]
+    assert second.conflicted(closed) == [Recovered(closed)]
+
+
+def test_a_recovery_that_has_ended_hears_nothing_more() -> None:
+    recovery = reading()
+    recovery.read_answered(0, page(0))
+    recovery.read_failed(1, "timeout")
+    recovery.refused(1, LedgerFenced(7, "b0"))
+    assert recovery.read_answered(2, page(0)) == []
+    assert recovery.acked(2, 0) + recovery.lane_failed(2, "gone") == []
+    assert recovery.replacements({}, {}) + recovery.retry_replacements() == []
+
+
+def test_reading_waits_while_too_much_is_being_written_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ledgers.recovery.WRITE_BACK_BYTES_MAX", 3)
+    recovery = reading()
+    effects = recovery.read_answered(0, page(0, 1, through=1))
+    assert not any(isinstance(effect, ReadFenced) for effect in effects)
+    recovery.acked(1, 1)
+    assert recovery.acked(2, 1) == [Confirm(1), *reads(2, 0)]
+
+
+def test_a_failed_bookie_is_replaced_once_though_reading_goes_on() -> None:
+    recovery = reading()
+    recovery.read_answered(0, page(0))
+    assert recovery.lane_failed(1, "gone") == [
+        CloseLane(1),
+        FindReplacements((B0, B1, B2), {0: "gone"}),
+    ]
+    assert recovery.lane_failed(1, "gone") == []

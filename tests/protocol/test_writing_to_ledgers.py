@@ -1,0 +1,228 @@
+"""Appending: what is sent where, and when an entry is confirmed."""
+
+from __future__ import annotations
+
+import pytest
+
+from ledgers.append import AppendPipeline
+from ledgers.effects import CloseLane, Confirm, FindReplacements, Finish, OpenLane, RetryLater, Send
+from ledgers.errors import LedgerError, LedgerFenced, MetadataUnavailable, NotEnoughBookies, Unauthorized
+
+from .ledger7 import B0, B1, B2, B3, LEDGER, asks_for, entries, failure, record, writer
+
+
+def test_a_writer_begins_with_a_lane_to_each_bookie_of_its_ensemble() -> None:
+    assert AppendPipeline(record((3, 3, 2))).start() == [OpenLane(1, B0), OpenLane(2, B1), OpenLane(3, B2)]
+
+
+def test_W1_every_bookie_gets_every_entry_when_the_ledger_is_not_striped() -> None:
+    """W1"""
+    batch = entries(0, 1, 2)
+    assert writer((3, 3, 2)).append(batch) == [Send(1, batch), Send(2, batch), Send(3, batch)]
+
+
+def test_W1_each_entry_of_a_striped_ledger_goes_to_its_write_set_only() -> None:
+    """W1: entry i goes to positions (i mod E) … (i+Qw−1 mod E)."""
+    assert writer((5, 3, 2)).append(entries(0, 1, 2, 3, 4, 5, 6)) == [
+        Send(1, entries(0, 3, 4, 5)),
+        Send(2, entries(0, 1, 4, 5, 6)),
+        Send(3, entries(0, 1, 2, 5, 6)),
+        Send(4, entries(1, 2, 3, 6)),
+        Send(5, entries(2, 3, 4)),
+    ]
+
+
+def test_W1_nothing_is_sent_to_a_bookie_outside_the_write_set() -> None:
+    """W1"""
+    assert writer((4, 2, 2)).append(entries(0)) == [Send(1, entries(0)), Send(2, entries(0))]
+
+
+def test_W2_an_entry_is_confirmed_when_an_ack_quorum_has_it() -> None:
+    """W2"""
+    pipeline = writer((3, 3, 2), appended=1)
+    assert pipeline.acked(1, 0) == []
+    assert pipeline.acked(3, 0) == [Confirm(0)]
+    assert pipeline.acked(2, 0) == []
+
+
+def test_W2_an_entry_waits_for_the_entry_before_it() -> None:
+    """W2: strictly in entry order, whichever write set is first."""
+    pipeline = writer((4, 2, 2), appended=3)
+    assert pipeline.acked(3, 2) == []
+    assert pipeline.acked(4, 2) == []  # entry 2 is complete
+    assert pipeline.acked(2, 1) == []  # entry 1 too
+    assert pipeline.acked(1, 0) == [Confirm(2)]
+
+
+def test_W2_one_bookies_ack_said_twice_counts_once() -> None:
+    """W2"""
+    pipeline = writer((3, 3, 2), appended=2)
+    assert pipeline.acked(1, 1) + pipeline.acked(1, 1) + pipeline.acked(1, 0) == []
+    assert pipeline.last_add_confirmed == -1
+    assert pipeline.acked(2, 1) == [Confirm(1)]
+
+
+def test_W2_the_lac_never_goes_back() -> None:
+    """W2: older acks that come late change nothing."""
+    pipeline = writer((3, 3, 2), appended=6)
+    pipeline.acked(1, 5)
+    assert pipeline.acked(2, 4) == [Confirm(4)]
+    assert pipeline.acked(3, 2) == []
+    assert pipeline.last_add_confirmed == 4
+
+
+def test_W2_a_late_ack_of_a_replaced_bookie_counts_for_nothing() -> None:
+    """W2, F9: e9 to {B0,B1,B2}; slow B0 is replaced by B3 at 9; then B0's ack arrives."""
+    pipeline = writer((3, 3, 2), appended=10, confirmed=9)
+    pipeline.lane_failed(1, "slow")
+    pipeline.replacements({0: B3}, {})
+    pipeline.changed(record((3, 3, 2), (0, (B0, B1, B2)), (9, (B3, B1, B2))))
+    assert pipeline.acked(1, 9) == []
+    assert pipeline.acked(2, 9) == []
+    assert pipeline.acked(4, 9) == [Confirm(9)]
+
+
+def test_W3_the_acks_of_a_failed_bookie_count_while_the_metadata_names_it() -> None:
+    """W3: what it acknowledged is on its disk, and it is still named."""
+    pipeline = writer((3, 3, 2), appended=2)
+    pipeline.acked(1, 0)
+    pipeline.lane_failed(1, "gone")
+    assert pipeline.acked(2, 1) == [Confirm(0)]
+
+
+@pytest.mark.parametrize("error", [LedgerFenced(LEDGER, "b1"), Unauthorized(LEDGER)])
+def test_W5_a_refusal_of_one_bookie_ends_the_writer(error: LedgerFenced | Unauthorized) -> None:
+    """W5: and names the first entry that is not confirmed."""
+    pipeline = writer((3, 3, 2), appended=5, confirmed=3)
+    assert pipeline.refused(2, error) == [CloseLane(1), CloseLane(2), CloseLane(3), Finish(error)]
+    assert error.first_unconfirmed == 3
+    assert pipeline.acked(1, 4) + pipeline.acked(3, 4) == []
+    assert pipeline.last_add_confirmed == 2
+
+
+def test_W5_a_refusal_of_a_replaced_bookie_is_no_longer_heard() -> None:
+    """W5: it is in no write set any more; a fence that matters shows in the metadata."""
+    pipeline = writer((3, 3, 2))
+    pipeline.lane_failed(1, "gone")
+    assert pipeline.refused(1, LedgerFenced(LEDGER, "b0")) == []
+
+
+def test_W5_any_other_failure_asks_for_a_replacement() -> None:
+    """W5"""
+    pipeline = writer((3, 3, 2), appended=1)
+    assert pipeline.lane_failed(2, "i/o error") == [
+        CloseLane(2),
+        asks_for((B0, B1, B2), p1="i/o error"),
+    ]
+
+
+def test_W5_a_failure_that_many_entries_report_is_one_failure() -> None:
+    """W5"""
+    pipeline = writer((3, 3, 2), appended=4)
+    assert len(pipeline.lane_failed(2, "gone")) == 2
+    assert pipeline.lane_failed(2, "gone") == []
+
+
+def test_W6_a_slow_bookie_delays_no_entry_that_has_its_ack_quorum() -> None:
+    """W6: lane 3 never answers."""
+    pipeline = writer((3, 3, 2))
+    for entry_id in range(50):
+        pipeline.append(entries(entry_id))
+        pipeline.acked(1, entry_id)
+        assert pipeline.acked(2, entry_id) == [Confirm(entry_id)]
+    assert pipeline.pending_bytes == 0
+
+
+def test_W6_a_bookie_that_falls_too_far_behind_is_replaced_like_any_failed_one() -> None:
+    """W6: only what is not confirmed is sent to its successor; the rest has its ack quorum."""
+    pipeline = writer((3, 3, 2), appended=9, confirmed=7)
+    pipeline.lane_failed(3, "it is more than 64 bytes behind")
+    pipeline.replacements({2: B3}, {})
+    effects = pipeline.changed(record((3, 3, 2), (0, (B0, B1, B2)), (7, (B0, B1, B3))))
+    assert effects == [OpenLane(4, B3), Send(4, entries(7, 8))]
+
+
+def test_writing_goes_on_without_a_bookie_while_every_write_set_keeps_an_ack_quorum() -> None:
+    """Degraded writing: there is no fourth bookie."""
+    pipeline = writer((3, 3, 2), appended=1)
+    pipeline.lane_failed(3, "gone")
+    assert pipeline.replacements({}, {"b9": "is read-only"}) == [RetryLater()]
+    assert pipeline.append(entries(1)) == [Send(1, entries(1)), Send(2, entries(1))]
+    pipeline.acked(1, 1)
+    assert pipeline.acked(2, 1) == [Confirm(1)]
+
+
+def test_a_bookie_that_is_back_takes_its_own_place_without_a_change_of_metadata() -> None:
+    """It is named there already, so its new acks count at once; its old ones were withdrawn."""
+    pipeline = writer((3, 3, 2), appended=4, confirmed=2)
+    pipeline.acked(3, 2)
+    pipeline.lane_failed(3, "restarting")
+    pipeline.replacements({}, {})
+    assert pipeline.retry_replacements() == [asks_for((B0, B1, B2), p2="restarting")]
+    assert pipeline.replacements({2: B2}, {}) == [OpenLane(4, B2), Send(4, entries(2, 3))]
+    assert pipeline.acked(1, 3) == []
+    assert pipeline.acked(4, 2) == [Confirm(2)]
+    assert pipeline.record == record((3, 3, 2))
+
+
+def test_a_returned_bookie_that_fails_again_at_once_is_not_tried_again_in_a_tight_loop() -> None:
+    """A full disk answers every sign of life and refuses every append."""
+    pipeline = writer((3, 3, 2), appended=1)
+    pipeline.lane_failed(3, "read-only")
+    pipeline.replacements({2: B2}, {})
+    assert pipeline.lane_failed(4, "read-only") == [CloseLane(4), RetryLater()]
+    assert pipeline.retry_replacements() == [asks_for((B0, B1, B2), p2="read-only")]
+
+
+def test_a_returned_bookie_that_has_worked_since_is_replaced_at_once_when_it_fails() -> None:
+    pipeline = writer((3, 3, 2), appended=1)
+    pipeline.lane_failed(3, "restarting")
+    pipeline.replacements({2: B2}, {})
+    pipeline.acked(4, 0)
+    assert pipeline.lane_failed(4, "gone") == [CloseLane(4), asks_for((B0, B1, B2), p2="gone")]
+
+
+def test_a_replacement_is_looked_for_again_after_a_pause() -> None:
+    pipeline = writer((3, 3, 2))
+    pipeline.lane_failed(3, "gone")
+    assert pipeline.replacements({}, {}) == [RetryLater()]
+    assert pipeline.retry_replacements() == [asks_for((B0, B1, B2), p2="gone")]
+
+
+def test_a_failure_while_replacements_are_looked_for_is_looked_for_next() -> None:
+    pipeline = writer((5, 3, 2))
+    pipeline.lane_failed(1, "gone")
+    assert pipeline.lane_failed(3, "gone too") == [CloseLane(3)]
+    assert pipeline.replacements({}, {}) == [
+        RetryLater(),
+        FindReplacements(pipeline.record.fragments[-1].ensemble, {0: "gone", 2: "gone too"}),
+    ]
+
+
+def test_a_writer_ends_when_some_write_set_has_lost_its_ack_quorum() -> None:
+    """With every bookie named that could not be used."""
+    pipeline = writer((3, 3, 2), appended=1)
+    pipeline.lane_failed(1, "gone")
+    pipeline.lane_failed(2, "on fire")
+    pipeline.replacements({}, {})
+    effects = pipeline.replacements({}, {"b9": "is read-only"})
+    error = failure(effects)
+    assert isinstance(error, NotEnoughBookies)
+    assert effects == [CloseLane(3), Finish(error)]
+    assert error.reasons == {"b0": "gone", "b1": "on fire", "b9": "is read-only"}
+    assert error.first_unconfirmed == 0
+
+
+def test_nothing_is_confirmed_after_the_writer_gave_up() -> None:
+    pipeline = writer((3, 3, 2), appended=1)
+    error = MetadataUnavailable("silent")
+    assert pipeline.fail(error) == [CloseLane(1), CloseLane(2), CloseLane(3), Finish(error)]
+    assert pipeline.fail(LedgerError("again")) == []
+    assert pipeline.acked(1, 0) + pipeline.acked(2, 0) == []
+
+
+def test_lengths_follow_what_is_confirmed() -> None:
+    pipeline = writer((3, 3, 2), appended=6, confirmed=1)
+    pipeline.acked(1, 3)
+    pipeline.acked(2, 3)
+    assert (pipeline.confirmed_length, pipeline.last_add_pushed) == (8, 5)
