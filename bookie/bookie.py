@@ -122,6 +122,8 @@ class Bookie:
 
     async def fence(self, ledger_id: int) -> tuple[Status, str]:
         """Fences the ledger; returns OK when the fence is on disk (rule R1)."""
+        if self.failed.done():
+            return Status.IO_ERROR, str(self.failed.result())
         decided: asyncio.Future[tuple[Status, str]] = self._loop.create_future()
 
         def answer(status: Status, detail: str) -> None:

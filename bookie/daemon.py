@@ -98,7 +98,11 @@ async def serving(config: BookieConfig, store: MetadataStore) -> AsyncIterator[R
     try:
         cookie = await directory.check_cookie(config.data_directory, store)
         index = Index(locked.index)
-        bookie = await Bookie.open(config, OsDisk(locked.log), index, cookie.incarnation)
+        try:
+            bookie = await Bookie.open(config, OsDisk(locked.log), index, cookie.incarnation)
+        except BaseException:
+            index.close()
+            raise
         try:
             async with _registered_server(config, store, cookie, bookie) as address:
                 yield RunningBookie(cookie, address, bookie)

@@ -20,7 +20,7 @@ from metadata.cluster import Cookie
 
 from .bookie import Bookie
 from .wire import codec, rpc
-from .wire.columns import ENTRY_BYTES_MAX
+from .wire.columns import ENTRY_BYTES_MAX, FRAME_ENTRIES_MAX
 from .wire.messages import (
     Ack,
     AppendReply,
@@ -35,6 +35,8 @@ from .wire.messages import (
 )
 
 LONG_POLL_SECONDS_MAX = 60.0
+
+TOO_LARGE = f"over the limit of {ENTRY_BYTES_MAX} bytes an entry or {FRAME_ENTRIES_MAX} entries a frame"
 
 Reply = TypeVar("Reply")
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -171,7 +173,7 @@ class _AppendStream:
             elif self._ended:
                 answer(Status.STOPPING, "the bookie is stopping")
             elif too_large(frame):
-                answer(Status.BAD_REQUEST, f"an entry is larger than {ENTRY_BYTES_MAX} bytes")
+                answer(Status.BAD_REQUEST, TOO_LARGE)
             else:
                 self._bookie.append(frame, answer)
 
@@ -185,8 +187,10 @@ class _AppendStream:
 
 
 def too_large(frame: Frame) -> bool:
-    """Whether some entry of the frame is over the limit; a small frame is not looked into."""
+    """Whether the frame or some entry of it is over its limit; a small frame is not looked into."""
     columns = frame.columns
+    if len(columns) > FRAME_ENTRIES_MAX:
+        return True
     return len(columns.payload) > ENTRY_BYTES_MAX and max(columns.sizes) > ENTRY_BYTES_MAX
 
 

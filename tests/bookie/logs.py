@@ -1,0 +1,113 @@
+"""A log on a disk, driven to its end: what a test needs to write one, stop or crash, and read it back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from bookie.disk import Disk
+from bookie.log import writer as writer_module
+from bookie.log.format import Kind, Record
+from bookie.log.replay import Found, replay
+from bookie.log.writer import LogWriter, Written
+from tests.bookie.entries import frame_of
+
+INCARNATION = "5f0e8e6c-66b0-4f3e-9d0c-2b1f6f0d8a11"
+WAIT_SECONDS_MAX = 20.0
+
+
+def record_of(ledger_id: int, entry_ids: Iterable[int], payload_bytes: int = 20) -> Record:
+    frame = frame_of(ledger_id, entry_ids, payload_bytes=payload_bytes, lac=-1)
+    return Record(Kind.ENTRIES, ledger_id, frame.columns, frame.last_add_confirmed)
+
+
+def fence_of(ledger_id: int) -> Record:
+    return Record(Kind.FENCE, ledger_id)
+
+
+@dataclass
+class Reports:
+    """Everything a LogWriter has reported, and a way to wait for it."""
+
+    durable: list[Written] = field(default_factory=list)
+    groups: list[int] = field(default_factory=list)
+    refused: list[Record] = field(default_factory=list)
+    failures: list[Exception] = field(default_factory=list)
+    next_position: int = 0
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    @property
+    def acknowledged(self) -> list[Record]:
+        return [written.record for written in self.durable]
+
+    def on_durable(self, written: Sequence[Written], next_position: int) -> None:
+        with self.changed:
+            self.durable += written
+            self.groups.append(len(written))
+            self.next_position = next_position
+            self.changed.notify_all()
+
+    def on_refused(self, refused: Sequence[tuple[object, Record]], error: OSError) -> None:
+        with self.changed:
+            self.refused += [record for _, record in refused]
+            self.changed.notify_all()
+
+    def on_failure(self, error: Exception) -> None:
+        with self.changed:
+            self.failures.append(error)
+            self.changed.notify_all()
+
+    def wait_for(self, *, durable: int = 0, refused: int = 0, failures: int = 0) -> None:
+        """Returns when so many records are durable and refused and so many failures were reported."""
+
+        def enough() -> bool:
+            counts = (len(self.durable), len(self.refused), len(self.failures))
+            return all(have >= want for have, want in zip(counts, (durable, refused, failures), strict=True))
+
+        with self.changed:
+            assert self.changed.wait_for(enough, WAIT_SECONDS_MAX)
+
+
+def writer_on(disk: Disk, segment: int = 0, incarnation: str = INCARNATION) -> tuple[LogWriter, Reports]:
+    reports = Reports()
+    writer = LogWriter(
+        disk,
+        incarnation,
+        segment,
+        on_durable=reports.on_durable,
+        on_refused=reports.on_refused,
+        on_failure=reports.on_failure,
+    )
+    return writer, reports
+
+
+def write_all(disk: Disk, records: Sequence[Record], segment: int = 0) -> Reports:
+    """Submits everything, then writes it: groups are as full as they may be, the same each time."""
+    writer, reports = writer_on(disk, segment)
+    for record in records:
+        writer.submit(record, record)
+    writer.start()
+    writer.stop()
+    return reports
+
+
+def found_in(disk: Disk, from_position: int = 0) -> list[Found]:
+    return list(replay(disk, INCARNATION, from_position))
+
+
+def records_in(disk: Disk, from_position: int = 0) -> list[Record]:
+    return [found.record for found in found_in(disk, from_position)]
+
+
+def use_small_sizes(
+    monkeypatch: pytest.MonkeyPatch, *, segment: int = 2048, group: int = 512, step: int = 256
+) -> None:
+    """Makes segments roll and groups fill after a few records."""
+    monkeypatch.setattr(writer_module, "SEGMENT_BYTES_MAX", segment)
+    monkeypatch.setattr(writer_module, "GROUP_BYTES_MAX", group)
+    monkeypatch.setattr(writer_module, "SMALL_GROUP_BYTES", group // 2)
+    monkeypatch.setattr(writer_module, "ZERO_STEP_BYTES", step)
+    monkeypatch.setattr(writer_module, "RESERVE_STEP_BYTES", step)

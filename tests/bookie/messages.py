@@ -1,0 +1,58 @@
+"""Hypothesis strategies for everything the wire carries."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from bookie.wire.columns import Columns
+from bookie.wire.messages import (
+    Ack,
+    AppendReply,
+    AppendRequest,
+    EntryRange,
+    Frame,
+    InfoReply,
+    LacReply,
+    LacRequest,
+    LacStatement,
+    ReadReply,
+    ReadRequest,
+    Status,
+)
+from tests.bookie.entries import columns_of
+
+i64 = st.integers(-(2**63), 2**63 - 1)
+natural = st.integers(0, 2**63 - 1)
+u64 = st.integers(0, 2**64 - 1)
+u32 = st.integers(0, 2**32 - 1)
+text = st.text(max_size=12)
+statuses = st.sampled_from(Status)
+
+
+@st.composite
+def some_columns(draw: st.DrawFn) -> Columns:
+    width = draw(st.sampled_from([0, 4, 32]))
+    ids = sorted(draw(st.sets(natural, max_size=6)))
+    return columns_of(
+        [(i, draw(st.binary(max_size=12)), draw(st.binary(min_size=width, max_size=width))) for i in ids]
+    )
+
+
+lac_statements = st.builds(LacStatement, st.integers(-1, 2**63 - 1), natural, st.binary(max_size=64))
+maybe_lac = st.none() | lac_statements
+frames = st.builds(Frame, natural, some_columns(), maybe_lac, st.booleans())
+append_requests = st.builds(AppendRequest, text, u64, st.lists(frames, max_size=3).map(tuple))
+append_replies = st.builds(AppendReply, st.lists(st.builds(Ack, u64, statuses, text), max_size=3).map(tuple))
+read_requests = st.builds(ReadRequest, text, i64, i64, i64, u32, st.booleans())
+read_replies = st.builds(
+    ReadReply,
+    statuses,
+    some_columns(),
+    i64,
+    st.lists(st.builds(EntryRange, i64, i64), max_size=3).map(tuple),
+    maybe_lac,
+    text,
+)
+lac_requests = st.builds(LacRequest, text, i64, st.booleans(), i64, u32)
+lac_replies = st.builds(LacReply, statuses, maybe_lac, text)
+info_replies = st.builds(InfoReply, text, text, text, text, u64, u64, u64, u64, u64)

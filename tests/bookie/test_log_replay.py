@@ -1,0 +1,364 @@
+"""B2: after any crash everything acknowledged is there; a torn tail is cut; damage is named and nothing is changed."""
+
+from __future__ import annotations
+
+import errno
+from random import Random
+
+import pytest
+
+from bookie.errors import DamagedLog
+from bookie.log import replay as replay_module
+from bookie.log import segments
+from bookie.log.format import (
+    RECORD_HEADER,
+    SEGMENT_HEADER,
+    Record,
+    encode_record,
+    encode_segment_header,
+    position_of,
+    record_bytes,
+)
+from bookie.log.replay import position_end, replay
+from tests.bookie.logs import (
+    INCARNATION,
+    Reports,
+    fence_of,
+    found_in,
+    record_of,
+    records_in,
+    use_small_sizes,
+    write_all,
+    writer_on,
+)
+from tests.bookie.simulated_disk import SimulatedDisk, disk_with
+
+FIRST = "00000000.log"
+RECORDS = [record_of(1, [n]) for n in range(6)]
+RECORD_BYTES = record_bytes(RECORDS[0])
+
+
+def offset_of(index: int) -> int:
+    return SEGMENT_HEADER.size + index * RECORD_BYTES
+
+
+def disk_with_records(count: int = len(RECORDS)) -> SimulatedDisk:
+    """Each record is a group of its own, so each says that those before it were on disk."""
+    disk = SimulatedDisk(Random(0))
+    writer, reports = writer_on(disk)
+    writer.start()
+    for n, record in enumerate(RECORDS[:count], 1):
+        writer.submit(record, 0)
+        reports.wait_for(durable=n)
+    writer.stop()
+    return disk
+
+
+def disk_with_one_group(count: int) -> SimulatedDisk:
+    disk = SimulatedDisk(Random(0))
+    assert write_all(disk, RECORDS[:count]).groups == [count]
+    return disk
+
+
+def refusal_of(disk: SimulatedDisk, from_position: int = 0) -> DamagedLog:
+    """What a start says that must refuse; it changes nothing."""
+    before, operations = disk.contents(), disk.operations
+    with pytest.raises(DamagedLog) as refused:
+        list(replay(disk, INCARNATION, from_position))
+    assert (disk.contents(), disk.operations) == (before, operations)
+    return refused.value
+
+
+def after_restart_and_crash(disk: SimulatedDisk) -> list[Record]:
+    """What a start finds; it must be what the next one finds, too, whatever is lost in between."""
+    found = records_in(disk)
+    disk.crash()
+    assert records_in(disk) == found
+    return found
+
+
+# --- the end of the log
+
+
+def test_an_empty_directory_is_an_empty_log() -> None:
+    assert records_in(SimulatedDisk(Random(0))) == []
+
+
+def test_the_zeros_a_segment_was_prepared_with_are_its_end() -> None:
+    disk = disk_with_records(3)
+    disk.resize(FIRST, offset_of(3) + 50_000)
+    assert records_in(disk) == RECORDS[:3]
+    assert len(disk.contents()[FIRST]) == offset_of(3)
+
+
+def test_a_torn_tail_is_cut_wherever_the_last_record_was_torn() -> None:
+    """B2"""
+    whole = disk_with_records(3).contents()[FIRST]
+    end = SEGMENT_HEADER.size + RECORD_BYTES * 2 + RECORD_HEADER.size + 44  # without padding
+    for size in range(offset_of(2), len(whole)):
+        disk = disk_with([(FIRST, whole[:size])], Random(size))
+        assert after_restart_and_crash(disk) == (RECORDS[:2] if size < end else RECORDS[:3])
+
+
+def test_a_record_whose_end_was_never_written_is_cut() -> None:
+    """B2"""
+    whole = disk_with_records(3).contents()[FIRST]
+    for size in range(offset_of(2), offset_of(3) - 16, 8):
+        disk = disk_with([(FIRST, whole[:size].ljust(len(whole) + 4096, b"\0"))], Random(size))
+        assert after_restart_and_crash(disk) == RECORDS[:2]
+        assert len(disk.contents()[FIRST]) == offset_of(2)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_tail_of_garbage_is_cut(seed: int) -> None:
+    """B2"""
+    disk = disk_with_records(3)
+    disk.resize(FIRST, offset_of(3) + 1000)
+    disk.overwrite(FIRST, offset_of(3), Random(seed).randbytes(1000))
+    assert after_restart_and_crash(disk) == RECORDS[:3]
+
+
+@pytest.mark.parametrize("hole", range(3))
+def test_a_hole_in_an_unsynced_group_cuts_the_group_there_for_good(hole: int) -> None:
+    """B2: a whole record behind the hole was never acknowledged, and must not come back later."""
+    disk = disk_with_one_group(4)
+    disk.overwrite(FIRST, offset_of(hole), bytes(RECORD_BYTES))
+    assert after_restart_and_crash(disk) == RECORDS[:hole]
+    following = 0 if hole == 0 else 1
+    write_all(disk, [fence_of(9)], segment=following)
+    assert after_restart_and_crash(disk) == [*RECORDS[:hole], fence_of(9)]
+
+
+def test_a_record_that_lies_in_the_wrong_place_is_not_taken_for_one() -> None:
+    """A misdirected write: the bytes are whole, the place is not theirs."""
+    whole = disk_with_records(3).contents()[FIRST]
+    disk = disk_with_records(3)
+    disk.resize(FIRST, offset_of(4))
+    disk.overwrite(FIRST, offset_of(3), whole[offset_of(1) : offset_of(2)])
+    assert records_in(disk) == RECORDS[:3]
+
+
+def test_a_segment_whose_beginning_was_lost_is_removed() -> None:
+    header = encode_segment_header(1, INCARNATION)
+    for beginning in (b"", header[:30], bytes(64), header[:32] + bytes(32)):
+        disk = disk_with([(FIRST, disk_with_records().contents()[FIRST])], Random(0))
+        disk.create("00000001.log").write([beginning], 0)
+        assert records_in(disk) == RECORDS
+        assert disk.names() == [FIRST]
+        disk.crash()
+        assert records_in(disk) == RECORDS
+
+
+def test_replay_begins_where_the_checkpoint_ends() -> None:
+    disk = disk_with_records()
+    positions = [found.position for found in found_in(disk)]
+    for index, position in enumerate(positions):
+        assert records_in(disk, position) == RECORDS[index:]
+    assert records_in(disk, position_end(found_in(disk)[-1])) == []
+
+
+# --- damage
+
+
+@pytest.mark.parametrize("index", range(len(RECORDS) - 1))
+def test_damage_before_a_record_that_was_written_later_refuses_to_start(index: int) -> None:
+    """B2"""
+    for at in range(0, RECORD_BYTES - 4, 8):
+        disk = disk_with_records()
+        byte = disk.contents()[FIRST][offset_of(index) + at]
+        disk.overwrite(FIRST, offset_of(index) + at, bytes([byte ^ 0x40]))
+        refused = refusal_of(disk)
+        assert (refused.file, refused.offset) == (FIRST, offset_of(index))
+        assert f"{FIRST} is damaged at offset {offset_of(index)}" in str(refused)
+
+
+def test_damage_is_seen_however_far_behind_it_the_next_whole_record_lies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(replay_module, "SEARCH_BYTES", 40)
+    disk = disk_with_records()
+    disk.overwrite(FIRST, offset_of(1), bytes(RECORD_BYTES * 3))
+    assert refusal_of(disk).offset == offset_of(1)
+
+
+def test_damage_in_a_segment_that_others_follow_refuses_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """B2"""
+    use_small_sizes(monkeypatch, segment=SEGMENT_HEADER.size + 2 * RECORD_BYTES, group=RECORD_BYTES)
+    for damage in ("flip", "zeros behind", "cut into"):
+        disk = SimulatedDisk(Random(0))
+        write_all(disk, RECORDS)
+        assert disk.names() == [segments.name_of(n) for n in range(3)]
+        match damage:
+            case "flip":
+                disk.overwrite(FIRST, offset_of(1) + 90, b"?")
+            case "zeros behind":
+                disk.resize(FIRST, offset_of(2) + 8)
+            case "cut into":
+                disk.resize(FIRST, offset_of(2) - 20)
+        refused = refusal_of(disk)
+        assert (refused.file, refused.offset) == (FIRST, offset_of(2 if damage == "zeros behind" else 1))
+
+
+def test_a_damaged_segment_header_refuses_to_start() -> None:
+    """B2: also in the newest segment, whose header was on disk before anything followed it."""
+    for at, length in ((0, 64), (0, 8), (20, 1), (40, 1), (63, 1)):
+        disk = disk_with_records()
+        disk.overwrite(FIRST, at, b"\0" * length if length > 1 else b"?")
+        refused = refusal_of(disk)
+        assert (refused.file, refused.offset) == (FIRST, 0)
+
+
+def test_a_segment_of_another_bookie_refuses_to_start() -> None:
+    disk = disk_with_records()
+    other = "00000000-66b0-4f3e-9d0c-2b1f6f0d8a11"
+    disk.overwrite(FIRST, 0, encode_segment_header(0, other))
+    assert f"written by another bookie, incarnation {other}" in str(refusal_of(disk))
+
+
+def test_a_segment_under_another_name_refuses_to_start() -> None:
+    disk = disk_with_records()
+    disk.overwrite(FIRST, 0, encode_segment_header(5, INCARNATION))
+    assert "it is segment 5 under another name" in str(refusal_of(disk))
+
+
+def test_a_missing_segment_that_the_checkpoint_refers_to_refuses_to_start() -> None:
+    """R6: its entries were acknowledged, and would else be taken for absent."""
+    disk = disk_with_records()
+    disk.lose(FIRST)
+    refused = refusal_of(disk, position_of(0, offset_of(2)))
+    assert (refused.file, refused.offset) == (FIRST, offset_of(2))
+    assert "is missing" in str(refused)
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_gap_in_the_segments_refuses_to_start(missing: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_small_sizes(monkeypatch, segment=SEGMENT_HEADER.size + 2 * RECORD_BYTES, group=RECORD_BYTES)
+    disk = SimulatedDisk(Random(0))
+    write_all(disk, RECORDS)
+    disk.lose(segments.name_of(missing))
+    refused = refusal_of(disk)
+    assert refused.file == segments.name_of(missing)
+    assert "is missing, yet later ones exist" in str(refused)
+
+
+@pytest.mark.parametrize("size", [0, 30, SEGMENT_HEADER.size, SEGMENT_HEADER.size + 2 * RECORD_BYTES])
+def test_a_segment_shorter_than_the_checkpoint_refuses_to_start(size: int) -> None:
+    disk = disk_with_records()
+    disk.resize(FIRST, size)
+    refused = refusal_of(disk, position_of(0, offset_of(4)))
+    assert refused.file == FIRST
+
+
+# --- what a failed sync leaves
+
+
+def test_what_a_failed_sync_left_in_memory_is_on_disk_before_it_is_served() -> None:
+    """B1, R1: the kernel holds the bytes as clean; a start that only syncs them would serve a fence
+    that the next crash takes away."""
+    for seed in range(20):
+        disk = SimulatedDisk(Random(seed))
+        writer, reports = writer_on(disk)
+        writer.start()
+        writer.submit(RECORDS[0], 0)
+        reports.wait_for(durable=1)
+        disk.fail_sync_after(0, OSError(errno.EIO, "the disk is broken"))
+        writer.submit(fence_of(1), 0)
+        reports.wait_for(durable=1, failures=1)
+        writer.stop()
+        assert after_restart_and_crash(disk) == [RECORDS[0], fence_of(1)]
+
+
+# --- any crash
+
+WORKLOAD = [
+    *(record_of(1, [n]) for n in range(4)),
+    fence_of(1),
+    record_of(2, range(5), payload_bytes=60),
+    record_of(3, [0], payload_bytes=700),
+    *(record_of(2, [n]) for n in range(5, 9)),
+    fence_of(77),
+    *(record_of(4, [n, n + 2], payload_bytes=40) for n in range(0, 12, 4)),
+]
+CRASHES_PER_OPERATION = 12
+
+
+def crash_during(operation: int, seed: int) -> tuple[SimulatedDisk, Reports]:
+    """The workload on a machine that loses power before this operation, and comes back."""
+    disk = SimulatedDisk(Random(seed))
+    disk.power_off_before(operation)
+    reports = Reports()
+    try:
+        reports = write_all(disk, WORKLOAD)
+    except OSError as error:  # before the first segment was there
+        reports.on_failure(error)
+    disk.crash()
+    return disk, reports
+
+
+def test_after_a_crash_at_any_operation_all_that_was_acknowledged_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """B2"""
+    use_small_sizes(monkeypatch, segment=900, group=420, step=600)
+    calm = SimulatedDisk(Random(0))
+    assert write_all(calm, WORKLOAD).acknowledged == WORKLOAD
+    assert len(calm.names()) >= 4
+    for operation in range(calm.operations + 1):
+        for seed in range(CRASHES_PER_OPERATION):
+            disk, reports = crash_during(operation, seed)
+            assert bool(reports.failures) == (operation < calm.operations)
+            found = after_restart_and_crash(disk)
+            assert found == WORKLOAD[: len(found)]
+            assert found[: len(reports.acknowledged)] == reports.acknowledged
+
+
+def test_a_log_that_crashed_is_written_on_and_crashes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """B2"""
+    use_small_sizes(monkeypatch, segment=900, group=420, step=600)
+    for seed in range(150):
+        random = Random(seed)
+        disk, expected = SimulatedDisk(random), list[Record]()
+        for life in range(4):
+            disk.power_off_before(random.randrange(40))
+            reports = Reports()
+            records = [record_of(10 + life, [n]) for n in range(random.randrange(12))]
+            try:
+                found = records_in(disk)
+                assert found[: len(expected)] == expected
+                expected = found
+                numbers = segments.numbers(disk)
+                following = numbers[-1] + 1 if numbers else 0
+                reports = write_all(disk, records, segment=following)
+            except OSError as error:
+                reports.on_failure(error)
+            expected = expected + reports.acknowledged
+            disk.crash()
+        found = after_restart_and_crash(disk)
+        assert found[: len(expected)] == expected
+
+
+def test_a_crash_while_the_torn_tail_is_being_cut_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """B2: what one start has found, and might have served, every later one finds."""
+    use_small_sizes(monkeypatch, segment=900, group=420, step=600)
+    for seed in range(100):
+        disk, reports = crash_during(20, seed)
+        disk.power_off_before(seed % 4)
+        try:
+            assert records_in(disk)[: len(reports.acknowledged)] == reports.acknowledged
+        except OSError:
+            pass
+        disk.crash()
+        found = after_restart_and_crash(disk)
+        assert found == WORKLOAD[: len(found)]
+        assert found[: len(reports.acknowledged)] == reports.acknowledged
+
+
+def test_a_record_that_says_less_was_synced_than_before_it_lies_is_no_proof_of_damage() -> None:
+    """The same group, written by hand: its records all say that only the header was on disk."""
+    synced = position_of(0, SEGMENT_HEADER.size)
+    parts = [encode_segment_header(0, INCARNATION)]
+    for index, record in enumerate(RECORDS[:3]):
+        parts += encode_record(record, position=position_of(0, offset_of(index)), synced=synced)
+    disk = disk_with([(FIRST, b"".join(parts))], Random(0))
+    disk.overwrite(FIRST, offset_of(1) + 70, b"?")
+    assert records_in(disk) == RECORDS[:1]

@@ -1,0 +1,163 @@
+"""Messages become bytes and the same messages again; bytes that are no message become BadMessage."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bookie.wire import bookie_pb2 as pb
+from bookie.wire import codec
+from bookie.wire.codec import BadMessage
+from bookie.wire.columns import Columns
+from bookie.wire.messages import AppendRequest, Frame
+from tests.bookie import messages
+from tests.bookie.entries import frame_of, lac_of
+
+
+class Message(NamedTuple):
+    """One kind of message: values of it, to bytes, and back."""
+
+    values: st.SearchStrategy[Any]
+    encode: Callable[[Any], bytes]
+    decode: Callable[[bytes], Any]
+
+
+KINDS = {
+    "append request": Message(
+        messages.append_requests, codec.encode_append_request, codec.decode_append_request
+    ),
+    "append reply": Message(messages.append_replies, codec.encode_append_reply, codec.decode_append_reply),
+    "read request": Message(messages.read_requests, codec.encode_read_request, codec.decode_read_request),
+    "read reply": Message(messages.read_replies, codec.encode_read_reply, codec.decode_read_reply),
+    "lac request": Message(messages.lac_requests, codec.encode_lac_request, codec.decode_lac_request),
+    "lac reply": Message(messages.lac_replies, codec.encode_lac_reply, codec.decode_lac_reply),
+    "info request": Message(st.none(), codec.encode_info_request, codec.decode_info_request),
+    "info reply": Message(messages.info_replies, codec.encode_info_reply, codec.decode_info_reply),
+}
+
+SOME_FRAME = frame_of(7, [0, 1], lac=-1)
+
+of_every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+
+
+@of_every_kind
+@settings(max_examples=50)
+@given(data=st.data())
+def test_a_message_comes_back_as_it_was_sent(kind: Message, data: st.DataObject) -> None:
+    message = data.draw(kind.values)
+    assert kind.decode(kind.encode(message)) == message
+
+
+@of_every_kind
+@settings(max_examples=50)
+@given(garbage=st.binary(max_size=200))
+def test_garbage_is_a_bad_message_or_some_message_and_nothing_else(kind: Message, garbage: bytes) -> None:
+    with contextlib.suppress(BadMessage):
+        kind.decode(garbage)
+
+
+@of_every_kind
+@settings(max_examples=50)
+@given(data=st.data())
+def test_a_damaged_message_is_a_bad_message_or_some_message_and_nothing_else(
+    kind: Message, data: st.DataObject
+) -> None:
+    sent = bytearray(kind.encode(data.draw(kind.values)))
+    for _ in range(data.draw(st.integers(1, 3))):
+        if sent:
+            sent[data.draw(st.integers(0, len(sent) - 1))] ^= data.draw(st.integers(1, 255))
+    with contextlib.suppress(BadMessage):
+        kind.decode(bytes(sent)[: data.draw(st.integers(0, len(sent)))])
+
+
+@settings(max_examples=50)
+@given(messages.append_requests.filter(lambda request: request.frames), st.data())
+def test_a_frame_that_was_changed_on_the_way_never_arrives_as_another_one(
+    request: Any, data: st.DataObject
+) -> None:
+    message = pb.AppendRequest.FromString(codec.encode_append_request(request))
+    columns = message.frames[0].columns
+    name = data.draw(st.sampled_from(["entry_ids", "lengths", "digests", "payload"]))
+    column = bytearray(getattr(columns, name))
+    if not column:
+        return
+    column[data.draw(st.integers(0, len(column) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    setattr(columns, name, bytes(column))
+    with pytest.raises(BadMessage):
+        codec.decode_append_request(message.SerializeToString())
+
+
+def one_frame(frame: Frame = SOME_FRAME) -> tuple[pb.AppendRequest, pb.Frame]:
+    message = pb.AppendRequest(incarnation="i", first_sequence=1)
+    encoded = codec.encode_append_request(AppendRequest(incarnation="i", first_sequence=1, frames=(frame,)))
+    message.MergeFromString(encoded)
+    return message, message.frames[0]
+
+
+def test_a_frame_with_a_wrong_checksum_is_refused() -> None:
+    message, frame = one_frame()
+    frame.crc32c ^= 1
+    with pytest.raises(BadMessage, match="a frame of ledger 7 arrived with a wrong checksum"):
+        codec.decode_append_request(message.SerializeToString())
+
+
+def test_columns_that_do_not_fit_together_are_refused_even_with_their_checksum() -> None:
+    frame = frame_of(7, [0, 1])
+    broken = Columns(frame.columns.entry_ids, frame.columns.lengths, b"abc", frame.columns.payload)
+    message, _ = one_frame(Frame(7, broken))
+    with pytest.raises(BadMessage, match="3 bytes of digests for 2 entries"):
+        codec.decode_append_request(message.SerializeToString())
+
+
+def test_a_read_reply_whose_columns_do_not_fit_together_is_refused() -> None:
+    reply = pb.ReadReply(status="OK", columns=pb.Columns(entry_ids=b"1234567"))
+    with pytest.raises(BadMessage):
+        codec.decode_read_reply(reply.SerializeToString())
+
+
+def test_a_negative_ledger_id_is_refused() -> None:
+    message, frame = one_frame()
+    frame.ledger_id = -1
+    with pytest.raises(BadMessage, match="-1 is not a ledger id"):
+        codec.decode_append_request(message.SerializeToString())
+
+
+@pytest.mark.parametrize("number", [0, 12, 2**31 - 1, -1])
+def test_a_status_that_nobody_knows_is_refused(number: int) -> None:
+    ack = pb.AppendReply(acks=[pb.Ack(sequence=1, status=number)])  # type: ignore[arg-type]
+    with pytest.raises(BadMessage, match="unknown status"):
+        codec.decode_append_reply(ack.SerializeToString())
+    for decode, kind in (
+        (codec.decode_read_reply, pb.ReadReply),
+        (codec.decode_lac_reply, pb.LastAddConfirmedReply),
+    ):
+        reply = kind(status=number)  # type: ignore[arg-type]
+        with pytest.raises(BadMessage, match="unknown status"):
+            decode(reply.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("last_entry", "length_bytes", "digest_bytes"),
+    [(-2, 0, 4), (0, -1, 4), (0, 0, codec.LAC_DIGEST_BYTES_MAX + 1), (0, 0, 70_000)],
+)
+def test_a_last_add_confirmed_that_cannot_be_is_refused(
+    last_entry: int, length_bytes: int, digest_bytes: int
+) -> None:
+    message, frame = one_frame(frame_of(7, [0], lac=3))
+    lac = pb.LastAddConfirmed(last_entry=last_entry, length_bytes=length_bytes, digest=bytes(digest_bytes))
+    frame.last_add_confirmed.CopyFrom(lac)
+    with pytest.raises(BadMessage):
+        codec.decode_append_request(message.SerializeToString())
+
+
+def test_nothing_confirmed_yet_is_not_the_same_as_no_word_about_it() -> None:
+    with_word, _ = one_frame(Frame(7, last_add_confirmed=lac_of(-1)))
+    without, _ = one_frame(Frame(7))
+    decoded = codec.decode_append_request(with_word.SerializeToString())
+    assert decoded.frames == (Frame(7, last_add_confirmed=lac_of(-1)),)
+    assert codec.decode_append_request(without.SerializeToString()).frames == (Frame(7),)
