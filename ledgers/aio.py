@@ -25,6 +25,7 @@ from metadata.ledger_record import (
 from metadata.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
 
+from .advanced_write_handle import AdvancedWriteHandle
 from .config import ClientConfig
 from .digest import Digester, digester
 from .errors import (
@@ -43,7 +44,7 @@ from .read_handle import ReadHandle
 from .recover import recover
 from .write_handle import WriteHandle
 
-__all__ = ["LedgerClient", "ReadHandle", "WriteHandle"]
+__all__ = ["AdvancedWriteHandle", "LedgerClient", "NewLedger", "ReadHandle", "WriteHandle"]
 
 DELETE_ATTEMPTS_MAX = 10
 
@@ -118,6 +119,14 @@ class LedgerClient:
         cluster = await self._connected()
         created = await self._make(cluster, new, reserved=False)
         return WriteHandle(cluster, created, self._digester(created, password))
+
+    async def create_ledger_adv(self, new: NewLedger | None = None) -> AdvancedWriteHandle:
+        """A new ledger whose writer chooses the entry ids, in any order. Raises as `create_ledger`."""
+        wanted = new or NewLedger()
+        cluster = await self._connected()
+        created = await self._make(cluster, wanted, reserved=False)
+        writer = WriteHandle(cluster, created, self._digester(created, wanted.password))
+        return AdvancedWriteHandle(writer, self._config.pending_bytes_max)
 
     async def reserve_ledger(self, new: NewLedger) -> int:
         """A new ledger without a writer, for another process to claim; returns its id."""

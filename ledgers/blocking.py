@@ -115,6 +115,10 @@ class LedgerClient:
         )
         return WriteHandle(self._thread, handle)
 
+    def create_ledger_adv(self, new: NewLedger | None = None) -> AdvancedWriteHandle:
+        """A new ledger whose writer chooses the entry ids; see `ledgers.aio.LedgerClient.create_ledger_adv`."""
+        return AdvancedWriteHandle(self._thread, self._thread.run(self._client.create_ledger_adv(new)))
+
     def reserve_ledger(self, new: NewLedger) -> int:
         """A new ledger without a writer, for another process to claim; returns its id."""
         return self._thread.run(self._client.reserve_ledger(new))
@@ -244,6 +248,47 @@ class WriteHandle:
     async def _close(self) -> None:
         self._take_handed()
         await self._handle.close()
+
+
+class AdvancedWriteHandle:
+    """A writer with ids from the caller; see `ledgers.advanced_write_handle` for what it promises."""
+
+    def __init__(self, thread: LoopThread, handle: aio.AdvancedWriteHandle) -> None:
+        self._thread = thread
+        self._handle = handle
+
+    @property
+    def ledger_id(self) -> int:
+        return self._handle.ledger_id
+
+    @property
+    def last_add_confirmed(self) -> int:
+        """The last entry confirmed with all before it; −1 before the first."""
+        return self._handle.last_add_confirmed
+
+    def append(self, entry_id: int, payload: bytes) -> int:
+        """Appends one entry; returns its id when it and all before it are confirmed."""
+        return self._thread.run(self._handle.append(entry_id, payload))
+
+    def append_async(self, entry_id: int, payload: bytes) -> Future[int]:
+        """Takes one entry in at once; returns the future of its id, or of what is wrong with it."""
+        return asyncio.run_coroutine_threadsafe(self._handle.append(entry_id, payload), self._thread.loop)
+
+    def flush(self) -> None:
+        """Waits for every entry before the first gap; raises what ended the writer."""
+        self._thread.run(self._handle.flush())
+
+    def close(self) -> None:
+        """Closes the ledger before the first gap; entries behind a gap fail with LedgerClosed."""
+        self._thread.run(self._handle.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 class ReadHandle:

@@ -12,6 +12,7 @@
     ├── LedgerRecoveryFailed     recovery could not decide; the ledger stays in recovery
     ├── AppendTimeout            no ack quorum in time
     ├── Unauthorized             the password does not fit the ledger
+    ├── DuplicateEntry           the entry id was appended before
     ├── EntryTooLarge            over the entry limit; nothing was sent
     ├── BookieUnavailable        a bookie could not be reached (used inside; named in the others)
     └── MetadataUnavailable      the metadata store does not answer
@@ -149,6 +150,15 @@ class Unauthorized(UnconfirmedError):
     def __init__(self, ledger_id: int) -> None:
         super().__init__(f"the password does not fit ledger {ledger_id}")
         self.ledger_id = ledger_id
+
+
+class DuplicateEntry(LedgerError):
+    """An entry of this id was appended before. Nothing was sent and the writer goes on."""
+
+    def __init__(self, ledger_id: int, entry_id: int) -> None:
+        super().__init__(f"entry {entry_id} of ledger {ledger_id} was appended before")
+        self.ledger_id = ledger_id
+        self.entry_id = entry_id
 
 
 class EntryTooLarge(LedgerError):

@@ -95,6 +95,16 @@ class WriteHandle:
         return self._machine.last_add_confirmed
 
     @property
+    def has_ended(self) -> bool:
+        """Whether this writer takes no more entries: closed, or ended by an error."""
+        return self._finished.done()
+
+    @property
+    def failure(self) -> LedgerError | None:
+        """What ended this writer, if anything but a close did."""
+        return self._finished.result() if self._finished.done() else None
+
+    @property
     def pending_bytes(self) -> int:
         """Payload bytes appended and not confirmed."""
         return self._machine.pending_bytes + self._waiting_bytes
@@ -137,8 +147,8 @@ class WriteHandle:
     async def flush(self) -> None:
         """Returns when every append so far is confirmed; raises what ended the writer, if anything did."""
         await self._settled.wait()
-        if self._finished.done() and (error := self._finished.result()) is not None:
-            raise error
+        if self.failure is not None:
+            raise self.failure
 
     async def close(self) -> None:
         """Flushes, then closes the ledger at its last confirmed entry (rule C1). Closing twice is fine.
@@ -176,8 +186,8 @@ class WriteHandle:
     # --- taking entries in ------------------------------------------------------------------------
 
     def _raise_if_ended(self) -> None:
-        if self._finished.done() and (error := self._finished.result()) is not None:
-            raise error
+        if self.failure is not None:
+            raise self.failure
         if self._closing:
             raise LedgerClosed(self.ledger_id, "this writer was closed")
 
