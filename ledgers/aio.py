@@ -26,6 +26,7 @@ from metadata.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
 
 from .advanced_write_handle import AdvancedWriteHandle
+from .cluster import Cluster
 from .config import ClientConfig
 from .digest import Digester, digester
 from .errors import (
@@ -39,9 +40,10 @@ from .errors import (
 )
 from .grpc_bookies import GrpcBookieClient
 from .new_ledger import NewLedger
-from .pipeline_shell import Cluster, Conflict, change_record, choose_alive
 from .read_handle import ReadHandle
+from .record_change import Conflict, change_record
 from .recover import recover
+from .replacements import choose_alive
 from .write_handle import WriteHandle
 
 __all__ = ["AdvancedWriteHandle", "LedgerClient", "NewLedger", "ReadHandle", "WriteHandle"]

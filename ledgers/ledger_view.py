@@ -10,9 +10,9 @@ from metadata.errors import MetadataError, WatchCompacted
 from metadata.ledger_record import LedgerRecord
 from metadata.ledger_store import VersionedRecord
 
+from .cluster import Cluster
 from .digest import Digester
 from .errors import MetadataUnavailable, NoSuchLedger
-from .pipeline_shell import Cluster
 from .striping import Striping
 
 

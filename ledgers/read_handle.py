@@ -13,11 +13,11 @@ from metadata.ledger_record import LedgerRecord
 from metadata.ledger_store import VersionedRecord
 
 from . import lac_read
+from .cluster import Cluster
 from .digest import Digester
 from .entry import Entry
 from .errors import NoSuchEntry
 from .ledger_view import LedgerView
-from .pipeline_shell import Cluster
 from .range_read import RangeRead
 
 

@@ -12,6 +12,7 @@ from bookie.wire import LacRequest, LacStatement, ReadReply, ReadRequest
 from metadata.ledger_record import LedgerRecord, LedgerState
 from metadata.ledger_store import VersionedRecord
 
+from .cluster import Cluster
 from .digest import Digester
 from .effects import (
     ChangeRecord,
@@ -29,8 +30,10 @@ from .effects import (
     StartOver,
 )
 from .errors import BookieUnavailable, LedgerError, LedgerRecoveryFailed, NoSuchLedger
-from .pipeline_shell import Cluster, Conflict, Lanes, RecordVersion, change_record, find_replacements
+from .lanes import Lanes
+from .record_change import Conflict, RecordVersion, change_record
 from .recovery import Recovery
+from .replacements import find_replacements
 from .tasks import Tasks
 
 Reply = TypeVar("Reply")

@@ -17,6 +17,7 @@ from metadata.ledger_record import LedgerRecord
 from metadata.ledger_store import VersionedRecord
 
 from .append import AppendPipeline
+from .cluster import Cluster
 from .digest import Digester
 from .effects import (
     AppendEffect,
@@ -30,7 +31,9 @@ from .effects import (
     Send,
 )
 from .errors import AppendTimeout, EntryTooLarge, LedgerClosed, LedgerError
-from .pipeline_shell import Cluster, Lanes, RecordVersion, find_replacements
+from .lanes import Lanes
+from .record_change import RecordVersion
+from .replacements import find_replacements
 from .tasks import Tasks
 
 

@@ -1,0 +1,87 @@
+"""Finding live bookies, for a new ensemble or in place of failed ones."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from metadata import bookie_registry
+from metadata.bookie_registry import Registration
+from metadata.errors import MetadataError
+from metadata.ledger_record import BookieRef
+
+from . import placement
+from .cluster import Cluster
+from .effects import FindReplacements
+from .errors import BookieUnavailable
+
+
+async def find_replacements(
+    cluster: Cluster, effect: FindReplacements
+) -> tuple[dict[int, BookieRef], dict[str, str]]:
+    """A live bookie for each failed position, as far as there are any, and why the others are not used.
+
+    New bookies are preferred; a failed bookie that answers is taken back into its own place only
+    when there is no other. All are asked for a sign of life first: a registration outlives its
+    bookie by a lease.
+    """
+    try:
+        registered = await bookie_registry.list_bookies(cluster.store)
+    except MetadataError as error:
+        return {}, {"metadata": str(error)}
+    rejected: dict[str, str] = {}
+    candidates = [r for r in registered if _is_candidate(r, effect, rejected)]
+    beside = [r for r in registered if r.bookie in effect.ensemble]
+    chosen: dict[int, BookieRef] = {}
+    found = await choose_alive(cluster, candidates, len(effect.failed), beside, rejected)
+    for position in effect.failed:
+        if found:
+            chosen[position] = found.pop(0).bookie
+        elif await _is_alive(cluster, effect.ensemble[position], rejected):
+            chosen[position] = effect.ensemble[position]
+    return chosen, rejected
+
+
+def _is_candidate(registration: Registration, effect: FindReplacements, rejected: dict[str, str]) -> bool:
+    name = registration.bookie.bookie_id
+    if any(name == bookie.bookie_id for bookie in effect.ensemble):
+        rejected[name] = "is in the ensemble"
+        return False
+    if not registration.writable:
+        rejected[name] = "is read-only"
+        return False
+    return True
+
+
+async def choose_alive(
+    cluster: Cluster,
+    candidates: list[Registration],
+    count: int,
+    beside: Sequence[Registration],
+    rejected: dict[str, str],
+) -> list[Registration]:
+    """Up to `count` candidates that answer, best placed first; why others do not goes into `rejected`."""
+    remaining = list(candidates)
+    alive: list[Registration] = []
+    while remaining and len(alive) < count:
+        batch = placement.choose(
+            remaining,
+            count - len(alive),
+            beside=[*beside, *alive],
+            avoid=cluster.failed_lately(),
+            rng=cluster.rng,
+        )
+        answers = await asyncio.gather(*(_is_alive(cluster, r.bookie, rejected) for r in batch))
+        alive += [registration for registration, lives in zip(batch, answers, strict=True) if lives]
+        remaining = [registration for registration in remaining if registration not in batch]
+    return alive
+
+
+async def _is_alive(cluster: Cluster, bookie: BookieRef, rejected: dict[str, str]) -> bool:
+    try:
+        await cluster.bookies.info(bookie)
+        return True
+    except BookieUnavailable as error:
+        rejected[str(bookie)] = error.why
+        cluster.note_failure(bookie)
+        return False
