@@ -97,6 +97,7 @@ async def serving(config: BookieConfig, store: MetadataStore) -> AsyncIterator[R
     locked = directory.lock(config.data_directory)
     try:
         cookie = await directory.check_cookie(config.data_directory, store)
+        directory.check_parts(config.data_directory)
         index = Index(locked.index)
         try:
             bookie = await Bookie.open(config, OsDisk(locked.log), index, cookie.incarnation)

@@ -22,8 +22,9 @@ from metadata.cluster import Cookie
 from metadata.errors import KeyExists
 from metadata.store import MetadataStore
 
-from .disk import sync_directory
+from .disk import OsDisk, sync_directory
 from .errors import DataDirectoryError
+from .log import segments
 
 FORMAT_VERSION = 1
 COOKIE = "cookie.json"
@@ -118,6 +119,8 @@ async def format_directory(path: Path, bookie_id: str, store: MetadataStore) -> 
 def _write(path: Path, cookie: Cookie) -> None:
     (path / LOG).mkdir()
     (path / INDEX).mkdir()
+    # From now on there is always a segment: a log without any has lost what was in it.
+    segments.resume_or_begin(OsDisk(path / LOG), 0, cookie.incarnation).close()
     # The cookie comes last: a directory without it is not formatted, whatever else it holds.
     temporary = path / (COOKIE + ".new")
     with open(temporary, "w") as file:
@@ -128,6 +131,24 @@ def _write(path: Path, cookie: Cookie) -> None:
     os.rename(temporary, path / COOKIE)
     sync_directory(path)
     sync_directory(path.parent)
+
+
+def check_parts(path: Path) -> None:
+    """Raises DataDirectoryError where log or index directory is gone, or the log has lost all its segments.
+
+    A bookie that has lost its log must not come up empty and say "no such entry" (rule R6).
+    """
+    for part in (path / LOG, path / INDEX):
+        if not part.is_dir():
+            raise DataDirectoryError(
+                f"{part} is missing from a formatted bookie directory; put it back, or give this bookie up and "
+                "format a new one on an empty directory"
+            )
+    if not segments.numbers(OsDisk(path / LOG)):
+        raise DataDirectoryError(
+            f"{path / LOG} holds no segment: what this bookie stored is lost. Put the files back, or give this bookie "
+            "up and format a new one on an empty directory"
+        )
 
 
 async def check_cookie(path: Path, store: MetadataStore) -> Cookie:

@@ -3,6 +3,7 @@
 BookieError
 ├── DataDirectoryError    unformatted, foreign, locked, or not the directory of this bookie
 ├── DamagedLog            damage before valid records: names file and offset (rule B2)
+├── IndexUnusable         the index is damaged or cannot be written; the log has everything
 ├── LogFailed             a write or sync failed: nothing is acknowledged any more (rule B1)
 └── NameTaken             another living bookie is registered under this name (rule M2)
 """
@@ -29,6 +30,10 @@ class DamagedLog(BookieError):
         )
         self.file = file
         self.offset = offset
+
+
+class IndexUnusable(BookieError):
+    """The index cannot be read or written. The log has everything: the index can be made anew from it."""
 
 
 class LogFailed(BookieError):

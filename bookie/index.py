@@ -15,6 +15,7 @@ checkpoint on, and the recent part is the same again.
 
 from __future__ import annotations
 
+import mmap
 import struct
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
@@ -25,12 +26,15 @@ from typing import NamedTuple
 
 import lmdb
 
+from .errors import IndexUnusable
 from .ledger_state import LedgerState
 
 MAP_BYTES_MAX = 256 * 1024**3
 """Address space LMDB may use; the file only takes what is in it."""
 
 ROWS_PER_CALL = 10_000
+
+_META_PAGES = 2
 
 _KEY = struct.Struct(">QBQQ")
 _VALUE = struct.Struct("<QII")
@@ -102,12 +106,20 @@ class Index:
     on any thread, and written by one checkpoint at a time."""
 
     def __init__(self, directory: Path) -> None:
-        self._env = lmdb.open(
-            str(directory), map_size=MAP_BYTES_MAX, max_dbs=3, subdir=True, mode=0o600, max_readers=64
-        )
-        self._places = self._env.open_db(b"places")
-        self._ledgers = self._env.open_db(b"ledgers")
-        self._meta = self._env.open_db(b"meta")
+        try:
+            _check_not_cut(directory / "data.mdb", pages=_META_PAGES)
+            self._env = lmdb.open(
+                str(directory), map_size=MAP_BYTES_MAX, max_dbs=3, subdir=True, mode=0o600, max_readers=64
+            )
+            _check_not_cut(directory / "data.mdb", pages=self._env.info()["last_pgno"] + 1)
+            self._places = self._env.open_db(b"places")
+            self._ledgers = self._env.open_db(b"ledgers")
+            self._meta = self._env.open_db(b"meta")
+        except lmdb.Error as error:
+            raise IndexUnusable(
+                f"the index in {directory} cannot be used ({error}); move the files in it away and start again: "
+                "it is made anew from the log"
+            ) from error
         self._recent = RecentPlaces()
         self._moving = RecentPlaces()
 
@@ -185,15 +197,23 @@ class Index:
         self._moving, self._recent = self._recent, RecentPlaces()
 
     def commit_checkpoint(self, position: int, ledger_rows: Iterable[tuple[int, bytes]]) -> None:
-        """One transaction, on disk when this returns. Runs on any thread."""
-        with self._env.begin(write=True) as txn:
-            cursor = txn.cursor(self._places)
-            rows = (_row(ledger_id, place) for ledger_id, place in self._moving)
-            while batch := list(islice(rows, ROWS_PER_CALL)):
-                cursor.putmulti(batch)
-            for ledger_id, row in ledger_rows:
-                txn.put(_LEDGER.pack(ledger_id), row, db=self._ledgers)
-            txn.put(_CHECKPOINT, _POSITION.pack(position), db=self._meta)
+        """One transaction, on disk when this returns. Runs on any thread. Raises IndexUnusable."""
+        try:
+            with self._env.begin(write=True) as txn:
+                self._put_all(txn, position, ledger_rows)
+        except lmdb.Error as error:
+            raise IndexUnusable(f"the index cannot be written: {error}") from error
+
+    def _put_all(
+        self, txn: lmdb.Transaction, position: int, ledger_rows: Iterable[tuple[int, bytes]]
+    ) -> None:
+        cursor = txn.cursor(self._places)
+        rows = (_row(ledger_id, place) for ledger_id, place in self._moving)
+        while batch := list(islice(rows, ROWS_PER_CALL)):
+            cursor.putmulti(batch)
+        for ledger_id, row in ledger_rows:
+            txn.put(_LEDGER.pack(ledger_id), row, db=self._ledgers)
+        txn.put(_CHECKPOINT, _POSITION.pack(position), db=self._meta)
 
     def end_checkpoint(self) -> None:
         """The moved frames are found in LMDB from now on; called on the event loop's thread."""
@@ -204,6 +224,12 @@ class Index:
         moving, self._moving = self._moving, RecentPlaces()
         for ledger_id, place in moving:
             self._recent.add(ledger_id, place)
+
+
+def _check_not_cut(file: Path, *, pages: int) -> None:
+    """LMDB maps its file, and reading past the end of a map kills the process: look at the size first."""
+    if file.exists() and 0 < file.stat().st_size < pages * mmap.PAGESIZE:
+        raise lmdb.CorruptedError(f"{file.name} is cut short")
 
 
 def _row(ledger_id: int, place: Place) -> tuple[bytes, bytes]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import random
 import time
+import weakref
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -62,6 +64,8 @@ class LedgerClient:
         self._config = config or ClientConfig()
         self._store: MetadataStore | None = None
         self._cluster: Cluster | None = None
+        self._taking_id = asyncio.Lock()
+        self._writers: weakref.WeakSet[WriteHandle] = weakref.WeakSet()
 
     async def connect(self) -> None:
         """Opens the metadata store; done by `async with`. Raises BadMetadataUri, MetadataUnavailable."""
@@ -74,7 +78,10 @@ class LedgerClient:
             )
 
     async def close(self) -> None:
-        """Ends all connections. Writers that were not closed leave their ledgers open: recover them."""
+        """Ends all connections. Writers that were not closed are abandoned: what they had pending fails,
+        and their ledgers stay open until somebody recovers them."""
+        for writer in list(self._writers):
+            await writer.abandon()
         if self._cluster is not None:
             await self._cluster.bookies.close()
             self._cluster = None
@@ -120,14 +127,14 @@ class LedgerClient:
         )
         cluster = await self._connected()
         created = await self._make(cluster, new, reserved=False)
-        return WriteHandle(cluster, created, self._digester(created, password))
+        return self._writer(cluster, created, password)
 
     async def create_ledger_adv(self, new: NewLedger | None = None) -> AdvancedWriteHandle:
         """A new ledger whose writer chooses the entry ids, in any order. Raises as `create_ledger`."""
         wanted = new or NewLedger()
         cluster = await self._connected()
         created = await self._make(cluster, wanted, reserved=False)
-        writer = WriteHandle(cluster, created, self._digester(created, wanted.password))
+        writer = self._writer(cluster, created, wanted.password)
         return AdvancedWriteHandle(writer, self._config.pending_bytes_max)
 
     async def reserve_ledger(self, new: NewLedger) -> int:
@@ -149,7 +156,7 @@ class LedgerClient:
                 )
             match await change_record(cluster.ledgers, found.record.claimed(), found.version):
                 case VersionedRecord() as claimed:
-                    return WriteHandle(cluster, claimed, self._digester(claimed, password))
+                    return self._writer(cluster, claimed, password)
                 case Conflict():
                     raise LedgerClosed(ledger_id, "another writer has just claimed it")
                 case error:
@@ -220,6 +227,11 @@ class LedgerClient:
         assert self._cluster is not None
         return self._cluster
 
+    def _writer(self, cluster: Cluster, made: VersionedRecord, password: bytes) -> WriteHandle:
+        writer = WriteHandle(cluster, made, self._digester(made, password))
+        self._writers.add(writer)
+        return writer
+
     def _digester(self, found: VersionedRecord, password: bytes) -> Digester:
         """The ledger's digester. Raises Unauthorized for a wrong password, before anything is touched."""
         made = digester(found.record.digest_type, found.record.ledger_id, password)
@@ -257,7 +269,8 @@ class LedgerClient:
         self, cluster: Cluster, record: LedgerRecord, password: bytes
     ) -> VersionedRecord:
         while True:
-            ledger_id = await ledger_ids.next_ledger_id(cluster.store)
+            async with self._taking_id:  # our own creations wait for each other, and do not conflict
+                ledger_id = await ledger_ids.next_ledger_id(cluster.store)
             try:
                 return await self._create_record(cluster, replace(record, ledger_id=ledger_id), password)
             except LedgerExists:

@@ -63,7 +63,10 @@ class Phase(Enum):
 
 @dataclass(slots=True)
 class _Position:
-    """One place of the ensemble. `lane` is None while its bookie is failed."""
+    """One place of the ensemble. `lane` is None while its bookie is failed.
+
+    `failure` is what its bookie failed with, until it has acknowledged something since.
+    """
 
     bookie: BookieRef
     lane: int | None
@@ -118,6 +121,11 @@ class AppendPipeline:
     def has_ended(self) -> bool:
         return self.phase is Phase.ENDED
 
+    @property
+    def failures(self) -> dict[str, str]:
+        """What the bookies of the ensemble failed with that have acknowledged nothing since."""
+        return {str(position.bookie): position.failure for position in self._positions if position.failure}
+
     # --- events -------------------------------------------------------------------------------
 
     def start(self) -> list[AppendEffect]:
@@ -136,7 +144,7 @@ class AppendPipeline:
         if position is None or through <= position.acked_through:
             return []
         assert through <= self.last_add_pushed
-        position.acked_through, position.on_trial = through, False
+        position.acked_through, position.on_trial, position.failure = through, False, ""
         return self._advance()
 
     def lane_failed(self, lane: int, why: str) -> list[AppendEffect]:
@@ -220,7 +228,7 @@ class AppendPipeline:
 
     def _open_lane(self, position: _Position) -> OpenLane:
         self._lanes_made += 1
-        position.lane, position.failure = self._lanes_made, ""
+        position.lane = self._lanes_made
         return OpenLane(self._lanes_made, position.bookie)
 
     def _send(self, n: int, batches: Iterable[Columns]) -> list[AppendEffect]:
@@ -297,7 +305,8 @@ class AppendPipeline:
     def _use_proposed(self) -> list[AppendEffect]:
         """The new ensemble stands: withdraw, resend, and only then confirm (F8)."""
         for n, bookie in self._proposed.items():
-            self._positions[n].bookie, self._positions[n].on_trial = bookie, False
+            position = self._positions[n]
+            position.bookie, position.on_trial, position.failure = bookie, False, ""
         self.phase = Phase.WRITING
         restarted, self._proposed = list(self._proposed), {}
         effects = self._restart(restarted)

@@ -139,9 +139,11 @@ class LedgerRecoveryFailed(LedgerError):
 class AppendTimeout(UnconfirmedError):
     """No ack quorum within the time set; the writer has ended. Recover the ledger to learn the outcome."""
 
-    def __init__(self, ledger_id: int, seconds: float) -> None:
-        super().__init__(f"ledger {ledger_id}: no ack quorum within {seconds:g} s")
+    def __init__(self, ledger_id: int, seconds: float, failures: Mapping[str, str]) -> None:
+        listed = "; ".join(f"{name}: {why}" for name, why in sorted(failures.items())) or "no bookie said why"
+        super().__init__(f"ledger {ledger_id}: no ack quorum within {seconds:g} s ({listed})")
         self.ledger_id = ledger_id
+        self.failures = dict(failures)
 
 
 class Unauthorized(UnconfirmedError):

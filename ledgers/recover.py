@@ -98,11 +98,14 @@ class _RecoveryRun:
         self._ledger_id = marked.record.ledger_id
         self._lanes = Lanes(cluster, self._ledger_id, self, self._frozen_lac, recovery=True)
         self._tasks = Tasks(self._background_failed)
-        self._outcome: asyncio.Future[VersionedRecord | None] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._outcome: asyncio.Future[VersionedRecord | None] = self._loop.create_future()
+        self._progress_at = self._loop.time()
 
     async def run(self) -> VersionedRecord | None:
         """The closed record, or None where another client changed it and recovery must start over."""
         try:
+            self._tasks.start(self._fail_without_progress())
             self._perform(self._machine.start())
             return await self._outcome
         finally:
@@ -139,7 +142,7 @@ class _RecoveryRun:
                 case CloseLane():
                     self._lanes.close(effect)
                 case Confirm():
-                    pass  # the machine itself watches how far it has come
+                    self._progress_at = self._loop.time()
                 case FindReplacements():
                     self._tasks.start(self._find_replacements(effect))
                 case RetryLater():
@@ -152,6 +155,16 @@ class _RecoveryRun:
                     self._end(None)
                 case Finish(error):
                     self._fail(error or LedgerRecoveryFailed(self._ledger_id, "it ended without a result"))
+
+    async def _fail_without_progress(self) -> None:
+        """Ends a recovery whose write-backs no ack quorum takes. Fencing and reading have time limits of their own."""
+        limit = self._cluster.config.append_quorum_seconds_max
+        while (left := self._progress_at + limit - self._loop.time()) > 0:  # noqa: ASYNC110 — a deadline that moves
+            await asyncio.sleep(left)
+        pipeline = self._machine.pipeline
+        failures = pipeline.failures if pipeline else {}
+        said = "; ".join(f"{name}: {why}" for name, why in sorted(failures.items())) or "no bookie said why"
+        self._fail(LedgerRecoveryFailed(self._ledger_id, f"no progress for {limit:g} s ({said})"))
 
     async def _fence(self, effect: FenceLac) -> None:
         request = LacRequest(effect.bookie.incarnation, self._ledger_id, fence=True)
@@ -167,6 +180,7 @@ class _RecoveryRun:
     async def _read_fenced(self, effect: ReadFenced) -> None:
         try:
             reply = await self._with_tries(lambda: self._read_once(effect))
+            self._progress_at = self._loop.time()
         except BookieUnavailable as error:
             self._perform(self._machine.read_failed(effect.position, error.why))
         else:

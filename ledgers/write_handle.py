@@ -308,7 +308,7 @@ class WriteHandle:
             return
         overdue = self._loop.time() - self._progress_at
         if overdue >= limit:
-            self._perform(self._machine.fail(AppendTimeout(self.ledger_id, limit)))
+            self._perform(self._machine.fail(AppendTimeout(self.ledger_id, limit, self._machine.failures)))
         else:
             self._quorum_timer = self._loop.call_later(limit - overdue, self._watch_quorum)
 

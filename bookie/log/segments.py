@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from ..disk import Disk, LogFile
 from ..errors import DamagedLog
 from .format import SEGMENT_HEADER, BadRecordBytes, decode_segment_header, encode_segment_header
 
 _SUFFIX = ".log"
+_NAME = re.compile(r"[0-9a-f]{8}\.log")
 
 
 def name_of(segment: int) -> str:
@@ -15,7 +18,7 @@ def name_of(segment: int) -> str:
 
 def numbers(disk: Disk) -> list[int]:
     """The numbers of all segments there are, ascending."""
-    return sorted(int(name.removesuffix(_SUFFIX), 16) for name in disk.names() if name.endswith(_SUFFIX))
+    return sorted(int(name.removesuffix(_SUFFIX), 16) for name in disk.names() if _NAME.fullmatch(name))
 
 
 def resume_or_begin(disk: Disk, segment: int, incarnation: str) -> LogFile:

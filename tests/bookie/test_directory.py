@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import subprocess
 import sys
 import uuid
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bookie import directory
-from bookie.directory import check_cookie, format_directory, lock, read_cookie
+from bookie.directory import check_cookie, check_parts, format_directory, lock, read_cookie
 from bookie.errors import DataDirectoryError
 from metadata import cluster, keys
 from metadata.cluster import Cookie
@@ -95,7 +96,7 @@ def test_a_formatted_directory_and_the_metadata_hold_the_same_cookie(tmp_path: P
     assert read_cookie(path) == cookie
     assert cookie.bookie_id == "b1"
     assert str(uuid.UUID(cookie.incarnation)) == cookie.incarnation
-    assert sorted(contents(path)) == ["cookie.json", "index", "log"]
+    assert sorted(contents(path)) == ["cookie.json", "index", "log", "log/00000000.log"]
 
 
 def test_bookies_of_one_cluster_share_its_id_and_nothing_else(tmp_path: Path) -> None:
@@ -275,3 +276,18 @@ def test_a_directory_of_a_later_format_is_refused_by_its_version(tmp_path: Path)
     fields = json.loads(path.read_text()) | {"format_version": 2, "news": True}
     path.write_text(json.dumps(fields))
     assert "has format version 2; this program knows 1" in refusal_of_check(tmp_path, data)
+
+
+@pytest.mark.parametrize(
+    ("lost", "says"),
+    [("log", "is missing"), ("index", "is missing"), ("log/00000000.log", "what this bookie stored is lost")],
+)
+def test_R6_a_bookie_that_lost_part_of_its_directory_does_not_come_up_empty(
+    tmp_path: Path, lost: str, says: str
+) -> None:
+    path = tmp_path / "b1"
+    run(format_directory(path, "b1", MemoryStore()))
+    check_parts(path)
+    shutil.rmtree(path / lost) if (path / lost).is_dir() else (path / lost).unlink()
+    with pytest.raises(DataDirectoryError, match=says):
+        check_parts(path)

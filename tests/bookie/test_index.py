@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bookie.errors import IndexUnusable
 from bookie.index import Index, Place, span_class
 from bookie.ledger_state import Fence, LedgerState
 from tests.bookie.entries import lac_of
@@ -187,3 +189,24 @@ def test_the_last_add_confirmed_never_goes_back() -> None:
     rose = [state.note_lac(lac) for lac in (lac_of(-1), lac_of(3), lac_of(2), lac_of(3), None, lac_of(4))]
     assert rose == [True, True, False, False, False, True]
     assert state.last_add_confirmed == lac_of(4)
+
+
+@pytest.mark.parametrize("harm", ["first pages", "cut behind the meta pages", "cut inside them"])
+def test_a_damaged_index_is_one_clear_error_and_not_a_dead_process(tmp_path: Path, harm: str) -> None:
+    index = Index(tmp_path)
+    for n in range(500):
+        index.add(7, Place(n, n, n, 1, 80))
+    index.begin_checkpoint()
+    index.commit_checkpoint(500, [])
+    index.end_checkpoint()
+    index.close()
+    file = tmp_path / "data.mdb"
+    match harm:
+        case "first pages":
+            file.write_bytes(b"x" * 3 * 4096 + file.read_bytes()[3 * 4096 :])
+        case "cut behind the meta pages":
+            os.truncate(file, 3 * 4096)
+        case _:
+            os.truncate(file, 5000)
+    with pytest.raises(IndexUnusable, match="made anew from the log"):
+        Index(tmp_path)

@@ -435,6 +435,31 @@ def test_entries_behind_a_gap_fail_with_what_ended_their_writer(tmp_path: Path) 
     on_bookies(tmp_path, 3, scenario)
 
 
+def test_a_client_that_is_closed_leaves_no_append_without_an_answer(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        hasty = LedgerClient(cluster.uri)
+        writer = await hasty.create_ledger()
+        futures = [await writer.append_async(b"x" * 1000) for _ in range(2000)]
+        await hasty.close()
+        answers = await asyncio.gather(*futures, return_exceptions=True)
+        assert {type(answer) for answer in answers} <= {int, LedgerClosed}
+        confirmed = [answer for answer in answers if isinstance(answer, int)]
+        reader = await client.open_ledger(writer.ledger_id)
+        assert reader.last_add_confirmed >= len(confirmed) - 1
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_many_ledgers_are_made_and_written_at_once(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        writers = await asyncio.gather(*(client.create_ledger() for _ in range(200)))
+        assert len({writer.ledger_id for writer in writers}) == 200
+        assert await asyncio.gather(*(writer.append(b"first") for writer in writers)) == [0] * 200
+        await asyncio.gather(*(writer.close() for writer in writers))
+
+    on_bookies(tmp_path, 3, scenario)
+
+
 def test_a_wrong_uri_says_what_to_write() -> None:
     with pytest.raises((ledgers.LedgerError, BadMetadataUri), match="write etcd://HOST:PORT"):
         ledgers.LedgerClient("nonsense")
