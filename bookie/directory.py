@@ -1,7 +1,6 @@
 """A bookie's data directory: formatted once, locked while in use, matched with the metadata at every start.
 
-    cookie.json   cluster id, bookie id, incarnation, format version
-    lock          held (flock) by the running bookie
+    cookie.json   cluster id, bookie id, incarnation, format version; locked (flock) by the running bookie
     log/          segment files
     index/        LMDB
 
@@ -28,7 +27,6 @@ from .log import segments
 
 FORMAT_VERSION = 1
 COOKIE = "cookie.json"
-LOCK = "lock"
 LOG = "log"
 INDEX = "index"
 
@@ -61,7 +59,8 @@ def lock(path: Path) -> LockedDirectory:
             f"{path} is not a formatted bookie directory; run: bookledger bookie format --data {path} --id NAME "
             "--metadata URI"
         )
-    fd = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    # The cookie itself is locked: a lock file of its own could be deleted, and a second process let in.
+    fd = os.open(path / COOKIE, os.O_RDWR | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -15,7 +15,7 @@ from bookie.wire import ENTRY_BYTES_MAX
 from metadata.ledger_record import LedgerRecord
 
 from .errors import DuplicateEntry, EntryTooLarge, LedgerClosed, LedgerError
-from .write_handle import WriteHandle
+from .write_handle import ENTRY_OVERHEAD_BYTES, WriteHandle
 
 
 class AdvancedWriteHandle:
@@ -79,7 +79,7 @@ class AdvancedWriteHandle:
             raise LedgerClosed(self.ledger_id, "this writer was closed")
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._early[entry_id] = (payload, future)
-        self._early_bytes += len(payload)
+        self._early_bytes += len(payload) + ENTRY_OVERHEAD_BYTES
         self._send_what_is_due()
         return future
 
@@ -132,6 +132,6 @@ class AdvancedWriteHandle:
             payload, future = self._early[self._next]
             self._writer.submit(payload, future)  # raises what ended the writer, and takes nothing then
             del self._early[self._next]
-            self._early_bytes -= len(payload)
+            self._early_bytes -= len(payload) + ENTRY_OVERHEAD_BYTES
             self._next += 1
             self._room.set()  # the id that never waits is another one now

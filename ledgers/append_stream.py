@@ -35,6 +35,9 @@ from metadata.ledger_record import BookieRef
 from .bookie_client import LaneListener
 from .config import ClientConfig
 
+FRAME_OVERHEAD_BYTES = 128
+"""What a frame takes in a message besides its columns."""
+
 FRAMES_IN_FLIGHT_MAX = 1024
 """Frames sent and unanswered on one stream."""
 
@@ -76,8 +79,10 @@ class QueuedLane:
         return bool(self._queue) or self._lac_wanted
 
     def send(self, columns: Columns) -> None:
+        if self._listener is None:
+            return  # failed or closed: whoever sends has not heard of it yet
         self._queue.append(columns)
-        self.backlog_bytes += len(columns.payload)
+        self.backlog_bytes += columns.size_bytes
         self._stream.lane_has_work(self)
         if self.backlog_bytes > self._backlog_bytes_max:
             self.fail(f"it is more than {self._backlog_bytes_max} bytes behind")
@@ -103,13 +108,13 @@ class QueuedLane:
     def next_frame(self, bytes_max: int) -> Frame:
         """The frame of what waits, as much of it as fits."""
         parts = [self._queue.popleft()] if self._queue else []
-        size, entries = (len(parts[0].payload), len(parts[0])) if parts else (0, 0)
+        size, entries = (parts[0].size_bytes, len(parts[0])) if parts else (0, 0)
         while (
             self._queue
-            and size + len(self._queue[0].payload) <= bytes_max
+            and size + self._queue[0].size_bytes <= bytes_max
             and entries + len(self._queue[0]) <= FRAME_ENTRIES_MAX
         ):
-            size += len(self._queue[0].payload)
+            size += self._queue[0].size_bytes
             entries += len(self._queue[0])
             parts.append(self._queue.popleft())
         self._lac_wanted = False
@@ -270,7 +275,7 @@ class AppendStream:
             if not lane.has_work:
                 continue
             frame = lane.next_frame(room)
-            room -= len(frame.columns.payload)
+            room -= frame.columns.size_bytes + FRAME_OVERHEAD_BYTES
             self._note_sent(lane, frame)
             frames.append(frame)
             if lane.has_work:
@@ -282,7 +287,7 @@ class AppendStream:
     def _note_sent(self, lane: QueuedLane, frame: Frame) -> None:
         columns = frame.columns
         last_entry = columns.last_entry if len(columns) else -1
-        size = len(columns.payload)
+        size = columns.size_bytes
         self._in_flight[self._next_sequence] = _InFlight(lane, last_entry, size, self._loop.time())
         self._in_flight_bytes += size
         self._next_sequence += 1

@@ -24,6 +24,7 @@ from .config import ClientConfig
 from .entry import Entry
 from .errors import EntryTooLarge, LedgerError
 from .new_ledger import NewLedger
+from .write_handle import ENTRY_OVERHEAD_BYTES
 
 T = TypeVar("T")
 
@@ -184,17 +185,22 @@ class WriteHandle:
     def append_async(self, payload: bytes) -> Future[int]:
         """Takes one entry in; returns the future of its id. Ids follow the order of these calls.
 
-        Waits while `pending_bytes_max` are unconfirmed. Raises EntryTooLarge (the writer goes on); what
-        ended the writer is the future's error, and that of `flush` and `close`.
+        Waits while `pending_bytes_max` are unconfirmed. Raises EntryTooLarge (the writer goes on), or what
+        has ended the writer; what ends it later is the future's error, and that of `flush` and `close`.
         """
         if len(payload) > ENTRY_BYTES_MAX:
             raise EntryTooLarge(len(payload), ENTRY_BYTES_MAX)
         future: Future[int] = Future()
         with self._changed:
-            while self._handed_bytes + self._handle.pending_bytes >= self._bytes_max:
+            while (
+                self._handed_bytes + self._handle.pending_bytes >= self._bytes_max
+                and not self._handle.has_ended
+            ):
                 self._changed.wait()
+            if self._handle.failure is not None:
+                raise self._handle.failure
             self._handed.append((payload, future))
-            self._handed_bytes += len(payload)
+            self._handed_bytes += len(payload) + ENTRY_OVERHEAD_BYTES
             if not self._scheduled:
                 self._scheduled = True
                 self._thread.loop.call_soon_threadsafe(self._take_handed)

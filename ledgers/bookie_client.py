@@ -38,7 +38,7 @@ class Lane(Protocol):
 
     @property
     def backlog_bytes(self) -> int:
-        """Payload queued or sent, and not acknowledged."""
+        """Bytes of the columns queued or sent, and not acknowledged."""
         ...
 
     def close(self) -> None:

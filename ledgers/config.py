@@ -11,7 +11,7 @@ MIB = 1024 * 1024
 class ClientConfig:
     """Settings of a LedgerClient.
 
-    `pending_bytes_max`: payload of one writer that is not confirmed yet; a full writer makes
+    `pending_bytes_max`: entries of one writer that are not confirmed yet; a full writer makes
     `append` wait. `lane_backlog_bytes_max`: what may wait for one slow bookie, past which it counts as
     failed and is replaced (rule W6). `append_seconds_max`: how long a bookie may take to answer a frame
     before it counts as failed; shorter notices a hung host sooner, longer rides out a slow disk.

@@ -36,6 +36,9 @@ from .record_change import RecordVersion
 from .replacements import find_replacements
 from .tasks import Tasks
 
+ENTRY_OVERHEAD_BYTES = 256
+"""What an unconfirmed entry takes besides its payload: future, id, digest. Bounds how many there are."""
+
 
 class AppendFuture(Protocol):
     """What an append is answered with: asyncio's future, or concurrent.futures' in another thread."""
@@ -109,8 +112,9 @@ class WriteHandle:
 
     @property
     def pending_bytes(self) -> int:
-        """Payload bytes appended and not confirmed."""
-        return self._machine.pending_bytes + self._waiting_bytes
+        """Payload bytes appended and not confirmed, and ENTRY_OVERHEAD_BYTES for each such entry."""
+        payload = self._machine.pending_bytes + self._waiting_bytes
+        return payload + ENTRY_OVERHEAD_BYTES * len(self._futures)
 
     async def append(self, payload: bytes) -> int:
         """Appends one entry; returns its id when an ack quorum has it on disk.

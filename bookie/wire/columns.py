@@ -28,7 +28,7 @@ ENTRY_BYTES_MAX = 4 * 1024 * 1024
 """Largest entry; the client refuses a larger one before it sends anything."""
 
 FRAME_BYTES_MAX = 1024 * 1024
-"""A frame takes no further entry once its payload would pass this; one larger entry is a frame alone."""
+"""A frame takes no further entry once its columns would pass this; one larger entry is a frame alone."""
 
 FRAME_ENTRIES_MAX = 16 * 1024
 """Most entries of one frame; also bounds how many ids a frame can span in a striped ledger."""
@@ -67,6 +67,11 @@ class Columns:
     @property
     def last_entry(self) -> int:
         return int(_ID.unpack_from(self.entry_ids, len(self.entry_ids) - ID_BYTES)[0])
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all four columns: what the entries take in a message, in memory and on disk."""
+        return len(self.entry_ids) + len(self.lengths) + len(self.digests) + len(self.payload)
 
     @property
     def digest_width(self) -> int:

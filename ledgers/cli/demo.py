@@ -137,7 +137,7 @@ class Demo:
             "settle": settle,
             "close": close,
         }
-        with Child(["-m", "ledgers.cli.demo_writer", json.dumps(task)]) as child:
+        with Child(["-m", "ledgers.cli.demo_writer", json.dumps(task)], dies_with_parent=True) as child:
             yield child
 
     def _lose_a_bookie_and_the_writer(self) -> tuple[int, dict[str, Any]]:

@@ -116,6 +116,8 @@ def main() -> None:
                 sys.stdin.readline()  # the ledger stays open: whoever started us decides how this ends
     except LedgerError as error:
         say(event="error", error=type(error).__name__, message=str(error))
+    except BrokenPipeError:
+        sys.exit(1)  # nobody listens any more: the demo was killed, and so are its bookies
 
 
 if __name__ == "__main__":

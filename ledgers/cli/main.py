@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -55,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs a command and ends the process with its exit code."""
     # gRPC's own log lines would stand beside our one line of error.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    # A command that is told to stop cleans up behind itself; daemons take the signal over themselves.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         cli.main(args=arguments, prog_name="bookledger", standalone_mode=False)
     except click.ClickException as error:

@@ -5,6 +5,7 @@ A child serves until its standard input closes, so it ends with its parent, howe
 
 from __future__ import annotations
 
+import ctypes
 import json
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 STOP_SECONDS_MAX = 20.0
+_PR_SET_PDEATHSIG = 1
 
 
 class ChildFailed(OSError):
@@ -24,9 +26,15 @@ class ChildFailed(OSError):
 class Child:
     """A child process that talks in JSON lines: ours to it on stdin, its own to us on stdout."""
 
-    def __init__(self, arguments: Sequence[str], *, log: IO[bytes] | None = None) -> None:
+    def __init__(
+        self, arguments: Sequence[str], *, log: IO[bytes] | None = None, dies_with_parent: bool = False
+    ) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+            [sys.executable, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            preexec_fn=_die_with_parent if dies_with_parent else None,
         )
         self._name = " ".join(arguments[:4])
 
@@ -88,6 +96,11 @@ class Child:
             self.stop()
         else:
             self.wait()
+
+
+def _die_with_parent() -> None:
+    """Runs in the child: SIGKILL when the parent is gone, which reaches a stopped process too."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class BookieProcess:

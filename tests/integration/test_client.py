@@ -32,6 +32,7 @@ from ledgers import (
     Unauthorized,
 )
 from ledgers.aio import LedgerClient, ReadHandle
+from ledgers.write_handle import ENTRY_OVERHEAD_BYTES
 from metadata import open_store
 from metadata.errors import BadMetadataUri
 from metadata.store import MetadataStore
@@ -456,6 +457,49 @@ def test_many_ledgers_are_made_and_written_at_once(tmp_path: Path) -> None:
         assert len({writer.ledger_id for writer in writers}) == 200
         assert await asyncio.gather(*(writer.append(b"first") for writer in writers)) == [0] * 200
         await asyncio.gather(*(writer.close() for writer in writers))
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+@pytest.mark.parametrize(("size", "digest"), [(0, DigestType.CRC32C), (1, DigestType.HMAC_SHA256)])
+def test_very_many_tiny_entries_at_once_fit_messages_and_bounds(
+    tmp_path: Path, size: int, digest: DigestType
+) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger(digest=digest, password=b"p")
+        for _n in range(300_000):
+            await writer.append_async(b"x" * size)
+            assert writer.pending_bytes <= QUICK.pending_bytes_max + ENTRY_OVERHEAD_BYTES + size
+        await writer.close()
+        assert len(writer.record.fragments) == 1, "no bookie was taken for a failed one"
+        reader = await client.open_ledger(writer.ledger_id, password=b"p")
+        assert [e.entry_id async for e in reader.read(299_990)] == list(range(299_990, 300_000))
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_blocked_append_is_told_when_its_writer_ends(tmp_path: Path) -> None:
+    config = ClientConfig(pending_bytes_max=1024 * 1024, append_quorum_seconds_max=1)
+
+    def append_for_ever(writer: ledgers.WriteHandle) -> None:
+        while True:
+            writer.append_async(bytes(100_000))
+
+    async def scenario(cluster: InProcessCluster, _: LedgerClient) -> None:
+        def use_it() -> None:
+            with ledgers.LedgerClient(cluster.uri, config=config) as client:
+                writer = client.create_ledger()
+                writer.append(b"x")
+                asyncio.run_coroutine_threadsafe(stop_two(), loop).result()
+                with pytest.raises(NotEnoughBookies):
+                    append_for_ever(writer)
+
+        async def stop_two() -> None:
+            await cluster.stop("b1")
+            await cluster.stop("b2")
+
+        loop = asyncio.get_running_loop()
+        await asyncio.to_thread(use_it)
 
     on_bookies(tmp_path, 3, scenario)
 
