@@ -27,6 +27,7 @@ from .log import segments
 
 FORMAT_VERSION = 1
 COOKIE = "cookie.json"
+UNFINISHED = COOKIE + ".new"
 LOG = "log"
 INDEX = "index"
 
@@ -90,46 +91,80 @@ def read_cookie(path: Path) -> Cookie:
 async def format_directory(path: Path, bookie_id: str, store: MetadataStore) -> Cookie:
     """Makes an empty directory into a bookie's, with a new incarnation, and registers its cookie.
 
-    Raises DataDirectoryError, and changes nothing, where the directory holds anything or the
-    name is taken. The cookie goes into the metadata first: a crash in between leaves a name that
-    must be given up by hand, never two bookies of one identity.
+    Raises DataDirectoryError, and changes nothing, where the directory holds anything or the name
+    is taken. A format that a crash interrupted is finished by formatting again:
+
+    1. The identity is written to `cookie.json.new`. Nothing else knows it yet.
+    2. The cookie goes into the metadata. From here on the name belongs to this directory.
+    3. Log and index are made, and `cookie.json.new` becomes `cookie.json`.
     """
     keys.check_name(bookie_id)
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise DataDirectoryError(
-            f"{path} is not an empty directory; a bookie is formatted on an empty one only"
-        )
-    if await cluster.read_cookie(store, bookie_id) is not None:
+    begun = _interrupted_format(path)
+    known = await cluster.read_cookie(store, bookie_id)
+    if known is not None and known != begun:
         raise DataDirectoryError(
             f"the name {bookie_id} belongs to a bookie formatted before; choose another name"
         )
-    path.mkdir(parents=True, exist_ok=True)
     cluster_id = await cluster.cluster_id(store, create=True)
     assert cluster_id is not None
-    cookie = Cookie(cluster_id, bookie_id, str(uuid.uuid4()))
+    if begun is not None and (begun.bookie_id, begun.cluster_id) != (bookie_id, cluster_id):
+        raise DataDirectoryError(
+            f"{path} holds an interrupted format of bookie {begun.bookie_id}; finish that one, or empty the directory"
+        )
+    cookie = begun or Cookie(cluster_id, bookie_id, str(uuid.uuid4()))
+    path.mkdir(parents=True, exist_ok=True)
+    _write_unfinished(path, cookie)
     try:
         await settle.create(store, keys.cookie(bookie_id), cookie.encode())
     except KeyExists:
-        raise DataDirectoryError(f"the name {bookie_id} was just taken by another bookie") from None
-    _write(path, cookie)
+        if await cluster.read_cookie(store, bookie_id) != cookie:
+            raise DataDirectoryError(f"the name {bookie_id} was just taken by another bookie") from None
+    _finish(path, cookie)
     return cookie
 
 
-def _write(path: Path, cookie: Cookie) -> None:
-    (path / LOG).mkdir()
-    (path / INDEX).mkdir()
-    # From now on there is always a segment: a log without any has lost what was in it.
-    segments.resume_or_begin(OsDisk(path / LOG), 0, cookie.incarnation).close()
-    # The cookie comes last: a directory without it is not formatted, whatever else it holds.
-    temporary = path / (COOKIE + ".new")
-    with open(temporary, "w") as file:
+def _interrupted_format(path: Path) -> Cookie | None:
+    """The identity an interrupted format left; None for an empty or missing directory.
+
+    Raises DataDirectoryError where the directory holds anything else.
+    """
+    names = set(os.listdir(path)) if path.is_dir() else set()
+    if path.exists() and (not path.is_dir() or names - {UNFINISHED, LOG, INDEX}):
+        raise DataDirectoryError(
+            f"{path} is not an empty directory; a bookie is formatted on an empty one only"
+        )
+    if UNFINISHED not in names:
+        if names:
+            raise DataDirectoryError(
+                f"{path} is not an empty directory; a bookie is formatted on an empty one only"
+            )
+        return None
+    try:
+        fields = json.loads((path / UNFINISHED).read_text())
+        fields.pop("format_version")
+        return Cookie(**fields)
+    except (ValueError, TypeError, KeyError):
+        return None  # the crash came while it was written: nobody knows that identity
+
+
+def _write_unfinished(path: Path, cookie: Cookie) -> None:
+    with open(path / UNFINISHED, "w") as file:
         json.dump({"format_version": FORMAT_VERSION, **asdict(cookie)}, file, indent=2)
         file.write("\n")
         file.flush()
         os.fsync(file.fileno())
-    os.rename(temporary, path / COOKIE)
     sync_directory(path)
     sync_directory(path.parent)
+
+
+def _finish(path: Path, cookie: Cookie) -> None:
+    (path / LOG).mkdir(exist_ok=True)
+    (path / INDEX).mkdir(exist_ok=True)
+    # From now on there is always a segment: a log without any has lost what was in it.
+    segments.resume_or_begin(OsDisk(path / LOG), 0, cookie.incarnation).close()
+    # The cookie comes last: a directory without it is not formatted, whatever else it holds.
+    os.rename(path / UNFINISHED, path / COOKIE)
+    sync_directory(path)
 
 
 def check_parts(path: Path) -> None:

@@ -291,3 +291,42 @@ def test_R6_a_bookie_that_lost_part_of_its_directory_does_not_come_up_empty(
     shutil.rmtree(path / lost) if (path / lost).is_dir() else (path / lost).unlink()
     with pytest.raises(DataDirectoryError, match=says):
         check_parts(path)
+
+
+class DiesAfterTheCookie(MemoryStore):
+    """A store behind which the process dies as soon as its cookie is created."""
+
+    async def create(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
+        version = await super().create(key, value, lease=lease)
+        if key.startswith(keys.COOKIES):
+            raise KeyboardInterrupt
+        return version
+
+
+def test_a_format_interrupted_after_the_name_was_taken_is_finished_by_formatting_again(
+    tmp_path: Path,
+) -> None:
+    data = MemoryData()
+    path = tmp_path / "b1"
+    with pytest.raises(KeyboardInterrupt):
+        run(format_directory(path, "b1", DiesAfterTheCookie(data)))
+    with pytest.raises(DataDirectoryError, match="belongs to a bookie formatted before"):
+        run(format_directory(tmp_path / "elsewhere", "b1", MemoryStore(data)))
+    cookie = run(format_directory(path, "b1", MemoryStore(data)))
+    assert run(check_cookie(path, MemoryStore(data))) == cookie
+
+
+@pytest.mark.parametrize("left", ["", "{", '{"format_version": 1}'])
+def test_a_format_interrupted_while_it_wrote_its_first_file_begins_anew(tmp_path: Path, left: str) -> None:
+    (tmp_path / "cookie.json.new").write_text(left)
+    store_data = MemoryData()
+    cookie = run(format_directory(tmp_path, "b1", MemoryStore(store_data)))
+    assert run(check_cookie(tmp_path, MemoryStore(store_data))) == cookie
+
+
+def test_an_interrupted_format_of_another_name_is_not_taken_over(tmp_path: Path) -> None:
+    data = MemoryData()
+    with pytest.raises(KeyboardInterrupt):
+        run(format_directory(tmp_path / "d", "b1", DiesAfterTheCookie(data)))
+    with pytest.raises(DataDirectoryError, match="interrupted format of bookie b1"):
+        run(format_directory(tmp_path / "d", "b2", MemoryStore(data)))
