@@ -15,7 +15,7 @@ from bookie.wire import ENTRY_BYTES_MAX
 from metadata.ledger_record import LedgerRecord
 
 from .errors import DuplicateEntry, EntryTooLarge, LedgerClosed, LedgerError
-from .write_handle import ENTRY_OVERHEAD_BYTES, WriteHandle
+from .write_handle import ENTRY_OVERHEAD_BYTES, WriteHandle, check_is_bytes
 
 
 class AdvancedWriteHandle:
@@ -66,6 +66,7 @@ class AdvancedWriteHandle:
         Waits while `pending_bytes_max` are unconfirmed or wait for a gap to be filled; the entry that
         fills the gap never waits.
         """
+        check_is_bytes(payload)
         if len(payload) > ENTRY_BYTES_MAX:
             raise EntryTooLarge(len(payload), ENTRY_BYTES_MAX)
         self._refuse_duplicate(entry_id)

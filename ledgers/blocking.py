@@ -24,7 +24,7 @@ from .config import ClientConfig
 from .entry import Entry
 from .errors import EntryTooLarge, LedgerError
 from .new_ledger import NewLedger
-from .write_handle import ENTRY_OVERHEAD_BYTES
+from .write_handle import ENTRY_OVERHEAD_BYTES, check_is_bytes
 
 T = TypeVar("T")
 
@@ -188,6 +188,7 @@ class WriteHandle:
         Waits while `pending_bytes_max` are unconfirmed. Raises EntryTooLarge (the writer goes on), or what
         has ended the writer; what ends it later is the future's error, and that of `flush` and `close`.
         """
+        check_is_bytes(payload)
         if len(payload) > ENTRY_BYTES_MAX:
             raise EntryTooLarge(len(payload), ENTRY_BYTES_MAX)
         future: Future[int] = Future()

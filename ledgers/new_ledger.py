@@ -12,8 +12,9 @@ from metadata.ledger_record import CUSTOM_METADATA_BYTES_MAX, DigestType, Shape
 class NewLedger:
     """Shape and protection of a ledger to be made.
 
-    Write quorum is the ensemble size by default, ack quorum a majority of the write quorum. Raises
-    ValueError for what does not fit together.
+    Write quorum is the ensemble size by default, ack quorum a majority of the write quorum. A chosen
+    `ledger_id` must never be chosen again, not even after the ledger was deleted: bookies may still
+    hold the old entries. Raises ValueError for what does not fit together.
     """
 
     ensemble_size: int = 3

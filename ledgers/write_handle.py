@@ -141,6 +141,7 @@ class WriteHandle:
 
         Raises what would be wrong with this call itself: EntryTooLarge, LedgerClosed, or what ended the writer.
         """
+        check_is_bytes(payload)
         if len(payload) > ENTRY_BYTES_MAX:
             raise EntryTooLarge(len(payload), ENTRY_BYTES_MAX)
         self._raise_if_ended()
@@ -149,7 +150,7 @@ class WriteHandle:
         self._futures.append(future)
         self._settled.clear()
         if self._tick is None:
-            self._tick = self._loop.call_soon(self._take_waiting)
+            self._tick = self._loop.call_soon(self._take_waiting_or_end)
 
     async def flush(self) -> None:
         """Returns when every append so far is confirmed; raises what ended the writer, if anything did."""
@@ -197,6 +198,13 @@ class WriteHandle:
             raise self.failure
         if self._closing:
             raise LedgerClosed(self.ledger_id, "this writer was closed")
+
+    def _take_waiting_or_end(self) -> None:
+        """A batch that fails half-way would leave futures without their entries: the writer ends instead."""
+        try:
+            self._take_waiting()
+        except Exception as error:
+            self._background_failed(error)
 
     def _take_waiting(self) -> None:
         """One step of the machine for everything that was appended since the last."""
@@ -346,6 +354,12 @@ class WriteHandle:
     def _note_drained(self) -> None:
         if self._finished.done() and not self._drained.done() and self._lanes.are_drained:
             self._drained.set_result(None)
+
+
+def check_is_bytes(payload: object) -> None:
+    """Raises TypeError: text has no bytes of its own, and a buffer could change after it was appended."""
+    if type(payload) is not bytes:
+        raise TypeError(f"an entry is bytes, not {type(payload).__name__}")
 
 
 def _nothing() -> None:

@@ -504,6 +504,21 @@ def test_a_blocked_append_is_told_when_its_writer_ends(tmp_path: Path) -> None:
     on_bookies(tmp_path, 3, scenario)
 
 
+@pytest.mark.parametrize("wrong", ["text", bytearray(b"x"), memoryview(b"x"), None, 7])
+def test_what_is_not_bytes_is_refused_and_no_other_entry_is_touched(tmp_path: Path, wrong: object) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        first = await writer.append_async(b"good")
+        with pytest.raises(TypeError, match="an entry is bytes"):
+            await writer.append_async(wrong)  # type: ignore[arg-type]
+        assert (await first, await writer.append(b"next")) == (0, 1)
+        await writer.close()
+        reader = await client.open_ledger(writer.ledger_id)
+        assert await payloads(reader) == [b"good", b"next"]
+
+    on_bookies(tmp_path, 3, scenario)
+
+
 def test_a_wrong_uri_says_what_to_write() -> None:
     with pytest.raises((ledgers.LedgerError, BadMetadataUri), match="write etcd://HOST:PORT"):
         ledgers.LedgerClient("nonsense")
