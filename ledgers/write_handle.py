@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import InvalidStateError
+from contextlib import suppress
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -164,10 +166,9 @@ class WriteHandle:
         Raises what ended the writer: the ledger is then not closed by this call, and its end is
         settled by whoever opens it with recovery.
         """
-        if not self._closing:
-            self._closing = True
-            await self._settled.wait()
-            self._perform(self._machine.close())
+        self._closing = True
+        await self._settled.wait()
+        self._perform(self._machine.close())  # asks once, however often it is called
         error = await asyncio.shield(self._finished)
         await self._let_go()
         if error is not None:
@@ -266,10 +267,11 @@ class WriteHandle:
     def _confirm(self, last_entry: int) -> None:
         self._progress_at = self._loop.time()
         for entry_id in range(self._first_unconfirmed, last_entry + 1):
+            self._first_unconfirmed = entry_id + 1
             future = self._futures.popleft()
             if not future.done():
-                future.set_result(entry_id)
-        self._first_unconfirmed = last_entry + 1
+                with suppress(InvalidStateError):  # cancelled in another thread at this moment
+                    future.set_result(entry_id)
         self._made_progress()
         if not self._futures:
             self._settled.set()
