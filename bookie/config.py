@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from metadata import keys
-
 MIB = 1024 * 1024
 
 
@@ -40,8 +38,3 @@ class BookieConfig:
             raise ValueError("a lease shorter than a second would be lost at every hiccup")
         if self.read_threads < 1:
             raise ValueError("a bookie needs at least one read thread")
-
-
-def check_bookie_id(bookie_id: str) -> str:
-    """Raises ValueError unless this can name a bookie."""
-    return keys.check_name(bookie_id)

@@ -129,15 +129,12 @@ def _interrupted_format(path: Path) -> Cookie | None:
     Raises DataDirectoryError where the directory holds anything else.
     """
     names = set(os.listdir(path)) if path.is_dir() else set()
-    if path.exists() and (not path.is_dir() or names - {UNFINISHED, LOG, INDEX}):
+    interrupted = UNFINISHED in names and names <= {UNFINISHED, LOG, INDEX}
+    if path.exists() and not (path.is_dir() and (interrupted or not names)):
         raise DataDirectoryError(
             f"{path} is not an empty directory; a bookie is formatted on an empty one only"
         )
-    if UNFINISHED not in names:
-        if names:
-            raise DataDirectoryError(
-                f"{path} is not an empty directory; a bookie is formatted on an empty one only"
-            )
+    if not interrupted:
         return None
     try:
         fields = json.loads((path / UNFINISHED).read_text())

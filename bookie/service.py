@@ -11,7 +11,7 @@ import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -38,7 +38,6 @@ LONG_POLL_SECONDS_MAX = 60.0
 
 TOO_LARGE = f"over the limit of {ENTRY_BYTES_MAX} bytes an entry or {FRAME_ENTRIES_MAX} entries a frame"
 
-Reply = TypeVar("Reply")
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
