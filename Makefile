@@ -41,7 +41,7 @@ bench: $(VENV)/.ready
 	@$(BIN)/bookledger bench $(ARGS)
 
 sim: $(VENV)/.ready-test
-	@$(BIN)/python -m tests.protocol.campaign $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
+	@$(BIN)/python -m tests.simulation.campaign $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 
 soak: $(VENV)/.ready-test
 	@echo "== soak: a bookie stopped for a minute, then 5 GB"

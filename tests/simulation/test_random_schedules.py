@@ -62,7 +62,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
 
 
 def test_a_run_does_not_depend_on_the_hashing_of_the_process() -> None:
-    program = "from tests.protocol.cluster import run_seed\nfor s in range(20): print(run_seed(s).trace_hash)"
+    program = "from tests.simulation.cluster import run_seed\nfor s in range(20): print(run_seed(s).trace_hash)"
     environment = {**os.environ, "PYTHONHASHSEED": "4711"}
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True

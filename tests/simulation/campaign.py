@@ -1,7 +1,7 @@
 """Many seeds, or one with its trace.
 
-    python -m tests.protocol.campaign --seeds 100000     fresh seeds; prints the first, and how to repeat a failure
-    python -m tests.protocol.campaign --seed 4711        one run, with everything that happened
+    python -m tests.simulation.campaign --seeds 100000     fresh seeds; prints the first, and how to repeat a failure
+    python -m tests.simulation.campaign --seed 4711        one run, with everything that happened
 
 The last line is `seeds=N violations=N seeds_per_second=N first_seed=N`; the exit code is 1 if a seed failed.
 """
