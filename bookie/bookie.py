@@ -37,6 +37,7 @@ class _Ticket:
 
     answer: OnAnswer
     log_bytes: int = 0
+    is_answered: bool = False
 
 
 @dataclass(slots=True)
@@ -79,6 +80,7 @@ class Bookie:
             on_durable=self._from_log_thread(self._on_durable),
             on_refused=self._from_log_thread(self._on_refused),
             on_failure=self._from_log_thread(self._on_failure),
+            on_written=self._from_log_thread(self._on_written),
         )
 
     @classmethod
@@ -120,7 +122,7 @@ class Bookie:
             return
         self._perform(self._core.append(frame, _Ticket(answer)))
 
-    async def fence(self, ledger_id: int) -> tuple[Status, str]:
+    async def fence(self, ledger_id: int, verifier: bytes = b"") -> tuple[Status, str]:
         """Fences the ledger; returns OK when the fence is on disk (rule R1)."""
         if self.failed.done():
             return Status.IO_ERROR, str(self.failed.result())
@@ -130,7 +132,7 @@ class Bookie:
             if not decided.done():
                 decided.set_result((status, detail))
 
-        self._perform(self._core.fence(ledger_id, _Ticket(answer)))
+        self._perform(self._core.fence(ledger_id, _Ticket(answer), verifier))
         return await decided
 
     async def read(self, request: ReadRequest) -> ReadReply:
@@ -139,7 +141,7 @@ class Bookie:
             detail = f"entries {request.first_entry} to {request.last_entry} are no range"
             return ReadReply(Status.BAD_REQUEST, detail=detail)
         if request.fence:
-            status, detail = await self.fence(request.ledger_id)
+            status, detail = await self.fence(request.ledger_id, request.credential.verifier)
             if status is not Status.OK:
                 return ReadReply(status, detail=detail)
         state = self._state_of(request.ledger_id)
@@ -157,7 +159,7 @@ class Bookie:
     async def last_add_confirmed(self, request: LacRequest) -> LacReply:
         """The highest last-add-confirmed on this disk; may fence first, or wait for a later one."""
         if request.fence:
-            status, detail = await self.fence(request.ledger_id)
+            status, detail = await self.fence(request.ledger_id, request.credential.verifier)
             if status is not Status.OK:
                 return LacReply(status, detail=detail)
         if request.wait_ms:
@@ -196,8 +198,8 @@ class Bookie:
             ticket = effect.ticket
             assert isinstance(ticket, _Ticket)
             match effect:
-                case Write(record):
-                    ticket.log_bytes = self._log.submit(record, ticket)
+                case Write(record, deferred_sync=deferred_sync):
+                    ticket.log_bytes = self._log.submit(record, ticket, deferred_sync=deferred_sync)
                     self._queued_bytes += ticket.log_bytes
                     if self._queued_bytes >= self._config.log_queue_bytes_max:
                         self._room.clear()
@@ -213,11 +215,14 @@ class Bookie:
     def _on_durable(self, written: Sequence[Written], next_position: int) -> None:
         for item in written:
             self._note(item.record, item.position, item.size)
-            self._release(item.ticket)
-            self._perform(self._core.on_disk(item.record, item.ticket))
+            self._perform(self._core.on_disk(item.record, self._release(item.ticket)))
             if item.record.last_add_confirmed is not None:
                 self._wake_lac_waiters(item.record.ledger_id)
         self._checkpointer.log_grew(next_position, sum(item.size for item in written))
+
+    def _on_written(self, written: Sequence[Written]) -> None:
+        for item in written:
+            self._perform(self._core.written(self._release(item.ticket)))
 
     def _note(self, record: Record, position: int, size: int) -> None:
         """What every durable record changes besides its ledger's state, live and in replay."""
@@ -238,11 +243,16 @@ class Bookie:
         if not self.failed.done():
             self.failed.set_result(LogFailed(f"the log could not be written or synced: {error}"))
 
-    def _release(self, ticket: object) -> None:
+    def _release(self, ticket: object) -> _Ticket | None:
+        """Gives back the queue's bytes; the ticket, unless that was done before and it has its answer."""
         assert isinstance(ticket, _Ticket)
+        if ticket.is_answered:
+            return None
+        ticket.is_answered = True
         self._queued_bytes -= ticket.log_bytes
         if self._queued_bytes < self._config.log_queue_bytes_max:
             self._room.set()
+        return ticket
 
     def _replay(self, disk: Disk) -> int:
         """Applies the log behind the checkpoint; returns the position of the segment to write next."""

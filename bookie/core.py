@@ -6,6 +6,8 @@ they are on disk, and delivers answers. Rules kept here:
 - R1: a fencing request is answered only when its fence is on disk; a fence needs no prior
   knowledge of the ledger.
 - B1: an append is answered OK only when it is on disk.
+- Whoever writes to a ledger or fences it must have shown its verifier, the one that came with the
+  first such request; the shell has checked the proof (`ledger_keys`).
 - A ledger that is fenced, or whose fence is on its way to disk, takes recovery adds only.
 - What was submitted before a fence is on disk before the fence is answered, because the log is
   written in order; so a fenced bookie's "no such entry" stays true.
@@ -23,10 +25,14 @@ from .wire.messages import Frame, Status
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Append this record to the log and report the ticket back when it is on disk."""
+    """Append this record to the log and report the ticket back when it is on disk.
+
+    With `deferred_sync` also when it is written, if its sync is put off.
+    """
 
     record: Record
     ticket: object
+    deferred_sync: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +58,21 @@ class BookieCore:
 
     def append(self, frame: Frame, ticket: object) -> list[Effect]:
         """A frame arrived for this incarnation."""
-        state = self._state_of(frame.ledger_id)
+        state, verifier = self._state_of(frame.ledger_id), frame.credential.verifier
+        if not state.admits(verifier):
+            return [Answer(ticket, Status.UNAUTHORIZED)]
         if state.fence is not Fence.NONE and not frame.recovery:
             return [Answer(ticket, Status.FENCED)]
         record = Record(
-            Kind.ENTRIES, frame.ledger_id, frame.columns, frame.last_add_confirmed, frame.recovery
+            Kind.ENTRIES, frame.ledger_id, frame.columns, frame.last_add_confirmed, frame.recovery, verifier
         )
-        return [Write(record, ticket)]
+        return [Write(record, ticket, frame.deferred_sync)]
 
-    def fence(self, ledger_id: int, ticket: object) -> list[Effect]:
+    def fence(self, ledger_id: int, ticket: object, verifier: bytes = b"") -> list[Effect]:
         """A request that fences arrived; the ticket is answered OK when the fence is on disk."""
         state = self._state_of(ledger_id)
+        if not state.admits(verifier):
+            return [Answer(ticket, Status.UNAUTHORIZED)]
         match state.fence:
             case Fence.DURABLE:
                 return [Answer(ticket, Status.OK)]
@@ -71,13 +81,17 @@ class BookieCore:
                 return []
             case Fence.NONE:
                 state.fence = Fence.PENDING
-                return [Write(Record(Kind.FENCE, ledger_id), ticket)]
+                return [Write(Record(Kind.FENCE, ledger_id, verifier=verifier), ticket)]
 
-    def on_disk(self, record: Record, ticket: object) -> list[Effect]:
-        """A record is on disk; called once for each, in log order."""
+    def written(self, ticket: object) -> list[Effect]:
+        """A record with deferred sync is in the log, and not yet on disk."""
+        return [Answer(ticket, Status.WRITTEN)]
+
+    def on_disk(self, record: Record, ticket: object | None) -> list[Effect]:
+        """A record is on disk; called once for each, in log order. No ticket: it was answered before."""
         state = self._state_of(record.ledger_id)
         remember(state, record)
-        answers: list[Effect] = [Answer(ticket, Status.OK)]
+        answers: list[Effect] = [] if ticket is None else [Answer(ticket, Status.OK)]
         if record.kind is Kind.FENCE:
             answers += self._release(state, Status.OK, "")
         return answers
@@ -100,6 +114,7 @@ class BookieCore:
 
 def remember(state: LedgerState, record: Record) -> bool:
     """What a record on disk says of its ledger, live and in replay; True when its LAC rose."""
+    state.admits(record.verifier)
     if record.kind is Kind.FENCE:
         state.fence = Fence.DURABLE
         return False

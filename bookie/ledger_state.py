@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass, field
 from enum import Enum
 
-from .wire.messages import LacStatement
+from .wire.messages import VERIFIER_BYTES, LacStatement
 
 
 class Fence(Enum):
@@ -18,23 +18,27 @@ class Fence(Enum):
 
 
 _ROW = struct.Struct("<BBqqH")
-_ROW_VERSION = 1
+_ROW_VERSION = 2
+_READABLE_VERSIONS = (1, 2)
 _FENCED = 1
 _KNOWN = 2
 _HAS_LAC = 4
+_HAS_VERIFIER = 8
 
 
 @dataclass(slots=True)
 class LedgerState:
     """Mutable, owned by the bookie's event loop.
 
-    `known`: at least one entry of it was ever stored here.
+    `known`: at least one entry of it was ever stored here. `verifier`: whose writes and fences are
+    taken, b"" for everybody's, None while nobody has asked.
     """
 
     ledger_id: int
     fence: Fence = Fence.NONE
     known: bool = False
     last_add_confirmed: LacStatement | None = None
+    verifier: bytes | None = None
     waiting_for_fence: list[object] = field(default_factory=list)
 
     def note_lac(self, statement: LacStatement | None) -> bool:
@@ -45,11 +49,17 @@ class LedgerState:
         self.last_add_confirmed = statement
         return True
 
+    def admits(self, verifier: bytes) -> bool:
+        """Whether this is the ledger's verifier; the first one is."""
+        if self.verifier is None:
+            self.verifier = verifier
+        return self.verifier == verifier
+
     def encode(self) -> bytes:
         """The row kept in the index: what survives a restart. A pending fence is not yet a fence."""
-        lac = self.last_add_confirmed
+        lac, verifier = self.last_add_confirmed, self.verifier or b""
         flags = (_FENCED if self.fence is Fence.DURABLE else 0) | (_KNOWN if self.known else 0)
-        flags |= _HAS_LAC if lac else 0
+        flags |= (_HAS_LAC if lac else 0) | (_HAS_VERIFIER if verifier else 0)
         fixed = _ROW.pack(
             _ROW_VERSION,
             flags,
@@ -57,17 +67,21 @@ class LedgerState:
             lac.length_bytes if lac else 0,
             len(lac.digest) if lac else 0,
         )
-        return fixed + (lac.digest if lac else b"")
+        return fixed + (lac.digest if lac else b"") + verifier
 
     @classmethod
     def decode(cls, ledger_id: int, row: bytes) -> LedgerState:
         version, flags, lac, lac_length, digest_bytes = _ROW.unpack_from(row)
-        if version != _ROW_VERSION or len(row) != _ROW.size + digest_bytes:
+        verifier_bytes = VERIFIER_BYTES if flags & _HAS_VERIFIER else 0
+        lac_end = _ROW.size + digest_bytes
+        if version not in _READABLE_VERSIONS or len(row) != lac_end + verifier_bytes:
             raise ValueError(f"the index row of ledger {ledger_id} cannot be used; rebuild the index")
-        statement = LacStatement(lac, lac_length, bytes(row[_ROW.size :])) if flags & _HAS_LAC else None
+        digest = bytes(row[_ROW.size : lac_end])
+        statement = LacStatement(lac, lac_length, digest) if flags & _HAS_LAC else None
         return cls(
             ledger_id=ledger_id,
             fence=Fence.DURABLE if flags & _FENCED else Fence.NONE,
             known=bool(flags & _KNOWN),
             last_add_confirmed=statement,
+            verifier=bytes(row[lac_end:]) if version > 1 else None,
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -21,10 +22,19 @@ from metadata.cluster import Cookie
 from .bookie import Bookie
 from .wire import codec, rpc
 from .wire.columns import ENTRY_BYTES_MAX, FRAME_ENTRIES_MAX
+from .wire.credentials import (
+    NONCE_BYTES,
+    NONCE_METADATA_KEY,
+    Purpose,
+    StreamProofs,
+    is_proven,
+    statement,
+)
 from .wire.messages import (
     Ack,
     AppendReply,
     AppendRequest,
+    Credential,
     Frame,
     InfoReply,
     LacReply,
@@ -74,7 +84,9 @@ class BookieService:
         return grpc.method_handlers_generic_handler(rpc.SERVICE, names)
 
     async def _append(self, messages: AsyncIterator[bytes], context: Context) -> AsyncIterator[AppendReply]:
-        stream = _AppendStream(self._bookie, self._stopping)
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        await context.send_initial_metadata(((NONCE_METADATA_KEY, nonce),))
+        stream = _AppendStream(self._bookie, self._stopping, nonce)
         reading = asyncio.create_task(stream.read_all(messages))
         try:
             async for reply in stream.replies():
@@ -90,6 +102,8 @@ class BookieService:
     async def _read(self, request: ReadRequest) -> ReadReply:
         if request.incarnation != self._bookie.incarnation:
             return ReadReply(Status.WRONG_INCARNATION, detail=self._who_we_are())
+        if request.fence and not self._may_fence(request.ledger_id, request.credential):
+            return ReadReply(Status.UNAUTHORIZED)
         return await self._bookie.read(request)
 
     async def _last_add_confirmed(self, request: LacRequest) -> LacReply:
@@ -99,7 +113,12 @@ class BookieService:
             return LacReply(
                 Status.BAD_REQUEST, detail=f"ledger {request.ledger_id}, wait {request.wait_ms} ms"
             )
+        if request.fence and not self._may_fence(request.ledger_id, request.credential):
+            return LacReply(Status.UNAUTHORIZED)
         return await self._bookie.last_add_confirmed(request)
+
+    def _may_fence(self, ledger_id: int, credential: Credential) -> bool:
+        return is_proven(credential, statement(Purpose.FENCE, ledger_id, self._bookie.incarnation))
 
     async def _info(self, _: None) -> InfoReply:
         disk = os.statvfs(self._directory)
@@ -126,9 +145,10 @@ class _AppendStream:
     network while that is full, and HTTP/2's flow control holds the client back.
     """
 
-    def __init__(self, bookie: Bookie, stopping: asyncio.Event) -> None:
+    def __init__(self, bookie: Bookie, stopping: asyncio.Event, nonce: bytes) -> None:
         self._bookie = bookie
         self._stopping = stopping
+        self._proofs = StreamProofs(bookie.incarnation, nonce)
         self._acks: deque[Ack] = deque()
         self._wake = asyncio.Event()
         self._unanswered = 0
@@ -173,6 +193,8 @@ class _AppendStream:
                 answer(Status.STOPPING, "the bookie is stopping")
             elif too_large(frame):
                 answer(Status.BAD_REQUEST, TOO_LARGE)
+            elif not self._proofs.hold(frame.ledger_id, frame.credential):
+                answer(Status.UNAUTHORIZED, "")
             else:
                 self._bookie.append(frame, answer)
 

@@ -88,6 +88,10 @@ class AdvancedWriteHandle:
         """Returns when every entry before the first gap is confirmed; raises what ended the writer."""
         await self._writer.flush()
 
+    async def force(self) -> None:
+        """Returns when every entry before the first gap is on disk and confirmed; raises what ended the writer."""
+        await self._writer.force()
+
     async def close(self) -> None:
         """Closes the ledger before the first gap; entries behind a gap fail with LedgerClosed."""
         self._closing = True

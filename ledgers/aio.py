@@ -41,6 +41,7 @@ from .errors import (
     Unauthorized,
 )
 from .grpc_bookies import GrpcBookieClient
+from .ledger_keys import LedgerKey
 from .new_ledger import NewLedger
 from .read_handle import ReadHandle
 from .record_change import Conflict, change_record
@@ -108,8 +109,9 @@ class LedgerClient:
         digest: DigestType = DigestType.CRC32C,
         password: bytes = b"",
         custom_metadata: Mapping[str, bytes] | None = None,
+        deferred_sync: bool = False,
     ) -> WriteHandle:
-        """A new ledger and its writer.
+        """A new ledger and its writer; see `NewLedger` for what is asked.
 
         Defaults: write quorum = ensemble size, ack quorum = a majority of the write quorum. Raises
         ValueError for a shape that does not fit, NotEnoughBookies, LedgerExists (for a chosen
@@ -124,17 +126,18 @@ class LedgerClient:
             digest=digest,
             password=password,
             custom_metadata=custom_metadata or {},
+            deferred_sync=deferred_sync,
         )
         cluster = await self._connected()
         created = await self._make(cluster, new, reserved=False)
-        return self._writer(cluster, created, password)
+        return self._writer(cluster, created, password, deferred_sync=deferred_sync)
 
     async def create_ledger_adv(self, new: NewLedger | None = None) -> AdvancedWriteHandle:
         """A new ledger whose writer chooses the entry ids, in any order. Raises as `create_ledger`."""
         wanted = new or NewLedger()
         cluster = await self._connected()
         created = await self._make(cluster, wanted, reserved=False)
-        writer = self._writer(cluster, created, wanted.password)
+        writer = self._writer(cluster, created, wanted.password, deferred_sync=wanted.deferred_sync)
         return AdvancedWriteHandle(writer, self._config.pending_bytes_max)
 
     async def reserve_ledger(self, new: NewLedger) -> int:
@@ -174,9 +177,9 @@ class LedgerClient:
         cluster = await self._connected()
         with _metadata_errors():
             found = await _found(cluster, ledger_id)
-            checker = self._digester(found, password)
+            checker, key = _keys(found, password)
             if recovery:
-                return ReadHandle(cluster, await recover(cluster, found, checker), checker)
+                return ReadHandle(cluster, await recover(cluster, found, checker, key), checker)
             handle = ReadHandle(cluster, found, checker)
             if not handle.is_closed:
                 await handle.read_last_add_confirmed()
@@ -202,7 +205,7 @@ class LedgerClient:
             for _ in range(DELETE_ATTEMPTS_MAX):
                 found = await _found(cluster, ledger_id)
                 try:
-                    await cluster.ledgers.delete(ledger_id, found.version)
+                    await cluster.ledgers.delete(found)
                     return
                 except NoSuchKey:
                     return  # somebody else deleted it just now: it is gone, as asked
@@ -227,17 +230,12 @@ class LedgerClient:
         assert self._cluster is not None
         return self._cluster
 
-    def _writer(self, cluster: Cluster, made: VersionedRecord, password: bytes) -> WriteHandle:
-        writer = WriteHandle(cluster, made, self._digester(made, password))
+    def _writer(
+        self, cluster: Cluster, made: VersionedRecord, password: bytes, *, deferred_sync: bool = False
+    ) -> WriteHandle:
+        writer = WriteHandle(cluster, made, *_keys(made, password), deferred_sync=deferred_sync)
         self._writers.add(writer)
         return writer
-
-    def _digester(self, found: VersionedRecord, password: bytes) -> Digester:
-        """The ledger's digester. Raises Unauthorized for a wrong password, before anything is touched."""
-        made = digester(found.record.digest_type, found.record.ledger_id, password)
-        if not hmac.compare_digest(made.key_check, found.record.key_check):
-            raise Unauthorized(found.record.ledger_id)
-        return made
 
     async def _make(self, cluster: Cluster, new: NewLedger, *, reserved: bool) -> VersionedRecord:
         with _metadata_errors():
@@ -250,8 +248,11 @@ class LedgerClient:
                 custom_metadata=dict(new.custom_metadata),
                 created_ms=time.time_ns() // 1_000_000,
                 reserved=reserved,
+                chosen_id=new.ledger_id is not None,
             )
             if new.ledger_id is not None:
+                if await ledger_ids.is_handed_out(cluster.store, new.ledger_id):
+                    raise LedgerExists(new.ledger_id)
                 return await self._create_record(cluster, record, new.password)
             return await self._create_with_next_id(cluster, record, new.password)
 
@@ -279,11 +280,20 @@ class LedgerClient:
     async def _create_record(
         self, cluster: Cluster, record: LedgerRecord, password: bytes
     ) -> VersionedRecord:
-        key_check = digester(record.digest_type, record.ledger_id, password).key_check
+        verifier = LedgerKey(record.ledger_id, password).verifier
         try:
-            return await cluster.ledgers.create(replace(record, key_check=key_check))
+            return await cluster.ledgers.create(replace(record, verifier=verifier))
         except KeyExists:
             raise LedgerExists(record.ledger_id) from None
+
+
+def _keys(found: VersionedRecord, password: bytes) -> tuple[Digester, LedgerKey]:
+    """What goes with the password. Raises Unauthorized for a wrong one, before anything is touched."""
+    record = found.record
+    key = LedgerKey(record.ledger_id, password)
+    if not hmac.compare_digest(key.verifier, record.verifier):
+        raise Unauthorized(record.ledger_id)
+    return digester(record.digest_type, record.ledger_id, password), key
 
 
 async def _found(cluster: Cluster, ledger_id: int) -> VersionedRecord:

@@ -5,9 +5,7 @@ Entries go down a lane in id order and are acknowledged in that order, so what a
 acknowledged is one number. Confirmation is arithmetic on E numbers, whatever the count of entries.
 
 Rules kept here:
-
-- W2  confirmed strictly in entry order; an ack counts only over the current lane of a position,
-      so late acks of a replaced bookie count for nothing (F9).
+- W2  confirmed strictly in entry order; an ack counts only over the current lane of a position (F9).
 - W3  an ensemble change first withdraws all acks of the replaced positions, then sends them all
       pending entries again, and only then may anything be confirmed (F8).
 - W4  an ensemble change is one compare-and-swap, only on an OPEN record; the new fragment starts at
@@ -17,37 +15,40 @@ Rules kept here:
       together make one change.
 - C1  closing is one compare-and-swap OPEN → CLOSED at the LAC and never overrides a recovery.
 
-When no replacement can be found, writing goes on without the failed position as long as every
-write set keeps an ack quorum of live ones, and replacements are looked for again later. A failed
-bookie that answers again takes its own place back without a change of metadata: it is still named
-there, and is sent all pending entries again.
+Where no replacement is found (or `delay_ensemble_change` wants none yet), writing goes on without the
+failed position as long as every write set keeps an ack quorum of live ones. A failed bookie that answers
+again takes its own place back without a change of metadata, and is sent all pending entries again.
 
-In recovery the same machine writes entries back (rule R4): changes stay in memory until the
-recovery closes the ledger.
+With `deferred_sync` an entry is *accepted* when it is in an ack quorum's logs, and confirmed, as ever, when
+it is on their disks, which `force` asks for. What is not confirmed stays pending.
+
+In recovery the same machine writes entries back (R4); changes stay in memory until the ledger is closed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 
 from bookie.wire import Columns
 from metadata.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState
 
 from .effects import (
+    Accept,
     AppendEffect,
     ChangeRecord,
     CloseLane,
     Confirm,
     FindReplacements,
     Finish,
+    Force,
     OpenLane,
     RetryLater,
     Send,
 )
 from .errors import LedgerError, LedgerFenced, NoSuchLedger, NotEnoughBookies, UnconfirmedError
 from .pending import PendingEntries
+from .position import Position
 from .quorum import Outcome
 from .striping import Striping
 
@@ -61,20 +62,6 @@ class Phase(Enum):
     ENDED = "ended"
 
 
-@dataclass(slots=True)
-class _Position:
-    """One place of the ensemble. `lane` is None while its bookie is failed.
-
-    `failure` is what its bookie failed with, until it has acknowledged something since.
-    """
-
-    bookie: BookieRef
-    lane: int | None
-    acked_through: int
-    failure: str = ""
-    on_trial: bool = False  # taken back after a failure, and nothing acknowledged since
-
-
 class AppendPipeline:
     """One writer's view of one ledger from `first_entry` on. Every method returns effects to perform.
 
@@ -82,18 +69,30 @@ class AppendPipeline:
     """
 
     def __init__(
-        self, record: LedgerRecord, *, first_entry: int = 0, length_bytes: int = 0, recovery: bool = False
+        self,
+        record: LedgerRecord,
+        *,
+        first_entry: int = 0,
+        length_bytes: int = 0,
+        recovery: bool = False,
+        deferred_sync: bool = False,
+        delay_ensemble_change: bool = False,
     ) -> None:
         assert recovery or record.state is LedgerState.OPEN
         self.record = record
         self.phase = Phase.WRITING
         self.last_add_confirmed = first_entry - 1
+        self.last_add_accepted = first_entry - 1
         self._recovery = recovery
+        self._deferred_sync = deferred_sync
+        self._delay_ensemble_change = delay_ensemble_change
+        self._forced_through = first_entry - 1
         self._striping = Striping(record.shape)
         self._pending = PendingEntries(first_entry, length_bytes)
         self._lanes_made = 0
         self._positions = [
-            _Position(bookie, None, first_entry - 1) for bookie in record.fragments[-1].ensemble
+            Position(bookie, None, first_entry - 1, first_entry - 1)
+            for bookie in record.fragments[-1].ensemble
         ]
         self._asked: frozenset[int] = frozenset()  # positions replacements are being found for
         self._in_vain: frozenset[int] = frozenset()  # asked for beside what is proposed, and not found
@@ -140,12 +139,18 @@ class AppendPipeline:
 
     def acked(self, lane: int, through: int) -> list[AppendEffect]:
         """Everything sent on the lane up to entry `through` is on the bookie's disk."""
-        position = self._on(lane)
-        if position is None or through <= position.acked_through:
+        return self._answered(lane, acked=through, written=through)
+
+    def written(self, lane: int, through: int) -> list[AppendEffect]:
+        """Everything sent on the lane up to entry `through` is in the bookie's log, not yet on its disk."""
+        return self._answered(lane, acked=-1, written=through)
+
+    def force(self) -> list[AppendEffect]:
+        """Have everything pushed so far on disk: it is when the LAC has reached it."""
+        if self.has_ended or not self._deferred_sync or self._forced_through >= self.last_add_pushed:
             return []
-        assert through <= self.last_add_pushed
-        position.acked_through, position.on_trial, position.failure = through, False, ""
-        return self._advance()
+        self._forced_through = self.last_add_pushed
+        return self._force(range(len(self._positions)))
 
     def lane_failed(self, lane: int, why: str) -> list[AppendEffect]:
         """The lane's bookie failed: unreachable, too slow, out of space, of another incarnation, …"""
@@ -223,10 +228,10 @@ class AppendPipeline:
 
     # --- lanes --------------------------------------------------------------------------------
 
-    def _on(self, lane: int) -> _Position | None:
+    def _on(self, lane: int) -> Position | None:
         return next((position for position in self._positions if position.lane == lane), None)
 
-    def _open_lane(self, position: _Position) -> OpenLane:
+    def _open_lane(self, position: Position) -> OpenLane:
         self._lanes_made += 1
         position.lane = self._lanes_made
         return OpenLane(self._lanes_made, position.bookie)
@@ -249,24 +254,47 @@ class AppendPipeline:
         restarted = list(numbers)
         effects: list[AppendEffect] = []
         for n in restarted:
-            self._positions[n].acked_through = self.last_add_confirmed
-            effects.append(self._open_lane(self._positions[n]))
+            position = self._positions[n]
+            position.withdraw(self.last_add_confirmed)
+            effects.append(self._open_lane(position))
         for n in restarted:
             effects += self._send(n, self._pending.unconfirmed())
-        return effects
+        return effects + self._force(restarted)
+
+    def _force(self, numbers: Iterable[int]) -> list[AppendEffect]:
+        if self._forced_through <= self.last_add_confirmed:
+            return []
+        lanes = (self._positions[n].lane for n in numbers)
+        return [Force(lane) for lane in lanes if lane is not None]
 
     # --- confirming -----------------------------------------------------------------------------
+
+    def _answered(self, lane: int, *, acked: int, written: int) -> list[AppendEffect]:
+        assert written <= self.last_add_pushed
+        position = self._on(lane)
+        if position is None or not position.answered(acked=acked, written=written):
+            return []
+        return self._advance()
 
     def _advance(self) -> list[AppendEffect]:
         if self.phase is not Phase.WRITING:  # the LAC stands still during a change (F7)
             return []
+        effects = self._accept() if self._deferred_sync else []
         marks = {n: position.acked_through for n, position in enumerate(self._positions)}
         through = self._striping.confirmed_through(marks, self.last_add_pushed)
         if through <= self.last_add_confirmed:
-            return []
+            return effects
         self.last_add_confirmed = through
         self._pending.confirm(through)
-        return [Confirm(through)]
+        return [*effects, Confirm(through)]
+
+    def _accept(self) -> list[AppendEffect]:
+        marks = {n: position.written_through for n, position in enumerate(self._positions)}
+        through = self._striping.confirmed_through(marks, self.last_add_pushed)
+        if through <= self.last_add_accepted:
+            return []
+        self.last_add_accepted = through
+        return [Accept(through)]
 
     # --- replacing bookies ------------------------------------------------------------------------
 
@@ -279,7 +307,8 @@ class AppendPipeline:
         if self.phase is not Phase.WRITING or self._asked or self._close_asked or not failed.keys() - beyond:
             return []
         self._asked = frozenset(failed)
-        return [FindReplacements(tuple(p.bookie for p in self._positions), failed)]
+        in_place = self._delay_ensemble_change and not self._would_lose_quorum(failed)
+        return [FindReplacements(tuple(p.bookie for p in self._positions), failed, in_place)]
 
     def _retry_later(self) -> list[AppendEffect]:
         if self._waiting_to_retry or not self._failed():
@@ -306,7 +335,7 @@ class AppendPipeline:
         """The new ensemble stands: withdraw, resend, and only then confirm (F8)."""
         for n, bookie in self._proposed.items():
             position = self._positions[n]
-            position.bookie, position.on_trial, position.failure = bookie, False, ""
+            position.serve_by(bookie)
         self.phase = Phase.WRITING
         restarted, self._proposed = list(self._proposed), {}
         effects = self._restart(restarted)

@@ -21,19 +21,23 @@ from bookie.wire import (
     FRAME_BYTES_MAX,
     FRAME_ENTRIES_MAX,
     NO_ENTRIES,
+    NO_ENTRY,
     Ack,
     AppendRequest,
     Columns,
+    Credential,
     Frame,
     LacStatement,
     Status,
     codec,
     join,
 )
+from bookie.wire.credentials import NONCE_METADATA_KEY, Purpose
 from metadata.ledger_record import BookieRef
 
-from .bookie_client import LaneListener
+from .bookie_client import LaneListener, LaneTerms
 from .config import ClientConfig
+from .tasks import was_stopped
 
 FRAME_OVERHEAD_BYTES = 128
 """What a frame takes in a message besides its columns."""
@@ -56,27 +60,28 @@ class QueuedLane:
     def __init__(
         self,
         stream: AppendStream,
-        ledger_id: int,
+        terms: LaneTerms,
         listener: LaneListener,
         last_add_confirmed: Callable[[], LacStatement | None],
         *,
-        recovery: bool,
         backlog_bytes_max: int,
     ) -> None:
         self._stream = stream
-        self._ledger_id = ledger_id
+        self._terms = terms
         self._listener: LaneListener | None = listener
         self._last_add_confirmed = last_add_confirmed
-        self._recovery = recovery
         self._backlog_bytes_max = backlog_bytes_max
         self._queue: deque[Columns] = deque()
         self._lac_wanted = False
+        self._sync_wanted = False
+        self._sent_through = -1
+        self._credential: Credential | None = None
         self.in_line = False  # whether the stream has this lane among those with work
         self.backlog_bytes = 0
 
     @property
     def has_work(self) -> bool:
-        return bool(self._queue) or self._lac_wanted
+        return bool(self._queue) or self._lac_wanted or self._sync_wanted
 
     def send(self, columns: Columns) -> None:
         if self._listener is None:
@@ -91,10 +96,14 @@ class QueuedLane:
         self._lac_wanted = True
         self._stream.lane_has_work(self)
 
+    def force(self) -> None:
+        self._sync_wanted = True
+        self._stream.lane_has_work(self)
+
     def close(self) -> None:
         self._listener = None
         self._queue.clear()
-        self._lac_wanted = False
+        self._lac_wanted = self._sync_wanted = False
         self.backlog_bytes = 0
         self._stream.lane_closed(self)
 
@@ -117,9 +126,25 @@ class QueuedLane:
             size += self._queue[0].size_bytes
             entries += len(self._queue[0])
             parts.append(self._queue.popleft())
+        return self._frame_of(join(parts) if parts else NO_ENTRIES)
+
+    def _frame_of(self, columns: Columns) -> Frame:
+        terms, is_last = self._terms, not self._queue
+        deferred = terms.deferred_sync and not (self._sync_wanted and is_last)
+        self._sync_wanted = self._sync_wanted and not is_last
         self._lac_wanted = False
-        columns = join(parts) if parts else NO_ENTRIES
-        return Frame(self._ledger_id, columns, self._last_add_confirmed(), self._recovery)
+        if self._credential is None:
+            self._credential = self._stream.credential_of(terms)
+        lac = self._last_add_confirmed()
+        return Frame(terms.ledger_id, columns, lac, terms.recovery, self._credential, deferred)
+
+    def through(self, frame: Frame) -> int:
+        """The entry that is on disk, with all sent before, when this frame is answered OK; −1 for none."""
+        if len(frame.columns):
+            self._sent_through = frame.columns.last_entry
+        elif not self._terms.deferred_sync:
+            return NO_ENTRY  # each frame before it has an answer of its own
+        return self._sent_through
 
     def answered(self, ack: Ack, last_entry: int, size: int) -> None:
         listener = self._listener
@@ -129,6 +154,8 @@ class QueuedLane:
         if ack.status is Status.OK:
             if last_entry >= 0:
                 listener.acked(last_entry)
+        elif ack.status is Status.WRITTEN and self._terms.deferred_sync:
+            listener.written(last_entry)
         elif ack.status in (Status.FENCED, Status.UNAUTHORIZED):
             self.close()
             listener.refused(ack.status)
@@ -160,22 +187,20 @@ class AppendStream:
         self._loop = asyncio.get_running_loop()
         self._overdue: asyncio.TimerHandle | None = None
         self._task = self._loop.create_task(self._run())
+        self._nonce = b""
         self.broken = False
 
     def open_lane(
         self,
-        ledger_id: int,
+        terms: LaneTerms,
         listener: LaneListener,
         last_add_confirmed: Callable[[], LacStatement | None],
-        *,
-        recovery: bool,
     ) -> QueuedLane:
         lane = QueuedLane(
             self,
-            ledger_id,
+            terms,
             listener,
             last_add_confirmed,
-            recovery=recovery,
             backlog_bytes_max=self._config.lane_backlog_bytes_max,
         )
         self._lanes.add(lane)
@@ -189,6 +214,10 @@ class AppendStream:
 
     def lane_closed(self, lane: QueuedLane) -> None:
         self._lanes.discard(lane)
+
+    def credential_of(self, terms: LaneTerms) -> Credential:
+        """For all frames of a lane on this stream; there is a nonce by the time frames are sent."""
+        return terms.key.credential(Purpose.APPEND, self._bookie.incarnation, self._nonce)
 
     async def close(self) -> None:
         """Ends the stream; its lanes are told nothing (their owners have closed them)."""
@@ -212,6 +241,9 @@ class AppendStream:
     async def _serve(self) -> str:
         try:
             call = await self._connect()
+            self._nonce = await self._nonce_of(call)
+        except TimeoutError:
+            return f"it did not answer within {self._config.append_seconds_max:g} s"
         except (grpc.aio.AioRpcError, OSError, LookupError) as error:
             return describe(error)
         sending = self._loop.create_task(self._send_all(call))
@@ -226,6 +258,16 @@ class AppendStream:
                 task.cancel()
             call.cancel()
             await asyncio.wait(tasks)
+
+    async def _nonce_of(self, call: Any) -> bytes:
+        """What the bookie gave this stream, for proofs that are worth nothing on another."""
+        try:
+            async with asyncio.timeout(self._config.append_seconds_max):
+                metadata = await call.initial_metadata()
+        except BaseException:
+            call.cancel()
+            raise
+        return next((bytes(value) for key, value in metadata or () if key == NONCE_METADATA_KEY), b"")
 
     async def _send_all(self, call: Any) -> str:
         try:
@@ -254,13 +296,16 @@ class AppendStream:
 
     async def _until_overdue(self) -> str:
         """Returns when the oldest unanswered frame is older than allowed."""
-        limit = self._config.append_seconds_max
+        limit, not_before = self._config.append_seconds_max, 0.0
         while True:
             oldest = next(iter(self._in_flight.values()), None)
             now = self._loop.time()
-            if oldest is not None and now - oldest.sent_at >= limit:
+            due = now + limit if oldest is None else max(oldest.sent_at + limit, not_before)
+            if now >= due:
                 return f"no answer for {limit:g} s"
-            await asyncio.sleep(limit if oldest is None else oldest.sent_at + limit - now)
+            await asyncio.sleep(due - now)
+            if was_stopped(due):
+                not_before = self._loop.time() + limit
 
     def _next_request(self) -> AppendRequest | None:
         """Frames of the ready lanes in turn, up to a message's size; None when the window is full or nothing waits."""
@@ -285,10 +330,8 @@ class AppendStream:
         return AppendRequest(self._bookie.incarnation, first, tuple(frames))
 
     def _note_sent(self, lane: QueuedLane, frame: Frame) -> None:
-        columns = frame.columns
-        last_entry = columns.last_entry if len(columns) else -1
-        size = columns.size_bytes
-        self._in_flight[self._next_sequence] = _InFlight(lane, last_entry, size, self._loop.time())
+        size = frame.columns.size_bytes
+        self._in_flight[self._next_sequence] = _InFlight(lane, lane.through(frame), size, self._loop.time())
         self._in_flight_bytes += size
         self._next_sequence += 1
 

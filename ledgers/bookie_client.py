@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from bookie.wire import Columns, InfoReply, LacReply, LacRequest, LacStatement, ReadReply, ReadRequest, Status
 from metadata.ledger_record import BookieRef
+
+from .ledger_keys import LedgerKey
+
+
+@dataclass(frozen=True, slots=True)
+class LaneTerms:
+    """What holds for everything sent on a lane."""
+
+    ledger_id: int
+    key: LedgerKey
+    recovery: bool = False
+    deferred_sync: bool = False
 
 
 class LaneListener(Protocol):
@@ -14,6 +27,10 @@ class LaneListener(Protocol):
 
     def acked(self, through: int) -> None:
         """Everything sent on the lane up to entry `through` is on the bookie's disk."""
+        ...
+
+    def written(self, through: int) -> None:
+        """With deferred sync: everything sent up to entry `through` is in the bookie's log."""
         ...
 
     def failed(self, why: str) -> None:
@@ -36,6 +53,10 @@ class Lane(Protocol):
         """Queues a frame with nothing but the last-add-confirmed, unless entries wait anyway."""
         ...
 
+    def force(self) -> None:
+        """Queues a sync behind all that was sent: `acked` tells when it is on disk."""
+        ...
+
     @property
     def backlog_bytes(self) -> int:
         """Bytes of the columns queued or sent, and not acknowledged."""
@@ -56,11 +77,9 @@ class BookieClient(Protocol):
     def open_lane(
         self,
         bookie: BookieRef,
-        ledger_id: int,
+        terms: LaneTerms,
         listener: LaneListener,
         last_add_confirmed: Callable[[], LacStatement | None],
-        *,
-        recovery: bool,
     ) -> Lane:
         """A lane; each frame carries what `last_add_confirmed` gives at the time of sending."""
         ...

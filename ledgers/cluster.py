@@ -11,6 +11,7 @@ from metadata.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
 from .bookie_client import BookieClient
+from .bookie_health import BookieHealth
 from .config import ClientConfig
 
 
@@ -23,13 +24,14 @@ class Cluster:
     bookies: BookieClient
     config: ClientConfig
     rng: random.Random = field(default_factory=random.Random)
-    failed_at: dict[BookieRef, float] = field(default_factory=dict)
+    health: BookieHealth = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.health = BookieHealth(self.config)
 
     def note_failure(self, bookie: BookieRef) -> None:
-        self.failed_at[bookie] = asyncio.get_running_loop().time()
+        self.health.failed(bookie, asyncio.get_running_loop().time())
 
     def failed_lately(self) -> frozenset[BookieRef]:
-        """Bookies to use only where there is no other; older failures are forgotten."""
-        oldest = asyncio.get_running_loop().time() - self.config.failed_bookie_seconds
-        self.failed_at = {bookie: at for bookie, at in self.failed_at.items() if at > oldest}
-        return frozenset(self.failed_at)
+        """Bookies to use only where there is no other."""
+        return self.health.avoided(asyncio.get_running_loop().time())

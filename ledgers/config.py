@@ -11,15 +11,23 @@ MIB = 1024 * 1024
 class ClientConfig:
     """Settings of a LedgerClient.
 
-    `pending_bytes_max`: entries of one writer that are not confirmed yet; a full writer makes
-    `append` wait. `lane_backlog_bytes_max`: what may wait for one slow bookie, past which it counts as
-    failed and is replaced (rule W6). `append_seconds_max`: how long a bookie may take to answer a frame
-    before it counts as failed; shorter notices a hung host sooner, longer rides out a slow disk.
-    `window_bytes_max`: sent to one bookie and not answered. `read_ahead_pages`: pages fetched before
-    they are asked for. `read_seconds_max`: for one call to one bookie. `idle_lac_seconds`: how soon an
-    idle writer tells the bookies that its last entries are confirmed. `failed_bookie_seconds`: how
-    long a bookie that failed is used only when there is no other. `close_drain_seconds_max`: how long
-    closing waits for the slowest copies of entries that are confirmed already.
+    `pending_bytes_max`: entries of one writer that are not confirmed yet; a full writer makes `append`
+    wait. `lane_backlog_bytes_max`: what may wait for one slow bookie, past which it counts as failed and is
+    replaced (rule W6). `append_seconds_max`: how long a bookie may take to answer a frame before it counts
+    as failed; shorter notices a hung host sooner, longer rides out a slow disk. `window_bytes_max`: sent to
+    one bookie and not answered. `page_bytes`: what a bookie is asked for at a time; it gives more where one
+    entry is larger. `read_ahead_pages`: pages fetched before they are asked for. `read_ahead_bytes_max`:
+    what those may take together if each is as large as pages can be, 4 MiB from each bookie asked for it;
+    one page is always fetched, and a speculative read brings another copy of its page. `read_seconds_max`:
+    for one call to one bookie. `speculative_read_seconds`: a bookie silent for so long is not waited for,
+    other replicas are asked too; shorter hides slow bookies better and reads more twice, 0 or None waits
+    for `read_seconds_max`. `idle_lac_seconds`: how soon an idle writer tells the bookies that its last
+    entries are confirmed. `failed_bookie_seconds`: how long a bookie that failed is used only when there is
+    no other. `delay_ensemble_change`: a writer replaces a failed bookie only when a write set would lose
+    its ack quorum: fewer fragments, and fewer copies meanwhile. `quarantine_*`: a bookie that failed so
+    often within the window is used only when there is no other for `quarantine_seconds`.
+    `close_drain_seconds_max`: how long closing waits for the slowest copies of entries that are confirmed
+    already.
     """
 
     pending_bytes_max: int = 32 * MIB
@@ -30,6 +38,8 @@ class ClientConfig:
     read_seconds_max: float = 10.0
     page_bytes: int = 1 * MIB
     read_ahead_pages: int = 4
+    read_ahead_bytes_max: int = 32 * MIB
+    speculative_read_seconds: float | None = 0.5
     recovery_tries_max: int = 3
     recovery_attempts_max: int = 50
     retry_replacement_seconds: float = 1.0
@@ -37,10 +47,17 @@ class ClientConfig:
     idle_lac_seconds: float = 0.05
     long_poll_seconds: float = 10.0
     close_drain_seconds_max: float = 2.0
+    delay_ensemble_change: bool = False
+    quarantine_failures: int = 3
+    quarantine_window_seconds: float = 300.0
+    quarantine_seconds: float = 1800.0
 
     def __post_init__(self) -> None:
-        for name in ("pending_bytes_max", "lane_backlog_bytes_max", "window_bytes_max", "page_bytes"):
+        bounds = ("pending_bytes_max", "lane_backlog_bytes_max", "window_bytes_max", "page_bytes")
+        for name in (*bounds, "read_ahead_bytes_max"):
             if getattr(self, name) < MIB:
                 raise ValueError(f"{name} must be at least 1 MiB, the size of a full frame")
         if self.read_ahead_pages < 1 or self.recovery_tries_max < 1 or self.recovery_attempts_max < 1:
             raise ValueError("read_ahead_pages and the numbers of tries must be at least 1")
+        if (self.speculative_read_seconds or 0) < 0:
+            raise ValueError("speculative_read_seconds must not be negative; 0 or None switches it off")

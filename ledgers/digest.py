@@ -5,13 +5,12 @@ ledger never pass for it; it does not cover where or with what the entry travell
 and every later re-send of an entry is the same bytes. A last-add-confirmed statement has a digest
 of its own over ledger id, last entry and length.
 
-CRC32C finds damage. HMAC_SHA256 also refuses forgery: its key is derived from the ledger's
-password and id and never leaves the client.
+CRC32C finds damage. HMAC_SHA256 also refuses forgery: its key follows from the ledger's password and id
+(`ledger_keys`) and never leaves the client.
 """
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import struct
 from array import array
@@ -22,6 +21,8 @@ from crc32c import crc32c
 
 from bookie.wire import Columns, LacStatement
 from metadata.ledger_record import DigestType
+
+from .ledger_keys import digest_key
 
 _ID = struct.Struct("<q")
 _LAC = struct.Struct("<qq")
@@ -42,11 +43,6 @@ class Digester(Protocol):
 
     def is_valid_lac(self, statement: LacStatement) -> bool: ...
 
-    @property
-    def key_check(self) -> bytes:
-        """What the metadata keeps to tell a wrong password; empty where there is no key."""
-        ...
-
 
 def digester(digest_type: DigestType, ledger_id: int, password: bytes) -> Digester:
     """The digester of a ledger."""
@@ -57,8 +53,6 @@ def digester(digest_type: DigestType, ledger_id: int, password: bytes) -> Digest
 
 class Crc32cDigester:
     """Four bytes an entry."""
-
-    key_check = b""
 
     def __init__(self, ledger_id: int) -> None:
         self._entry_seed = crc32c(b"E" + _ID.pack(ledger_id))
@@ -91,11 +85,7 @@ class HmacDigester:
 
     def __init__(self, ledger_id: int, password: bytes) -> None:
         self._ledger = _ID.pack(ledger_id)
-        self._key = ledger_key(ledger_id, password)
-
-    @property
-    def key_check(self) -> bytes:
-        return self._mac(b"K", b"")
+        self._key = digest_key(ledger_id, password)
 
     def _mac(self, kind: bytes, fixed: bytes, payload: bytes | memoryview = b"") -> bytes:
         return hmac.digest(self._key, b"".join((kind, self._ledger, fixed, payload)), "sha256")
@@ -116,9 +106,3 @@ class HmacDigester:
     def is_valid_lac(self, statement: LacStatement) -> bool:
         mine = self.sign_lac(statement.last_entry, statement.length_bytes)
         return hmac.compare_digest(mine.digest, statement.digest)
-
-
-def ledger_key(ledger_id: int, password: bytes) -> bytes:
-    """A ledger's own key (HKDF-SHA256 of the password, extract and one expand step)."""
-    extracted = hmac.digest(b"bookledger", password, hashlib.sha256)
-    return hmac.digest(extracted, b"ledger key" + _ID.pack(ledger_id) + b"\x01", hashlib.sha256)

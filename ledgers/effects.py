@@ -42,14 +42,30 @@ class Confirm:
 
 
 @dataclass(frozen=True, slots=True)
+class Accept:
+    """With deferred sync: every entry through `last_entry` is in the log of an ack quorum, not yet on disk."""
+
+    last_entry: int
+
+
+@dataclass(frozen=True, slots=True)
+class Force:
+    """Have the lane's bookie sync all that was sent to it."""
+
+    lane: int
+
+
+@dataclass(frozen=True, slots=True)
 class FindReplacements:
     """Choose a bookie for each of these positions of the ensemble; answer with `replacements`.
 
-    `failed` names, by position, the bookie that failed and why. It may be chosen again if it lives.
+    `failed` names, by position, the bookie that failed and why. It may be chosen again if it lives;
+    with `in_place` no other may.
     """
 
     ensemble: tuple[BookieRef, ...]
     failed: Mapping[int, str]
+    in_place: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,5 +119,16 @@ class StartOver:
     record: LedgerRecord
 
 
-AppendEffect = OpenLane | CloseLane | Send | Confirm | FindReplacements | RetryLater | ChangeRecord | Finish
+AppendEffect = (
+    OpenLane
+    | CloseLane
+    | Send
+    | Force
+    | Accept
+    | Confirm
+    | FindReplacements
+    | RetryLater
+    | ChangeRecord
+    | Finish
+)
 RecoveryEffect = AppendEffect | FenceLac | ReadFenced | Recovered | StartOver

@@ -40,10 +40,12 @@ class NoSuchLedger(LedgerError):
 
 
 class LedgerExists(LedgerError):
-    """The ledger id you chose is taken. Choose another, or let the client choose."""
+    """The ledger id you chose is or was taken. Choose another, or let the client choose."""
 
     def __init__(self, ledger_id: int) -> None:
-        super().__init__(f"ledger {ledger_id} exists already")
+        super().__init__(
+            f"ledger {ledger_id} exists already, or did once; an id is never given twice, choose another"
+        )
         self.ledger_id = ledger_id
 
 

@@ -17,7 +17,7 @@ from metadata.ledger_record import BookieRef
 from metadata.store import MetadataStore
 
 from .append_stream import AppendStream, QueuedLane, describe
-from .bookie_client import LaneListener
+from .bookie_client import LaneListener, LaneTerms
 from .config import ClientConfig
 from .errors import BookieUnavailable
 
@@ -41,17 +41,15 @@ class GrpcBookieClient:
     def open_lane(
         self,
         bookie: BookieRef,
-        ledger_id: int,
+        terms: LaneTerms,
         listener: LaneListener,
         last_add_confirmed: Callable[[], LacStatement | None],
-        *,
-        recovery: bool,
     ) -> QueuedLane:
         stream = self._streams.get(bookie)
         if stream is None:
             stream = AppendStream(bookie, self._config, lambda: self._connect(bookie), self._retire)
             self._streams[bookie] = stream
-        return stream.open_lane(ledger_id, listener, last_add_confirmed, recovery=recovery)
+        return stream.open_lane(terms, listener, last_add_confirmed)
 
     async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply:
         return await self._call(

@@ -8,9 +8,9 @@ from typing import Protocol
 
 from bookie.wire import LacStatement, Status
 
-from .bookie_client import Lane
+from .bookie_client import Lane, LaneTerms
 from .cluster import Cluster
-from .effects import CloseLane, OpenLane, Send
+from .effects import CloseLane, Force, OpenLane, Send
 from .errors import LedgerError, LedgerFenced, Unauthorized
 
 
@@ -18,6 +18,7 @@ class PipelineEvents(Protocol):
     """The machine a shell reports to, already wrapped so that the effects are performed."""
 
     def acked(self, lane: int, through: int) -> None: ...
+    def written(self, lane: int, through: int) -> None: ...
     def lane_failed(self, lane: int, why: str) -> None: ...
     def refused(self, lane: int, error: LedgerError) -> None: ...
 
@@ -28,29 +29,31 @@ class Lanes:
     def __init__(
         self,
         cluster: Cluster,
-        ledger_id: int,
+        terms: LaneTerms,
         events: PipelineEvents,
         last_add_confirmed: Callable[[], LacStatement | None],
-        *,
-        recovery: bool,
     ) -> None:
         self._cluster = cluster
-        self._ledger_id = ledger_id
+        self._terms = terms
         self._events = events
         self._last_add_confirmed = last_add_confirmed
-        self._recovery = recovery
         self._lanes: dict[int, Lane] = {}
 
     def open(self, effect: OpenLane) -> None:
-        listener = _LaneEvents(self._cluster, self._events, effect, self._ledger_id)
+        listener = _LaneEvents(self._cluster, self._events, effect, self._terms.ledger_id)
         self._lanes[effect.lane] = self._cluster.bookies.open_lane(
-            effect.bookie, self._ledger_id, listener, self._last_add_confirmed, recovery=self._recovery
+            effect.bookie, self._terms, listener, self._last_add_confirmed
         )
 
     def send(self, effect: Send) -> None:
         lane = self._lanes.get(effect.lane)
         if lane is not None:
             lane.send(effect.columns)
+
+    def force(self, effect: Force) -> None:
+        lane = self._lanes.get(effect.lane)
+        if lane is not None:
+            lane.force()
 
     def close(self, effect: CloseLane) -> None:
         lane = self._lanes.pop(effect.lane, None)
@@ -82,6 +85,9 @@ class _LaneEvents:
 
     def acked(self, through: int) -> None:
         self.events.acked(self.opened.lane, through)
+
+    def written(self, through: int) -> None:
+        self.events.written(self.opened.lane, through)
 
     def failed(self, why: str) -> None:
         self.cluster.note_failure(self.opened.bookie)

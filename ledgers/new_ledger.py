@@ -12,9 +12,12 @@ from metadata.ledger_record import CUSTOM_METADATA_BYTES_MAX, DigestType, Shape
 class NewLedger:
     """Shape and protection of a ledger to be made.
 
-    Write quorum is the ensemble size by default, ack quorum a majority of the write quorum. A chosen
-    `ledger_id` must never be chosen again, not even after the ledger was deleted: bookies may still
-    hold the old entries. Raises ValueError for what does not fit together.
+    Write quorum is the ensemble size by default, ack quorum a majority of the write quorum. With a
+    `password` bookies and clients take writes and recoveries only from those who know it; with
+    HMAC_SHA256 it also signs every entry. With `deferred_sync` an append returns when an ack quorum has
+    the entry in its logs, which a loss of power may undo; `force` makes what was appended durable, and
+    only then is it confirmed. A chosen `ledger_id` is never given again, not even after the ledger was
+    deleted: bookies may still hold the old entries. Raises ValueError for what does not fit together.
     """
 
     ensemble_size: int = 3
@@ -23,6 +26,7 @@ class NewLedger:
     ledger_id: int | None = None
     digest: DigestType = DigestType.CRC32C
     password: bytes = b""
+    deferred_sync: bool = False
     custom_metadata: Mapping[str, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from bookie.wire import Columns
+from bookie.wire import FRAME_BYTES_MAX, FRAME_ENTRIES_MAX, Columns
 
 
 class PendingEntries:
@@ -49,3 +49,13 @@ class PendingEntries:
         """The entries after the last confirmed one, in order."""
         for batch in self._batches:
             yield batch.between(self._confirmed + 1, batch.last_entry)
+
+
+def batch_end(payloads: list[bytes], start: int) -> int:
+    """Where a batch that begins at `start` ends: a full frame, or all there is."""
+    size = 0
+    for stop in range(start, min(len(payloads), start + FRAME_ENTRIES_MAX)):
+        size += len(payloads[stop])
+        if size > FRAME_BYTES_MAX and stop > start:
+            return stop
+    return min(len(payloads), start + FRAME_ENTRIES_MAX)

@@ -9,9 +9,11 @@ from typing import TypeVar
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from bookie.wire import LacRequest, LacStatement, ReadReply, ReadRequest
+from bookie.wire.credentials import Purpose
 from metadata.ledger_record import LedgerRecord, LedgerState
 from metadata.ledger_store import VersionedRecord
 
+from .bookie_client import LaneTerms
 from .cluster import Cluster
 from .digest import Digester
 from .effects import (
@@ -31,6 +33,7 @@ from .effects import (
 )
 from .errors import BookieUnavailable, LedgerError, LedgerRecoveryFailed, NoSuchLedger
 from .lanes import Lanes
+from .ledger_keys import LedgerKey
 from .record_change import Conflict, RecordVersion, change_record
 from .recovery import Recovery
 from .replacements import find_replacements
@@ -41,7 +44,9 @@ Reply = TypeVar("Reply")
 RESTART_PAUSE_SECONDS_MAX = 2.0
 
 
-async def recover(cluster: Cluster, found: VersionedRecord, digester: Digester) -> VersionedRecord:
+async def recover(
+    cluster: Cluster, found: VersionedRecord, digester: Digester, key: LedgerKey
+) -> VersionedRecord:
     """Fences the ledger, finds its end, closes it; returns the closed record (rules R2 to R5).
 
     A closed ledger is returned as it is and no bookie is touched. Recoverers may race: all return the
@@ -54,7 +59,7 @@ async def recover(cluster: Cluster, found: VersionedRecord, digester: Digester) 
         marked = await _mark_in_recovery(cluster, found)
         if marked.record.is_closed:
             return marked
-        outcome = await _RecoveryRun(cluster, marked, digester).run()
+        outcome = await _RecoveryRun(cluster, marked, digester, key).run()
         if outcome is not None:
             return outcome
         # Somebody else changed the record: a random pause, or two recoverers could do this for ever.
@@ -91,12 +96,14 @@ async def _mark_in_recovery(cluster: Cluster, found: VersionedRecord) -> Version
 class _RecoveryRun:
     """One run of the machine over one record."""
 
-    def __init__(self, cluster: Cluster, marked: VersionedRecord, digester: Digester) -> None:
+    def __init__(self, cluster: Cluster, marked: VersionedRecord, digester: Digester, key: LedgerKey) -> None:
         self._cluster = cluster
         self._version = RecordVersion(cluster.ledgers, marked)
         self._machine = Recovery(marked.record, digester)
         self._ledger_id = marked.record.ledger_id
-        self._lanes = Lanes(cluster, self._ledger_id, self, self._frozen_lac, recovery=True)
+        self._key = key
+        terms = LaneTerms(self._ledger_id, key, recovery=True)
+        self._lanes = Lanes(cluster, terms, self, self._frozen_lac)
         self._tasks = Tasks(self._background_failed)
         self._loop = asyncio.get_running_loop()
         self._outcome: asyncio.Future[VersionedRecord | None] = self._loop.create_future()
@@ -119,6 +126,9 @@ class _RecoveryRun:
 
     def acked(self, lane: int, through: int) -> None:
         self._perform(self._machine.acked(lane, through))
+
+    def written(self, lane: int, through: int) -> None:
+        raise AssertionError(f"a recovery puts off no sync (lane {lane}, entry {through})")
 
     def lane_failed(self, lane: int, why: str) -> None:
         self._perform(self._machine.lane_failed(lane, why))
@@ -167,7 +177,9 @@ class _RecoveryRun:
         self._fail(LedgerRecoveryFailed(self._ledger_id, f"no progress for {limit:g} s ({said})"))
 
     async def _fence(self, effect: FenceLac) -> None:
-        request = LacRequest(effect.bookie.incarnation, self._ledger_id, fence=True)
+        incarnation = effect.bookie.incarnation
+        credential = self._key.credential(Purpose.FENCE, incarnation)
+        request = LacRequest(incarnation, self._ledger_id, fence=True, credential=credential)
         try:
             reply = await self._with_tries(
                 lambda: self._cluster.bookies.last_add_confirmed(effect.bookie, request)
@@ -194,6 +206,7 @@ class _RecoveryRun:
             effect.last_entry,
             self._cluster.config.page_bytes,
             fence=True,
+            credential=self._key.credential(Purpose.FENCE, effect.bookie.incarnation),
         )
         return await self._cluster.bookies.read(effect.bookie, request)
 

@@ -21,8 +21,8 @@ async def find_replacements(
 ) -> tuple[dict[int, BookieRef], dict[str, str]]:
     """A live bookie for each failed position, as far as there are any, and why the others are not used.
 
-    New bookies are preferred; a failed bookie that answers is taken back into its own place only
-    when there is no other. All are asked for a sign of life first: a registration outlives its
+    New bookies are preferred, where the effect allows any; a failed bookie that answers is taken back
+    into its own place only when there is no other. All are asked for a sign of life first: a registration outlives its
     bookie by a lease.
     """
     try:
@@ -30,7 +30,7 @@ async def find_replacements(
     except MetadataError as error:
         return {}, {"metadata": str(error)}
     rejected: dict[str, str] = {}
-    candidates = [r for r in registered if _is_candidate(r, effect, rejected)]
+    candidates = [] if effect.in_place else [r for r in registered if _is_candidate(r, effect, rejected)]
     beside = [r for r in registered if r.bookie in effect.ensemble]
     chosen: dict[int, BookieRef] = {}
     found = await choose_alive(cluster, candidates, len(effect.failed), beside, rejected)

@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+STOPPED_SECONDS = 1.0
+"""A timer this late means that the process, or its loop, was stopped."""
+
 
 class Tasks:
     """Starts tasks, hands their failures to `on_failure`, and ends those that are left at `close`."""
@@ -31,3 +34,11 @@ class Tasks:
             task.cancel()
         if running:
             await asyncio.wait(running)
+
+
+def was_stopped(due: float) -> bool:
+    """Whether a timer that was due at this loop time fires so late that the process must have stood still.
+
+    What came meanwhile has not been read yet: nobody else may be blamed for the time.
+    """
+    return asyncio.get_running_loop().time() - due > STOPPED_SECONDS

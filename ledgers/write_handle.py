@@ -7,47 +7,44 @@ digests, one step of the machine. Work per entry is one digest and one future.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
-from concurrent.futures import InvalidStateError
 from contextlib import suppress
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
-from bookie.wire import ENTRY_BYTES_MAX, FRAME_BYTES_MAX, FRAME_ENTRIES_MAX, LacStatement, of_payloads
+from bookie.wire import ENTRY_BYTES_MAX, LacStatement, of_payloads
 from metadata.ledger_record import LedgerRecord
 from metadata.ledger_store import VersionedRecord
 
+from .answers import Answers, AppendFuture
 from .append import AppendPipeline
+from .bookie_client import LaneTerms
 from .cluster import Cluster
 from .digest import Digester
 from .effects import (
+    Accept,
     AppendEffect,
     ChangeRecord,
     CloseLane,
     Confirm,
     FindReplacements,
     Finish,
+    Force,
     OpenLane,
     RetryLater,
     Send,
 )
 from .errors import AppendTimeout, EntryTooLarge, LedgerClosed, LedgerError
 from .lanes import Lanes
+from .ledger_keys import LedgerKey
+from .pending import batch_end
+from .progress import ProgressClock
 from .record_change import RecordVersion
 from .replacements import find_replacements
 from .tasks import Tasks
 
 ENTRY_OVERHEAD_BYTES = 256
 """What an unconfirmed entry takes besides its payload: future, id, digest. Bounds how many there are."""
-
-
-class AppendFuture(Protocol):
-    """What an append is answered with: asyncio's future, or concurrent.futures' in another thread."""
-
-    def done(self) -> bool: ...
-    def set_result(self, entry_id: int, /) -> None: ...
-    def set_exception(self, error: BaseException, /) -> None: ...
 
 
 class WriteHandle:
@@ -58,19 +55,32 @@ class WriteHandle:
     `close`; such an append may or may not be in the ledger, which opening it with recovery settles.
     """
 
-    def __init__(self, cluster: Cluster, created: VersionedRecord, digester: Digester) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        created: VersionedRecord,
+        digester: Digester,
+        key: LedgerKey,
+        *,
+        deferred_sync: bool = False,
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._cluster = cluster
         self._config = cluster.config
         self._digester = digester
         self._version = RecordVersion(cluster.ledgers, created)
-        self._machine = AppendPipeline(created.record)
-        self._lanes = Lanes(cluster, self.ledger_id, self, self._lac_statement, recovery=False)
+        self._deferred_sync = deferred_sync
+        self._machine = AppendPipeline(
+            created.record,
+            deferred_sync=deferred_sync,
+            delay_ensemble_change=cluster.config.delay_ensemble_change,
+        )
+        terms = LaneTerms(self.ledger_id, key, deferred_sync=deferred_sync)
+        self._lanes = Lanes(cluster, terms, self, self._lac_statement)
         self._tasks = Tasks(self._background_failed)
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
-        self._futures: deque[AppendFuture] = deque()
-        self._first_unconfirmed = 0  # the entry the oldest future stands for
+        self._answers = Answers()
         self._tick: asyncio.Handle | None = None
         self._room = asyncio.Event()
         self._settled = asyncio.Event()
@@ -80,8 +90,9 @@ class WriteHandle:
         self._closing = False
         self._lac_told = -1
         self._idle_timer: asyncio.TimerHandle | None = None
-        self._quorum_timer: asyncio.TimerHandle | None = None
-        self._progress_at = self._loop.time()
+        self._clock = ProgressClock(
+            self._config.append_quorum_seconds_max, self._is_waited_for, self._append_timed_out
+        )
         self.on_progress: Callable[[], None] = _nothing
         """Called after entries were confirmed or the writer ended; for faces in other threads."""
         self._perform(self._machine.start())
@@ -115,11 +126,12 @@ class WriteHandle:
     @property
     def pending_bytes(self) -> int:
         """Payload bytes appended and not confirmed, and ENTRY_OVERHEAD_BYTES for each such entry."""
+        entries = self._machine.last_add_pushed - self.last_add_confirmed + len(self._waiting)
         payload = self._machine.pending_bytes + self._waiting_bytes
-        return payload + ENTRY_OVERHEAD_BYTES * len(self._futures)
+        return payload + ENTRY_OVERHEAD_BYTES * entries
 
     async def append(self, payload: bytes) -> int:
-        """Appends one entry; returns its id when an ack quorum has it on disk.
+        """Appends one entry; returns its id when an ack quorum has it on disk (with deferred sync: in its logs).
 
         Raises EntryTooLarge (the writer goes on), or what ended the writer; then the entry may or
         may not be in the ledger. Waits while `pending_bytes_max` are unconfirmed.
@@ -149,16 +161,34 @@ class WriteHandle:
         self._raise_if_ended()
         self._waiting.append(payload)
         self._waiting_bytes += len(payload)
-        self._futures.append(future)
+        self._answers.append(future)
         self._settled.clear()
         if self._tick is None:
             self._tick = self._loop.call_soon(self._take_waiting_or_end)
 
     async def flush(self) -> None:
-        """Returns when every append so far is confirmed; raises what ended the writer, if anything did."""
+        """Returns when every append so far is answered; raises what ended the writer, if anything did."""
         await self._settled.wait()
         if self.failure is not None:
             raise self.failure
+
+    async def force(self) -> None:
+        """Returns when every append so far is on disk and confirmed; raises what ended the writer, if anything did.
+
+        Without deferred sync that is what `flush` does too.
+        """
+        if self._tick is not None:
+            self._tick.cancel()
+            self._take_waiting_or_end()
+        if self.failure is not None:
+            raise self.failure
+        if self.last_add_confirmed == self._machine.last_add_pushed:
+            return
+        forced: asyncio.Future[int] = self._loop.create_future()
+        self._answers.force(self._machine.last_add_pushed, forced)
+        self._perform(self._machine.force())
+        self._clock.start()
+        await forced
 
     async def close(self) -> None:
         """Flushes, then closes the ledger at its last confirmed entry (rule C1). Closing twice is fine.
@@ -168,6 +198,9 @@ class WriteHandle:
         """
         self._closing = True
         await self._settled.wait()
+        if self._deferred_sync and not self._finished.done():
+            with suppress(LedgerError):  # what ended the writer is raised below
+                await self.force()
         self._perform(self._machine.close())  # asks once, however often it is called
         error = await asyncio.shield(self._finished)
         await self._let_go()
@@ -214,9 +247,8 @@ class WriteHandle:
         if self._machine.has_ended:
             return
         if self._machine.last_add_pushed == self.last_add_confirmed:
-            self._progress_at = self._loop.time()  # the clock for an ack quorum starts with the first entry
-        if self._quorum_timer is None:
-            self._watch_quorum()
+            self._clock.progressed()  # the clock for an ack quorum starts with the first entry
+        self._clock.start()
         start = 0
         while start < len(payloads) and not self._machine.has_ended:
             stop = batch_end(payloads, start)
@@ -224,12 +256,17 @@ class WriteHandle:
             batch = payloads[start:stop]
             self._perform(self._machine.append(of_payloads(first, batch, self._digester.sign(first, batch))))
             start = stop
+        if self._deferred_sync and self.pending_bytes > self._config.pending_bytes_max // 2:
+            self._perform(self._machine.force())  # what is not on disk is kept here, and there is a bound
 
     # --- events of lanes --------------------------------------------------------------------------
 
     def acked(self, lane: int, through: int) -> None:
         self._perform(self._machine.acked(lane, through))
         self._note_drained()
+
+    def written(self, lane: int, through: int) -> None:
+        self._perform(self._machine.written(lane, through))
 
     def lane_failed(self, lane: int, why: str) -> None:
         self._perform(self._machine.lane_failed(lane, why))
@@ -245,8 +282,15 @@ class WriteHandle:
             match effect:
                 case Send():
                     self._lanes.send(effect)
+                case Accept(last_entry):
+                    self._answers.accepted(last_entry)
+                    self._made_progress()
                 case Confirm(last_entry):
-                    self._confirm(last_entry)
+                    self._answers.confirmed(last_entry)
+                    self._made_progress()
+                    self._tell_lac_when_idle()
+                case Force():
+                    self._lanes.force(effect)
                 case OpenLane():
                     self._lanes.open(effect)
                 case CloseLane():
@@ -264,20 +308,10 @@ class WriteHandle:
     def _is_well(self) -> bool:
         return self._machine.record.is_closed
 
-    def _confirm(self, last_entry: int) -> None:
-        self._progress_at = self._loop.time()
-        for entry_id in range(self._first_unconfirmed, last_entry + 1):
-            self._first_unconfirmed = entry_id + 1
-            future = self._futures.popleft()
-            if not future.done():
-                with suppress(InvalidStateError):  # cancelled in another thread at this moment
-                    future.set_result(entry_id)
-        self._made_progress()
-        if not self._futures:
-            self._settled.set()
-            self._tell_lac_when_idle()
-
     def _made_progress(self) -> None:
+        self._clock.progressed()
+        if not self._answers.appends_wait:
+            self._settled.set()
         self._room.set()
         self.on_progress()
 
@@ -297,13 +331,7 @@ class WriteHandle:
             return
         self._finished.set_result(error)
         failure = error or LedgerClosed(self.ledger_id, "it was closed before this entry was confirmed")
-        futures, self._futures = self._futures, deque()
-        for future in futures:
-            if not future.done():
-                future.set_exception(failure)
-                if isinstance(future, asyncio.Future):
-                    future.exception()  # told here; flush and close raise it too, so it is not lost
-        self._settled.set()
+        self._answers.fail(failure)
         self._made_progress()
 
     def _background_failed(self, error: BaseException) -> None:
@@ -314,26 +342,24 @@ class WriteHandle:
 
     # --- timers ---------------------------------------------------------------------------------------
 
-    def _watch_quorum(self) -> None:
-        """Ends the writer when nothing was confirmed for too long while something waits."""
+    def _is_waited_for(self) -> bool:
+        return self._answers.any_wait and not self._finished.done()
+
+    def _append_timed_out(self) -> None:
+        """Nothing was confirmed for too long while something waits."""
         limit = self._config.append_quorum_seconds_max
-        self._quorum_timer = None
-        if self._finished.done() or not self._futures:
-            return
-        overdue = self._loop.time() - self._progress_at
-        if overdue >= limit:
-            self._perform(self._machine.fail(AppendTimeout(self.ledger_id, limit, self._machine.failures)))
-        else:
-            self._quorum_timer = self._loop.call_later(limit - overdue, self._watch_quorum)
+        self._perform(self._machine.fail(AppendTimeout(self.ledger_id, limit, self._machine.failures)))
 
     def _tell_lac_when_idle(self) -> None:
+        if self._answers.appends_wait:
+            return
         if self._idle_timer is None and self._lac_told < self.last_add_confirmed:
             self._idle_timer = self._loop.call_later(self._config.idle_lac_seconds, self._tell_lac)
 
     def _tell_lac(self) -> None:
         """Readers see the last entries of an idle writer: nothing else would carry the LAC to the bookies."""
         self._idle_timer = None
-        if self._finished.done() or self._futures:
+        if self._finished.done() or self._answers.appends_wait:
             return
         self._lac_told = self.last_add_confirmed
         self._lanes.send_lac()
@@ -345,7 +371,8 @@ class WriteHandle:
 
     async def _let_go(self) -> None:
         """Gives the slowest copies a little time, then ends everything this handle has running."""
-        for timer in (self._idle_timer, self._quorum_timer, self._tick):
+        self._clock.stop()
+        for timer in (self._idle_timer, self._tick):
             if timer is not None:
                 timer.cancel()
         self._note_drained()
@@ -366,13 +393,3 @@ def check_is_bytes(payload: object) -> None:
 
 def _nothing() -> None:
     """Nobody else wants to know."""
-
-
-def batch_end(payloads: list[bytes], start: int) -> int:
-    """Where a batch that begins at `start` ends: a full frame, or all there is."""
-    size = 0
-    for stop in range(start, min(len(payloads), start + FRAME_ENTRIES_MAX)):
-        size += len(payloads[stop])
-        if size > FRAME_BYTES_MAX and stop > start:
-            return stop
-    return min(len(payloads), start + FRAME_ENTRIES_MAX)

@@ -90,7 +90,8 @@ class Shape:
 class LedgerRecord:
     """One ledger's metadata, immutable; a change makes a new record and is one compare-and-swap.
 
-    `key_check` tells a wrong password of an HMAC ledger; the key itself is never stored.
+    `verifier` is the public half of the key that follows from the ledger's password; empty without one.
+    `chosen_id`: no counter keeps this id from being taken again, so its deletion leaves a tombstone.
     `reserved`: created for a writer that is still to come; exactly one can claim it, by compare-and-swap.
     """
 
@@ -105,7 +106,8 @@ class LedgerRecord:
     created_ms: int = 0
     nonce: bytes = b""
     reserved: bool = False
-    key_check: bytes = b""
+    verifier: bytes = b""
+    chosen_id: bool = False
 
     def __post_init__(self) -> None:
         _check_fragments(self.fragments, self.shape.ensemble_size)
@@ -192,7 +194,8 @@ def encode(record: LedgerRecord) -> bytes:
         created_ms=record.created_ms,
         nonce=record.nonce,
         reserved=record.reserved,
-        key_check=record.key_check,
+        verifier=record.verifier,
+        chosen_id=record.chosen_id,
     )
     for fragment in record.fragments:
         refs = [pb.BookieRef(bookie_id=b.bookie_id, incarnation=b.incarnation) for b in fragment.ensemble]
@@ -202,12 +205,20 @@ def encode(record: LedgerRecord) -> bytes:
     return message.SerializeToString(deterministic=True)
 
 
-def decode(key: str, value: bytes) -> LedgerRecord:
-    """The record under a ledger's key. Raises BadRecord for anything this version cannot trust."""
+def encode_tombstone(nonce: bytes) -> bytes:
+    """The bytes that keep a chosen id from being chosen again: bookies may still hold its old entries."""
+    message = pb.Ledger(format_version=FORMAT_VERSION, state=pb.DELETED, nonce=nonce)
+    return message.SerializeToString(deterministic=True)
+
+
+def decode(key: str, value: bytes) -> LedgerRecord | None:
+    """The record under a ledger's key, None for a tombstone. Raises BadRecord for what cannot be trusted."""
     try:
         message = pb.Ledger.FromString(value)
         if message.format_version != FORMAT_VERSION:
             raise ValueError(f"format version {message.format_version}; this program knows {FORMAT_VERSION}")
+        if message.state == pb.DELETED:
+            return None
         return _from_message(keys.ledger_id_of(key), message)
     except (DecodeError, ValueError, KeyError) as error:
         raise BadRecord(key, str(error)) from error
@@ -234,5 +245,6 @@ def _from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
         created_ms=message.created_ms,
         nonce=message.nonce,
         reserved=message.reserved,
-        key_check=message.key_check,
+        verifier=message.verifier,
+        chosen_id=message.chosen_id,
     )

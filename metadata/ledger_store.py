@@ -29,12 +29,10 @@ class LedgerStore:
         """The latest record, or None where there is no such ledger."""
         key = keys.ledger(ledger_id)
         found = await self._store.get(key)
-        return (
-            None if found is None else VersionedRecord(ledger_record.decode(key, found.value), found.version)
-        )
+        return None if found is None else _versioned(key, found.value, found.version)
 
     async def create(self, record: LedgerRecord) -> VersionedRecord:
-        """Stores a new ledger. Raises KeyExists when the id is taken."""
+        """Stores a new ledger. Raises KeyExists when the id is taken, or was by a ledger now deleted."""
         mine = replace(record, nonce=settle.new_nonce())
         version = await settle.create(self._store, keys.ledger(record.ledger_id), ledger_record.encode(mine))
         return VersionedRecord(mine, version)
@@ -47,9 +45,18 @@ class LedgerStore:
             mine, await settle.replace(self._store, key, ledger_record.encode(mine), version)
         )
 
-    async def delete(self, ledger_id: int, version: int) -> None:
-        """Forgets the ledger that stands at `version`; bookies drop its entries later."""
-        await self._store.delete(keys.ledger(ledger_id), version)
+    async def delete(self, found: VersionedRecord) -> None:
+        """Forgets the ledger as it was found; bookies drop its entries later.
+
+        Raises VersionConflict where it has changed since, NoSuchKey where it is gone. Of an id that was
+        chosen by hand a tombstone stays, or a new ledger of that id could show the old one's entries.
+        """
+        key = keys.ledger(found.record.ledger_id)
+        if found.record.chosen_id:
+            tombstone = ledger_record.encode_tombstone(settle.new_nonce())
+            await settle.replace(self._store, key, tombstone, found.version)
+        else:
+            await self._store.delete(key, found.version)
 
     async def list(self) -> AsyncIterator[VersionedRecord]:
         """Every ledger in id order. A listing that fails part-way raises; it never just ends."""
@@ -57,7 +64,9 @@ class LedgerStore:
         while True:
             page = await self._store.list_page(keys.LEDGERS, after=after)
             for item in page.items:
-                yield VersionedRecord(ledger_record.decode(item.key, item.value), item.version)
+                found = _versioned(item.key, item.value, item.version)
+                if found is not None:
+                    yield found
             if page.next_after is None:
                 return
             after = page.next_after
@@ -72,4 +81,9 @@ class LedgerStore:
                 if event.kind is EventKind.DELETE:
                     yield None
                 else:
-                    yield VersionedRecord(ledger_record.decode(key, event.value), event.revision)
+                    yield _versioned(key, event.value, event.revision)
+
+
+def _versioned(key: str, value: bytes, version: int) -> VersionedRecord | None:
+    record = ledger_record.decode(key, value)
+    return None if record is None else VersionedRecord(record, version)

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16metadata/records.proto\x12\x13\x62ookledger.metadata\"4\n\x06Layout\x12\x16\n\x0e\x66ormat_version\x18\x01 \x01(\r\x12\x12\n\ncluster_id\x18\x02 \x01(\t\"(\n\x06NextId\x12\x0f\n\x07next_id\x18\x01 \x01(\x04\x12\r\n\x05nonce\x18\x02 \x01(\x0c\"3\n\tBookieRef\x12\x11\n\tbookie_id\x18\x01 \x01(\t\x12\x13\n\x0bincarnation\x18\x02 \x01(\t\"h\n\x08\x46ragment\x12\x13\n\x0b\x66irst_entry\x18\x01 \x01(\x03\x12\x30\n\x08\x65nsemble\x18\x02 \x03(\x0b\x32\x1e.bookledger.metadata.BookieRef\x12\x15\n\rlength_before\x18\x03 \x01(\x03\"\xed\x03\n\x06Ledger\x12\x16\n\x0e\x66ormat_version\x18\x01 \x01(\r\x12\x15\n\rensemble_size\x18\x02 \x01(\r\x12\x14\n\x0cwrite_quorum\x18\x03 \x01(\r\x12\x12\n\nack_quorum\x18\x04 \x01(\r\x12\x34\n\x0b\x64igest_type\x18\x05 \x01(\x0e\x32\x1f.bookledger.metadata.DigestType\x12/\n\x05state\x18\x06 \x01(\x0e\x32 .bookledger.metadata.LedgerState\x12\x12\n\nlast_entry\x18\x07 \x01(\x03\x12\x14\n\x0clength_bytes\x18\x08 \x01(\x03\x12\x30\n\tfragments\x18\t \x03(\x0b\x32\x1d.bookledger.metadata.Fragment\x12H\n\x0f\x63ustom_metadata\x18\n \x03(\x0b\x32/.bookledger.metadata.Ledger.CustomMetadataEntry\x12\x12\n\ncreated_ms\x18\x0b \x01(\x03\x12\r\n\x05nonce\x18\x0c \x01(\x0c\x12\x10\n\x08reserved\x18\r \x01(\x08\x12\x11\n\tkey_check\x18\x0e \x01(\x0c\x1a\x35\n\x13\x43ustomMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"\\\n\x06\x43ookie\x12\x16\n\x0e\x66ormat_version\x18\x01 \x01(\r\x12\x12\n\ncluster_id\x18\x02 \x01(\t\x12\x11\n\tbookie_id\x18\x03 \x01(\t\x12\x13\n\x0bincarnation\x18\x04 \x01(\t\"\x86\x01\n\x0cRegistration\x12\x16\n\x0e\x66ormat_version\x18\x01 \x01(\r\x12\x11\n\tbookie_id\x18\x02 \x01(\t\x12\x13\n\x0bincarnation\x18\x03 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x04 \x01(\t\x12\x14\n\x0c\x66\x61ult_domain\x18\x05 \x01(\t\x12\x0f\n\x07session\x18\x06 \x01(\x0c*R\n\x0bLedgerState\x12\x1c\n\x18LEDGER_STATE_UNSPECIFIED\x10\x00\x12\x08\n\x04OPEN\x10\x01\x12\x0f\n\x0bIN_RECOVERY\x10\x02\x12\n\n\x06\x43LOSED\x10\x03*F\n\nDigestType\x12\x1b\n\x17\x44IGEST_TYPE_UNSPECIFIED\x10\x00\x12\n\n\x06\x43RC32C\x10\x01\x12\x0f\n\x0bHMAC_SHA256\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16metadata/records.proto\x12\x13\x62ookledger.metadata\"4\n\x06Layout\x12\x16\n\x0e\x66ormat_version\x18\x01 \x01(\r\x12\x12\n\ncluster_id\x18\x02 \x01(\t\"(\n\x06NextId\x12\x0f\n\x07next_id\x18\x01 \x01(\x04\x12\r\n\x05nonce\x18\x02 \x01(\x0c\"3\n\tBookieRef\x12\x11\n\tbookie_id\x18\x01 \x01(\t\x12\x13\n\x0bincarnation\x18\x02 \x01(\t\"h\n\x08\x46ragment\x12\x13\n\x0b\x66irst_entry\x18\x01 \x01(\x03\x12\x30\n\x08\x65nsemble\x18\x02 \x03(\x0b\x32\x1e.bookledger.metadata.BookieRef\x12\x15\n\rlength_before\x18\x03 \x01(\x03\"\x85\x04\n\x06Ledger\x12\x16\n\x0e\x66ormat_version\x18\x01 \x01(\r\x12\x15\n\rensemble_size\x18\x02 \x01(\r\x12\x14\n\x0cwrite_quorum\x18\x03 \x01(\r\x12\x12\n\nack_quorum\x18\x04 \x01(\r\x12\x34\n\x0b\x64igest_type\x18\x05 \x01(\x0e\x32\x1f.bookledger.metadata.DigestType\x12/\n\x05state\x18\x06 \x01(\x0e\x32 .bookledger.metadata.LedgerState\x12\x12\n\nlast_entry\x18\x07 \x01(\x03\x12\x14\n\x0clength_bytes\x18\x08 \x01(\x03\x12\x30\n\tfragments\x18\t \x03(\x0b\x32\x1d.bookledger.metadata.Fragment\x12H\n\x0f\x63ustom_metadata\x18\n \x03(\x0b\x32/.bookledger.metadata.Ledger.CustomMetadataEntry\x12\x12\n\ncreated_ms\x18\x0b \x01(\x03\x12\r\n\x05nonce\x18\x0c \x01(\x0c\x12\x10\n\x08reserved\x18\r \x01(\x08\x12\x10\n\x08verifier\x18\x0f \x01(\x0c\x12\x11\n\tchosen_id\x18\x10 \x01(\x08\x1a\x35\n\x13\x43ustomMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01J\x04\x08\x0e\x10\x0f\"\\\n\x06\x43ookie\x12\x16\n\x0e\x66ormat_version\x18\x01 \x01(\r\x12\x12\n\ncluster_id\x18\x02 \x01(\t\x12\x11\n\tbookie_id\x18\x03 \x01(\t\x12\x13\n\x0bincarnation\x18\x04 \x01(\t\"\x86\x01\n\x0cRegistration\x12\x16\n\x0e\x66ormat_version\x18\x01 \x01(\r\x12\x11\n\tbookie_id\x18\x02 \x01(\t\x12\x13\n\x0bincarnation\x18\x03 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x04 \x01(\t\x12\x14\n\x0c\x66\x61ult_domain\x18\x05 \x01(\t\x12\x0f\n\x07session\x18\x06 \x01(\x0c*_\n\x0bLedgerState\x12\x1c\n\x18LEDGER_STATE_UNSPECIFIED\x10\x00\x12\x08\n\x04OPEN\x10\x01\x12\x0f\n\x0bIN_RECOVERY\x10\x02\x12\n\n\x06\x43LOSED\x10\x03\x12\x0b\n\x07\x44\x45LETED\x10\x04*F\n\nDigestType\x12\x1b\n\x17\x44IGEST_TYPE_UNSPECIFIED\x10\x00\x12\n\n\x06\x43RC32C\x10\x01\x12\x0f\n\x0bHMAC_SHA256\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,10 +33,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_LEDGER_CUSTOMMETADATAENTRY']._loaded_options = None
   _globals['_LEDGER_CUSTOMMETADATAENTRY']._serialized_options = b'8\001'
-  _globals['_LEDGERSTATE']._serialized_start=1029
-  _globals['_LEDGERSTATE']._serialized_end=1111
-  _globals['_DIGESTTYPE']._serialized_start=1113
-  _globals['_DIGESTTYPE']._serialized_end=1183
+  _globals['_LEDGERSTATE']._serialized_start=1053
+  _globals['_LEDGERSTATE']._serialized_end=1148
+  _globals['_DIGESTTYPE']._serialized_start=1150
+  _globals['_DIGESTTYPE']._serialized_end=1220
   _globals['_LAYOUT']._serialized_start=47
   _globals['_LAYOUT']._serialized_end=99
   _globals['_NEXTID']._serialized_start=101
@@ -46,11 +46,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FRAGMENT']._serialized_start=196
   _globals['_FRAGMENT']._serialized_end=300
   _globals['_LEDGER']._serialized_start=303
-  _globals['_LEDGER']._serialized_end=796
-  _globals['_LEDGER_CUSTOMMETADATAENTRY']._serialized_start=743
-  _globals['_LEDGER_CUSTOMMETADATAENTRY']._serialized_end=796
-  _globals['_COOKIE']._serialized_start=798
-  _globals['_COOKIE']._serialized_end=890
-  _globals['_REGISTRATION']._serialized_start=893
-  _globals['_REGISTRATION']._serialized_end=1027
+  _globals['_LEDGER']._serialized_end=820
+  _globals['_LEDGER_CUSTOMMETADATAENTRY']._serialized_start=761
+  _globals['_LEDGER_CUSTOMMETADATAENTRY']._serialized_end=814
+  _globals['_COOKIE']._serialized_start=822
+  _globals['_COOKIE']._serialized_end=914
+  _globals['_REGISTRATION']._serialized_start=917
+  _globals['_REGISTRATION']._serialized_end=1051
 # @@protoc_insertion_point(module_scope)

@@ -13,6 +13,7 @@ class LedgerState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     OPEN: _ClassVar[LedgerState]
     IN_RECOVERY: _ClassVar[LedgerState]
     CLOSED: _ClassVar[LedgerState]
+    DELETED: _ClassVar[LedgerState]
 
 class DigestType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -23,6 +24,7 @@ LEDGER_STATE_UNSPECIFIED: LedgerState
 OPEN: LedgerState
 IN_RECOVERY: LedgerState
 CLOSED: LedgerState
+DELETED: LedgerState
 DIGEST_TYPE_UNSPECIFIED: DigestType
 CRC32C: DigestType
 HMAC_SHA256: DigestType
@@ -62,7 +64,7 @@ class Fragment(_message.Message):
     def __init__(self, first_entry: _Optional[int] = ..., ensemble: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., length_before: _Optional[int] = ...) -> None: ...
 
 class Ledger(_message.Message):
-    __slots__ = ("format_version", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "state", "last_entry", "length_bytes", "fragments", "custom_metadata", "created_ms", "nonce", "reserved", "key_check")
+    __slots__ = ("format_version", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "state", "last_entry", "length_bytes", "fragments", "custom_metadata", "created_ms", "nonce", "reserved", "verifier", "chosen_id")
     class CustomMetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -83,7 +85,8 @@ class Ledger(_message.Message):
     CREATED_MS_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
     RESERVED_FIELD_NUMBER: _ClassVar[int]
-    KEY_CHECK_FIELD_NUMBER: _ClassVar[int]
+    VERIFIER_FIELD_NUMBER: _ClassVar[int]
+    CHOSEN_ID_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     ensemble_size: int
     write_quorum: int
@@ -97,8 +100,9 @@ class Ledger(_message.Message):
     created_ms: int
     nonce: bytes
     reserved: bool
-    key_check: bytes
-    def __init__(self, format_version: _Optional[int] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., state: _Optional[_Union[LedgerState, str]] = ..., last_entry: _Optional[int] = ..., length_bytes: _Optional[int] = ..., fragments: _Optional[_Iterable[_Union[Fragment, _Mapping]]] = ..., custom_metadata: _Optional[_Mapping[str, bytes]] = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., reserved: bool = ..., key_check: _Optional[bytes] = ...) -> None: ...
+    verifier: bytes
+    chosen_id: bool
+    def __init__(self, format_version: _Optional[int] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., state: _Optional[_Union[LedgerState, str]] = ..., last_entry: _Optional[int] = ..., length_bytes: _Optional[int] = ..., fragments: _Optional[_Iterable[_Union[Fragment, _Mapping]]] = ..., custom_metadata: _Optional[_Mapping[str, bytes]] = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., reserved: bool = ..., verifier: _Optional[bytes] = ..., chosen_id: bool = ...) -> None: ...
 
 class Cookie(_message.Message):
     __slots__ = ("format_version", "cluster_id", "bookie_id", "incarnation")

@@ -17,7 +17,7 @@ other, each aligned to 8 bytes, then zeros up to where the file was preallocated
      8  position     u64  the record's own place: segment << 32 | offset
     16  synced       u64  everything before this position was on disk when this record was written
     24  kind         u8   1 entries, 2 fence
-    25  flags        u8   1 recovery, 2 carries a last-add-confirmed
+    25  flags        u8   1 recovery, 2 carries a last-add-confirmed, 4 carries the ledger's verifier
     26  lac_digest   u16  width of the digest that begins the body
     28  body         u32  bytes that follow
     32  ledger       i64
@@ -28,7 +28,11 @@ other, each aligned to 8 bytes, then zeros up to where the file was preallocated
     72  entries      u32
     76  digests      u32  bytes of the digests column
 
-    body of an entries record: lac digest | entry ids | lengths | digests | payload
+    body of an entries record: lac digest | verifier | entry ids | lengths | digests | payload
+    body of a fence record:    verifier
+
+The verifier (32 bytes) says who may write to the ledger; a ledger without a password has none. Segments
+of version 1 are the same without verifiers.
 
 Because a record carries its own position, bytes that lie in the wrong place are never taken for
 a record. Because it carries `synced`, a reader can tell a torn tail (never on disk as a whole, so
@@ -47,9 +51,10 @@ from enum import IntEnum
 from crc32c import crc32c
 
 from ..wire.columns import ID_BYTES, LENGTH_BYTES, BadColumns, Columns
-from ..wire.messages import LacStatement
+from ..wire.messages import VERIFIER_BYTES, LacStatement
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+READABLE_VERSIONS = (1, 2)
 SEGMENT_MAGIC = b"bkldglog"
 RECORD_MAGIC = 0x6472636B
 RECORD_MAGIC_BYTES = struct.pack("<I", RECORD_MAGIC)
@@ -75,6 +80,7 @@ class Kind(IntEnum):
 
 _RECOVERY = 1
 _HAS_LAC = 2
+_HAS_VERIFIER = 4
 
 Buffer = bytes | memoryview
 
@@ -85,13 +91,17 @@ class BadRecordBytes(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record without its place. A fence record has no columns and stands alone (rule R1)."""
+    """One record without its place. A fence record has no columns and stands alone (rule R1).
+
+    Every record of a ledger carries the ledger's verifier, so none depends on another for it.
+    """
 
     kind: Kind
     ledger_id: int
     columns: Columns | None = None
     last_add_confirmed: LacStatement | None = None
     recovery: bool = False
+    verifier: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +158,8 @@ def decode_segment_header(data: bytes) -> tuple[int, str]:
     rest = SEGMENT_HEADER.size - _SEGMENT_HEADER_ZEROS
     if magic != SEGMENT_MAGIC or crc != crc32c(blank) or any(data[rest : SEGMENT_HEADER.size]):
         raise BadRecordBytes("this is no segment header of ours, or it is damaged")
-    if version != FORMAT_VERSION:
-        raise BadRecordBytes(f"segment format version {version}; this program knows {FORMAT_VERSION}")
+    if version not in READABLE_VERSIONS:
+        raise BadRecordBytes(f"segment format version {version}; this program knows {READABLE_VERSIONS}")
     return segment, str(uuid.UUID(bytes=identity))
 
 
@@ -175,8 +185,8 @@ def _body(record: Record) -> list[bytes]:
     lac_digest = record.last_add_confirmed.digest if record.last_add_confirmed else b""
     columns = record.columns
     if columns is None:
-        return [lac_digest]
-    return [lac_digest, columns.entry_ids, columns.lengths, columns.digests, columns.payload]
+        return [lac_digest, record.verifier]
+    return [lac_digest, record.verifier, columns.entry_ids, columns.lengths, columns.digests, columns.payload]
 
 
 def _header_tail(record: Record, body_bytes: int, position: int, synced: int) -> bytes:
@@ -188,7 +198,7 @@ def _header_tail(record: Record, body_bytes: int, position: int, synced: int) ->
         position,
         synced,
         record.kind,
-        (_RECOVERY if record.recovery else 0) | (_HAS_LAC if lac else 0),
+        _flags(record),
         len(lac.digest) if lac else 0,
         body_bytes,
         record.ledger_id,
@@ -199,6 +209,11 @@ def _header_tail(record: Record, body_bytes: int, position: int, synced: int) ->
         entries,
         len(columns.digests) if columns else 0,
     )[_AFTER_CRC:]
+
+
+def _flags(record: Record) -> int:
+    flags = (_RECOVERY if record.recovery else 0) | (_HAS_LAC if record.last_add_confirmed else 0)
+    return flags | (_HAS_VERIFIER if record.verifier else 0)
 
 
 def decode_header(data: Buffer, *, position: int) -> RecordHeader:
@@ -230,6 +245,8 @@ def decode_record(data: Buffer, *, position: int) -> tuple[RecordHeader, Record]
 
 def _record(header: RecordHeader, body: memoryview) -> Record:
     lac_digest, body = bytes(body[: header.lac_digest_bytes]), body[header.lac_digest_bytes :]
+    verifier_bytes = VERIFIER_BYTES if header.flags & _HAS_VERIFIER else 0
+    verifier, body = bytes(body[:verifier_bytes]), body[verifier_bytes:]
     lac = None
     if header.flags & _HAS_LAC:
         lac = LacStatement(header.lac, header.lac_length_bytes, lac_digest)
@@ -238,7 +255,7 @@ def _record(header: RecordHeader, body: memoryview) -> Record:
         columns = _columns(header, body) if kind is Kind.ENTRIES else None
     except ValueError as error:
         raise BadRecordBytes(str(error)) from error
-    return Record(kind, header.ledger_id, columns, lac, bool(header.flags & _RECOVERY))
+    return Record(kind, header.ledger_id, columns, lac, bool(header.flags & _RECOVERY), verifier)
 
 
 def _columns(header: RecordHeader, body: memoryview) -> Columns:

@@ -13,10 +13,12 @@ from .columns import (
     of_payloads,
 )
 from .messages import (
+    NO_CREDENTIAL,
     NO_ENTRY,
     Ack,
     AppendReply,
     AppendRequest,
+    Credential,
     EntryRange,
     Frame,
     InfoReply,
@@ -32,6 +34,7 @@ __all__ = [
     "ENTRY_BYTES_MAX",
     "FRAME_BYTES_MAX",
     "FRAME_ENTRIES_MAX",
+    "NO_CREDENTIAL",
     "NO_ENTRIES",
     "NO_ENTRY",
     "Ack",
@@ -40,6 +43,7 @@ __all__ = [
     "BadColumns",
     "BadMessage",
     "Columns",
+    "Credential",
     "EntryRange",
     "Frame",
     "InfoReply",

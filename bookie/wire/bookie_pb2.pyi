@@ -21,6 +21,7 @@ class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     UNKNOWN: _ClassVar[Status]
     BAD_REQUEST: _ClassVar[Status]
     STOPPING: _ClassVar[Status]
+    WRITTEN: _ClassVar[Status]
 STATUS_UNSPECIFIED: Status
 OK: Status
 NO_SUCH_LEDGER: Status
@@ -33,6 +34,7 @@ WRONG_INCARNATION: Status
 UNKNOWN: Status
 BAD_REQUEST: Status
 STOPPING: Status
+WRITTEN: Status
 
 class LastAddConfirmed(_message.Message):
     __slots__ = ("last_entry", "length_bytes", "digest")
@@ -43,6 +45,14 @@ class LastAddConfirmed(_message.Message):
     length_bytes: int
     digest: bytes
     def __init__(self, last_entry: _Optional[int] = ..., length_bytes: _Optional[int] = ..., digest: _Optional[bytes] = ...) -> None: ...
+
+class Credential(_message.Message):
+    __slots__ = ("verifier", "proof")
+    VERIFIER_FIELD_NUMBER: _ClassVar[int]
+    PROOF_FIELD_NUMBER: _ClassVar[int]
+    verifier: bytes
+    proof: bytes
+    def __init__(self, verifier: _Optional[bytes] = ..., proof: _Optional[bytes] = ...) -> None: ...
 
 class Columns(_message.Message):
     __slots__ = ("entry_ids", "lengths", "digests", "payload")
@@ -57,18 +67,22 @@ class Columns(_message.Message):
     def __init__(self, entry_ids: _Optional[bytes] = ..., lengths: _Optional[bytes] = ..., digests: _Optional[bytes] = ..., payload: _Optional[bytes] = ...) -> None: ...
 
 class Frame(_message.Message):
-    __slots__ = ("ledger_id", "recovery", "last_add_confirmed", "columns", "crc32c")
+    __slots__ = ("ledger_id", "recovery", "last_add_confirmed", "columns", "crc32c", "credential", "deferred_sync")
     LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
     RECOVERY_FIELD_NUMBER: _ClassVar[int]
     LAST_ADD_CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     CRC32C_FIELD_NUMBER: _ClassVar[int]
+    CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
+    DEFERRED_SYNC_FIELD_NUMBER: _ClassVar[int]
     ledger_id: int
     recovery: bool
     last_add_confirmed: LastAddConfirmed
     columns: Columns
     crc32c: int
-    def __init__(self, ledger_id: _Optional[int] = ..., recovery: bool = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., crc32c: _Optional[int] = ...) -> None: ...
+    credential: Credential
+    deferred_sync: bool
+    def __init__(self, ledger_id: _Optional[int] = ..., recovery: bool = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., crc32c: _Optional[int] = ..., credential: _Optional[_Union[Credential, _Mapping]] = ..., deferred_sync: bool = ...) -> None: ...
 
 class AppendRequest(_message.Message):
     __slots__ = ("incarnation", "first_sequence", "frames")
@@ -105,20 +119,22 @@ class EntryRange(_message.Message):
     def __init__(self, first_entry: _Optional[int] = ..., last_entry: _Optional[int] = ...) -> None: ...
 
 class ReadRequest(_message.Message):
-    __slots__ = ("incarnation", "ledger_id", "first_entry", "last_entry", "bytes_max", "fence")
+    __slots__ = ("incarnation", "ledger_id", "first_entry", "last_entry", "bytes_max", "fence", "credential")
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
     FIRST_ENTRY_FIELD_NUMBER: _ClassVar[int]
     LAST_ENTRY_FIELD_NUMBER: _ClassVar[int]
     BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
+    CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
     incarnation: str
     ledger_id: int
     first_entry: int
     last_entry: int
     bytes_max: int
     fence: bool
-    def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., first_entry: _Optional[int] = ..., last_entry: _Optional[int] = ..., bytes_max: _Optional[int] = ..., fence: bool = ...) -> None: ...
+    credential: Credential
+    def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., first_entry: _Optional[int] = ..., last_entry: _Optional[int] = ..., bytes_max: _Optional[int] = ..., fence: bool = ..., credential: _Optional[_Union[Credential, _Mapping]] = ...) -> None: ...
 
 class ReadReply(_message.Message):
     __slots__ = ("status", "detail", "columns", "covered_through", "damaged", "last_add_confirmed")
@@ -137,18 +153,20 @@ class ReadReply(_message.Message):
     def __init__(self, status: _Optional[_Union[Status, str]] = ..., detail: _Optional[str] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., covered_through: _Optional[int] = ..., damaged: _Optional[_Iterable[_Union[EntryRange, _Mapping]]] = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ...) -> None: ...
 
 class LastAddConfirmedRequest(_message.Message):
-    __slots__ = ("incarnation", "ledger_id", "fence", "wait_beyond", "wait_ms")
+    __slots__ = ("incarnation", "ledger_id", "fence", "wait_beyond", "wait_ms", "credential")
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
     WAIT_BEYOND_FIELD_NUMBER: _ClassVar[int]
     WAIT_MS_FIELD_NUMBER: _ClassVar[int]
+    CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
     incarnation: str
     ledger_id: int
     fence: bool
     wait_beyond: int
     wait_ms: int
-    def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., fence: bool = ..., wait_beyond: _Optional[int] = ..., wait_ms: _Optional[int] = ...) -> None: ...
+    credential: Credential
+    def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., fence: bool = ..., wait_beyond: _Optional[int] = ..., wait_ms: _Optional[int] = ..., credential: _Optional[_Union[Credential, _Mapping]] = ...) -> None: ...
 
 class LastAddConfirmedReply(_message.Message):
     __slots__ = ("status", "detail", "last_add_confirmed")

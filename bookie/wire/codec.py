@@ -14,10 +14,14 @@ from google.protobuf.message import DecodeError, Message
 from . import bookie_pb2 as pb
 from .columns import BadColumns, Columns
 from .messages import (
+    NO_CREDENTIAL,
     NO_ENTRY,
+    PROOF_BYTES,
+    VERIFIER_BYTES,
     Ack,
     AppendReply,
     AppendRequest,
+    Credential,
     EntryRange,
     Frame,
     InfoReply,
@@ -84,6 +88,21 @@ def _lac_from(message: pb.LastAddConfirmed) -> LacStatement:
     return LacStatement(message.last_entry, message.length_bytes, message.digest)
 
 
+def _credential_to(credential: Credential) -> pb.Credential | None:
+    if credential == NO_CREDENTIAL:
+        return None
+    return pb.Credential(verifier=credential.verifier, proof=credential.proof)
+
+
+def _credential_from(message: pb.Frame | pb.ReadRequest | pb.LastAddConfirmedRequest) -> Credential:
+    if not message.HasField("credential"):
+        return NO_CREDENTIAL
+    credential = Credential(message.credential.verifier, message.credential.proof)
+    if len(credential.verifier) != VERIFIER_BYTES or len(credential.proof) != PROOF_BYTES:
+        raise BadMessage(f"a credential of {len(credential.verifier)} and {len(credential.proof)} bytes")
+    return credential
+
+
 def _status_from(number: int) -> Status:
     try:
         return _STATUS_FROM_PB[number]
@@ -100,6 +119,8 @@ def encode_append_request(request: AppendRequest) -> bytes:
             last_add_confirmed=_lac_to(frame.last_add_confirmed),
             columns=_columns_to(frame.columns),
             crc32c=columns_crc32c(frame.columns),
+            credential=_credential_to(frame.credential),
+            deferred_sync=frame.deferred_sync,
         )
     return message.SerializeToString()
 
@@ -120,7 +141,8 @@ def _frame_from(message: pb.Frame) -> Frame:
     if message.ledger_id < 0:
         raise BadMessage(f"{message.ledger_id} is not a ledger id")
     lac = _lac_from(message.last_add_confirmed) if message.HasField("last_add_confirmed") else None
-    return Frame(message.ledger_id, columns, lac, message.recovery)
+    credential = _credential_from(message)
+    return Frame(message.ledger_id, columns, lac, message.recovery, credential, message.deferred_sync)
 
 
 def encode_append_reply(reply: AppendReply) -> bytes:
@@ -143,12 +165,15 @@ def encode_read_request(request: ReadRequest) -> bytes:
         last_entry=request.last_entry,
         bytes_max=request.bytes_max,
         fence=request.fence,
+        credential=_credential_to(request.credential),
     ).SerializeToString()
 
 
 def decode_read_request(data: bytes) -> ReadRequest:
     m = _parse(pb.ReadRequest, data)
-    return ReadRequest(m.incarnation, m.ledger_id, m.first_entry, m.last_entry, m.bytes_max, m.fence)
+    return ReadRequest(
+        m.incarnation, m.ledger_id, m.first_entry, m.last_entry, m.bytes_max, m.fence, _credential_from(m)
+    )
 
 
 def encode_read_reply(reply: ReadReply) -> bytes:
@@ -187,12 +212,13 @@ def encode_lac_request(request: LacRequest) -> bytes:
         fence=request.fence,
         wait_beyond=request.wait_beyond,
         wait_ms=request.wait_ms,
+        credential=_credential_to(request.credential),
     ).SerializeToString()
 
 
 def decode_lac_request(data: bytes) -> LacRequest:
     m = _parse(pb.LastAddConfirmedRequest, data)
-    return LacRequest(m.incarnation, m.ledger_id, m.fence, m.wait_beyond, m.wait_ms)
+    return LacRequest(m.incarnation, m.ledger_id, m.fence, m.wait_beyond, m.wait_ms, _credential_from(m))
 
 
 def encode_lac_reply(reply: LacReply) -> bytes:

@@ -11,10 +11,30 @@ NO_ENTRY = -1
 """Last-add-confirmed of a ledger in which nothing is confirmed."""
 
 
+VERIFIER_BYTES = 32
+PROOF_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """Says that the sender knows a ledger's password, without telling it; blank where there is none.
+
+    `verifier` is the ledger's public key, `proof` a signature made with the private one over what is asked
+    of which bookie (`ledger_keys`). A bookie remembers a ledger's first verifier and refuses any other.
+    """
+
+    verifier: bytes = b""
+    proof: bytes = b""
+
+
+NO_CREDENTIAL = Credential()
+
+
 class Status(StrEnum):
     """A bookie's answer. Refusals are answers; a gRPC error only means that the call did not happen."""
 
     OK = "ok"
+    WRITTEN = "written"  # with deferred sync: in the log, and on disk after a later sync
     NO_SUCH_LEDGER = "no such ledger"
     FENCED = "fenced"
     UNAUTHORIZED = "unauthorized"
@@ -40,13 +60,16 @@ class LacStatement:
 class Frame:
     """Entries of one ledger for one bookie, with the writer's last-add-confirmed at the time of sending.
 
-    Without columns it only carries the last-add-confirmed (an explicit LAC).
+    Without columns it only carries the last-add-confirmed (an explicit LAC). With `deferred_sync` it may
+    be answered WRITTEN; the next frame without that is answered when all before it is on disk.
     """
 
     ledger_id: int
     columns: Columns = NO_ENTRIES
     last_add_confirmed: LacStatement | None = None
     recovery: bool = False
+    credential: Credential = NO_CREDENTIAL
+    deferred_sync: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +115,7 @@ class ReadRequest:
     last_entry: int
     bytes_max: int
     fence: bool = False
+    credential: Credential = NO_CREDENTIAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +140,7 @@ class LacRequest:
     fence: bool = False
     wait_beyond: int = NO_ENTRY
     wait_ms: int = 0
+    credential: Credential = NO_CREDENTIAL
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from bookie.disk import Disk
+from bookie.log import appender as appender_module
 from bookie.log import writer as writer_module
 from bookie.log.format import Kind, Record
 from bookie.log.replay import Found, replay
@@ -34,6 +35,7 @@ class Reports:
 
     durable: list[Written] = field(default_factory=list)
     groups: list[int] = field(default_factory=list)
+    written: list[Written] = field(default_factory=list)
     refused: list[Record] = field(default_factory=list)
     failures: list[Exception] = field(default_factory=list)
     next_position: int = 0
@@ -50,6 +52,11 @@ class Reports:
             self.next_position = next_position
             self.changed.notify_all()
 
+    def on_written(self, written: Sequence[Written]) -> None:
+        with self.changed:
+            self.written += written
+            self.changed.notify_all()
+
     def on_refused(self, refused: Sequence[tuple[object, Record]], error: OSError) -> None:
         with self.changed:
             self.refused += [record for _, record in refused]
@@ -60,12 +67,14 @@ class Reports:
             self.failures.append(error)
             self.changed.notify_all()
 
-    def wait_for(self, *, durable: int = 0, refused: int = 0, failures: int = 0) -> None:
-        """Returns when so many records are durable and refused and so many failures were reported."""
+    def wait_for(self, *, durable: int = 0, refused: int = 0, failures: int = 0, written: int = 0) -> None:
+        """Returns when so many records are durable, refused and written and so many failures were reported."""
 
         def enough() -> bool:
-            counts = (len(self.durable), len(self.refused), len(self.failures))
-            return all(have >= want for have, want in zip(counts, (durable, refused, failures), strict=True))
+            counts = (len(self.durable), len(self.refused), len(self.failures), len(self.written))
+            return all(
+                have >= want for have, want in zip(counts, (durable, refused, failures, written), strict=True)
+            )
 
         with self.changed:
             assert self.changed.wait_for(enough, WAIT_SECONDS_MAX)
@@ -80,6 +89,7 @@ def writer_on(disk: Disk, segment: int = 0, incarnation: str = INCARNATION) -> t
         on_durable=reports.on_durable,
         on_refused=reports.on_refused,
         on_failure=reports.on_failure,
+        on_written=reports.on_written,
     )
     return writer, reports
 
@@ -106,8 +116,8 @@ def use_small_sizes(
     monkeypatch: pytest.MonkeyPatch, *, segment: int = 2048, group: int = 512, step: int = 256
 ) -> None:
     """Makes segments roll and groups fill after a few records."""
-    monkeypatch.setattr(writer_module, "SEGMENT_BYTES_MAX", segment)
+    monkeypatch.setattr(appender_module, "SEGMENT_BYTES_MAX", segment)
     monkeypatch.setattr(writer_module, "GROUP_BYTES_MAX", group)
-    monkeypatch.setattr(writer_module, "SMALL_GROUP_BYTES", group // 2)
-    monkeypatch.setattr(writer_module, "ZERO_STEP_BYTES", step)
-    monkeypatch.setattr(writer_module, "RESERVE_STEP_BYTES", step)
+    monkeypatch.setattr(appender_module, "SMALL_GROUP_BYTES", group // 2)
+    monkeypatch.setattr(appender_module, "ZERO_STEP_BYTES", step)
+    monkeypatch.setattr(appender_module, "RESERVE_STEP_BYTES", step)

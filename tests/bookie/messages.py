@@ -6,9 +6,13 @@ from hypothesis import strategies as st
 
 from bookie.wire.columns import Columns
 from bookie.wire.messages import (
+    NO_CREDENTIAL,
+    PROOF_BYTES,
+    VERIFIER_BYTES,
     Ack,
     AppendReply,
     AppendRequest,
+    Credential,
     EntryRange,
     Frame,
     InfoReply,
@@ -40,10 +44,15 @@ def some_columns(draw: st.DrawFn) -> Columns:
 
 lac_statements = st.builds(LacStatement, st.integers(-1, 2**63 - 1), natural, st.binary(max_size=64))
 maybe_lac = st.none() | lac_statements
-frames = st.builds(Frame, natural, some_columns(), maybe_lac, st.booleans())
+credentials = st.just(NO_CREDENTIAL) | st.builds(
+    Credential,
+    st.binary(min_size=VERIFIER_BYTES, max_size=VERIFIER_BYTES),
+    st.binary(min_size=PROOF_BYTES, max_size=PROOF_BYTES),
+)
+frames = st.builds(Frame, natural, some_columns(), maybe_lac, st.booleans(), credentials, st.booleans())
 append_requests = st.builds(AppendRequest, text, u64, st.lists(frames, max_size=3).map(tuple))
 append_replies = st.builds(AppendReply, st.lists(st.builds(Ack, u64, statuses, text), max_size=3).map(tuple))
-read_requests = st.builds(ReadRequest, text, i64, i64, i64, u32, st.booleans())
+read_requests = st.builds(ReadRequest, text, i64, i64, i64, u32, st.booleans(), credentials)
 read_replies = st.builds(
     ReadReply,
     statuses,
@@ -53,6 +62,6 @@ read_replies = st.builds(
     maybe_lac,
     text,
 )
-lac_requests = st.builds(LacRequest, text, i64, st.booleans(), i64, u32)
+lac_requests = st.builds(LacRequest, text, i64, st.booleans(), i64, u32, credentials)
 lac_replies = st.builds(LacReply, statuses, maybe_lac, text)
 info_replies = st.builds(InfoReply, text, text, text, text, u64, u64, u64, u64, u64)

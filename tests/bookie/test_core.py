@@ -3,13 +3,15 @@ answered before it is on disk."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bookie.core import Answer, BookieCore, Write, remember
 from bookie.ledger_state import Fence, LedgerState
 from bookie.log.format import Kind, Record
-from bookie.wire.messages import Frame, Status
+from bookie.wire.messages import PROOF_BYTES, VERIFIER_BYTES, Credential, Frame, Status
 from tests.bookie.entries import frame_of, lac_of
 
 
@@ -109,17 +111,17 @@ def test_an_add_the_disk_refused_leaves_no_trace() -> None:
     ledgers = Ledgers()
     ledgers.core.append(ADD, "a")
     assert ledgers.core.refused([("a", record_of(ADD))], "full") == [Answer("a", Status.READ_ONLY, "full")]
-    assert ledgers.states == {7: LedgerState(7)}
+    assert ledgers.states == {7: LedgerState(7, verifier=b"")}
 
 
 def test_a_record_on_disk_changes_what_is_known_of_its_ledger() -> None:
     state = LedgerState(7)
     remember(state, Record(Kind.ENTRIES, 7, frame_of(7, []).columns, lac_of(3)))
-    assert state == LedgerState(7, last_add_confirmed=lac_of(3))
+    assert state == LedgerState(7, last_add_confirmed=lac_of(3), verifier=b"")
     remember(state, Record(Kind.FENCE, 7))
-    assert state == LedgerState(7, Fence.DURABLE, last_add_confirmed=lac_of(3))
+    assert state == LedgerState(7, Fence.DURABLE, last_add_confirmed=lac_of(3), verifier=b"")
     remember(state, record_of(ADD))
-    assert state == LedgerState(7, Fence.DURABLE, known=True, last_add_confirmed=lac_of(3))
+    assert state == LedgerState(7, Fence.DURABLE, True, lac_of(3), b"")
 
 
 commands = st.lists(st.sampled_from(["add", "recovery add", "fence", "disk", "disk full"]), max_size=30)
@@ -172,3 +174,62 @@ def test_every_request_is_answered_once_and_no_normal_add_is_written_behind_a_fe
                 sync(full=True)
     sync(full=False)
     assert len(answers) == asked
+
+
+V1, V2 = b"1" * VERIFIER_BYTES, b"2" * VERIFIER_BYTES
+
+
+def keyed(verifier: bytes) -> Frame:
+    return replace(ADD, credential=Credential(verifier, b"p" * PROOF_BYTES))
+
+
+def test_the_first_verifier_of_a_ledger_is_its_verifier() -> None:
+    ledgers = Ledgers()
+    (write,) = ledgers.core.append(keyed(V1), "a")
+    assert isinstance(write, Write) and write.record.verifier == V1
+    assert ledgers.core.append(keyed(V2), "b") == [Answer("b", Status.UNAUTHORIZED)]
+    assert ledgers.core.append(ADD, "c") == [Answer("c", Status.UNAUTHORIZED)]
+
+
+def test_a_stranger_can_fence_nothing() -> None:
+    ledgers = Ledgers()
+    ledgers.core.append(keyed(V1), "a")
+    assert ledgers.core.fence(7, "b", V2) == [Answer("b", Status.UNAUTHORIZED)]
+    assert ledgers.core.fence(7, "c") == [Answer("c", Status.UNAUTHORIZED)]
+    assert ledgers.states[7].fence is Fence.NONE
+
+
+def test_a_recovery_add_must_show_the_verifier_too() -> None:
+    ledgers = Ledgers()
+    ledgers.core.fence(7, "a", V1)
+    assert ledgers.core.append(replace(keyed(V2), recovery=True), "b") == [Answer("b", Status.UNAUTHORIZED)]
+    assert isinstance(ledgers.core.append(replace(keyed(V1), recovery=True), "c")[0], Write)
+
+
+def test_a_fence_record_carries_the_verifier_it_was_asked_with() -> None:
+    """R1: the fence stands alone, and so does who may recover the ledger."""
+    state = LedgerState(7)
+    remember(state, Record(Kind.FENCE, 7, verifier=V1))
+    assert (state.fence, state.verifier) == (Fence.DURABLE, V1)
+
+
+def test_the_verifier_of_what_is_on_disk_is_known_after_a_restart() -> None:
+    state = LedgerState(7)
+    remember(state, Record(Kind.ENTRIES, 7, ADD.columns, verifier=V1))
+    core = BookieCore(lambda _: state)
+    assert core.append(keyed(V2), "a") == [Answer("a", Status.UNAUTHORIZED)]
+
+
+def test_a_record_with_deferred_sync_is_answered_once_when_it_is_written() -> None:
+    ledgers = Ledgers()
+    (write,) = ledgers.core.append(replace(ADD, deferred_sync=True), "a")
+    assert isinstance(write, Write) and write.deferred_sync
+    assert ledgers.core.written("a") == [Answer("a", Status.WRITTEN)]
+    assert ledgers.core.on_disk(write.record, None) == []
+    assert ledgers.states[7].known
+
+
+def test_a_fence_is_never_put_off() -> None:
+    """R1"""
+    (write,) = Ledgers().core.fence(7, "a")
+    assert isinstance(write, Write) and not write.deferred_sync

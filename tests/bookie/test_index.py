@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from bookie.errors import IndexUnusable
 from bookie.index import Index, Place, span_class
 from bookie.ledger_state import Fence, LedgerState
+from bookie.wire.messages import VERIFIER_BYTES
 from tests.bookie.entries import lac_of
 
 ENTRY_MAX = 2**63 - 1
@@ -127,10 +128,11 @@ def test_a_checkpoint_given_up_after_its_commit_doubles_nothing() -> None:
 def test_an_index_opened_again_knows_what_its_last_checkpoint_moved(tmp_path: Path) -> None:
     index = Index(tmp_path)
     assert index.checkpoint_position == 0
-    fenced = LedgerState(7, Fence.DURABLE, True, lac_of(4))
+    fenced = LedgerState(7, Fence.DURABLE, True, lac_of(4), b"v" * VERIFIER_BYTES)
+    blank = LedgerState(9, verifier=b"")
     index.add(7, place(0, 9, 64))
     index.begin_checkpoint()
-    index.commit_checkpoint(192, [(7, fenced.encode()), (9, LedgerState(9).encode())])
+    index.commit_checkpoint(192, [(7, fenced.encode()), (9, blank.encode())])
     index.end_checkpoint()
     index.add(7, place(10, 19, 192))
     index.close()
@@ -139,7 +141,7 @@ def test_an_index_opened_again_knows_what_its_last_checkpoint_moved(tmp_path: Pa
     assert held(index, 7, 0, 100) == [place(0, 9, 64)]
     assert (index.checkpoint_position, index.recent_frames) == (192, 0)
     assert index.ledger_ids() == [7, 9]
-    assert (index.ledger(7), index.ledger(9), index.ledger(8)) == (fenced, LedgerState(9), None)
+    assert (index.ledger(7), index.ledger(9), index.ledger(8)) == (fenced, blank, None)
     index.close()
 
 
@@ -164,6 +166,7 @@ states = st.builds(
     st.sampled_from([Fence.NONE, Fence.DURABLE]),
     st.booleans(),
     st.none() | st.integers(-1, ENTRY_MAX).map(lac_of).filter(lambda lac: lac.length_bytes < 2**63),
+    st.sampled_from([b"", b"v" * VERIFIER_BYTES]),
 )
 
 
@@ -174,7 +177,9 @@ def test_a_ledgers_state_comes_back_as_it_was(state: LedgerState) -> None:
 
 def test_a_fence_that_is_not_on_disk_is_not_kept_as_a_fence() -> None:
     """R1"""
-    assert LedgerState.decode(5, LedgerState(5, Fence.PENDING).encode()) == LedgerState(5)
+    assert LedgerState.decode(5, LedgerState(5, Fence.PENDING, verifier=b"").encode()) == LedgerState(
+        5, verifier=b""
+    )
 
 
 def test_a_state_nobody_can_read_is_named() -> None:

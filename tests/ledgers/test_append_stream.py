@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
-from bookie.wire import Ack, AppendReply, AppendRequest, Columns, LacStatement, Status, codec, of_payloads
+from bookie.wire import (
+    NO_CREDENTIAL,
+    Ack,
+    AppendReply,
+    AppendRequest,
+    Columns,
+    LacStatement,
+    Status,
+    codec,
+    of_payloads,
+)
+from bookie.wire.credentials import NONCE_BYTES, NONCE_METADATA_KEY, StreamProofs
 from ledgers.append_stream import AppendStream, QueuedLane
+from ledgers.bookie_client import LaneTerms
 from ledgers.config import MIB, ClientConfig
+from ledgers.ledger_keys import LedgerKey
+from ledgers.tasks import STOPPED_SECONDS
 from metadata.ledger_record import BookieRef
 from tests.support.aio import run, until_true
 
@@ -22,10 +37,14 @@ class Peer:
 
     def __init__(self) -> None:
         self.requests: list[AppendRequest] = []
+        self.nonce = b"n" * NONCE_BYTES
         self._replies: asyncio.Queue[bytes | None] = asyncio.Queue()
 
     async def write(self, data: bytes) -> None:
         self.requests.append(codec.decode_append_request(data))
+
+    async def initial_metadata(self) -> tuple[tuple[str, bytes], ...]:
+        return ((NONCE_METADATA_KEY, self.nonce),)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while (reply := await self._replies.get()) is not None:
@@ -46,6 +65,9 @@ class Listener:
 
     def acked(self, through: int) -> None:
         self.heard.append(through)
+
+    def written(self, through: int) -> None:
+        self.heard.append(("written", through))
 
     def failed(self, why: str) -> None:
         self.heard.append(why)
@@ -68,9 +90,12 @@ class Setting:
             raise self._connect_error
         return self.peer
 
-    def lane(self, ledger_id: int = 1) -> tuple[QueuedLane, Listener]:
+    def lane(
+        self, ledger_id: int = 1, *, password: bytes = b"", deferred_sync: bool = False
+    ) -> tuple[QueuedLane, Listener]:
         listener = Listener()
-        return self.stream.open_lane(ledger_id, listener, lambda: LAC, recovery=False), listener
+        terms = LaneTerms(ledger_id, LedgerKey(ledger_id, password), deferred_sync=deferred_sync)
+        return self.stream.open_lane(terms, listener, lambda: LAC), listener
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -197,5 +222,124 @@ def test_an_answer_to_a_frame_that_was_never_sent_breaks_the_stream() -> None:
         await until(lambda: told.heard)
         assert "its stream failed" in str(told.heard[0])
         assert setting.broken == [setting.stream]
+
+    run(scenario())
+
+
+def test_a_frame_proves_its_lanes_key_to_this_bookie_on_this_stream_only() -> None:
+    async def scenario() -> None:
+        setting = Setting()
+        lane, _ = setting.lane(1, password=b"secret")
+        lane.send(entry(0))
+        await until(lambda: setting.peer.requests)
+        credential = setting.peer.requests[0].frames[0].credential
+        assert credential.verifier == LedgerKey(1, b"secret").verifier
+        nonce = setting.peer.nonce
+        assert StreamProofs("i1", nonce).hold(1, credential)
+        assert not StreamProofs("i2", nonce).hold(1, credential)
+        assert not StreamProofs("i1", b"o" * NONCE_BYTES).hold(1, credential)
+        assert not StreamProofs("i1", nonce).hold(2, credential)
+        await setting.stream.close()
+
+    run(scenario())
+
+
+def test_a_lane_without_a_password_proves_nothing() -> None:
+    async def scenario() -> None:
+        setting = Setting()
+        lane, _ = setting.lane(1)
+        lane.send(entry(0))
+        await until(lambda: setting.peer.requests)
+        assert setting.peer.requests[0].frames[0].credential == NO_CREDENTIAL
+        await setting.stream.close()
+
+    run(scenario())
+
+
+def test_a_deferred_lane_hears_of_what_is_written_and_a_forced_frame_covers_all_before_it() -> None:
+    async def scenario() -> None:
+        setting = Setting()
+        lane, heard = setting.lane(1, deferred_sync=True)
+        lane.send(entry(0))
+        await until(lambda: setting.peer.requests)
+        setting.peer.answer(Ack(0, Status.WRITTEN))
+        await until(lambda: heard.heard)
+        assert heard.heard == [("written", 0)]
+        lane.force()
+        await until(lambda: len(setting.peer.requests) == 2)
+        deferred = [frame.deferred_sync for request in setting.peer.requests for frame in request.frames]
+        assert deferred == [True, False]
+        setting.peer.answer(Ack(1, Status.OK))
+        await until(lambda: len(heard.heard) == 2)
+        assert heard.heard == [("written", 0), 0]
+        await setting.stream.close()
+
+    run(scenario())
+
+
+def test_a_force_follows_all_that_waits_before_it() -> None:
+    """Only the frame that takes the last of the queue is synced: the sync covers what went before it."""
+
+    async def scenario() -> None:
+        setting = Setting()
+        lane, _ = setting.lane(1, deferred_sync=True)
+        for entry_id in range(3):
+            lane.send(entry(entry_id, size=700_000))
+        lane.force()
+        await until(lambda: sum(len(r.frames) for r in setting.peer.requests) == 3)
+        frames = [frame for request in setting.peer.requests for frame in request.frames]
+        assert [(f.columns.last_entry, f.deferred_sync) for f in frames] == [(0, True), (1, True), (2, False)]
+        await setting.stream.close()
+
+    run(scenario())
+
+
+def test_a_lane_that_puts_off_no_sync_takes_written_for_a_failure() -> None:
+    async def scenario() -> None:
+        setting = Setting()
+        lane, heard = setting.lane(1)
+        lane.send(entry(0))
+        await until(lambda: setting.peer.requests)
+        setting.peer.answer(Ack(0, Status.WRITTEN))
+        await until(lambda: heard.heard)
+        assert heard.heard == ["written"]
+        await setting.stream.close()
+
+    run(scenario())
+
+
+def test_a_bookie_that_gives_no_nonce_in_time_fails_the_lane() -> None:
+    async def scenario() -> None:
+        setting = Setting()
+        never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        async def silent() -> tuple[tuple[str, bytes], ...]:
+            await never
+            return ()
+
+        setting.peer.initial_metadata = silent  # type: ignore[method-assign]
+        lane, heard = setting.lane()
+        lane.send(entry(0))
+        await until(lambda: heard.heard)
+        assert heard.heard == ["it did not answer within 0.2 s"]
+
+    run(scenario())
+
+
+def test_a_client_that_was_stopped_blames_no_bookie_for_the_time() -> None:
+    """What came meanwhile lies in the socket, unread."""
+
+    async def scenario() -> None:
+        setting = Setting()
+        lane, heard = setting.lane()
+        lane.send(entry(0))
+        await until(lambda: setting.peer.requests)
+        time.sleep(STOPPED_SECONDS + 0.3)  # noqa: ASYNC251 — the whole loop stands still, as under SIGSTOP
+        await asyncio.sleep(0)
+        await asyncio.sleep(0.05)  # every timer that is overdue has fired
+        setting.peer.answer(Ack(0, Status.OK))
+        await until(lambda: heard.heard)
+        assert heard.heard == [0]
+        await setting.stream.close()
 
     run(scenario())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bookie.wire import FRAME_BYTES_MAX, FRAME_ENTRIES_MAX
-from ledgers.write_handle import batch_end
+from ledgers.pending import batch_end
 
 
 def test_small_entries_go_together() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookie.wire import NO_ENTRIES, Columns, of_payloads
-from ledgers.digest import Crc32cDigester, Digester, HmacDigester, digester, ledger_key
+from ledgers.digest import Crc32cDigester, Digester, HmacDigester, digester
 from metadata.ledger_record import DigestType
 
 BOTH: list[Digester] = [Crc32cDigester(7), HmacDigester(7, b"secret")]
@@ -86,7 +86,6 @@ def test_another_password_neither_passes_nor_forges() -> None:
     mine, other = HmacDigester(7, b"secret"), HmacDigester(7, b"Secret")
     assert mine.bad_entries(signed(other, 0, b"a")) == [0]
     assert not mine.is_valid_lac(other.sign_lac(0, 1))
-    assert ledger_key(7, b"secret") != ledger_key(8, b"secret") != ledger_key(8, b"Secret")
 
 
 def test_an_entry_never_passes_for_a_statement_of_the_same_bytes() -> None:
@@ -99,21 +98,3 @@ def test_an_entry_never_passes_for_a_statement_of_the_same_bytes() -> None:
 def test_the_record_chooses_the_digest() -> None:
     assert isinstance(digester(DigestType.CRC32C, 1, b""), Crc32cDigester)
     assert isinstance(digester(DigestType.HMAC_SHA256, 1, b""), HmacDigester)
-
-
-def test_a_key_check_tells_a_wrong_password_from_the_right_one() -> None:
-    """It is kept in the metadata; without a key there is nothing to tell."""
-    right = HmacDigester(7, b"secret").key_check
-    others = [HmacDigester(7, b"Secret").key_check, HmacDigester(8, b"secret").key_check, b""]
-    assert right == HmacDigester(7, b"secret").key_check
-    assert right not in others
-    assert Crc32cDigester(7).key_check == b""
-
-
-def test_a_key_check_is_neither_the_key_nor_a_digest_of_anything_else() -> None:
-    digest = HmacDigester(7, b"secret")
-    assert digest.key_check not in (
-        ledger_key(7, b"secret"),
-        digest.sign(0, [b""]),
-        digest.sign_lac(0, 0).digest,
-    )

@@ -35,7 +35,7 @@ def test_a_record_is_created_once_changed_by_version_and_read_back() -> None:
         with pytest.raises(VersionConflict):
             await ledgers.change(created.record.in_recovery(), created.version)
         assert await ledgers.read(7) == changed
-        await ledgers.delete(7, changed.version)
+        await ledgers.delete(changed)
         assert await ledgers.read(7) is None
 
     run(scenario())
@@ -59,7 +59,7 @@ def test_a_watch_shows_each_change_of_its_ledger_and_its_end() -> None:
         async with aclosing(ledgers.watch(1, after_revision=created.version)) as changes:
             changed = await ledgers.change(created.record.in_recovery(), created.version)
             await ledgers.create(record(0x10))  # another key that shares no prefix with ours
-            await ledgers.delete(1, changed.version)
+            await ledgers.delete(changed)
             assert await anext(changes) == changed
             assert await anext(changes) is None
 
@@ -122,6 +122,38 @@ def test_a_record_round_trips_with_everything_in_it() -> None:
         custom_metadata={"a": b"\x00\xff"},
         nonce=b"n",
         created_ms=5,
-        key_check=b"k",
+        verifier=b"v" * 32,
+        chosen_id=True,
     )
     assert ledger_record.decode(keys.ledger(3), ledger_record.encode(full)) == full
+
+
+def test_an_id_that_was_chosen_by_hand_is_never_given_again() -> None:
+    """Bookies may still hold the deleted ledger's entries and fences under it."""
+
+    async def scenario() -> None:
+        ledgers = LedgerStore(MemoryStore())
+        created = await ledgers.create(replace(record(7), chosen_id=True))
+        other = await ledgers.create(record(8))
+        async with aclosing(ledgers.watch(7, after_revision=created.version)) as changes:
+            await ledgers.delete(created)
+            assert await anext(changes) is None
+        assert await ledgers.read(7) is None
+        assert [found async for found in ledgers.list()] == [other]
+        with pytest.raises(KeyExists):
+            await ledgers.create(record(7))
+        with pytest.raises(VersionConflict):
+            await ledgers.delete(created)
+
+    run(scenario())
+
+
+def test_ids_below_the_counter_were_given_to_somebody() -> None:
+    async def scenario() -> None:
+        store = MemoryStore()
+        assert [await ledger_ids.is_handed_out(store, n) for n in (0, 1)] == [True, False]
+        for _ in range(3):
+            await ledger_ids.next_ledger_id(store)
+        assert [await ledger_ids.is_handed_out(store, n) for n in (1, 3, 4)] == [True, True, False]
+
+    run(scenario())

@@ -1,0 +1,147 @@
+"""The log's end: segments that grow by records, are synced, sealed and followed by the next.
+
+No thread and no queue: whoever holds the appender decides when to write and when to sync.
+
+States a crash may leave behind one `append`: (a) nothing of it written, (b) parts written, (c) written
+and not synced, (d) synced. Only (d) is durable; `replay` cuts (b) and keeps or cuts (c).
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..disk import Disk, LogFile
+from . import segments
+from .format import SEGMENT_HEADER, Record, encode_record, position_of, record_bytes
+
+SEGMENT_BYTES_MAX = 256 * 1024 * 1024
+"""A segment takes nothing more past this size."""
+
+SMALL_GROUP_BYTES = 64 * 1024
+ZERO_STEP_BYTES = 4 * 1024 * 1024
+RESERVE_STEP_BYTES = 16 * 1024 * 1024
+"""Small groups go to pre-zeroed space: their sync is a third cheaper (95 against 145 µs for 4 KiB).
+Large ones would write everything twice, so their space is only reserved."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class DiskFull(Exception):
+    """The disk took none of these records, and none of them is in the log; later ones may succeed."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A record and where it stands."""
+
+    record: Record
+    position: int
+    size: int
+
+
+class LogAppender:
+    """Appends records to the log of one bookie. Not for more than one thread at a time.
+
+    An OSError from any method means that the log can be written no more: what it raised for, and
+    whatever was not synced, may or may not be on disk, and nothing may be retried (rule B1).
+    """
+
+    def __init__(self, disk: Disk, incarnation: str, first_segment: int) -> None:
+        self._disk = disk
+        self._incarnation = incarnation
+        self._segment = first_segment
+        self._file: LogFile = segments.resume_or_begin(disk, first_segment, incarnation)
+        self._offset = SEGMENT_HEADER.size
+        self._allocated = SEGMENT_HEADER.size
+        self._sealed = False
+        self.synced_position = self.position
+        self.syncs = 0
+
+    @property
+    def position(self) -> int:
+        """Where the next record will stand."""
+        return position_of(self._segment, self._offset)
+
+    def append(self, records: Sequence[Record]) -> list[Placed]:
+        """Writes records one behind the other; they are durable when `synced_position` has passed them.
+
+        Raises DiskFull when there is no room for all of them.
+        """
+        total = sum(map(record_bytes, records))
+        try:
+            self._make_room(total)
+            placed = self._write(records)
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            full = DiskFull(error)
+        else:
+            self._offset += total
+            return placed
+        self.seal()  # left in place, what was written of them could be taken for accepted records
+        raise full
+
+    def sync(self) -> None:
+        """Returns when everything appended is on disk."""
+        self._file.datasync()
+        self.syncs += 1
+        self.synced_position = self.position
+
+    def seal(self) -> None:
+        """Cuts the segment to its records and syncs it."""
+        self._file.truncate(self._offset)
+        self._file.datasync()
+        self._allocated = self._offset
+        self.synced_position = self.position
+
+    def close(self) -> None:
+        """Lets go of the file; syncs nothing."""
+        self._file.close()
+
+    def _write(self, records: Sequence[Record]) -> list[Placed]:
+        buffers: list[bytes] = []
+        placed: list[Placed] = []
+        position = self.position
+        for record in records:
+            buffers += encode_record(record, position=position, synced=self.synced_position)
+            placed.append(Placed(record, position, record_bytes(record)))
+            position += placed[-1].size
+        self._file.write(buffers, self._offset)
+        return placed
+
+    def _make_room(self, size: int) -> None:
+        full = self._offset > SEGMENT_HEADER.size and self._offset + size > SEGMENT_BYTES_MAX
+        if full or self._sealed:
+            self._roll()
+        if self._offset + size <= self._allocated:
+            return
+        small = size <= SMALL_GROUP_BYTES
+        step = ZERO_STEP_BYTES if small else max(RESERVE_STEP_BYTES, size)
+        try:
+            (self._file.zero if small else self._file.reserve)(self._offset, step)
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            return  # no room to prepare, perhaps enough for the records themselves: their write decides
+        self._allocated = self._offset + step
+
+    def _roll(self) -> None:
+        """Seals the segment before the next exists, so that only the newest may ever end early.
+
+        A sealed segment takes nothing more, also where beginning the next one failed.
+        """
+        self.seal()
+        self._sealed = True
+        following = segments.resume_or_begin(self._disk, self._segment + 1, self._incarnation)
+        self._file.close()
+        self._file = following
+        self._segment += 1
+        self._sealed = False
+        self._offset = self._allocated = SEGMENT_HEADER.size
+        self.synced_position = self.position

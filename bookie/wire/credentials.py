@@ -1,0 +1,78 @@
+"""What a credential proves, and checking it.
+
+A ledger with a password has an Ed25519 key pair that is derived from the password and the ledger's id
+(`ledgers/ledger_keys.py`). The private key never leaves the client; bookies and metadata know the
+public one, the ledger's *verifier*. A proof is a signature over
+
+    purpose | ledger id | nonce of the append stream | incarnation of the bookie
+
+so it is worth nothing for another ledger or at another bookie, and a proof for appending nothing on
+another stream. Fencing has no nonce: a fence sent again changes nothing.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import Enum
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from .messages import NO_CREDENTIAL, PROOF_BYTES, VERIFIER_BYTES, Credential
+
+NONCE_BYTES = 16
+NONCE_METADATA_KEY = "nonce-bin"
+"""Under this key of the initial metadata a bookie gives each append stream its nonce."""
+
+PROOFS_KEPT_MAX = 16_384
+"""Ledgers of one stream whose proof need not be checked again; past it all are."""
+
+_LEDGER = struct.Struct("<q")
+
+
+class Purpose(Enum):
+    """What is asked for."""
+
+    APPEND = b"bookledger append"
+    FENCE = b"bookledger fence."
+
+
+def statement(purpose: Purpose, ledger_id: int, incarnation: str, nonce: bytes = b"") -> bytes:
+    """The bytes that a proof signs."""
+    return b"".join(
+        (purpose.value, _LEDGER.pack(ledger_id), nonce.ljust(NONCE_BYTES, b"\0"), incarnation.encode())
+    )
+
+
+def is_proven(credential: Credential, signed: bytes) -> bool:
+    """Whether the proof fits its verifier; a blank credential proves what it claims, nothing."""
+    if credential == NO_CREDENTIAL:
+        return True
+    if len(credential.verifier) != VERIFIER_BYTES or len(credential.proof) != PROOF_BYTES:
+        return False
+    try:
+        Ed25519PublicKey.from_public_bytes(credential.verifier).verify(credential.proof, signed)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+class StreamProofs:
+    """The proofs of one append stream: the same one comes with every frame, and is checked once."""
+
+    def __init__(self, incarnation: str, nonce: bytes) -> None:
+        self._incarnation = incarnation
+        self._nonce = nonce
+        self._checked: dict[int, Credential] = {}
+
+    def hold(self, ledger_id: int, credential: Credential) -> bool:
+        """Whether the credential is proven for this ledger, bookie and stream."""
+        if credential == NO_CREDENTIAL or self._checked.get(ledger_id) == credential:
+            return True
+        signed = statement(Purpose.APPEND, ledger_id, self._incarnation, self._nonce)
+        if not is_proven(credential, signed):
+            return False
+        if len(self._checked) >= PROOFS_KEPT_MAX:
+            self._checked.clear()
+        self._checked[ledger_id] = credential
+        return True

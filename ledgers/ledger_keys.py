@@ -1,0 +1,55 @@
+"""A ledger's keys: what follows from its password and id, and never leaves the client.
+
+    password, ledger id ── HKDF-SHA256 ──┬── digest key    signs entries, with HMAC_SHA256 digests
+                                         └── private key   proves to bookies who may write and fence
+
+A password is used as it is and not stretched: take a random one, of 16 bytes or more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import struct
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from bookie.wire import NO_CREDENTIAL, Credential
+from bookie.wire.credentials import Purpose, statement
+
+_ID = struct.Struct("<q")
+
+
+def digest_key(ledger_id: int, password: bytes) -> bytes:
+    """The key of the ledger's HMAC_SHA256 digests."""
+    return _derived(ledger_id, password, b"ledger key")
+
+
+class LedgerKey:
+    """Proves to bookies that its holder knows the ledger's password; proves nothing where there is none."""
+
+    def __init__(self, ledger_id: int, password: bytes) -> None:
+        self._ledger_id = ledger_id
+        self._private = (
+            Ed25519PrivateKey.from_private_bytes(_derived(ledger_id, password, b"writer key"))
+            if password
+            else None
+        )
+
+    @property
+    def verifier(self) -> bytes:
+        """What metadata and bookies know of the key; empty for a ledger without a password."""
+        return self._private.public_key().public_bytes_raw() if self._private else b""
+
+    def credential(self, purpose: Purpose, incarnation: str, nonce: bytes = b"") -> Credential:
+        """For a request to the bookie of this incarnation, over the append stream of this nonce."""
+        if self._private is None:
+            return NO_CREDENTIAL
+        proof = self._private.sign(statement(purpose, self._ledger_id, incarnation, nonce))
+        return Credential(self.verifier, proof)
+
+
+def _derived(ledger_id: int, password: bytes, label: bytes) -> bytes:
+    """HKDF-SHA256 (RFC 5869): extract, and one step of expansion."""
+    extracted = hmac.digest(b"bookledger", password, hashlib.sha256)
+    return hmac.digest(extracted, label + _ID.pack(ledger_id) + b"\x01", hashlib.sha256)

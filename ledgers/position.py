@@ -1,0 +1,41 @@
+"""One place of a writer's ensemble: which bookie serves it, over which lane, and what it has answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from metadata.ledger_record import BookieRef
+
+
+@dataclass(slots=True)
+class Position:
+    """`lane` is None while its bookie is failed.
+
+    `acked_through` is on its disk, `written_through` in its log at least. `failure` is what its bookie
+    failed with, until it has answered something since; `on_trial`: taken back after a failure, and nothing
+    answered since.
+    """
+
+    bookie: BookieRef
+    lane: int | None
+    acked_through: int
+    written_through: int
+    failure: str = ""
+    on_trial: bool = False
+
+    def answered(self, *, acked: int, written: int) -> bool:
+        """Notes how far it has come; says whether that is news."""
+        if acked <= self.acked_through and written <= self.written_through:
+            return False
+        self.acked_through = max(self.acked_through, acked)
+        self.written_through = max(self.written_through, acked, written)
+        self.on_trial, self.failure = False, ""
+        return True
+
+    def withdraw(self, through: int) -> None:
+        """Nothing that it answered beyond this entry counts any more (F8)."""
+        self.acked_through = self.written_through = through
+
+    def serve_by(self, bookie: BookieRef) -> None:
+        """Another bookie takes the place."""
+        self.bookie, self.on_trial, self.failure = bookie, False, ""

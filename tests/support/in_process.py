@@ -1,0 +1,81 @@
+"""Real bookies with real sockets and disks, served by the test's own loop, and a client on them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bookie import directory
+from bookie.config import BookieConfig
+from bookie.daemon import RunningBookie, serving
+from ledgers import ClientConfig
+from ledgers.aio import LedgerClient, ReadHandle
+from metadata import open_store
+from metadata.store import MetadataStore
+from tests.support.aio import run
+
+QUICK = ClientConfig(
+    append_seconds_max=2, recovery_tries_max=1, retry_replacement_seconds=0.1, read_seconds_max=2
+)
+
+
+@dataclass
+class InProcessCluster:
+    """Bookies served by this loop, which can be stopped and started one by one."""
+
+    path: Path
+    uri: str
+    store: MetadataStore
+    stacks: dict[str, AsyncExitStack] = field(default_factory=dict)
+    running: dict[str, RunningBookie] = field(default_factory=dict)
+
+    async def start(self, name: str) -> None:
+        data = self.path / name
+        if not data.exists():
+            await directory.format_directory(data, name, self.store)
+        stack = self.stacks[name] = AsyncExitStack()
+        port = int(self.running[name].address.rsplit(":", 1)[1]) if name in self.running else 0
+        config = BookieConfig(data_directory=data, metadata_uri=self.uri, port=port)
+        self.running[name] = await stack.enter_async_context(serving(config, self.store))
+
+    async def stop(self, name: str) -> None:
+        await self.stacks.pop(name).aclose()
+
+
+@asynccontextmanager
+async def cluster_of(tmp_path: Path, bookies: int) -> AsyncIterator[InProcessCluster]:
+    """Bookies b1, b2, … on a SQLite store of their own."""
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    store = await open_store(uri)
+    cluster = InProcessCluster(tmp_path, uri, store)
+    try:
+        for n in range(1, bookies + 1):
+            await cluster.start(f"b{n}")
+        yield cluster
+    finally:
+        for name in list(cluster.stacks):
+            await cluster.stop(name)
+        await store.close()
+
+
+Scenario = Callable[[InProcessCluster, LedgerClient], Awaitable[None]]
+
+
+def on_bookies(tmp_path: Path, bookies: int, scenario: Scenario, config: ClientConfig = QUICK) -> None:
+    """Runs the scenario on so many bookies, with one client."""
+
+    async def whole() -> None:
+        async with (
+            cluster_of(tmp_path, bookies) as cluster,
+            LedgerClient(cluster.uri, config=config) as client,
+        ):
+            await scenario(cluster, client)
+
+    run(whole(), timeout_seconds=60)
+
+
+async def payloads(reader: ReadHandle) -> list[bytes]:
+    """Everything that the reader may read."""
+    return [entry.payload async for entry in reader.read()]
