@@ -46,6 +46,9 @@ from .wire.messages import (
 
 LONG_POLL_SECONDS_MAX = 60.0
 
+ACKS_WAITING_MAX = 65_536
+"""Answers a client has not read yet; past it nothing more is read from that client."""
+
 TOO_LARGE = f"over the limit of {ENTRY_BYTES_MAX} bytes an entry or {FRAME_ENTRIES_MAX} entries a frame"
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -151,6 +154,7 @@ class _AppendStream:
         self._proofs = StreamProofs(bookie.incarnation, nonce)
         self._acks: deque[Ack] = deque()
         self._wake = asyncio.Event()
+        self._read = asyncio.Event()
         self._unanswered = 0
         self._ended = False
 
@@ -159,6 +163,9 @@ class _AppendStream:
             async for message in messages:
                 request = codec.decode_append_request(message)
                 await self._bookie.room()
+                while len(self._acks) >= ACKS_WAITING_MAX:
+                    self._read.clear()
+                    await self._read.wait()
                 self._take(request)
         finally:
             self._ended = True
@@ -173,6 +180,7 @@ class _AppendStream:
                 self._wake.clear()
                 if self._acks:
                     acks, self._acks = tuple(self._acks), deque()
+                    self._read.set()
                     yield AppendReply(acks)
         finally:
             stopping.cancel()

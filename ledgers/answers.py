@@ -1,4 +1,4 @@
-"""Who waits for which entry: the futures of appends and of forces, completed in entry order."""
+"""Who waits for which entry: the futures of appends, flushes and forces, completed in entry order."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class Answers:
     def __init__(self) -> None:
         self._appends: deque[AppendFuture] = deque()
         self._first_unanswered = 0  # the entry the oldest append stands for
+        self._flushes: deque[tuple[int, AppendFuture]] = deque()
         self._forces: deque[tuple[int, AppendFuture]] = deque()
 
     @property
@@ -39,6 +40,10 @@ class Answers:
         """The future of the next entry."""
         self._appends.append(future)
 
+    def flush(self, future: AppendFuture) -> None:
+        """A future for every append so far being answered; there must be one."""
+        self._flushes.append((self._first_unanswered + len(self._appends) - 1, future))
+
     def force(self, through: int, future: AppendFuture) -> None:
         """A future for all entries through this one being confirmed; asked for in rising order."""
         self._forces.append((through, future))
@@ -48,24 +53,30 @@ class Answers:
         for entry_id in range(self._first_unanswered, through + 1):
             self._first_unanswered = entry_id + 1
             _complete(self._appends.popleft(), entry_id)
+        _complete_through(self._flushes, through)
 
     def confirmed(self, through: int) -> None:
         """Entries through this one are confirmed."""
         self.accepted(through)
-        while self._forces and self._forces[0][0] <= through:
-            target, future = self._forces.popleft()
-            _complete(future, target)
+        _complete_through(self._forces, through)
 
     def fail(self, error: LedgerError) -> None:
         """Nothing more will be answered."""
-        waiting = [*self._appends, *(future for _, future in self._forces)]
+        waiting = [*self._appends, *(future for _, future in (*self._flushes, *self._forces))]
         self._appends.clear()
+        self._flushes.clear()
         self._forces.clear()
         for future in waiting:
             if not future.done():
                 future.set_exception(error)
                 if isinstance(future, asyncio.Future):
                     future.exception()  # told here; flush and close raise it too, so it is not lost
+
+
+def _complete_through(waiting: deque[tuple[int, AppendFuture]], through: int) -> None:
+    while waiting and waiting[0][0] <= through:
+        last_entry, future = waiting.popleft()
+        _complete(future, last_entry)
 
 
 def _complete(future: AppendFuture, entry_id: int) -> None:

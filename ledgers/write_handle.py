@@ -83,8 +83,6 @@ class WriteHandle:
         self._answers = Answers()
         self._tick: asyncio.Handle | None = None
         self._room = asyncio.Event()
-        self._settled = asyncio.Event()
-        self._settled.set()
         self._finished: asyncio.Future[LedgerError | None] = self._loop.create_future()
         self._drained: asyncio.Future[None] = self._loop.create_future()
         self._closing = False
@@ -162,14 +160,16 @@ class WriteHandle:
         self._waiting.append(payload)
         self._waiting_bytes += len(payload)
         self._answers.append(future)
-        self._settled.clear()
         if self._tick is None:
             self._tick = self._loop.call_soon(self._take_waiting_or_end)
 
     async def flush(self) -> None:
         """Returns when every append so far is answered; raises what ended the writer, if anything did."""
-        await self._settled.wait()
-        if self.failure is not None:
+        if self._answers.appends_wait:
+            flushed: asyncio.Future[int] = self._loop.create_future()
+            self._answers.flush(flushed)
+            await flushed
+        elif self.failure is not None:
             raise self.failure
 
     async def force(self) -> None:
@@ -197,10 +197,8 @@ class WriteHandle:
         settled by whoever opens it with recovery.
         """
         self._closing = True
-        await self._settled.wait()
-        if self._deferred_sync and not self._finished.done():
-            with suppress(LedgerError):  # what ended the writer is raised below
-                await self.force()
+        with suppress(LedgerError):  # what ended the writer is raised below
+            await (self.force() if self._deferred_sync else self.flush())
         self._perform(self._machine.close())  # asks once, however often it is called
         error = await asyncio.shield(self._finished)
         await self._let_go()
@@ -310,8 +308,6 @@ class WriteHandle:
 
     def _made_progress(self) -> None:
         self._clock.progressed()
-        if not self._answers.appends_wait:
-            self._settled.set()
         self._room.set()
         self.on_progress()
 
