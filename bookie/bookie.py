@@ -24,6 +24,8 @@ from .log.format import Record, position_of
 from .log.replay import position_end, replay
 from .log.writer import LogWriter, Written
 from .reading import PLACES_PER_PAGE_MAX, EntryPage, SegmentFiles, read_page
+from .space import SpaceLimit
+from .space_guard import SpaceGuard
 from .wire.messages import Frame, LacReply, LacRequest, ReadReply, ReadRequest, Status
 
 log = logging.getLogger(__name__)
@@ -71,7 +73,11 @@ class Bookie:
         self._room.set()
         self._lac_waiters: dict[int, set[asyncio.Future[None]]] = {}
         self._may_wait = True
-        self._checkpointer = Checkpointer(config, index, self._ledger_row)
+        limit = SpaceLimit(config.disk_free_share_min, config.disk_free_bytes_min)
+        self.space = SpaceGuard(
+            config.data_directory, limit, config.disk_reserve_bytes, config.disk_check_seconds
+        )
+        self._checkpointer = Checkpointer(config, index, self._ledger_row, self.space.is_low)
         position = self._replay(disk)
         self._log = LogWriter(
             disk,
@@ -81,6 +87,7 @@ class Bookie:
             on_refused=self._from_log_thread(self._on_refused),
             on_failure=self._from_log_thread(self._on_failure),
             on_written=self._from_log_thread(self._on_written),
+            reserve=self.space.reserve,
         )
 
     @classmethod
@@ -90,7 +97,8 @@ class Bookie:
         Raises DamagedLog where what was once on disk cannot be read.
         """
         bookie = cls(config, disk, index, incarnation)
-        await bookie._checkpointer.run_now()
+        await bookie._checkpointer.run_if_there_is_room()
+        await bookie.space.look()
         bookie._log.start()
         return bookie
 
@@ -99,7 +107,7 @@ class Bookie:
         await self._loop.run_in_executor(None, self._log.stop)
         await asyncio.sleep(0)  # the log thread's last reports are already in the loop's queue
         if not self.failed.done():
-            await self._checkpointer.run_now()
+            await self._checkpointer.run_if_there_is_room()
         await self._checkpointer.close()
         self._readers.shutdown()
         self._files.close()
@@ -177,6 +185,17 @@ class Bookie:
         """Keeps the index close to the log until cancelled; raises when the index cannot be written."""
         await self._checkpointer.run_when_due()
 
+    async def watch_space(self, on_change: Callable[[bool], None]) -> None:
+        """Keeps the bookie read-only while its disk is full, until cancelled; tells each time it changes."""
+
+        def changed() -> None:
+            self._core.read_only = self.space.why_read_only
+            on_change(bool(self.space.why_read_only))
+
+        self.space.on_change = changed
+        changed()
+        await self.space.run()
+
     @property
     def syncs(self) -> int:
         return self._log.syncs
@@ -238,6 +257,7 @@ class Bookie:
         for ticket, _ in refused:
             self._release(ticket)
         self._perform(self._core.refused(refused, f"the bookie's disk takes no more: {error.strerror}"))
+        self.space.filled_up()
 
     def _on_failure(self, error: Exception) -> None:
         if not self.failed.done():

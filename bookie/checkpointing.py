@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from .config import BookieConfig
+from .errors import IndexUnusable
 from .index import Index
 
 log = logging.getLogger(__name__)
@@ -20,8 +21,15 @@ log = logging.getLogger(__name__)
 class Checkpointer:
     """Moves the index forward. All methods belong to the event loop."""
 
-    def __init__(self, config: BookieConfig, index: Index, ledger_row: Callable[[int], bytes]) -> None:
+    def __init__(
+        self,
+        config: BookieConfig,
+        index: Index,
+        ledger_row: Callable[[int], bytes],
+        disk_is_low: Callable[[], bool],
+    ) -> None:
         self._config = config
+        self._disk_is_low = disk_is_low
         self._index = index
         self._ledger_row = ledger_row
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="bookie-checkpoint")
@@ -47,14 +55,23 @@ class Checkpointer:
             self._due.set()
 
     async def run_when_due(self) -> None:
-        """Checkpoints as needed until cancelled. An error ends it, and with it the bookie."""
+        """Checkpoints as needed until cancelled. An error ends it, and with it the bookie, except for want of space."""
         while True:
             try:
                 async with asyncio.timeout(self._config.checkpoint_seconds_max):
                     await self._due.wait()
             except TimeoutError:  # quiet times: whatever there is
                 pass
+            await self.run_if_there_is_room()
+
+    async def run_if_there_is_room(self) -> None:
+        """Brings the index up to the log, or leaves that for later where the disk is nearly full (rule B4)."""
+        try:
             await self.run_now()
+        except IndexUnusable as error:
+            if not self._disk_is_low():
+                raise
+            log.warning("no room to bring the index up to date, trying again later: %s", error)
 
     async def run_now(self) -> None:
         """Brings the index up to the log as it is at this moment."""

@@ -15,7 +15,9 @@ class BookieConfig:
     `log_queue_bytes_max`: frames accepted and not yet on disk; past it the bookie stops reading from
     its clients until the disk has caught up. `checkpoint_*_max`: how much log a restart may have to
     read again; smaller means faster starts and more index writes. `lease_seconds`: how long the
-    cluster takes to notice a dead bookie; too short and a busy host loses its registration.
+    cluster takes to notice a dead bookie; too short and a busy host loses its registration. `disk_free_*_min`:
+    with less of the disk free, in share or in bytes, the bookie is read-only until twice as much is.
+    `disk_reserve_bytes`: kept back for fences and recovery writes.
     """
 
     data_directory: Path
@@ -29,6 +31,10 @@ class BookieConfig:
     checkpoint_frames_max: int = 50_000
     checkpoint_seconds_max: float = 60.0
     lease_seconds: float = 10.0
+    disk_free_share_min: float = 0.05
+    disk_free_bytes_min: int = 8 * 1024 * MIB
+    disk_reserve_bytes: int = 64 * MIB
+    disk_check_seconds: float = 1.0
     read_threads: int = 4
 
     def __post_init__(self) -> None:
@@ -36,5 +42,13 @@ class BookieConfig:
             raise ValueError(f"port {self.port} is not between 0 and 65535")
         if self.lease_seconds < 1:
             raise ValueError("a lease shorter than a second would be lost at every hiccup")
+        if (
+            not 0 <= self.disk_free_share_min < 0.5
+            or self.disk_free_bytes_min < 0
+            or self.disk_reserve_bytes < 0
+        ):
+            raise ValueError(
+                "the space to keep free is a share below one half, and bytes that are not negative"
+            )
         if self.read_threads < 1:
             raise ValueError("a bookie needs at least one read thread")

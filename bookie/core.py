@@ -9,6 +9,7 @@ they are on disk, and delivers answers. Rules kept here:
 - Whoever writes to a ledger or fences it must have shown its verifier, the one that came with the
   first such request; the shell has checked the proof (`ledger_keys`).
 - A ledger that is fenced, or whose fence is on its way to disk, takes recovery adds only.
+- B4: a bookie that is read-only takes fences and recovery adds still.
 - What was submitted before a fence is on disk before the fence is answered, because the log is
   written in order; so a fenced bookie's "no such entry" stays true.
 """
@@ -55,6 +56,7 @@ class BookieCore:
 
     def __init__(self, state_of: Callable[[int], LedgerState]) -> None:
         self._state_of = state_of
+        self.read_only = ""  # why, while it takes no new entries
 
     def append(self, frame: Frame, ticket: object) -> list[Effect]:
         """A frame arrived for this incarnation."""
@@ -63,6 +65,8 @@ class BookieCore:
             return [Answer(ticket, Status.UNAUTHORIZED)]
         if state.fence is not Fence.NONE and not frame.recovery:
             return [Answer(ticket, Status.FENCED)]
+        if self.read_only and not frame.recovery:
+            return [Answer(ticket, Status.READ_ONLY, self.read_only)]
         record = Record(
             Kind.ENTRIES, frame.ledger_id, frame.columns, frame.last_add_confirmed, frame.recovery, verifier
         )

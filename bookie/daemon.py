@@ -1,25 +1,24 @@
 """A bookie process: its parts, the order they start and stop in, its signals.
 
-Start: lock and check the directory, replay the log, bind the port, register. Stop (SIGTERM,
-SIGINT): unregister, stop taking requests, answer what was accepted, sync, checkpoint, exit 0. A
-failed log ends the process non-zero with nothing acknowledged after the failure.
+Start: lock and check the directory, bind the port, register; only then open the index and replay the
+log, which may cut its tail, and serve. The lock keeps a second process of this machine away from the
+directory; the registration keeps one on any machine away, also where a shared file system does not
+share locks (rule M2). Stop (SIGTERM, SIGINT): unregister, stop taking requests, answer what was
+accepted, sync, checkpoint, exit 0. A failed log ends the process non-zero with nothing acknowledged
+after the failure.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
-
-import grpc.aio
+from typing import NoReturn
 
 from metadata import open_store
 from metadata.bookie_registry import Registration
@@ -30,17 +29,12 @@ from metadata.store import MetadataStore
 from . import directory
 from .bookie import Bookie
 from .config import BookieConfig
+from .directory import LockedDirectory
 from .disk import OsDisk
-from .errors import BookieError
 from .index import Index
-from .registration import Registrar
+from .listener import Listener
+from .registration import Registrar, lock_identity
 from .service import BookieService
-from .wire import rpc
-
-log = logging.getLogger(__name__)
-
-STOP_SECONDS_MAX = 10.0
-"""How long open calls may take to end when the bookie stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +53,36 @@ async def run(
 
     Raises BookieError or MetadataError when it cannot serve, or cannot go on.
     """
+    await until_stopped(_serve(config, on_ready), until_stdin_closes=until_stdin_closes)
+
+
+async def _serve(config: BookieConfig, on_ready: Callable[[RunningBookie], None]) -> None:
+    store = await open_store(config.metadata_uri)
+    try:
+        async with serving(config, store) as running:
+            on_ready(running)
+            await until_one_fails(running)
+    finally:
+        await store.close()
+
+
+async def until_stopped(work: Coroutine[object, object, None], *, until_stdin_closes: bool = False) -> None:
+    """Runs `work`, and cancels it at SIGTERM or SIGINT, also while it starts. Raises what `work` raises."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     if until_stdin_closes:
         loop.add_reader(sys.stdin.fileno(), _stop_at_end_of_stdin, loop, stop)
-    store = await open_store(config.metadata_uri)
+    working, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     try:
-        async with serving(config, store) as running:
-            on_ready(running)
-            await _until_stopped_or_failed(stop, running.bookie)
+        await asyncio.wait([working, stopped], return_when=asyncio.FIRST_COMPLETED)
     finally:
-        await store.close()
+        stopped.cancel()
+        working.cancel()
+        await asyncio.wait([working])
+    if not working.cancelled():
+        working.result()
 
 
 def _stop_at_end_of_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
@@ -80,15 +91,11 @@ def _stop_at_end_of_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) 
         stop.set()
 
 
-async def _until_stopped_or_failed(stop: asyncio.Event, bookie: Bookie) -> None:
-    stopped = asyncio.ensure_future(stop.wait())
-    either: tuple[asyncio.Future[Any], ...] = (stopped, bookie.failed)
-    try:
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        stopped.cancel()
-    if bookie.failed.done():
-        raise bookie.failed.result()
+async def until_one_fails(*running: RunningBookie) -> NoReturn:
+    """Waits until a bookie's log fails, and raises why; cancelled otherwise."""
+    failures = [one.bookie.failed for one in running]
+    done, _ = await asyncio.wait(failures, return_when=asyncio.FIRST_COMPLETED)
+    raise done.pop().result()
 
 
 @asynccontextmanager
@@ -98,41 +105,56 @@ async def serving(config: BookieConfig, store: MetadataStore) -> AsyncIterator[R
     try:
         cookie = await directory.check_cookie(config.data_directory, store)
         directory.check_parts(config.data_directory)
-        index = Index(locked.index)
-        try:
-            bookie = await Bookie.open(config, OsDisk(locked.log), index, cookie.incarnation)
-        except BaseException:
-            index.close()
-            raise
-        try:
-            async with _registered_server(config, store, cookie, bookie) as address:
-                yield RunningBookie(cookie, address, bookie)
-        finally:
-            await bookie.close()
+        async with AsyncExitStack() as storage, _listening(config) as listener:
+            registration = _registration(config, cookie, listener.address)
+            async with _registered(config, store, registration) as registrar:
+                bookie = await _open_bookie(config, locked, cookie)
+                storage.push_async_callback(bookie.close)  # after the listener has stopped
+                service = BookieService(bookie, cookie, config.data_directory, program_version())
+                listener.serve(bookie, service)
+                async with _beside(bookie.run_checkpoints(), bookie.watch_space(registrar.set_read_only)):
+                    yield RunningBookie(cookie, listener.address, bookie)
     finally:
         locked.close()
 
 
 @asynccontextmanager
-async def _registered_server(
-    config: BookieConfig, store: MetadataStore, cookie: Cookie, bookie: Bookie
-) -> AsyncIterator[str]:
-    service = BookieService(bookie, cookie, config.data_directory, program_version())
-    server = grpc.aio.server(options=rpc.SERVER_OPTIONS)
-    server.add_generic_rpc_handlers((service.handlers(),))
-    port = _bind(server, config)
-    await server.start()
-    address = f"{config.advertised_host or config.host}:{port}"
-    registrar = Registrar(store, _registration(config, cookie, address), config.lease_seconds)
+async def _listening(config: BookieConfig) -> AsyncIterator[Listener]:
+    listener = Listener(config)
+    try:
+        await listener.start()
+        yield listener
+    finally:
+        await listener.stop()
+
+
+@asynccontextmanager
+async def _registered(
+    config: BookieConfig, store: MetadataStore, registration: Registration
+) -> AsyncIterator[Registrar]:
+    """The name is ours inside the block, also while the log is read: the lease is kept beside it."""
+    registrar = Registrar(
+        store, registration, config.lease_seconds, lock_identity=lock_identity(config.data_directory)
+    )
     try:
         await registrar.register()
-        async with _beside(registrar.keep(), bookie.run_checkpoints()):
-            yield address
+        async with _beside(registrar.keep()):
+            yield registrar
     finally:
         await registrar.unregister()
-        service.stop()
-        # After a failed log nothing that waits will be answered: end at once (B1).
-        await server.stop(0 if bookie.failed.done() else STOP_SECONDS_MAX)
+
+
+def _registration(config: BookieConfig, cookie: Cookie, address: str) -> Registration:
+    return Registration(BookieRef(cookie.bookie_id, cookie.incarnation), address, config.fault_domain)
+
+
+async def _open_bookie(config: BookieConfig, locked: LockedDirectory, cookie: Cookie) -> Bookie:
+    index = Index(locked.index)
+    try:
+        return await Bookie.open(config, OsDisk(locked.log), index, cookie.incarnation)
+    except BaseException:
+        index.close()
+        raise
 
 
 @asynccontextmanager
@@ -148,24 +170,6 @@ async def _beside(*work: Coroutine[object, object, None]) -> AsyncIterator[None]
                     task.cancel()
     except BaseExceptionGroup as failed:  # callers are told what went wrong, not how it came to light
         raise failed.exceptions[0] from None
-
-
-def _registration(config: BookieConfig, cookie: Cookie, address: str) -> Registration:
-    return Registration(BookieRef(cookie.bookie_id, cookie.incarnation), address, config.fault_domain)
-
-
-def _bind(server: grpc.aio.Server, config: BookieConfig) -> int:
-    address = f"{config.host}:{config.port}"
-    try:
-        # gRPC only says that it failed; a plain socket says why.
-        with socket.create_server((config.host, config.port)):
-            pass
-        return server.add_insecure_port(address)
-    except (OSError, RuntimeError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise BookieError(
-            f"cannot listen on {address}: {why}; choose another with --host or --port"
-        ) from error
 
 
 def program_version() -> str:

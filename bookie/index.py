@@ -184,6 +184,14 @@ class Index:
         with self._env.begin(db=self._ledgers) as txn:
             return [int(_LEDGER.unpack(key)[0]) for key in txn.cursor().iternext(values=False)]
 
+    def places(self) -> Iterator[tuple[int, Place]]:
+        """Every frame the last checkpoint knew, with its ledger."""
+        with self._env.begin(db=self._places) as txn:
+            for key, value in txn.cursor():
+                ledger_id, _, first_entry, position = _KEY.unpack(key)
+                last_entry, entries, size = _VALUE.unpack(value)
+                yield ledger_id, Place(first_entry, position, last_entry, entries, size)
+
     @property
     def checkpoint_position(self) -> int:
         """The log before this position is in the index; 0 for an empty one."""

@@ -2,22 +2,26 @@
 
 The registration is a key under a lease. It is kept by renewing the lease, retaken when the store
 comes back after losing it, and never taken from a living bookie of the same name. A registration
-left by this bookie's own last life is taken over at once where that life is certainly over: same
-incarnation, same address. We hold the directory's lock and the address itself, so no other
-process can.
+left by this bookie's own last life is taken over at once where that life is certainly over: it was
+made under the very lock that we now hold. The same directory locked on another machine, through a
+file system that does not share locks, is another lock, and such a bookie waits for the lease.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
+import os
 from dataclasses import replace
+from pathlib import Path
 
 from metadata import bookie_registry, settle
 from metadata.bookie_registry import Registration
 from metadata.errors import KeyExists, LeaseLost, NoSuchKey, StoreUnavailable, VersionConflict
 from metadata.store import Lease, MetadataStore
 
+from .directory import COOKIE
 from .errors import NameTaken
 
 log = logging.getLogger(__name__)
@@ -29,15 +33,43 @@ LEASES_TO_WAIT = 2
 """How many lease times a foreign registration is given to run out before the name counts as taken."""
 
 
-class Registrar:
-    """Keeps one registration. `register` once, then `keep` until cancelled, then `unregister`."""
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
-    def __init__(self, store: MetadataStore, registration: Registration, lease_seconds: float) -> None:
+
+def lock_identity(data_directory: Path) -> bytes:
+    """Which lock it is that a bookie of this directory holds: of this running kernel, on this very file.
+
+    Two processes cannot hold the same one at once. b"" where the kernel cannot be told from others.
+    """
+    try:
+        boot = BOOT_ID.read_text().strip()
+    except OSError:
+        return b""
+    cookie = os.stat(data_directory / COOKIE)
+    return hashlib.sha256(f"{boot} {cookie.st_dev} {cookie.st_ino}".encode()).digest()
+
+
+class Registrar:
+    """Keeps one registration. `register` once, then `keep` until cancelled, then `unregister`.
+
+    Whoever gives a `lock_identity` holds that lock from before `register` until after `unregister`.
+    """
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        registration: Registration,
+        lease_seconds: float,
+        *,
+        lock_identity: bytes = b"",
+    ) -> None:
         self._store = store
-        self._registration = replace(registration, session=settle.new_nonce())
+        self._lock_identity = lock_identity
+        self._registration = replace(registration, session=lock_identity + settle.new_nonce())
         self._lease_seconds = lease_seconds
         self._lease: Lease | None = None
         self._is_registered = False
+        self._changed = asyncio.Event()
 
     async def register(self) -> None:
         """Returns when the registration stands. Raises NameTaken while another bookie lives under it.
@@ -56,8 +88,15 @@ class Registrar:
                 )
             log.info("waiting for the old registration of %s to run out", self._registration.bookie)
             await asyncio.sleep(self._lease_seconds / RENEWALS_PER_LEASE)
-            await self._store.keep_lease(self._lease)
+            await self._keep_or_replace_lease()
         self._is_registered = True
+
+    async def _keep_or_replace_lease(self) -> None:
+        assert self._lease is not None
+        try:
+            await self._store.keep_lease(self._lease)
+        except LeaseLost:  # it ran out while we waited
+            self._lease = await self._store.grant_lease(self._lease_seconds)
 
     async def _try_to_take(self) -> bool:
         assert self._lease is not None
@@ -73,11 +112,12 @@ class Registrar:
         found = await self._store.get(key)
         if found is None:
             return False
-        if found.value == value:
-            return True
         other = bookie_registry.decode(key, found.value)
-        same_place = other.address == self._registration.address
-        if other.bookie == self._registration.bookie and same_place:
+        if other.session == self._registration.session:
+            if found.value != value:
+                self._changed.set()  # created before it was changed
+            return True
+        if self._is_our_last_life(other):
             try:
                 await self._store.delete(key, found.version)
             except (VersionConflict, NoSuchKey):  # it ran out by itself
@@ -85,17 +125,50 @@ class Registrar:
             return await self._try_to_take()
         return False
 
+    def _is_our_last_life(self, other: Registration) -> bool:
+        same_lock = bool(self._lock_identity) and other.session[: -settle.NONCE_BYTES] == self._lock_identity
+        return same_lock and other.bookie == self._registration.bookie
+
+    def set_read_only(self, read_only: bool) -> None:
+        """Has `keep` tell the cluster, as soon as it can, whether the bookie takes new entries (rule B4)."""
+        self._registration = replace(self._registration, writable=not read_only)
+        self._changed.set()
+
     async def keep(self) -> None:
         """Renews the lease until cancelled; registers anew when it was lost. Raises NameTaken."""
         while True:
-            await asyncio.sleep(self._lease_seconds / RENEWALS_PER_LEASE)
+            try:
+                async with asyncio.timeout(self._lease_seconds / RENEWALS_PER_LEASE):
+                    await self._changed.wait()
+            except TimeoutError:  # the usual case: time to renew
+                pass
             try:
                 if not await self._is_renewed():
                     await self.register()
+                if self._changed.is_set():
+                    await self._publish()
             except LeaseLost:
                 self._lease = None
             except StoreUnavailable as error:
                 log.warning("cannot renew the registration, will try again: %s", error)
+                if self._changed.is_set():
+                    await asyncio.sleep(self._lease_seconds / RENEWALS_PER_LEASE)
+
+    async def _publish(self) -> None:
+        """Writes the registration as it is now over what stands under our lease; the lease stays attached."""
+        self._changed.clear()
+        key, mine = self._registration.key, self._registration
+        try:
+            found = await self._store.get(key)
+            if found is None or bookie_registry.decode(key, found.value).session != mine.session:
+                self._is_registered = False  # lost meanwhile: the next renewal registers anew
+            elif found.value != mine.encode():
+                await self._store.replace(key, mine.encode(), found.version)
+        except (VersionConflict, NoSuchKey):
+            self._is_registered = False
+        except StoreUnavailable:
+            self._changed.set()
+            raise
 
     async def _is_renewed(self) -> bool:
         """Renews the lease; False where there is none, or the registration under it was never finished."""

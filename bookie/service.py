@@ -135,6 +135,7 @@ class BookieService:
             entries_added=self._bookie.counters.entries_added,
             bytes_added=self._bookie.counters.bytes_added,
             syncs=self._bookie.syncs,
+            read_only=bool(self._bookie.space.why_read_only),
         )
 
     def _who_we_are(self) -> str:

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from metadata.ledger_record import DigestType, LedgerRecord, LedgerState
 
-    from .blocking import LedgerClient, ReadHandle, WriteHandle
+    from .blocking import AdvancedWriteHandle, LedgerClient, ReadHandle, WriteHandle
     from .config import ClientConfig
     from .entry import Entry
     from .errors import (
         AppendTimeout,
         BookieUnavailable,
+        ClientClosed,
         DigestMismatch,
         DuplicateEntry,
         EntryTooLarge,
@@ -37,12 +38,15 @@ if TYPE_CHECKING:
         NoSuchLedger,
         NotEnoughBookies,
         Unauthorized,
+        WouldDeadlock,
     )
     from .new_ledger import NewLedger
 
 __all__ = [
+    "AdvancedWriteHandle",
     "AppendTimeout",
     "BookieUnavailable",
+    "ClientClosed",
     "ClientConfig",
     "DigestMismatch",
     "DigestType",
@@ -65,12 +69,13 @@ __all__ = [
     "NotEnoughBookies",
     "ReadHandle",
     "Unauthorized",
+    "WouldDeadlock",
     "WriteHandle",
 ]
 
 _HOMES = {
     "metadata.ledger_record": ("DigestType", "LedgerRecord", "LedgerState"),
-    "ledgers.blocking": ("LedgerClient", "ReadHandle", "WriteHandle"),
+    "ledgers.blocking": ("AdvancedWriteHandle", "LedgerClient", "ReadHandle", "WriteHandle"),
     "ledgers.config": ("ClientConfig",),
     "ledgers.entry": ("Entry",),
     "ledgers.new_ledger": ("NewLedger",),

@@ -32,6 +32,7 @@ from .cluster import Cluster
 from .config import ClientConfig
 from .digest import Digester, digester
 from .errors import (
+    ClientClosed,
     LedgerClosed,
     LedgerError,
     LedgerExists,
@@ -57,7 +58,7 @@ DELETE_ATTEMPTS_MAX = 10
 class LedgerClient:
     """A client of one cluster, named by its metadata URI. Use as `async with LedgerClient(uri) as client`.
 
-    Belongs to the event loop it is first used on. Handles it made are of no use once it is closed.
+    Belongs to the event loop it is first used on. Once it is closed, neither it nor handles it made are of use.
     """
 
     def __init__(self, metadata_uri: str, *, config: ClientConfig | None = None) -> None:
@@ -65,22 +66,28 @@ class LedgerClient:
         self._config = config or ClientConfig()
         self._store: MetadataStore | None = None
         self._cluster: Cluster | None = None
+        self._is_closed = False
+        self._connecting = asyncio.Lock()
         self._taking_id = asyncio.Lock()
         self._writers: weakref.WeakSet[WriteHandle] = weakref.WeakSet()
 
     async def connect(self) -> None:
         """Opens the metadata store; done by `async with`. Raises BadMetadataUri, MetadataUnavailable."""
-        if self._cluster is None:
-            with _metadata_errors():
-                self._store = await open_store(self._uri)
-            bookies = GrpcBookieClient(self._store, self._config)
-            self._cluster = Cluster(
-                self._store, LedgerStore(self._store), bookies, self._config, random.Random()
-            )
+        async with self._connecting:
+            if self._is_closed:
+                raise ClientClosed
+            if self._cluster is None:
+                with _metadata_errors():
+                    self._store = await open_store(self._uri)
+                bookies = GrpcBookieClient(self._store, self._config)
+                self._cluster = Cluster(
+                    self._store, LedgerStore(self._store), bookies, self._config, random.Random()
+                )
 
     async def close(self) -> None:
         """Ends all connections. Writers that were not closed are abandoned: what they had pending fails,
         and their ledgers stay open until somebody recovers them."""
+        self._is_closed = True
         for writer in list(self._writers):
             await writer.abandon()
         if self._cluster is not None:
@@ -248,11 +255,8 @@ class LedgerClient:
                 custom_metadata=dict(new.custom_metadata),
                 created_ms=time.time_ns() // 1_000_000,
                 reserved=reserved,
-                chosen_id=new.ledger_id is not None,
             )
             if new.ledger_id is not None:
-                if await ledger_ids.is_handed_out(cluster.store, new.ledger_id):
-                    raise LedgerExists(new.ledger_id)
                 return await self._create_record(cluster, record, new.password)
             return await self._create_with_next_id(cluster, record, new.password)
 
@@ -262,8 +266,9 @@ class LedgerClient:
         candidates = [r for r in registered if r.writable]
         chosen = await choose_alive(cluster, candidates, shape.ensemble_size, (), rejected)
         if len(chosen) < shape.ensemble_size:
-            usable = f", {len(chosen)} usable" if chosen else ""
-            raise NotEnoughBookies(f"a new ledger (ensemble size {shape.ensemble_size}{usable})", rejected)
+            usable = [str(r.bookie) for r in chosen]
+            needed = f"a new ledger of ensemble size {shape.ensemble_size}"
+            raise NotEnoughBookies(needed, rejected, usable)
         return tuple(r.bookie for r in chosen)
 
     async def _create_with_next_id(

@@ -68,7 +68,8 @@ class Answers:
         self._forces.clear()
         for future in waiting:
             if not future.done():
-                future.set_exception(error)
+                with suppress(InvalidStateError):  # cancelled in another thread at this moment
+                    future.set_exception(error)
                 if isinstance(future, asyncio.Future):
                     future.exception()  # told here; flush and close raise it too, so it is not lost
 

@@ -15,6 +15,8 @@
     ├── DuplicateEntry           the entry id was appended before
     ├── EntryTooLarge            over the entry limit; nothing was sent
     ├── BookieUnavailable        a bookie could not be reached (used inside; named in the others)
+    ├── ClientClosed             the client was closed: make another one
+    ├── WouldDeadlock            a call that waits, made on the very thread it would wait for
     └── MetadataUnavailable      the metadata store does not answer
 
 An append that failed with LedgerFenced, LedgerClosed, NotEnoughBookies, AppendTimeout or
@@ -24,7 +26,7 @@ settles which. Treat it as a write whose answer was lost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 
 class LedgerError(Exception):
@@ -94,16 +96,18 @@ class LedgerFenced(UnconfirmedError):
 
 
 class NotEnoughBookies(UnconfirmedError):
-    """Too few usable bookies. `reasons` names every one that could not be used, and why.
+    """Too few usable bookies. `reasons` names every one that could not be used, and why; `usable` the others.
 
     Start bookies or free their disks, then create the ledger again; a writer that failed with
     this must open its ledger with recovery first.
     """
 
-    def __init__(self, needed: str, reasons: Mapping[str, str]) -> None:
-        listed = "; ".join(f"{name}: {why}" for name, why in sorted(reasons.items())) or "none is registered"
+    def __init__(self, needed: str, reasons: Mapping[str, str], usable: Collection[str] = ()) -> None:
+        said = {**dict.fromkeys(usable, "usable"), **reasons}
+        listed = "; ".join(f"{name}: {why}" for name, why in sorted(said.items())) or "none is registered"
         super().__init__(f"not enough bookies for {needed}: {listed}")
         self.reasons = dict(reasons)
+        self.usable = tuple(usable)
 
 
 class EntryUnreadable(LedgerError):
@@ -185,3 +189,27 @@ class BookieUnavailable(LedgerError):
 
 class MetadataUnavailable(UnconfirmedError):
     """The metadata store did not answer. Nothing confirmed is lost; try again when it is back."""
+
+
+class ClientClosed(LedgerError):
+    """The client was closed, before or during this call. Make a new client; its ledgers are all there.
+
+    Appends that were not confirmed may or may not be in their ledger.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("this client is closed")
+
+
+class WouldDeadlock(LedgerError, RuntimeError):
+    """A call that waits was made in a callback of an append's future, on the thread it would wait for.
+
+    Nothing was done. There only `append_async` may be called, while there is room; hand the rest to a
+    thread of your own.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this call would wait for the client's own thread, on that thread: callbacks of futures run there; "
+            "hand it to another thread"
+        )

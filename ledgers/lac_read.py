@@ -12,6 +12,7 @@ from metadata.ledger_record import BookieRef
 from .errors import BookieUnavailable, LedgerError
 from .ledger_view import LedgerView
 from .quorum import Outcome
+from .tasks import end_tasks
 
 
 async def ask_one(view: LedgerView) -> int:
@@ -30,12 +31,14 @@ async def ask_every_write_set(view: LedgerView) -> int:
 async def wait_for_news(view: LedgerView) -> None:
     """Parks a question at every bookie of the last ensemble; returns when one knows more, or time is up."""
     before = view.last_add_confirmed
+    clock = asyncio.get_running_loop().time
+    began = clock()
     async with aclosing(_answers(view, int(view.cluster.config.long_poll_seconds * 1000))) as answers:
         async for _ in answers:
             if view.last_add_confirmed > before:
                 return
     # All have answered with nothing new; where they failed at once, do not ask in a tight loop.
-    await asyncio.sleep(view.cluster.config.retry_replacement_seconds)
+    await asyncio.sleep(max(0.0, began + view.cluster.config.retry_replacement_seconds - clock()))
 
 
 async def _ask(view: LedgerView, *, every_write_set: bool) -> int:
@@ -71,12 +74,10 @@ async def _answers(view: LedgerView, wait_ms: int) -> AsyncGenerator[tuple[int, 
         while pending:
             done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                yield asked[task], task.result()
+                # Not cancelled by us: gRPC does so to the calls of a channel that is closed.
+                yield asked[task], "the connection was closed" if task.cancelled() else task.result()
     finally:
-        for task in pending:
-            task.cancel()
-        if pending:
-            await asyncio.wait(pending)
+        await end_tasks(pending)
 
 
 async def _lac_of(view: LedgerView, bookie: BookieRef, wait_ms: int) -> str:

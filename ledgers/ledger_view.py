@@ -37,6 +37,11 @@ class LedgerView:
     def is_closed(self) -> bool:
         return self.record.is_closed
 
+    def last_entry_of_fragment(self, entry_id: int) -> int | None:
+        """Where the fragment of this entry ends; None for the last fragment, of which that is not known."""
+        later = [f.first_entry for f in self.record.fragments if f.first_entry > entry_id]
+        return min(later) - 1 if later else None
+
     def note_lac(self, last_entry: int) -> None:
         """A bookie told a verified last-add-confirmed."""
         # A closed ledger ends where its metadata says; a bookie may have heard more (F5).
@@ -68,6 +73,8 @@ class LedgerView:
     def _take(self, found: VersionedRecord | None) -> None:
         if found is None:
             raise NoSuchLedger(self.ledger_id)
+        if found.version < self._version:
+            return  # a watch lags behind what was read meanwhile
         self.record, self._version = found.record, found.version
         if found.record.last_entry is not None:
             self.last_add_confirmed = found.record.last_entry

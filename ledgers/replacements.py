@@ -37,7 +37,7 @@ async def find_replacements(
     for position in effect.failed:
         if found:
             chosen[position] = found.pop(0).bookie
-        elif await _is_alive(cluster, effect.ensemble[position], rejected):
+        elif await _takes_entries(cluster, effect.ensemble[position], rejected):
             chosen[position] = effect.ensemble[position]
     return chosen, rejected
 
@@ -71,16 +71,18 @@ async def choose_alive(
             avoid=cluster.failed_lately(),
             rng=cluster.rng,
         )
-        answers = await asyncio.gather(*(_is_alive(cluster, r.bookie, rejected) for r in batch))
+        answers = await asyncio.gather(*(_takes_entries(cluster, r.bookie, rejected) for r in batch))
         alive += [registration for registration, lives in zip(batch, answers, strict=True) if lives]
         remaining = [registration for registration in remaining if registration not in batch]
     return alive
 
 
-async def _is_alive(cluster: Cluster, bookie: BookieRef, rejected: dict[str, str]) -> bool:
+async def _takes_entries(cluster: Cluster, bookie: BookieRef, rejected: dict[str, str]) -> bool:
     try:
-        await cluster.bookies.info(bookie)
-        return True
+        info = await cluster.bookies.info(bookie)
+        if info.read_only:
+            rejected[bookie.bookie_id] = "is read-only"
+        return not info.read_only
     except BookieUnavailable as error:
         rejected[str(bookie)] = error.why
         cluster.note_failure(bookie)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any
 
 STOPPED_SECONDS = 1.0
@@ -42,3 +42,11 @@ def was_stopped(due: float) -> bool:
     What came meanwhile has not been read yet: nobody else may be blamed for the time.
     """
     return asyncio.get_running_loop().time() - due > STOPPED_SECONDS
+
+
+async def end_tasks(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Cancels tasks whose outcome nobody wants any more, and waits until nothing of them runs."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.gather(*tasks, return_exceptions=True)

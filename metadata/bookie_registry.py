@@ -28,8 +28,7 @@ class Registration:
 
     @property
     def key(self) -> str:
-        name = self.bookie.bookie_id
-        return keys.writable(name) if self.writable else keys.readonly(name)
+        return keys.bookie(self.bookie.bookie_id)
 
     def encode(self) -> bytes:
         return pb.Registration(
@@ -39,6 +38,7 @@ class Registration:
             address=self.address,
             fault_domain=self.fault_domain,
             session=self.session,
+            read_only=not self.writable,
         ).SerializeToString()
 
 
@@ -56,7 +56,7 @@ def decode(key: str, value: bytes) -> Registration:
         bookie=BookieRef(message.bookie_id, message.incarnation),
         address=message.address,
         fault_domain=message.fault_domain,
-        writable=key.startswith(keys.BOOKIES_WRITABLE),
+        writable=not message.read_only,
         session=message.session,
     )
 
@@ -74,16 +74,12 @@ async def _under(store: MetadataStore, prefix: str) -> AsyncIterator[Registratio
 
 async def list_bookies(store: MetadataStore, *, writable_only: bool = False) -> list[Registration]:
     """Every live bookie, by name; read-only ones too unless `writable_only`."""
-    found = [registration async for registration in _under(store, keys.BOOKIES_WRITABLE)]
-    if not writable_only:
-        found += [registration async for registration in _under(store, keys.BOOKIES_READONLY)]
+    found = [r async for r in _under(store, keys.BOOKIES) if r.writable or not writable_only]
     return sorted(found, key=lambda registration: registration.bookie)
 
 
 async def find_bookie(store: MetadataStore, bookie_id: str) -> Registration | None:
     """The live registration under this name, writable or not."""
-    for key in (keys.writable(bookie_id), keys.readonly(bookie_id)):
-        found = await store.get(key)
-        if found is not None:
-            return decode(key, found.value)
-    return None
+    key = keys.bookie(bookie_id)
+    found = await store.get(key)
+    return None if found is None else decode(key, found.value)

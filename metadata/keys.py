@@ -4,8 +4,7 @@ layout                     the cluster's id and format version
 ids/ledger                 the next ledger id
 ledgers/<id>               one record per ledger, id as 16 hex digits
 cookies/<bookie>           the identity a bookie was formatted with
-bookies/writable/<bookie>  registration of a live bookie (under its lease)
-bookies/readonly/<bookie>  the same, for a bookie that takes no new entries
+bookies/live/<bookie>      registration of a live bookie (under its lease), which says whether it is read-only
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ LAYOUT = "layout"
 NEXT_LEDGER_ID = "ids/ledger"
 LEDGERS = "ledgers/"
 COOKIES = "cookies/"
-BOOKIES_WRITABLE = "bookies/writable/"
-BOOKIES_READONLY = "bookies/readonly/"
+BOOKIES = "bookies/live/"
 
 LEDGER_ID_MAX = 2**63 - 1
 
@@ -48,9 +46,5 @@ def cookie(bookie_id: str) -> str:
     return COOKIES + check_name(bookie_id)
 
 
-def writable(bookie_id: str) -> str:
-    return BOOKIES_WRITABLE + check_name(bookie_id)
-
-
-def readonly(bookie_id: str) -> str:
-    return BOOKIES_READONLY + check_name(bookie_id)
+def bookie(bookie_id: str) -> str:
+    return BOOKIES + check_name(bookie_id)

@@ -30,12 +30,6 @@ async def next_ledger_id(store: MetadataStore) -> int:
     raise BadRecord(keys.NEXT_LEDGER_ID, f"{CONFLICTS_MAX} attempts to take an id met a conflict")
 
 
-async def is_handed_out(store: MetadataStore, ledger_id: int) -> bool:
-    """Whether the counter has passed this id: somebody has it, or had it."""
-    found = await store.get(keys.NEXT_LEDGER_ID)
-    return ledger_id < (FIRST_LEDGER_ID if found is None else _decode(found.value))
-
-
 def _encode(next_id: int) -> bytes:
     return pb.NextId(next_id=next_id, nonce=settle.new_nonce()).SerializeToString()
 

@@ -91,7 +91,6 @@ class LedgerRecord:
     """One ledger's metadata, immutable; a change makes a new record and is one compare-and-swap.
 
     `verifier` is the public half of the key that follows from the ledger's password; empty without one.
-    `chosen_id`: no counter keeps this id from being taken again, so its deletion leaves a tombstone.
     `reserved`: created for a writer that is still to come; exactly one can claim it, by compare-and-swap.
     """
 
@@ -107,7 +106,6 @@ class LedgerRecord:
     nonce: bytes = b""
     reserved: bool = False
     verifier: bytes = b""
-    chosen_id: bool = False
 
     def __post_init__(self) -> None:
         _check_fragments(self.fragments, self.shape.ensemble_size)
@@ -195,7 +193,6 @@ def encode(record: LedgerRecord) -> bytes:
         nonce=record.nonce,
         reserved=record.reserved,
         verifier=record.verifier,
-        chosen_id=record.chosen_id,
     )
     for fragment in record.fragments:
         refs = [pb.BookieRef(bookie_id=b.bookie_id, incarnation=b.incarnation) for b in fragment.ensemble]
@@ -206,7 +203,7 @@ def encode(record: LedgerRecord) -> bytes:
 
 
 def encode_tombstone(nonce: bytes) -> bytes:
-    """The bytes that keep a chosen id from being chosen again: bookies may still hold its old entries."""
+    """The bytes that keep the id of a deleted ledger from being given, or created by a late request, again."""
     message = pb.Ledger(format_version=FORMAT_VERSION, state=pb.DELETED, nonce=nonce)
     return message.SerializeToString(deterministic=True)
 
@@ -246,5 +243,4 @@ def _from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
         nonce=message.nonce,
         reserved=message.reserved,
         verifier=message.verifier,
-        chosen_id=message.chosen_id,
     )

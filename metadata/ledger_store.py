@@ -48,15 +48,12 @@ class LedgerStore:
     async def delete(self, found: VersionedRecord) -> None:
         """Forgets the ledger as it was found; bookies drop its entries later.
 
-        Raises VersionConflict where it has changed since, NoSuchKey where it is gone. Of an id that was
-        chosen by hand a tombstone stays, or a new ledger of that id could show the old one's entries.
+        Raises VersionConflict where it has changed since. A tombstone of a few bytes stays, for ever: without
+        it a new ledger of that id would show the old one's entries, and the creation itself, tried twice
+        because an answer was lost, could come true once more after the deletion.
         """
-        key = keys.ledger(found.record.ledger_id)
-        if found.record.chosen_id:
-            tombstone = ledger_record.encode_tombstone(settle.new_nonce())
-            await settle.replace(self._store, key, tombstone, found.version)
-        else:
-            await self._store.delete(key, found.version)
+        tombstone = ledger_record.encode_tombstone(settle.new_nonce())
+        await settle.replace(self._store, keys.ledger(found.record.ledger_id), tombstone, found.version)
 
     async def list(self) -> AsyncIterator[VersionedRecord]:
         """Every ledger in id order. A listing that fails part-way raises; it never just ends."""

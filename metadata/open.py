@@ -16,6 +16,7 @@ from .etcd import EtcdStore
 from .etcd_config import TIMEOUT_SECONDS_DEFAULT, EtcdConfig
 from .memory import MemoryData, MemoryStore
 from .sqlite import SqliteStore
+from .sqlite_uri import path_in
 from .store import MetadataStore
 
 ETCD_PORT_DEFAULT = 2379
@@ -24,11 +25,12 @@ ETCD_OPTIONS = frozenset({"user", "password_file", "ca_cert", "cert_cert", "cert
 _memory_by_name: dict[str, MemoryData] = {}
 
 
-async def open_store(uri: str) -> MetadataStore:
+async def open_store(uri: str, *, create: bool = False) -> MetadataStore:
     """The store that `uri` names; `close` it when done. Raises BadMetadataUri naming the problem.
 
-    An SQLite file is opened, or made, at once. etcd is not contacted before the first call, so a
-    cluster that is down for the moment is no error here.
+    An SQLite file is opened at once, and must be there unless `create` is given: a mistyped path must
+    not look like a cluster without ledgers. etcd is not contacted before the first call, so a cluster
+    that is down for the moment is no error here.
     """
     try:
         parts = urlsplit(uri)
@@ -36,7 +38,8 @@ async def open_store(uri: str) -> MetadataStore:
             case "etcd" | "etcds":
                 return EtcdStore(_etcd_config(parts))
             case "sqlite":
-                return await _opened(SqliteStore(_sqlite_path(parts)))
+                _refuse_fragment(parts)
+                return await _opened(SqliteStore(path_in(parts), create=create))
             case "memory":
                 return MemoryStore(_memory_by_name.setdefault(_memory_name(parts), MemoryData()))
             case "":
@@ -110,18 +113,6 @@ def _seconds(text: str | None) -> float:
         return float(text)
     except ValueError:
         raise ValueError(f"timeout={text} is not a number of seconds") from None
-
-
-def _sqlite_path(parts: SplitResult) -> str:
-    _refuse_fragment(parts)
-    if parts.query:
-        raise ValueError("an SQLite file has no options; write '?' in a path as %3F")
-    if parts.netloc or not parts.path.startswith("/"):
-        raise ValueError("the path must be absolute, with three slashes: sqlite:///PATH")
-    path = unquote(parts.path)
-    if path.endswith("/") or "\0" in path:
-        raise ValueError("the path must name a file")
-    return path
 
 
 def _memory_name(parts: SplitResult) -> str:

@@ -8,13 +8,13 @@ Anything else under the key is somebody's change, and the caller reads again and
 
 from __future__ import annotations
 
+import asyncio
 import os
 
 from tenacity import (
     AsyncRetrying,
     retry_if_exception_type,
     retry_if_not_exception_type,
-    stop_after_delay,
     wait_random_exponential,
 )
 
@@ -33,9 +33,11 @@ def new_nonce() -> bytes:
 
 
 def _until_known(seconds_max: float) -> AsyncRetrying:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds_max
     return AsyncRetrying(
         retry=retry_if_exception_type(StoreUnavailable) & retry_if_not_exception_type(StoreRefused),
-        stop=stop_after_delay(seconds_max),
+        stop=lambda _: loop.time() >= deadline,
         wait=wait_random_exponential(multiplier=0.05, max=2.0),
         reraise=True,
     )

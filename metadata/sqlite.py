@@ -37,12 +37,12 @@ class SqliteStore:
     """A metadata store in the file `path`. See `MetadataStore` for what it promises.
 
     The file is opened, or made with mode 0600, by `open` or at the first call. BadMetadataUri then
-    says why a path cannot be used.
+    says why a path cannot be used; without `create`, also that there is no such file.
     """
 
-    def __init__(self, path: str, *, events_kept_max: int = EVENTS_KEPT_MAX) -> None:
+    def __init__(self, path: str, *, create: bool = True, events_kept_max: int = EVENTS_KEPT_MAX) -> None:
         self._path = path
-        self._file = SqliteFile(path, events_kept_max=events_kept_max)
+        self._file = SqliteFile(path, create=create, events_kept_max=events_kept_max)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="metadata-sqlite")
         self._calls_waiting = 0
         self._wakers: set[asyncio.Event] = set()

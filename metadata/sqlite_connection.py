@@ -13,11 +13,15 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
+from urllib.parse import quote
 
 from .errors import BadMetadataUri, OutcomeUnknown, StoreUnavailable
+from .sqlite_uri import uri_of
 
 APPLICATION_ID = 0x624B4C47
 """SQLite's `application_id` header field of our files: "bKLG"."""
+
+WHO_MAKES_IT = "`bookledger standalone` and `bookledger bookie format` make one"
 
 BUSY_SECONDS_MAX = 5.0
 """How long SQLite itself waits, for a program that does not take our flock (the `sqlite3` shell)."""
@@ -29,22 +33,33 @@ class SqliteConnection:
     """One connection, used by one thread. Opens itself at the first use and after an error.
 
     `schema` are the statements that fill a new file, among them a table `store` with a column
-    `format_version`; a file of another format version is refused.
+    `format_version`; a file of another format version is refused. A missing or empty file is filled
+    with `create`, at the first opening only: one that vanishes later is not replaced by an empty one.
     """
 
-    def __init__(self, path: str, *, schema: tuple[str, ...], format_version: int) -> None:
+    def __init__(self, path: str, *, schema: tuple[str, ...], format_version: int, create: bool) -> None:
         self._path = os.path.realpath(path)
+        self._create = create
         self._schema = schema
         self._format_version = format_version
         self._connection: sqlite3.Connection | None = None
         self._lock_fd: int | None = None
 
     def open(self) -> None:
-        """Opens or makes the file. Raises BadMetadataUri where that can never work as it stands."""
+        """Opens the file, or makes it. Raises BadMetadataUri where that can never work as it stands."""
         if self._connection is None:
+            if not self._create:
+                self._check_there()
             with self._flocked():
-                self._make_file()
+                if self._create:
+                    self._make_file()
                 self._connection = self._connect()
+            self._create = False
+
+    def _check_there(self) -> None:
+        """Before anything is made beside it: a lock file tells nobody that the path was mistyped."""
+        if not os.path.exists(self._path):
+            raise self._bad(f"there is no such file; {WHO_MAKES_IT}")
 
     def close(self) -> None:
         """Lets go of the file. It opens itself again if it is used again."""
@@ -146,7 +161,9 @@ class SqliteConnection:
 
     def _connect(self) -> sqlite3.Connection:
         try:
-            connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS_MAX, isolation_level=None)
+            # Mode rw: a file that vanished since we looked is not made anew.
+            file = f"file:{quote(os.fsencode(self._path))}?mode=rw"
+            connection = sqlite3.connect(file, uri=True, timeout=BUSY_SECONDS_MAX, isolation_level=None)
         except sqlite3.Error as error:
             raise self._refusal(error) from error
         try:
@@ -174,6 +191,8 @@ class SqliteConnection:
     def _check_ours(self, db: sqlite3.Connection) -> bool:
         """Whether the file is still empty. Raises BadMetadataUri when it is somebody else's."""
         if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+            if not self._create:
+                raise self._bad(f"the file is empty; {WHO_MAKES_IT}")
             return True
         if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise self._bad("it is the SQLite database of another program; choose another file")
@@ -196,4 +215,4 @@ class SqliteConnection:
         return StoreUnavailable(f"metadata file {self._path}: {error}")
 
     def _bad(self, why: str) -> BadMetadataUri:
-        return BadMetadataUri(f"sqlite://{self._path}", why)
+        return BadMetadataUri(uri_of(self._path), why)

@@ -45,13 +45,13 @@ T = TypeVar("T")
 class SqliteFile:
     """The metadata operations, each one transaction. Opens itself at the first use."""
 
-    def __init__(self, path: str, *, events_kept_max: int) -> None:
+    def __init__(self, path: str, *, create: bool, events_kept_max: int) -> None:
         assert events_kept_max >= 1
         self._events_kept_max = events_kept_max
-        self._connection = SqliteConnection(path, schema=SCHEMA, format_version=FORMAT_VERSION)
+        self._connection = SqliteConnection(path, schema=SCHEMA, format_version=FORMAT_VERSION, create=create)
 
     def open(self) -> None:
-        """Opens or makes the file. Raises BadMetadataUri where that can never work as it stands."""
+        """Opens the file, or makes it. Raises BadMetadataUri where that can never work as it stands."""
         self._connection.open()
 
     def close(self) -> None:

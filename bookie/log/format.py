@@ -9,7 +9,8 @@ other, each aligned to 8 bytes, then zeros up to where the file was preallocated
     12  crc32c       u32  over the header with this field zero
     16  segment      u64  the segment's own number
     24  incarnation  16s  of the bookie that wrote it
-    40  zeros        24s
+    40  previous_end u64  where the segment before it ended; 0 where there was none, or nobody knew
+    48  zeros        16s
 
     record header, 80 bytes
      0  magic        u32  0x6472636B
@@ -32,7 +33,7 @@ other, each aligned to 8 bytes, then zeros up to where the file was preallocated
     body of a fence record:    verifier
 
 The verifier (32 bytes) says who may write to the ledger; a ledger without a password has none. Segments
-of version 1 are the same without verifiers.
+of version 1 are the same without verifiers and previous_end.
 
 Because a record carries its own position, bytes that lie in the wrong place are never taken for
 a record. Because it carries `synced`, a reader can tell a torn tail (never on disk as a whole, so
@@ -62,8 +63,8 @@ ALIGNMENT = 8
 BODY_BYTES_MAX = 8 * 1024 * 1024
 """No record's body is larger; a longer length on disk is damage, and bounds what a reader allocates."""
 
-SEGMENT_HEADER = struct.Struct("<8sIIQ16s24x")
-_SEGMENT_HEADER_ZEROS = 24
+SEGMENT_HEADER = struct.Struct("<8sIIQ16sQ16x")
+_SEGMENT_HEADER_ZEROS = 16
 RECORD_HEADER = struct.Struct("<IIQQBBHIqqqqqII")
 _AFTER_CRC = 8
 
@@ -102,6 +103,11 @@ class Record:
     last_add_confirmed: LacStatement | None = None
     recovery: bool = False
     verifier: bytes = b""
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether a recovery needs it: then the last space of a disk is for it (rule B4)."""
+        return self.kind is Kind.FENCE or self.recovery
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,24 +149,34 @@ def aligned(size: int) -> int:
     return (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
 
 
-def encode_segment_header(segment: int, incarnation: str) -> bytes:
-    identity = uuid.UUID(incarnation).bytes
-    blank = SEGMENT_HEADER.pack(SEGMENT_MAGIC, FORMAT_VERSION, 0, segment, identity)
-    return SEGMENT_HEADER.pack(SEGMENT_MAGIC, FORMAT_VERSION, crc32c(blank), segment, identity)
+@dataclass(frozen=True, slots=True)
+class SegmentHeader:
+    """What stands at the beginning of a segment."""
+
+    segment: int
+    incarnation: str
+    previous_end: int = 0
 
 
-def decode_segment_header(data: bytes) -> tuple[int, str]:
-    """(segment number, incarnation). Raises BadRecordBytes."""
+def encode_segment_header(header: SegmentHeader) -> bytes:
+    identity = uuid.UUID(header.incarnation).bytes
+    fields = (header.segment, identity, header.previous_end)
+    blank = SEGMENT_HEADER.pack(SEGMENT_MAGIC, FORMAT_VERSION, 0, *fields)
+    return SEGMENT_HEADER.pack(SEGMENT_MAGIC, FORMAT_VERSION, crc32c(blank), *fields)
+
+
+def decode_segment_header(data: bytes) -> SegmentHeader:
+    """Raises BadRecordBytes."""
     if len(data) < SEGMENT_HEADER.size:
         raise BadRecordBytes("the segment header is cut short")
-    magic, version, crc, segment, identity = SEGMENT_HEADER.unpack_from(data)
-    blank = SEGMENT_HEADER.pack(magic, version, 0, segment, identity)
+    magic, version, crc, segment, identity, previous_end = SEGMENT_HEADER.unpack_from(data)
+    blank = SEGMENT_HEADER.pack(magic, version, 0, segment, identity, previous_end)
     rest = SEGMENT_HEADER.size - _SEGMENT_HEADER_ZEROS
     if magic != SEGMENT_MAGIC or crc != crc32c(blank) or any(data[rest : SEGMENT_HEADER.size]):
         raise BadRecordBytes("this is no segment header of ours, or it is damaged")
     if version not in READABLE_VERSIONS:
         raise BadRecordBytes(f"segment format version {version}; this program knows {READABLE_VERSIONS}")
-    return segment, str(uuid.UUID(bytes=identity))
+    return SegmentHeader(segment, str(uuid.UUID(bytes=identity)), previous_end)
 
 
 def record_bytes(record: Record) -> int:

@@ -96,6 +96,8 @@ def _replay_segment(
             end = place_of(position_end(found))[1]
             yield found
         _settle_end(file, segment, last_group, end, newest=newest)
+        if not newest:
+            _check_end(disk, segment, end, incarnation)
     finally:
         file.close()
 
@@ -143,12 +145,21 @@ def _settle_end(file: LogFile, segment: int, last_group: int, end: int, *, newes
             end,
             f"no valid record, yet the one at offset {witness} was written later",
         )
-    if _has_content(file, end):
+    if has_content(file, end):
         log.warning("cut the torn tail of %s at offset %d", segments.name_of(segment), end)
     # What was replayed is about to be served: it must not vanish in the next power loss.
     file.truncate(end)
     file.write([file.read(end - last_group, last_group)], last_group)
     file.datasync()
+
+
+def _check_end(disk: Disk, segment: int, end: int, incarnation: str) -> None:
+    following = disk.open(segments.name_of(segment + 1))
+    try:
+        if not segments.is_unbegun(following):
+            segments.check_end(segment, end, segments.check_header(following, segment + 1, incarnation))
+    finally:
+        following.close()
 
 
 def _remove_unbegun(disk: Disk, segment: int) -> None:
@@ -160,14 +171,14 @@ def _remove_unbegun(disk: Disk, segment: int) -> None:
 def _durable_record_after(file: LogFile, segment: int, bad_offset: int) -> int | None:
     """The offset of a record that proves that `bad_offset` was on disk once, if there is one."""
     bad_position = position_of(segment, bad_offset)
-    for offset in _magic_offsets(file, bad_offset + ALIGNMENT):
+    for offset in magic_offsets(file, bad_offset + ALIGNMENT):
         found = read_record(file, position_of(segment, offset))
         if isinstance(found, Found) and found.header.synced > bad_position:
             return offset
     return None
 
 
-def _magic_offsets(file: LogFile, start: int) -> Iterator[int]:
+def magic_offsets(file: LogFile, start: int) -> Iterator[int]:
     """Aligned offsets from `start` on at which a record may begin."""
     overlap = len(RECORD_MAGIC_BYTES) - 1
     offset = start
@@ -180,6 +191,6 @@ def _magic_offsets(file: LogFile, start: int) -> Iterator[int]:
         offset += SEARCH_BYTES
 
 
-def _has_content(file: LogFile, start: int) -> bool:
+def has_content(file: LogFile, start: int) -> bool:
     """Whether anything but zeros lies behind `start` (looked for as far as one record can reach)."""
     return any(file.read(BODY_BYTES_MAX, start))

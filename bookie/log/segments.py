@@ -6,7 +6,13 @@ import re
 
 from ..disk import Disk, LogFile
 from ..errors import DamagedLog
-from .format import SEGMENT_HEADER, BadRecordBytes, decode_segment_header, encode_segment_header
+from .format import (
+    SEGMENT_HEADER,
+    BadRecordBytes,
+    SegmentHeader,
+    decode_segment_header,
+    encode_segment_header,
+)
 
 _SUFFIX = ".log"
 _NAME = re.compile(r"[0-9a-f]{8}\.log")
@@ -25,16 +31,19 @@ def resume_or_begin(disk: Disk, segment: int, incarnation: str) -> LogFile:
     """A segment without records, its header and name on disk when this returns.
 
     One that was begun and never written to is used again. Its header and name are written and synced
-    anew even so: who began it may have died, or seen a sync fail, before they were on disk.
+    anew even so: who began it may have died, or seen a sync fail, before they were on disk. The segment before
+    it, if there is one, is sealed: it ends where its file does.
     """
     name = name_of(segment)
     file = disk.open(name) if name in disk.names() else disk.create(name)
     try:
-        if not is_unbegun(file):
-            check_header(file, segment, incarnation)
+        if is_unbegun(file):
+            header = SegmentHeader(segment, incarnation, _end_of(disk, segment - 1))
+        else:
+            header = check_header(file, segment, incarnation)
         if file.size() > SEGMENT_HEADER.size:
             raise DamagedLog(name, SEGMENT_HEADER.size, "a segment to be begun has content")
-        file.write([encode_segment_header(segment, incarnation)], 0)
+        file.write([encode_segment_header(header)], 0)
         file.datasync()
         disk.sync_directory()
     except BaseException:
@@ -43,16 +52,39 @@ def resume_or_begin(disk: Disk, segment: int, incarnation: str) -> LogFile:
     return file
 
 
-def check_header(file: LogFile, segment: int, incarnation: str) -> None:
-    """Raises DamagedLog unless this is that segment, written by that bookie."""
+def check_header(file: LogFile, segment: int, incarnation: str) -> SegmentHeader:
+    """The header, if this is that segment, written by that bookie. Raises DamagedLog."""
     try:
-        found, writer = decode_segment_header(file.read(SEGMENT_HEADER.size, 0))
+        header = decode_segment_header(file.read(SEGMENT_HEADER.size, 0))
     except BadRecordBytes as error:
         raise DamagedLog(name_of(segment), 0, str(error)) from error
-    if found != segment:
-        raise DamagedLog(name_of(segment), 0, f"it is segment {found} under another name")
-    if writer != incarnation:
-        raise DamagedLog(name_of(segment), 0, f"it was written by another bookie, incarnation {writer}")
+    if header.segment != segment:
+        raise DamagedLog(name_of(segment), 0, f"it is segment {header.segment} under another name")
+    if header.incarnation != incarnation:
+        raise DamagedLog(
+            name_of(segment), 0, f"it was written by another bookie, incarnation {header.incarnation}"
+        )
+    return header
+
+
+def check_end(segment: int, end: int, following: SegmentHeader) -> None:
+    """Raises DamagedLog where the next segment says that this one went on behind `end`.
+
+    A segment that lost whole records at its end looks like one that never had them.
+    """
+    if following.previous_end > end:
+        why = f"it was cut: the next segment says that it ended at {following.previous_end}"
+        raise DamagedLog(name_of(segment), end, why)
+
+
+def _end_of(disk: Disk, segment: int) -> int:
+    if segment < 0 or name_of(segment) not in disk.names():
+        return 0
+    file = disk.open(name_of(segment))
+    try:
+        return file.size()
+    finally:
+        file.close()
 
 
 def is_unbegun(file: LogFile) -> bool:

@@ -10,15 +10,18 @@ it: one that another record needs, one after UNSYNCED_BYTES_MAX, or one after DE
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..disk import Disk
-from .appender import DiskFull, LogAppender
-from .format import Record, record_bytes
+from ..reserve import NoReserve, Reserve
+from .appender import DISK_FULL, DiskFull, LogAppender
+from .format import SEGMENT_HEADER, Record, record_bytes
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +33,9 @@ UNSYNCED_BYTES_MAX = 8 * 1024 * 1024
 
 DEFERRED_SYNC_SECONDS_MAX = 1.0
 """How long a record with deferred sync waits when nothing else needs a sync."""
+
+RELEASES_MAX = 8
+"""How often some of the reserve is given out for one group; more means that somebody else takes it."""
 
 Ticket = object
 
@@ -72,17 +78,27 @@ class LogWriter:
         on_refused: Callable[[Sequence[tuple[Ticket, Record]], OSError], None],
         on_failure: Callable[[Exception], None],
         on_written: Callable[[Sequence[Written]], None],
+        reserve: Reserve | None = None,
     ) -> None:
         self._on_durable = on_durable
         self._on_refused = on_refused
         self._on_failure = on_failure
         self._on_written = on_written
-        self._appender = LogAppender(disk, incarnation, first_segment)
+        self._reserve = reserve or NoReserve()
+        self._appender = self._begin(disk, incarnation, first_segment)
         self._unsynced: list[Written] = []
         self._waiting: deque[_Waiting] = deque()
         self._changed = threading.Condition()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="bookie-log", daemon=True)
+
+    def _begin(self, disk: Disk, incarnation: str, first_segment: int) -> LogAppender:
+        try:
+            return LogAppender(disk, incarnation, first_segment)
+        except OSError as error:
+            if error.errno not in DISK_FULL or not self._reserve.release(SEGMENT_HEADER.size):
+                raise
+            return LogAppender(disk, incarnation, first_segment)
 
     def start(self) -> None:
         self._thread.start()
@@ -142,17 +158,43 @@ class LogWriter:
 
     def _commit(self, group: Sequence[_Waiting]) -> None:
         """One group: written, and synced where any of it, or all that waits for a sync, asks for it."""
-        try:
-            self._append(group)
-        except DiskFull as full:
-            self._report_durable()  # taking the group back has synced what was there before it
-            self._on_refused([(waiting.ticket, waiting.record) for waiting in group], full.error)
+        if self._reserve.is_touched:
+            group = self._refuse_but_urgent(group, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+            if not group and not self._unsynced:
+                return
+        group = self._append_what_fits(group)
+        if not group and not self._unsynced:
             return
         if not all(waiting.deferred_sync for waiting in group) or self._sync_is_due(group):
             self._appender.sync()  # everything in the log is acknowledged only after this line
         written = self._report_durable()
         if written:
             self._on_written(written[-len(group) :])
+
+    def _append_what_fits(self, group: Sequence[_Waiting]) -> Sequence[_Waiting]:
+        """Appends the group, or what of it the reserve has room for; refuses the rest. Returns what is in the log."""
+        releases = 0
+        while group:
+            try:
+                self._append(group)
+                break
+            except DiskFull as full:
+                self._report_durable()  # taking the group back has synced what was there before it
+                group = self._refuse_but_urgent(group, full.error)
+                releases += 1
+                if releases > RELEASES_MAX or not self._reserve.release(sum(w.size for w in group)):
+                    self._refuse(group, full.error)
+                    return []
+        return group
+
+    def _refuse_but_urgent(self, group: Sequence[_Waiting], error: OSError) -> list[_Waiting]:
+        """What is left of the disk is for fences and recovery writes (rule B4)."""
+        self._refuse([waiting for waiting in group if not waiting.record.is_urgent], error)
+        return [waiting for waiting in group if waiting.record.is_urgent]
+
+    def _refuse(self, group: Sequence[_Waiting], error: OSError) -> None:
+        if group:
+            self._on_refused([(waiting.ticket, waiting.record) for waiting in group], error)
 
     def _append(self, group: Sequence[_Waiting]) -> None:
         placed = self._appender.append([waiting.record for waiting in group])

@@ -67,22 +67,20 @@ class Columns(_message.Message):
     def __init__(self, entry_ids: _Optional[bytes] = ..., lengths: _Optional[bytes] = ..., digests: _Optional[bytes] = ..., payload: _Optional[bytes] = ...) -> None: ...
 
 class Frame(_message.Message):
-    __slots__ = ("ledger_id", "recovery", "last_add_confirmed", "columns", "crc32c", "credential", "deferred_sync")
+    __slots__ = ("ledger_id", "recovery", "last_add_confirmed", "columns", "credential", "deferred_sync")
     LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
     RECOVERY_FIELD_NUMBER: _ClassVar[int]
     LAST_ADD_CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
-    CRC32C_FIELD_NUMBER: _ClassVar[int]
     CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
     DEFERRED_SYNC_FIELD_NUMBER: _ClassVar[int]
     ledger_id: int
     recovery: bool
     last_add_confirmed: LastAddConfirmed
     columns: Columns
-    crc32c: int
     credential: Credential
     deferred_sync: bool
-    def __init__(self, ledger_id: _Optional[int] = ..., recovery: bool = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., crc32c: _Optional[int] = ..., credential: _Optional[_Union[Credential, _Mapping]] = ..., deferred_sync: bool = ...) -> None: ...
+    def __init__(self, ledger_id: _Optional[int] = ..., recovery: bool = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., credential: _Optional[_Union[Credential, _Mapping]] = ..., deferred_sync: bool = ...) -> None: ...
 
 class AppendRequest(_message.Message):
     __slots__ = ("incarnation", "first_sequence", "frames")
@@ -183,7 +181,7 @@ class InfoRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class InfoReply(_message.Message):
-    __slots__ = ("bookie_id", "incarnation", "cluster_id", "version", "disk_bytes_total", "disk_bytes_free", "entries_added", "bytes_added", "syncs")
+    __slots__ = ("bookie_id", "incarnation", "cluster_id", "version", "disk_bytes_total", "disk_bytes_free", "entries_added", "bytes_added", "syncs", "read_only")
     BOOKIE_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
@@ -193,6 +191,7 @@ class InfoReply(_message.Message):
     ENTRIES_ADDED_FIELD_NUMBER: _ClassVar[int]
     BYTES_ADDED_FIELD_NUMBER: _ClassVar[int]
     SYNCS_FIELD_NUMBER: _ClassVar[int]
+    READ_ONLY_FIELD_NUMBER: _ClassVar[int]
     bookie_id: str
     incarnation: str
     cluster_id: str
@@ -202,4 +201,5 @@ class InfoReply(_message.Message):
     entries_added: int
     bytes_added: int
     syncs: int
-    def __init__(self, bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., cluster_id: _Optional[str] = ..., version: _Optional[str] = ..., disk_bytes_total: _Optional[int] = ..., disk_bytes_free: _Optional[int] = ..., entries_added: _Optional[int] = ..., bytes_added: _Optional[int] = ..., syncs: _Optional[int] = ...) -> None: ...
+    read_only: bool
+    def __init__(self, bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., cluster_id: _Optional[str] = ..., version: _Optional[str] = ..., disk_bytes_total: _Optional[int] = ..., disk_bytes_free: _Optional[int] = ..., entries_added: _Optional[int] = ..., bytes_added: _Optional[int] = ..., syncs: _Optional[int] = ..., read_only: bool = ...) -> None: ...

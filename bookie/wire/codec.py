@@ -1,11 +1,13 @@
 """Messages to bytes and back: the only module that touches the generated code.
 
-Decoding never trusts: columns that do not fit together, a wrong frame checksum or an unknown
+Every message goes behind a checksum of all its bytes: what a damaged frame, id or status would say is
+never acted upon. Decoding never trusts: columns that do not fit together, a wrong checksum or an unknown
 status raise BadMessage, and nothing of the message is used.
 """
 
 from __future__ import annotations
 
+import struct
 from typing import TypeVar, cast
 
 from crc32c import crc32c
@@ -49,12 +51,29 @@ _STATUS_TO_PB: dict[Status, pb.Status] = {
 _STATUS_FROM_PB = {int(number): status for status, number in _STATUS_TO_PB.items()}
 
 
-def columns_crc32c(columns: Columns) -> int:
-    """The checksum a frame carries: damage on the way is found before anything is stored."""
-    crc = crc32c(columns.entry_ids)
-    crc = crc32c(columns.lengths, crc)
-    crc = crc32c(columns.digests, crc)
-    return crc32c(columns.payload, crc)
+_CHECKSUM = struct.Struct("<I")
+
+
+def sealed(message: Message) -> bytes:
+    """The bytes of a message behind a checksum over all of them: damage on the way changes no meaning."""
+    data = message.SerializeToString()
+    return _CHECKSUM.pack(crc32c(data)) + data
+
+
+def unsealed(data: bytes) -> memoryview:
+    """What was sealed. Raises BadMessage where anything of it has changed."""
+    body = memoryview(data)[_CHECKSUM.size :]
+    if len(data) < _CHECKSUM.size or _CHECKSUM.unpack_from(data)[0] != crc32c(body):
+        raise BadMessage("a message arrived with a wrong checksum")
+    return body
+
+
+def _parse(kind: type[M], data: bytes) -> M:
+    body = unsealed(data)
+    try:
+        return kind.FromString(body)  # type: ignore[arg-type]  # takes any buffer
+    except DecodeError as error:
+        raise BadMessage(str(error)) from error
 
 
 def _columns_to(columns: Columns) -> pb.Columns:
@@ -118,26 +137,23 @@ def encode_append_request(request: AppendRequest) -> bytes:
             recovery=frame.recovery,
             last_add_confirmed=_lac_to(frame.last_add_confirmed),
             columns=_columns_to(frame.columns),
-            crc32c=columns_crc32c(frame.columns),
             credential=_credential_to(frame.credential),
             deferred_sync=frame.deferred_sync,
         )
-    return message.SerializeToString()
+    return sealed(message)
 
 
 def decode_append_request(data: bytes) -> AppendRequest:
+    message = _parse(pb.AppendRequest, data)
     try:
-        message = pb.AppendRequest.FromString(data)
         frames = tuple(_frame_from(frame) for frame in message.frames)
-    except (DecodeError, BadColumns) as error:
+    except BadColumns as error:
         raise BadMessage(str(error)) from error
     return AppendRequest(message.incarnation, message.first_sequence, frames)
 
 
 def _frame_from(message: pb.Frame) -> Frame:
     columns = _columns_from(message.columns)
-    if columns_crc32c(columns) != message.crc32c:
-        raise BadMessage(f"a frame of ledger {message.ledger_id} arrived with a wrong checksum")
     if message.ledger_id < 0:
         raise BadMessage(f"{message.ledger_id} is not a ledger id")
     lac = _lac_from(message.last_add_confirmed) if message.HasField("last_add_confirmed") else None
@@ -149,7 +165,7 @@ def encode_append_reply(reply: AppendReply) -> bytes:
     message = pb.AppendReply()
     for ack in reply.acks:
         message.acks.add(sequence=ack.sequence, status=_STATUS_TO_PB[ack.status], detail=ack.detail)
-    return message.SerializeToString()
+    return sealed(message)
 
 
 def decode_append_reply(data: bytes) -> AppendReply:
@@ -158,15 +174,17 @@ def decode_append_reply(data: bytes) -> AppendReply:
 
 
 def encode_read_request(request: ReadRequest) -> bytes:
-    return pb.ReadRequest(
-        incarnation=request.incarnation,
-        ledger_id=request.ledger_id,
-        first_entry=request.first_entry,
-        last_entry=request.last_entry,
-        bytes_max=request.bytes_max,
-        fence=request.fence,
-        credential=_credential_to(request.credential),
-    ).SerializeToString()
+    return sealed(
+        pb.ReadRequest(
+            incarnation=request.incarnation,
+            ledger_id=request.ledger_id,
+            first_entry=request.first_entry,
+            last_entry=request.last_entry,
+            bytes_max=request.bytes_max,
+            fence=request.fence,
+            credential=_credential_to(request.credential),
+        )
+    )
 
 
 def decode_read_request(data: bytes) -> ReadRequest:
@@ -177,14 +195,18 @@ def decode_read_request(data: bytes) -> ReadRequest:
 
 
 def encode_read_reply(reply: ReadReply) -> bytes:
-    return pb.ReadReply(
-        status=_STATUS_TO_PB[reply.status],
-        detail=reply.detail,
-        columns=_columns_to(reply.columns),
-        covered_through=reply.covered_through,
-        damaged=[pb.EntryRange(first_entry=r.first_entry, last_entry=r.last_entry) for r in reply.damaged],
-        last_add_confirmed=_lac_to(reply.last_add_confirmed),
-    ).SerializeToString()
+    return sealed(
+        pb.ReadReply(
+            status=_STATUS_TO_PB[reply.status],
+            detail=reply.detail,
+            columns=_columns_to(reply.columns),
+            covered_through=reply.covered_through,
+            damaged=[
+                pb.EntryRange(first_entry=r.first_entry, last_entry=r.last_entry) for r in reply.damaged
+            ],
+            last_add_confirmed=_lac_to(reply.last_add_confirmed),
+        )
+    )
 
 
 def decode_read_reply(data: bytes) -> ReadReply:
@@ -206,14 +228,16 @@ def decode_read_reply(data: bytes) -> ReadReply:
 
 
 def encode_lac_request(request: LacRequest) -> bytes:
-    return pb.LastAddConfirmedRequest(
-        incarnation=request.incarnation,
-        ledger_id=request.ledger_id,
-        fence=request.fence,
-        wait_beyond=request.wait_beyond,
-        wait_ms=request.wait_ms,
-        credential=_credential_to(request.credential),
-    ).SerializeToString()
+    return sealed(
+        pb.LastAddConfirmedRequest(
+            incarnation=request.incarnation,
+            ledger_id=request.ledger_id,
+            fence=request.fence,
+            wait_beyond=request.wait_beyond,
+            wait_ms=request.wait_ms,
+            credential=_credential_to(request.credential),
+        )
+    )
 
 
 def decode_lac_request(data: bytes) -> LacRequest:
@@ -222,11 +246,13 @@ def decode_lac_request(data: bytes) -> LacRequest:
 
 
 def encode_lac_reply(reply: LacReply) -> bytes:
-    return pb.LastAddConfirmedReply(
-        status=_STATUS_TO_PB[reply.status],
-        detail=reply.detail,
-        last_add_confirmed=_lac_to(reply.last_add_confirmed),
-    ).SerializeToString()
+    return sealed(
+        pb.LastAddConfirmedReply(
+            status=_STATUS_TO_PB[reply.status],
+            detail=reply.detail,
+            last_add_confirmed=_lac_to(reply.last_add_confirmed),
+        )
+    )
 
 
 def decode_lac_reply(data: bytes) -> LacReply:
@@ -236,7 +262,7 @@ def decode_lac_reply(data: bytes) -> LacReply:
 
 
 def encode_info_request(_: None) -> bytes:
-    return pb.InfoRequest().SerializeToString()
+    return sealed(pb.InfoRequest())
 
 
 def decode_info_request(data: bytes) -> None:
@@ -244,17 +270,20 @@ def decode_info_request(data: bytes) -> None:
 
 
 def encode_info_reply(reply: InfoReply) -> bytes:
-    return pb.InfoReply(
-        bookie_id=reply.bookie_id,
-        incarnation=reply.incarnation,
-        cluster_id=reply.cluster_id,
-        version=reply.version,
-        disk_bytes_total=reply.disk_bytes_total,
-        disk_bytes_free=reply.disk_bytes_free,
-        entries_added=reply.entries_added,
-        bytes_added=reply.bytes_added,
-        syncs=reply.syncs,
-    ).SerializeToString()
+    return sealed(
+        pb.InfoReply(
+            bookie_id=reply.bookie_id,
+            incarnation=reply.incarnation,
+            cluster_id=reply.cluster_id,
+            version=reply.version,
+            disk_bytes_total=reply.disk_bytes_total,
+            disk_bytes_free=reply.disk_bytes_free,
+            entries_added=reply.entries_added,
+            bytes_added=reply.bytes_added,
+            syncs=reply.syncs,
+            read_only=reply.read_only,
+        )
+    )
 
 
 def decode_info_reply(data: bytes) -> InfoReply:
@@ -269,11 +298,5 @@ def decode_info_reply(data: bytes) -> InfoReply:
         m.entries_added,
         m.bytes_added,
         m.syncs,
+        m.read_only,
     )
-
-
-def _parse(kind: type[M], data: bytes) -> M:
-    try:
-        return kind.FromString(data)
-    except DecodeError as error:
-        raise BadMessage(str(error)) from error

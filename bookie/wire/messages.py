@@ -163,3 +163,4 @@ class InfoReply:
     entries_added: int
     bytes_added: int
     syncs: int
+    read_only: bool = False

@@ -9,7 +9,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from .processes import Child
+from .child import Child
 
 BLOCK_BYTES = 1024 * 1024
 RECEIVERS = 3
@@ -23,16 +23,18 @@ FILE_BYTES_MAX = 1024 * 1024 * 1024
 def baseline_mb_per_s(directory: Path, seconds: float) -> float:
     """Megabytes (10⁶) per second that one sender gets onto three disks' worth of files."""
     with ExitStack() as stack:
-        children = [
-            stack.enter_context(Child(["-m", "ledgers.cli.baseline", str(directory / f"baseline-{n}")]))
-            for n in range(RECEIVERS)
-        ]
+        children = [stack.enter_context(_receiver(directory / f"baseline-{n}")) for n in range(RECEIVERS)]
         sockets = [
             stack.enter_context(socket.create_connection(("127.0.0.1", child.hear()["port"])))
             for child in children
         ]
         blocks, took = _send_for(sockets, seconds)
     return blocks * BLOCK_BYTES / took / 1e6
+
+
+def _receiver(path: Path) -> Child:
+    command = ("-m", "ledgers.cli.baseline", str(path))
+    return Child(command, name="a receiver of the baseline", dies_with_parent=True)
 
 
 def _send_for(sockets: list[socket.socket], seconds: float) -> tuple[int, float]:

@@ -8,7 +8,6 @@ before and after the workloads, and the mean is compared with, since machines ar
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import time
 from collections import deque
 from dataclasses import asdict, dataclass
@@ -17,10 +16,13 @@ from pathlib import Path
 import click
 
 from ledgers.aio import LedgerClient, WriteHandle
+from metadata.sqlite_uri import uri_of
 
 from .baseline import baseline_mb_per_s
-from .output import json_option, print_json, print_records
+from .options import json_option
+from .output import Say, narrator, print_records
 from .processes import bookie_processes
+from .scratch import scratch_directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +68,16 @@ class Result:
 @json_option
 def bench(seconds: float, data: Path | None, as_json: bool) -> None:
     """Measure appends: three bookies, ensemble and write quorum 3, ack quorum 2."""
-    with tempfile.TemporaryDirectory(prefix="bookledger-bench-", dir=data) as directory:
-        results = run(Path(directory), seconds, quiet=as_json)
-    if as_json:
-        for result in results:
-            print_json(asdict(result))
-    else:
-        print_records([asdict(result) for result in results], as_json=False, none="nothing was measured")
+    say = narrator(quiet=as_json)
+    with scratch_directory("bench", data, say) as directory:
+        results = run(directory, seconds, say)
+    print_records([asdict(result) for result in results], as_json=as_json, none="nothing was measured")
 
 
-def run(directory: Path, seconds: float, *, quiet: bool) -> list[Result]:
-    def say(line: str) -> None:
-        if not quiet:
-            click.echo(line)
-
+def run(directory: Path, seconds: float, say: Say) -> list[Result]:
     say(f"baseline: plain sockets, three receivers, 1 MiB blocks, fdatasync each ({seconds:g} s)")
     baselines = [baseline_mb_per_s(directory, seconds)]
-    uri = f"sqlite://{directory}/metadata.db"
+    uri = uri_of(directory / "metadata.db")
     measured: list[Result] = []
     with bookie_processes(ENSEMBLE_SIZE, directory, uri):
         for workload in WORKLOADS:
@@ -118,7 +113,7 @@ async def _measure(uri: str, workload: Workload, seconds: float) -> Result:
         entry_bytes=workload.entry_bytes,
         in_flight=workload.in_flight,
         adds_per_s=round(count / took, 1),
-        mb_per_s=round(count * workload.entry_bytes / took / 1e6, 2),
+        mb_per_s=round(count * workload.entry_bytes / took / 1e6, 3),
         p50_ms=round(1000 * latencies[count // 2], 3),
         p99_ms=round(1000 * latencies[count * 99 // 100], 3),
     )

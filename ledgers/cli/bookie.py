@@ -9,7 +9,9 @@ from pathlib import Path
 
 import click
 
-from .output import json_option, metadata_option, print_json, print_record, print_records
+from .options import json_option, metadata_option, optional_metadata_option
+from .output import print_json, print_record, print_records
+from .standalone import PORT_MAX
 
 
 @click.group()
@@ -28,7 +30,7 @@ def format_(metadata_uri: str, data: Path, bookie_id: str, as_json: bool) -> Non
     from metadata import open_store
 
     async def run() -> None:
-        store = await open_store(metadata_uri)
+        store = await open_store(metadata_uri, create=True)
         try:
             cookie = await format_directory(data, bookie_id, store)
         finally:
@@ -42,10 +44,22 @@ def format_(metadata_uri: str, data: Path, bookie_id: str, as_json: bool) -> Non
 @metadata_option
 @click.option("--data", type=click.Path(path_type=Path), required=True, help="The formatted data directory.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=3181, show_default=True, help="Port to listen on; 0 takes a free one.")
+@click.option(
+    "--port",
+    default=3181,
+    type=click.IntRange(0, PORT_MAX),
+    show_default=True,
+    help="Port to listen on; 0 takes a free one.",
+)
 @click.option("--advertise", "advertised_host", help="Host name that clients reach this bookie by.")
 @click.option("--fault-domain", default="", help="What it shares its fate with, such as /room/rack.")
-@click.option("--lease-seconds", default=10.0, show_default=True, help="How soon a dead bookie is noticed.")
+@click.option(
+    "--lease-seconds",
+    default=10.0,
+    type=click.FloatRange(1),
+    show_default=True,
+    help="How soon a dead bookie is noticed.",
+)
 @click.option(
     "--until-stdin-closes",
     is_flag=True,
@@ -89,9 +103,7 @@ def run(
 
 
 @bookie.command()
-@click.option(
-    "--metadata", "metadata_uri", metavar="URI", envvar="BOOKLEDGER_METADATA", help="Ask live bookies."
-)
+@optional_metadata_option
 @click.option(
     "--data", type=click.Path(path_type=Path), help="Show a data directory instead; it may be stopped."
 )

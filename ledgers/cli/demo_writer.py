@@ -1,11 +1,13 @@
 """The demo's writer process: appends a file in records and tells its parent what is confirmed.
 
     python -m ledgers.cli.demo_writer '{"metadata": …, "file": …, "first_byte": 0, "record_bytes": 4096,
-                                        "pauses": [bytes, …], "settle": true, "close": true}'
+                                        "pauses": [{"at_byte": …, "settle": true}, …],
+                                        "one_of": [bookie, …], "close": true}'
 
-It says, a JSON line each: its ledger and ensemble; at each pause, and at the end, how many entries
-are confirmed with the SHA-256 of exactly those; the error that ended it. It goes on after a pause
-when a line comes on standard input. What it says was confirmed before it was said.
+It says, a JSON line each: its ledger and ensemble, which holds one of the bookies it was given; at each
+pause, and at the end, how many entries are confirmed with the SHA-256 of exactly those; the error that
+ended it. It goes on after a pause when a line comes on standard input. What it says was confirmed before
+it was said; at a pause that is at least one entry more than at the last one, and with `settle` all of them.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ IN_FLIGHT_MAX = 512
 
 LATENCIES_MAX = 2_000_000
 """Latencies kept for the percentiles; a longer file is measured on its first so many."""
+
+ENSEMBLE_TRIES_MAX = 30
+"""How many ledgers are made, among bookies that are not the demo's, until one has the right ensemble."""
 
 
 @dataclass(slots=True)
@@ -62,62 +67,90 @@ def say(**fields: Any) -> None:
     print(json.dumps(fields), flush=True)
 
 
-def write_file(
-    writer: WriteHandle, file: BinaryIO, record_bytes: int, pauses: list[int], *, settle: bool
-) -> Confirmed:
-    """Appends the rest of the file, with up to IN_FLIGHT_MAX appends under way; none at a pause with `settle`."""
-    confirmed = Confirmed()
-    in_flight: deque[tuple[float, bytes, Future[int]]] = deque()
-    began, paused, sent = time.perf_counter(), 0.0, 0
-    while record := file.read(record_bytes):
-        in_flight.append((time.perf_counter(), record, writer.append_async(record)))
-        sent += len(record)
-        take_confirmed(in_flight, confirmed, down_to=IN_FLIGHT_MAX - 1)
-        if pauses and sent >= pauses[0]:
-            del pauses[0]
-            stopped = time.perf_counter()
-            if settle:
-                take_confirmed(in_flight, confirmed, down_to=0)
-            confirmed.say("pause", seconds=stopped - began - paused)
-            sys.stdin.readline()
-            paused += time.perf_counter() - stopped
-    take_confirmed(in_flight, confirmed, down_to=0)
-    confirmed.say(
-        "written", seconds=time.perf_counter() - began - paused, fragments=len(writer.record.fragments)
+class FileWriter:
+    """Appends a file, with up to IN_FLIGHT_MAX appends under way, and keeps the time."""
+
+    def __init__(self, writer: WriteHandle, record_bytes: int, pauses: list[dict[str, Any]]) -> None:
+        self._writer = writer
+        self._record_bytes = record_bytes
+        self._pauses = deque(pauses)
+        self._in_flight: deque[tuple[float, bytes, Future[int]]] = deque()
+        self._confirmed = Confirmed()
+        self._began = time.perf_counter()
+        self._paused_seconds = 0.0
+        self._confirmed_at_last_pause = 0
+
+    def write(self, file: BinaryIO) -> None:
+        sent_bytes = 0
+        while record := file.read(self._record_bytes):
+            self._in_flight.append((time.perf_counter(), record, self._writer.append_async(record)))
+            sent_bytes += len(record)
+            self._take_confirmed(down_to=IN_FLIGHT_MAX - 1)
+            if self._pauses and sent_bytes >= self._pauses[0]["at_byte"]:
+                self._pause(settle=self._pauses.popleft()["settle"])
+        self._take_confirmed(down_to=0)
+        self._confirmed.say("written", seconds=self._seconds())
+
+    def _pause(self, *, settle: bool) -> None:
+        if settle:
+            self._take_confirmed(down_to=0)
+        elif self._confirmed.entries == self._confirmed_at_last_pause:
+            self._take_confirmed(down_to=len(self._in_flight) - 1)
+        self._confirmed_at_last_pause = self._confirmed.entries
+        stopped = time.perf_counter()
+        self._confirmed.say("pause", seconds=self._seconds())
+        sys.stdin.readline()
+        self._paused_seconds += time.perf_counter() - stopped
+
+    def _take_confirmed(self, *, down_to: int) -> None:
+        """Takes what is confirmed, waiting for the oldest while more than `down_to` are under way."""
+        while self._in_flight and (len(self._in_flight) > down_to or self._in_flight[0][2].done()):
+            appended_at, payload, future = self._in_flight.popleft()
+            entry_id = future.result()
+            assert entry_id == self._confirmed.entries, "confirmed out of order"
+            self._confirmed.add(payload, time.perf_counter() - appended_at)
+
+    def _seconds(self) -> float:
+        """How long it has been writing, without the pauses."""
+        return time.perf_counter() - self._began - self._paused_seconds
+
+
+def create_ledger(client: LedgerClient, one_of: list[str]) -> WriteHandle:
+    """A ledger on three bookies, one of those named among them where any are."""
+    for _ in range(ENSEMBLE_TRIES_MAX):
+        writer = client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2)
+        if not one_of or set(one_of) & set(ensemble_of(writer)):
+            return writer
+        writer.close()
+        client.delete_ledger(writer.ledger_id)
+    raise LedgerError(
+        f"{ENSEMBLE_TRIES_MAX} ledgers in a row were placed on other bookies than the demo's own; give it a "
+        "metadata store with fewer of them"
     )
-    return confirmed
 
 
-def take_confirmed(
-    in_flight: deque[tuple[float, bytes, Future[int]]], confirmed: Confirmed, *, down_to: int
-) -> None:
-    """Takes what is confirmed, waiting for the oldest while more than `down_to` are under way."""
-    while in_flight and (len(in_flight) > down_to or in_flight[0][2].done()):
-        appended_at, payload, future = in_flight.popleft()
-        entry_id = future.result()
-        assert entry_id == confirmed.entries, "confirmed out of order"
-        confirmed.add(payload, time.perf_counter() - appended_at)
+def ensemble_of(writer: WriteHandle) -> list[str]:
+    return [bookie.bookie_id for bookie in writer.record.fragments[0].ensemble]
 
 
 def main() -> None:
     task = json.loads(sys.argv[1])
     try:
         with LedgerClient(task["metadata"]) as client:
-            writer = client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2)
-            ensemble = [bookie.bookie_id for bookie in writer.record.fragments[0].ensemble]
-            say(event="ledger", ledger_id=writer.ledger_id, ensemble=ensemble)
+            writer = create_ledger(client, task["one_of"])
+            say(event="ledger", ledger_id=writer.ledger_id, ensemble=ensemble_of(writer))
             with open(task["file"], "rb") as file:
                 file.seek(task["first_byte"])
-                write_file(writer, file, task["record_bytes"], task["pauses"], settle=task["settle"])
+                FileWriter(writer, task["record_bytes"], task["pauses"]).write(file)
             if task["close"]:
                 writer.close()
                 say(event="closed")
             else:
                 sys.stdin.readline()  # the ledger stays open: whoever started us decides how this ends
-    except LedgerError as error:
-        say(event="error", error=type(error).__name__, message=str(error))
-    except BrokenPipeError:
-        sys.exit(1)  # nobody listens any more: the demo was killed, and so are its bookies
+    except (LedgerError, OSError) as error:
+        if not isinstance(error, BrokenPipeError):
+            say(event="error", error=type(error).__name__, message=str(error))
+        sys.exit(1)  # a broken pipe: nobody listens any more, the demo was killed, and so are its bookies
 
 
 if __name__ == "__main__":

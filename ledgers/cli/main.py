@@ -1,7 +1,7 @@
 """`bookledger`: the command and its groups.
 
-Exit codes: 0 done; 1 the operation failed, with one clear line on stderr; 2 wrong usage. Each group
-is imported when it is used, so that `--help` is quick.
+Exit codes: 0 done; 1 the operation failed, with one clear line on stderr; 2 wrong usage; 128 and the
+number of the signal that ended it. Each group is imported when it is used, so that `--help` is quick.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from collections.abc import Sequence
 
 import click
 
+from . import standard_files
+
 _GROUPS = {
     "standalone": ("ledgers.cli.standalone", "standalone", "Run bookies and an embedded metadata store."),
     "bookie": ("ledgers.cli.bookie", "bookie", "Run, format and inspect a bookie."),
@@ -22,6 +24,8 @@ _GROUPS = {
     "demo": ("ledgers.cli.demo", "demo", "Lose a bookie and a writer, and nothing else, before your eyes."),
     "bench": ("ledgers.cli.bench", "bench", "Measure appends beside a plain-socket baseline."),
 }
+
+INTERRUPTED = 128 + signal.SIGINT
 
 
 class LazyGroup(click.Group):
@@ -47,7 +51,10 @@ class LazyGroup(click.Group):
 @click.option("-v", "--verbose", count=True, help="Log more on stderr; twice for everything.")
 @click.version_option(package_name="bookledger", prog_name="bookledger")
 def cli(verbose: int) -> None:
-    """A replicated, fenced, durable ledger store."""
+    """A replicated, fenced, durable ledger store.
+
+    Every command has a --help of its own.
+    """
     level = [logging.WARNING, logging.INFO, logging.DEBUG][min(verbose, 2)]
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
 
@@ -56,22 +63,34 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs a command and ends the process with its exit code."""
     # gRPC's own log lines would stand beside our one line of error.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    # A command that is told to stop cleans up behind itself; daemons take the signal over themselves.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    _clean_up_when_stopped()
     try:
-        cli.main(args=arguments, prog_name="bookledger", standalone_mode=False)
+        exit_code = _run(arguments)
+        sys.stdout.flush()
+    except (click.Abort, KeyboardInterrupt):
+        exit_code = INTERRUPTED
+    except BaseExceptionGroup as group:
+        exit_code = _report(_first(group))
+    except Exception as error:
+        exit_code = _report(error)
+    sys.exit(exit_code)
+
+
+def _clean_up_when_stopped() -> None:
+    """A command that is told to stop cleans up behind itself; daemons take the signals over themselves."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # whoever started us may want it ignored
+            signal.signal(number, lambda received, _: sys.exit(128 + received))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    standard_files.secure()
+    try:
+        # What a command returns is nothing; `--help` and the like return their exit code.
+        return cli.main(args=arguments, prog_name="bookledger", standalone_mode=False) or 0
     except click.ClickException as error:
         error.show()
-        sys.exit(2)
-    except (click.Abort, KeyboardInterrupt):
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has seen enough
-        sys.exit(1)
-    except BaseExceptionGroup as group:
-        sys.exit(_report(_first(group)))
-    except Exception as error:
-        sys.exit(_report(error))
+        return 2
 
 
 def _first(error: BaseException) -> BaseException:
@@ -86,6 +105,11 @@ def _report(error: BaseException) -> int:
     from ledgers.errors import LedgerError
     from metadata.errors import MetadataError
 
+    if isinstance(error, OSError):
+        cannot_write = isinstance(error, BrokenPipeError) and standard_files.nobody_reads()
+        standard_files.give_output_up()
+        if cannot_write:
+            return 1  # whoever read our output has seen enough
     if not isinstance(error, BookieError | LedgerError | MetadataError | ValueError | OSError):
         raise error
     logging.getLogger(__name__).debug("where it happened", exc_info=error)

@@ -1,4 +1,4 @@
-"""What commands print, and the options they share."""
+"""What commands print: records, tables, progress, and the steps of what they do."""
 
 from __future__ import annotations
 
@@ -6,28 +6,21 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from metadata.ledger_record import LedgerRecord
 
-F = TypeVar("F", bound=Callable[..., Any])
+Say = Callable[[str], None]
+
+TABLE_WIDTH_ELSEWHERE = 160
+"""Columns of a table that does not go to a terminal."""
 
 
-def metadata_option(function: F) -> F:
-    return click.option(
-        "--metadata",
-        "metadata_uri",
-        metavar="URI",
-        envvar="BOOKLEDGER_METADATA",
-        required=True,
-        help="etcd://HOST:PORT/PREFIX or sqlite:///PATH; also from BOOKLEDGER_METADATA.",
-    )(function)
-
-
-def json_option(function: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")(function)
+def narrator(*, quiet: bool) -> Say:
+    """Prints each step of a long command, or nothing where only records are wanted."""
+    return (lambda _: None) if quiet else (lambda line: click.echo(f"  {line}"))
 
 
 def print_record(fields: Mapping[str, Any], *, as_json: bool) -> None:
@@ -65,17 +58,18 @@ def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         table.add_column(title.replace("_", " "))
     for row in rows:
         table.add_row(*row)
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    Console(width=None if sys.stdout.isatty() else TABLE_WIDTH_ELSEWHERE).print(table)
 
 
 def _text(value: Any) -> str:
+    """Numbers as they are typed: an id that is printed can be given to the next command."""
     if value is None:
         return "-"
     if isinstance(value, float):
-        return f"{value:,.2f}"
+        return f"{value:.2f}"
     if isinstance(value, list):
         return ", ".join(map(str, value))
-    return f"{value:,}" if isinstance(value, int) and value >= 10_000 else str(value)
+    return str(value)
 
 
 def ledger_fields(record: LedgerRecord) -> dict[str, Any]:
@@ -88,7 +82,7 @@ def ledger_fields(record: LedgerRecord) -> dict[str, Any]:
         "ensemble_size": record.shape.ensemble_size,
         "write_quorum": record.shape.write_quorum,
         "ack_quorum": record.shape.ack_quorum,
-        "digest": record.digest_type.value,
+        "digest": record.digest_type.value.replace("_", "-"),
         "fragments": len(record.fragments),
         "created_ms": record.created_ms,
     }

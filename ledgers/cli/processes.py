@@ -5,102 +5,16 @@ A child serves until its standard input closes, so it ends with its parent, howe
 
 from __future__ import annotations
 
-import ctypes
-import json
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Self
 
-STOP_SECONDS_MAX = 20.0
-_PR_SET_PDEATHSIG = 1
+from .child import Child, ChildFailed
 
+__all__ = ["BOOKLEDGER", "BookieProcess", "Child", "ChildFailed", "bookie_processes"]
 
-class ChildFailed(OSError):
-    """A child process ended, or said something else than expected."""
-
-
-class Child:
-    """A child process that talks in JSON lines: ours to it on stdin, its own to us on stdout."""
-
-    def __init__(
-        self, arguments: Sequence[str], *, log: IO[bytes] | None = None, dies_with_parent: bool = False
-    ) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            preexec_fn=_die_with_parent if dies_with_parent else None,
-        )
-        self._name = " ".join(arguments[:4])
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @property
-    def is_alive(self) -> bool:
-        return self._process.poll() is None
-
-    def hear(self) -> dict[str, Any]:
-        """The next line the child says. Raises ChildFailed when it ends instead."""
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line.endswith(b"\n"):
-            raise ChildFailed(f"{self._name} ended with exit code {self.wait()}")
-        said = json.loads(line)
-        assert isinstance(said, dict)
-        return said
-
-    def tell(self, word: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(word.encode() + b"\n")
-        self._process.stdin.flush()
-
-    def signal(self, number: signal.Signals) -> None:
-        """SIGSTOP, SIGCONT, SIGKILL, … to this child, by its id."""
-        self._process.send_signal(number)
-
-    def kill(self) -> None:
-        """kill -9, and wait until it is gone."""
-        self._process.kill()
-        self.wait()
-
-    def stop(self) -> int:
-        """SIGTERM, and its exit code; killed when it does not end in time."""
-        if self.is_alive:
-            self._process.send_signal(signal.SIGCONT)
-            self._process.terminate()
-        return self.wait()
-
-    def wait(self, seconds_max: float = STOP_SECONDS_MAX) -> int:
-        try:
-            return self._process.wait(seconds_max)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            return self._process.wait()
-        finally:
-            for pipe in (self._process.stdin, self._process.stdout):
-                if pipe is not None:
-                    pipe.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.is_alive:
-            self.stop()
-        else:
-            self.wait()
-
-
-def _die_with_parent() -> None:
-    """Runs in the child: SIGKILL when the parent is gone, which reaches a stopped process too."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+BOOKLEDGER = ("-m", "ledgers.cli")
+"""What runs the command line in a child."""
 
 
 class BookieProcess:
@@ -111,53 +25,27 @@ class BookieProcess:
     ) -> None:
         self.bookie_id = bookie_id
         self.directory = directory
-        self._uri = metadata_uri
+        self._places = (f"--metadata={metadata_uri}", f"--data={directory}")
         self._lease_seconds = lease_seconds
         self._port = 0
         self._child: Child | None = None
 
     def format(self) -> None:
-        with Child(
-            [
-                *_BOOKLEDGER,
-                "bookie",
-                "format",
-                "--json",
-                f"--metadata={self._uri}",
-                f"--data={self.directory}",
-                f"--id={self.bookie_id}",
-            ]
-        ) as child:
+        """Raises ChildFailed, with the reason, where the directory or the name cannot be had."""
+        command = (*BOOKLEDGER, "bookie", "format", "--json", *self._places, f"--id={self.bookie_id}")
+        with Child(command, name=f"bookie {self.bookie_id}", log=self.log, dies_with_parent=True) as child:
             child.hear()
-            if (code := child.wait()) != 0:
-                raise ChildFailed(f"formatting {self.directory} ended with exit code {code}")
+            child.expect_success()
 
     def launch(self) -> None:
         """Starts the process; `await_ready` returns when it serves. Restarts keep the port."""
-        with open(self.log, "ab") as log:
-            self._child = Child(
-                [
-                    *_BOOKLEDGER,
-                    "-v",
-                    "bookie",
-                    "run",
-                    "--json",
-                    f"--metadata={self._uri}",
-                    f"--data={self.directory}",
-                    f"--port={self._port}",
-                    f"--lease-seconds={self._lease_seconds}",
-                    "--until-stdin-closes",
-                ],
-                log=log,
-            )
+        options = (f"--port={self._port}", f"--lease-seconds={self._lease_seconds}", "--until-stdin-closes")
+        command = (*BOOKLEDGER, "-v", "bookie", "run", "--json", *self._places, *options)
+        self._child = Child(command, name=f"bookie {self.bookie_id}", log=self.log)
 
     def await_ready(self) -> None:
         """Raises ChildFailed, with the bookie's last words, when it does not come up."""
-        try:
-            self._port = int(self.child.hear()["address"].rsplit(":", 1)[1])
-        except ChildFailed as error:
-            words = self.log.read_text().strip().splitlines()[-1:]
-            raise ChildFailed(f"bookie {self.bookie_id}: {' '.join(words) or error}") from error
+        self._port = int(self.child.hear()["address"].rsplit(":", 1)[1])
 
     def start(self) -> None:
         self.launch()
@@ -180,9 +68,6 @@ class BookieProcess:
     def stop(self) -> int:
         """SIGTERM; returns the exit code."""
         return self.child.stop() if self._child is not None else 0
-
-
-_BOOKLEDGER = ("-m", "ledgers.cli")
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from bookie.log import writer as writer_module
 from bookie.log.format import Kind, Record
 from bookie.log.replay import Found, replay
 from bookie.log.writer import LogWriter, Written
+from bookie.reserve import Reserve
 from tests.bookie.entries import frame_of
 
 INCARNATION = "5f0e8e6c-66b0-4f3e-9d0c-2b1f6f0d8a11"
@@ -80,7 +81,9 @@ class Reports:
             assert self.changed.wait_for(enough, WAIT_SECONDS_MAX)
 
 
-def writer_on(disk: Disk, segment: int = 0, incarnation: str = INCARNATION) -> tuple[LogWriter, Reports]:
+def writer_on(
+    disk: Disk, segment: int = 0, incarnation: str = INCARNATION, reserve: Reserve | None = None
+) -> tuple[LogWriter, Reports]:
     reports = Reports()
     writer = LogWriter(
         disk,
@@ -90,6 +93,7 @@ def writer_on(disk: Disk, segment: int = 0, incarnation: str = INCARNATION) -> t
         on_refused=reports.on_refused,
         on_failure=reports.on_failure,
         on_written=reports.on_written,
+        reserve=reserve,
     )
     return writer, reports
 

@@ -64,4 +64,4 @@ read_replies = st.builds(
 )
 lac_requests = st.builds(LacRequest, text, i64, st.booleans(), i64, u32, credentials)
 lac_replies = st.builds(LacReply, statuses, maybe_lac, text)
-info_replies = st.builds(InfoReply, text, text, text, text, u64, u64, u64, u64, u64)
+info_replies = st.builds(InfoReply, text, text, text, text, u64, u64, u64, u64, u64, st.booleans())

@@ -1,10 +1,11 @@
 """A disk in memory that forgets what was not synced, and fails when a test says so.
 
 It keeps the contract of `bookie.disk.Disk`, no more: a crash may take any part of what no sync has
-covered. Each sector of a file comes back as it stood after some of the unsynced operations, each
-sector by itself, the file's size likewise; each name created or removed since the last
-`sync_directory` comes back or does not. After a failed sync the kernel holds the bytes as clean:
-they can be read until the crash, later syncs succeed and do not save them.
+covered (`Loss` says how). After a failed sync the kernel holds the bytes as clean: they can be read
+until the crash, later syncs succeed and do not save them.
+
+What was synced can be damaged on purpose: bytes on the platter become others, reads fail or come
+from another place, the whole disk is wiped.
 
 All chance comes from the `random.Random` given to it: the same seed, the same crash. One lock, so
 that the log's thread and a test may use it together.
@@ -15,15 +16,25 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from random import Random
 
 SECTOR_BYTES = 32
 """Bytes that a crash keeps or loses together. Much smaller than a real one, so that records get torn."""
 
-Change = Callable[[bytearray], None]
-"""One operation on the bytes of a file."""
+
+SECTORS_TORN = 0.3
+"""How often a sector fares otherwise than the one before it."""
+
+
+class Loss(Enum):
+    """What a crash leaves of the operations that no sync has covered."""
+
+    CHAOS = "each sector, each size and each name by itself, as it stood after some of them"
+    ORDERED = "the first so many of them, the last of these torn at a byte"
+    GARBAGE = "like chaos, but what was being written may have become any bytes"
 
 
 class PowerOff(OSError):
@@ -33,38 +44,111 @@ class PowerOff(OSError):
         super().__init__(errno.EIO, "the power is off")
 
 
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """Bytes for one place of a file; `prepares`: only zeros for what is to come."""
+
+    number: int
+    offset: int
+    data: bytes
+    prepares: bool = False
+
+    def apply(self, content: bytearray) -> None:
+        if self.data:
+            content.extend(bytes(max(0, self.offset - len(content))))
+            content[self.offset : self.end] = self.data
+
+    @property
+    def end(self) -> int:
+        return self.offset + len(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class _Truncate:
+    number: int
+    size: int
+
+    def apply(self, content: bytearray) -> None:
+        del content[self.size :]
+        content.extend(bytes(self.size - len(content)))
+
+
 @dataclass(slots=True, eq=False)
 class _Inode:
-    """A file's bytes as programs see them, as the platter has them, and what lies between."""
+    """A file's bytes as programs see them, as the platter has them, and what lies between.
+
+    `kept_through`: behind it lie only zeros and what was never synced.
+    """
 
     live: bytearray = field(default_factory=bytearray)
     durable: bytearray = field(default_factory=bytearray)
-    unsynced: list[Change] = field(default_factory=list)
+    unsynced: list[_Write | _Truncate] = field(default_factory=list)
+    kept_through: int = 0
 
-    def apply(self, change: Change) -> None:
-        change(self.live)
+    def apply(self, change: _Write | _Truncate) -> None:
+        change.apply(self.live)
         self.unsynced.append(change)
 
     def sync(self) -> None:
         for change in self.unsynced:
-            change(self.durable)
+            change.apply(self.durable)
+            if isinstance(change, _Truncate):
+                self.kept_through = min(self.kept_through, change.size)
+            elif not change.prepares:
+                self.kept_through = max(self.kept_through, change.end)
         self.unsynced.clear()
 
-    def survive(self, random: Random) -> None:
-        """Becomes what a crash at this moment leaves."""
+    def survive_chaos(self, random: Random) -> None:
         versions = [bytes(self.durable)]
         for change in self.unsynced:
-            change(self.durable)
+            change.apply(self.durable)
             versions.append(bytes(self.durable))
         size = len(random.choice(versions))
-        self.unsynced.clear()
-        self.durable = bytearray(
-            b"".join(
-                random.choice(versions)[start : start + SECTOR_BYTES].ljust(SECTOR_BYTES, b"\0")
-                for start in range(0, size, SECTOR_BYTES)
-            )[:size]
-        )
+        kept = bytearray()
+        for start in range(0, size, SECTOR_BYTES):
+            if not start or random.random() < SECTORS_TORN:
+                version = random.choice(versions)
+            kept += version[start : start + SECTOR_BYTES].ljust(SECTOR_BYTES, b"\0")
+        self.durable = kept[:size]
+
+    def survive_ordered(self, random: Random, through: int) -> None:
+        for change in self.unsynced:
+            if change.number < through:
+                change.apply(self.durable)
+            elif change.number == through and isinstance(change, _Write):
+                replace(change, data=change.data[: random.randrange(len(change.data) + 1)]).apply(
+                    self.durable
+                )
+
+    def spoil(self, random: Random) -> None:
+        """Some part of what was being written became other bytes: random ones, or such as stand elsewhere."""
+        end = max((w.end for w in self.unsynced if isinstance(w, _Write) and not w.prepares), default=0)
+        end = min(end, len(self.durable))
+        if end > self.kept_through:
+            start = random.randrange(self.kept_through, end)
+            size = random.randint(1, end - start)
+            elsewhere = random.randrange(self.kept_through + 1)
+            stale = bytes(self.durable[elsewhere : elsewhere + size])
+            garbage = stale if random.random() < 0.5 else random.randbytes(size)
+            self.durable[start : start + len(garbage)] = garbage
+
+    def change_platter(self, offset: int, data: bytes) -> None:
+        """The platter is another; nothing that was read before is in memory any more."""
+        assert offset + len(data) <= len(self.durable)
+        self.durable[offset : offset + len(data)] = data
         self.live = bytearray(self.durable)
+        for change in self.unsynced:
+            change.apply(self.live)
+
+
+@dataclass(frozen=True, slots=True)
+class _BadRead:
+    """Reads that touch [start, end) of a file fail, or give what stands `shift` bytes further on."""
+
+    inode: _Inode
+    start: int
+    end: int
+    shift: int | None
 
 
 class SimulatedDisk:
@@ -73,7 +157,7 @@ class SimulatedDisk:
     `capacity_bytes`: all files together take no more; a write past it is cut short and fails with
     ENOSPC. `power_off_before(n)` fails the n-th changing operation from now, and all after it, with
     PowerOff. `fail_sync_after(n, error)` fails a sync after n good ones. `operations` counts
-    the changing ones.
+    the changing ones; `platter_changes` those that made another durable image.
     """
 
     def __init__(self, random: Random, *, capacity_bytes: int | None = None) -> None:
@@ -81,8 +165,11 @@ class SimulatedDisk:
         self.capacity_bytes = capacity_bytes
         self.operations = 0
         self.syncs = 0
+        self.platter_changes = 0
         self._names: dict[str, _Inode] = {}
         self._durable_names: dict[str, _Inode] = {}
+        self._name_changes: list[tuple[int, str]] = []
+        self._bad_reads: list[_BadRead] = []
         self._power_off_at: int | None = None
         self._fail_sync_at: tuple[int, OSError] | None = None
         self._lock = threading.RLock()
@@ -95,6 +182,7 @@ class SimulatedDisk:
             if name in self._names:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
             self._names[name] = _Inode()
+            self._name_changes.append((self.operations, name))
             return SimulatedFile(self, self._names[name])
 
     def open(self, name: str) -> SimulatedFile:
@@ -115,11 +203,14 @@ class SimulatedDisk:
             if name not in self._names:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
             del self._names[name]
+            self._name_changes.append((self.operations, name))
 
     def sync_directory(self) -> None:
         with self._lock:
             self._operate()
             self._durable_names = dict(self._names)
+            self._name_changes.clear()
+            self.platter_changes += 1
 
     # --- what a test does to it
 
@@ -131,52 +222,126 @@ class SimulatedDisk:
         """One file's sync fails, after so many good ones; what it should have saved is lost in a crash."""
         self._fail_sync_at = (self.syncs + good_syncs, error)
 
-    def crash(self) -> None:
+    def crash(self, loss: Loss = Loss.CHAOS) -> None:
         """Loses what a power cut may lose, and turns the power on."""
         with self._lock:
-            names = dict(self._durable_names)
-            for name in sorted(self._names.keys() ^ names.keys()):
-                if self.random.random() < 0.5:
-                    if name in self._names:
-                        names[name] = self._names[name]
-                    else:
-                        del names[name]
+            through = self._ordered_through() if loss is Loss.ORDERED else None
+            names = self._surviving_names(through)
             for name in sorted(names):
-                names[name].survive(self.random)
+                inode = names[name]
+                if through is None:
+                    inode.survive_chaos(self.random)
+                else:
+                    inode.survive_ordered(self.random, through)
+                if loss is Loss.GARBAGE:
+                    inode.spoil(self.random)
+                inode.unsynced.clear()
+                inode.live = bytearray(inode.durable)
             self._names, self._durable_names = names, dict(names)
-            self._power_off_at = self._fail_sync_at = None
+            self._name_changes.clear()
+            self.platter_changes += 1
+            self.heal()
+
+    def heal(self) -> None:
+        """Reads and syncs work, and the power is on: all but what stands on the platter."""
+        self._power_off_at = self._fail_sync_at = None
+        self.mend_reads()
 
     def contents(self) -> dict[str, bytes]:
         """Every file's bytes as they read now."""
         return {name: bytes(inode.live) for name, inode in self._names.items()}
+
+    def durable_contents(self) -> dict[str, bytes]:
+        """Every file that a crash cannot take, with the bytes that it cannot take."""
+        return {name: bytes(inode.durable) for name, inode in self._durable_names.items()}
+
+    def durable_bytes(self, name: str, start: int, end: int) -> bytes:
+        """What a crash cannot take of this part of a file; nothing where it cannot even keep the name."""
+        inode = self._durable_names.get(name)
+        return b"" if inode is None else bytes(inode.durable[start:end])
+
+    @property
+    def used_bytes(self) -> int:
+        """What all files take together."""
+        return sum(len(inode.live) for inode in self._names.values())
 
     def overwrite(self, name: str, offset: int, data: bytes) -> None:
         """Bit rot: the bytes are others, on the platter too."""
         inode = self._names[name]
         inode.sync()
         inode.live[offset : offset + len(data)] = inode.durable[offset : offset + len(data)] = data
+        self.platter_changes += 1
 
     def resize(self, name: str, size: int) -> None:
         """A file that lost its end, or ends in zeros nobody wrote."""
         inode = self._names[name]
         inode.sync()
-        _truncate(size)(inode.live)
-        _truncate(size)(inode.durable)
+        _Truncate(0, size).apply(inode.live)
+        _Truncate(0, size).apply(inode.durable)
+        self.platter_changes += 1
 
     def lose(self, name: str) -> None:
         """The file is gone for good."""
         del self._names[name]
         self._durable_names.pop(name, None)
+        self.platter_changes += 1
+
+    def wipe(self) -> None:
+        """All files are gone for good."""
+        for name in list(self._names):
+            self.lose(name)
+        self._durable_names.clear()
+        self._name_changes.clear()
+
+    def rot(self, name: str, offset: int, data: bytes) -> None:
+        """These bytes on the platter are others; what is not synced yet stays so."""
+        self._names[name].change_platter(offset, data)
+        self.platter_changes += 1
+
+    def fail_reads(self, name: str, start: int, end: int) -> None:
+        """Reads that touch these bytes fail with EIO until `heal`."""
+        self._bad_reads.append(_BadRead(self._names[name], start, end, None))
+
+    def misdirect_reads(self, name: str, start: int, end: int, shift: int) -> None:
+        """Reads that touch these bytes give those that stand `shift` further on, until `heal`."""
+        self._bad_reads.append(_BadRead(self._names[name], start, end, shift))
+
+    def mend_reads(self) -> None:
+        """Every read gives what is there."""
+        self._bad_reads.clear()
 
     # --- how
 
+    @property
+    def is_off(self) -> bool:
+        """Whether the power has gone."""
+        return self._power_off_at is not None and self.operations >= self._power_off_at
+
     def _check_power(self) -> None:
-        if self._power_off_at is not None and self.operations >= self._power_off_at:
+        if self.is_off:
             raise PowerOff
 
     def _operate(self) -> None:
         self._check_power()
         self.operations += 1
+
+    def _ordered_through(self) -> int:
+        """The operation that the power cut met: those before it happened, those behind it did not."""
+        numbers = [number for number, _ in self._name_changes]
+        for inode in {id(i): i for i in (*self._names.values(), *self._durable_names.values())}.values():
+            numbers += [change.number for change in inode.unsynced]
+        return self.random.choice([*sorted(numbers), self.operations + 1])
+
+    def _surviving_names(self, through: int | None) -> dict[str, _Inode]:
+        names = dict(self._durable_names)
+        kept = {name for number, name in self._name_changes if through is not None and number < through}
+        for name in sorted(self._names.keys() ^ names.keys()):
+            if name in kept or (through is None and self.random.random() < 0.5):
+                if name in self._names:
+                    names[name] = self._names[name]
+                else:
+                    del names[name]
+        return names
 
     def _room(self, inode: _Inode, end: int) -> int:
         """How far the file can reach, up to `end`."""
@@ -185,18 +350,18 @@ class SimulatedDisk:
         used = sum(len(other.live) for other in self._names.values() if other is not inode)
         return min(end, max(len(inode.live), self.capacity_bytes - used))
 
-    def write_to(self, inode: _Inode, data: bytes, offset: int) -> None:
+    def write_to(self, inode: _Inode, data: bytes, offset: int, *, prepares: bool = False) -> None:
         with self._lock:
             self._operate()
             fits = self._room(inode, offset + len(data)) - offset
-            inode.apply(_write(data[: max(0, fits)], offset))
+            inode.apply(_Write(self.operations, offset, data[: max(0, fits)], prepares))
             if fits < len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def truncate_to(self, inode: _Inode, size: int) -> None:
         with self._lock:
             self._operate()
-            inode.apply(_truncate(size))
+            inode.apply(_Truncate(self.operations, size))
 
     def sync_of(self, inode: _Inode) -> None:
         with self._lock:
@@ -206,11 +371,18 @@ class SimulatedDisk:
                 inode.unsynced.clear()
                 raise error
             self.syncs += 1
+            self.platter_changes += 1
             inode.sync()
 
     def read_of(self, inode: _Inode, size: int, offset: int) -> bytes:
         with self._lock:
             self._check_power()
+            for bad in self._bad_reads:
+                if bad.inode is inode and offset < bad.end and bad.start < offset + size:
+                    if bad.shift is None:
+                        raise OSError(errno.EIO, os.strerror(errno.EIO))
+                    offset = max(0, offset + bad.shift)
+                    break
             return bytes(inode.live[offset : offset + size])
 
     def size_of(self, inode: _Inode) -> int:
@@ -236,12 +408,12 @@ class SimulatedFile:
         return self._disk.read_of(self._inode, size, offset)
 
     def zero(self, offset: int, size: int) -> None:
-        self._disk.write_to(self._inode, bytes(size), offset)
+        self._disk.write_to(self._inode, bytes(size), offset, prepares=True)
 
     def reserve(self, offset: int, size: int) -> None:
         held = self._disk.size_of(self._inode)
         if offset + size > held:
-            self._disk.write_to(self._inode, bytes(offset + size - held), held)
+            self._disk.write_to(self._inode, bytes(offset + size - held), held, prepares=True)
 
     def truncate(self, size: int) -> None:
         self._disk.truncate_to(self._inode, size)
@@ -262,20 +434,3 @@ def disk_with(files: Iterable[tuple[str, bytes]], random: Random) -> SimulatedDi
         file.datasync()
     disk.sync_directory()
     return disk
-
-
-def _write(data: bytes, offset: int) -> Change:
-    def change(content: bytearray) -> None:
-        if data:
-            content.extend(bytes(max(0, offset - len(content))))
-            content[offset : offset + len(data)] = data
-
-    return change
-
-
-def _truncate(size: int) -> Change:
-    def change(content: bytearray) -> None:
-        del content[size:]
-        content.extend(bytes(size - len(content)))
-
-    return change

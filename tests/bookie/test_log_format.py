@@ -19,6 +19,7 @@ from bookie.log.format import (
     BadRecordBytes,
     Kind,
     Record,
+    SegmentHeader,
     decode_header,
     decode_record,
     decode_segment_header,
@@ -131,12 +132,12 @@ def test_bytes_with_a_fitting_checksum_are_a_record_or_bad_bytes_and_nothing_els
 
 @given(st.integers(0, 2**32), st.uuids())
 def test_a_segment_header_comes_back_as_it_was_written(segment: int, incarnation: uuid.UUID) -> None:
-    header = encode_segment_header(segment, str(incarnation))
-    assert decode_segment_header(header) == (segment, str(incarnation))
+    header = encode_segment_header(SegmentHeader(segment, str(incarnation)))
+    assert decode_segment_header(header) == SegmentHeader(segment, str(incarnation))
 
 
 def test_any_flipped_bit_of_a_segment_header_is_found() -> None:
-    written = encode_segment_header(3, INCARNATION)
+    written = encode_segment_header(SegmentHeader(3, INCARNATION))
     for bit in range(SEGMENT_HEADER.size * 8):
         damaged = bytearray(written)
         damaged[bit // 8] ^= 1 << bit % 8

@@ -14,6 +14,7 @@ from bookie.log.format import (
     RECORD_HEADER,
     SEGMENT_HEADER,
     Record,
+    SegmentHeader,
     encode_record,
     encode_segment_header,
     position_of,
@@ -138,8 +139,33 @@ def test_a_record_that_lies_in_the_wrong_place_is_not_taken_for_one() -> None:
     assert records_in(disk) == RECORDS[:3]
 
 
+@pytest.mark.parametrize("lost", [1, 2, 3])
+def test_a_sealed_segment_that_lost_whole_records_at_its_end_is_damage(
+    monkeypatch: pytest.MonkeyPatch, lost: int
+) -> None:
+    """B2: it looks as if it had never had them, but the next segment says where it ended."""
+    use_small_sizes(monkeypatch, segment=SEGMENT_HEADER.size + 3 * RECORD_BYTES, group=RECORD_BYTES)
+    disk = SimulatedDisk(Random(0))
+    write_all(disk, RECORDS)
+    assert records_in(disk) == RECORDS
+    disk.resize(FIRST, offset_of(3 - lost))
+    with pytest.raises(DamagedLog, match="it was cut: the next segment says that it ended at") as refused:
+        records_in(disk)
+    assert (refused.value.file, refused.value.offset) == (FIRST, offset_of(3 - lost))
+
+
+def test_a_segment_begun_after_a_restart_knows_where_the_one_before_it_ended() -> None:
+    disk = disk_with_records(3)
+    records_in(disk)
+    write_all(disk, [fence_of(9)], segment=1)
+    assert records_in(disk) == [*RECORDS[:3], fence_of(9)]
+    disk.resize(FIRST, offset_of(2))
+    with pytest.raises(DamagedLog, match="it was cut"):
+        records_in(disk)
+
+
 def test_a_segment_whose_beginning_was_lost_is_removed() -> None:
-    header = encode_segment_header(1, INCARNATION)
+    header = encode_segment_header(SegmentHeader(1, INCARNATION))
     for beginning in (b"", header[:30], bytes(64), header[:32] + bytes(32)):
         disk = disk_with([(FIRST, disk_with_records().contents()[FIRST])], Random(0))
         disk.create("00000001.log").write([beginning], 0)
@@ -211,13 +237,13 @@ def test_a_damaged_segment_header_refuses_to_start() -> None:
 def test_a_segment_of_another_bookie_refuses_to_start() -> None:
     disk = disk_with_records()
     other = "00000000-66b0-4f3e-9d0c-2b1f6f0d8a11"
-    disk.overwrite(FIRST, 0, encode_segment_header(0, other))
+    disk.overwrite(FIRST, 0, encode_segment_header(SegmentHeader(0, other)))
     assert f"written by another bookie, incarnation {other}" in str(refusal_of(disk))
 
 
 def test_a_segment_under_another_name_refuses_to_start() -> None:
     disk = disk_with_records()
-    disk.overwrite(FIRST, 0, encode_segment_header(5, INCARNATION))
+    disk.overwrite(FIRST, 0, encode_segment_header(SegmentHeader(5, INCARNATION)))
     assert "it is segment 5 under another name" in str(refusal_of(disk))
 
 
@@ -356,7 +382,7 @@ def test_a_crash_while_the_torn_tail_is_being_cut_changes_nothing(monkeypatch: p
 def test_a_record_that_says_less_was_synced_than_before_it_lies_is_no_proof_of_damage() -> None:
     """The same group, written by hand: its records all say that only the header was on disk."""
     synced = position_of(0, SEGMENT_HEADER.size)
-    parts = [encode_segment_header(0, INCARNATION)]
+    parts = [encode_segment_header(SegmentHeader(0, INCARNATION))]
     for index, record in enumerate(RECORDS[:3]):
         parts += encode_record(record, position=position_of(0, offset_of(index)), synced=synced)
     disk = disk_with([(FIRST, b"".join(parts))], Random(0))

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from bookie import registration
+from bookie.directory import COOKIE
 from bookie.errors import NameTaken
-from bookie.registration import Registrar
+from bookie.registration import Registrar, lock_identity
 from metadata.bookie_registry import Registration, find_bookie
 from metadata.errors import LeaseLost, OutcomeUnknown, StoreUnavailable
 from metadata.ledger_record import BookieRef
@@ -42,10 +44,14 @@ async def opened(open_store: OpenStore) -> AsyncIterator[MetadataStore]:
 
 
 def registrar_on(
-    store: MetadataStore, incarnation: str = "i1", address: str = "host:3181", name: str = "b1"
+    store: MetadataStore,
+    incarnation: str = "i1",
+    address: str = "host:3181",
+    name: str = "b1",
+    lock: bytes = b"",
 ) -> Registrar:
-    registration = Registration(BookieRef(name, incarnation), address, "rack-1")
-    return Registrar(store, registration, LEASE_SECONDS)
+    made = Registration(BookieRef(name, incarnation), address, "rack-1")
+    return Registrar(store, made, LEASE_SECONDS, lock_identity=lock)
 
 
 async def address_of(store: MetadataStore) -> str | None:
@@ -105,7 +111,7 @@ def test_a_second_bookie_of_the_same_name_is_refused_while_the_first_lives(open_
 
     async def test() -> None:
         async with opened(open_store) as one, opened(open_store) as other, kept(registrar_on(one)):
-            for incarnation, address in (("i2", "host:3181"), ("i1", "other:3181"), ("i2", "other:3181")):
+            for incarnation, address in (("i2", "host:3181"), ("i1", "host:3181"), ("i2", "other:3181")):
                 second = registrar_on(other, incarnation, address)
                 with pytest.raises(NameTaken, match="another bookie is registered as b1"):
                     await second.register()
@@ -142,18 +148,62 @@ def test_a_registration_dies_with_its_bookie_and_the_name_is_free_again(open_sto
     run(test())
 
 
-def test_a_bookie_takes_over_at_once_what_its_own_last_life_left(open_store: OpenStore) -> None:
+@pytest.mark.parametrize("address", ["host:3181", "host:4000"], ids=["same port", "other port"])
+def test_a_bookie_takes_over_at_once_what_its_own_last_life_left(open_store: OpenStore, address: str) -> None:
+    """It holds the very lock under which that registration was made, so that life is over."""
+
     async def test() -> None:
         async with opened(open_store) as store:
-            async with kept(registrar_on(store)):
+            async with kept(registrar_on(store, lock=b"lock 1")):
                 pass
             started = asyncio.get_running_loop().time()
-            async with kept(registrar_on(store)):
+            async with kept(registrar_on(store, address=address, lock=b"lock 1")):
                 assert asyncio.get_running_loop().time() - started < LEASE_SECONDS / 2
                 await until_true(lambda: _time_is(started + 2 * LEASE_SECONDS))
-                assert await address_of(store) == "host:3181"
+                assert await address_of(store) == address
 
     run(test())
+
+
+@pytest.mark.parametrize("lock", [b"lock 2", b""], ids=["another lock", "no lock"])
+def test_the_same_directory_on_a_machine_that_does_not_see_the_lock_is_refused(
+    open_store: OpenStore, lock: bytes
+) -> None:
+    """M2: same name, incarnation and address; only the lock is not the one the first bookie holds."""
+
+    async def test() -> None:
+        async with opened(open_store) as one, opened(open_store) as other:
+            first, second = registrar_on(one, lock=b"lock 1"), registrar_on(other, lock=lock)
+            async with kept(first) as keeping:
+                with pytest.raises(NameTaken):
+                    await second.register()
+                await second.unregister()
+                assert not keeping.done()
+
+    run(test())
+
+
+def test_a_lock_is_known_by_the_file_that_is_locked(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / COOKIE).write_text("the same")
+    one = lock_identity(tmp_path / "one")
+    assert one == lock_identity(tmp_path / "one")
+    assert one != lock_identity(tmp_path / "two")
+    (tmp_path / "one").rename(tmp_path / "moved")
+    assert one == lock_identity(tmp_path / "moved")
+
+
+def test_the_same_file_on_another_running_kernel_is_another_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / COOKIE).touch()
+    here = lock_identity(tmp_path)
+    (tmp_path / "boot").write_text("7b1c2c1e-0000-4000-8000-000000000000\n")
+    monkeypatch.setattr(registration, "BOOT_ID", tmp_path / "boot")
+    assert lock_identity(tmp_path) not in (here, b"")
+    monkeypatch.setattr(registration, "BOOT_ID", tmp_path / "not there")
+    assert lock_identity(tmp_path) == b""
 
 
 async def _time_is(when: float) -> bool:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from ledgers import AppendTimeout, ClientConfig, LedgerRecoveryFailed
+from ledgers import ClientConfig, NotEnoughBookies
 from ledgers.aio import LedgerClient
 from ledgers.cli.processes import BookieProcess, bookie_processes
-from tests.support.aio import run
+from tests.support.aio import run, until_true
 from tests.support.writing import payload_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
@@ -40,36 +41,99 @@ def make_room(disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,size=200m", str(disk)], check=True)
 
 
-def test_a_full_disk_ends_writer_and_recovery_clearly_and_loses_nothing_confirmed(
+async def fill(client: LedgerClient) -> tuple[int, int]:
+    """Appends until the only bookie takes no more; (ledger, entries confirmed)."""
+    writer = await client.create_ledger(ensemble_size=1, write_quorum=1, ack_quorum=1)
+    confirmed = 0
+    with pytest.raises(NotEnoughBookies, match=r"read-only|nearly full|No space left"):
+        while True:
+            futures = [await writer.append_async(payload_of(confirmed + n, SIZE)) for n in range(500)]
+            for future in futures:
+                await future
+                confirmed += 1
+    return writer.ledger_id, confirmed
+
+
+async def until_writable(client: LedgerClient, writable: bool) -> None:
+    async def holds() -> bool:
+        return [bookie.writable for bookie in await client.list_bookies()] == [writable]
+
+    await until_true(holds)
+
+
+async def check(client: LedgerClient, ledger_id: int, confirmed: int) -> None:
+    reader = await client.open_ledger(ledger_id)
+    assert reader.last_add_confirmed >= confirmed - 1
+    async for entry in reader.read():
+        assert entry.payload == payload_of(entry.entry_id, SIZE)
+
+
+def use_up(disk: Path) -> None:
+    """Somebody else takes the rest of the disk, to the last byte."""
+    with (
+        suppress(OSError),
+        (disk / f"somebody elses {len(os.listdir(disk))}").open("wb", buffering=0) as file,
+    ):
+        while True:
+            file.write(bytes(4096))
+
+
+def test_B4_a_full_bookie_is_read_only_and_its_ledgers_can_be_recovered_and_read(
     tmp_path: Path, small_disk: Path
 ) -> None:
+    """B4: reads, fences and recovery writes are still served; nothing confirmed is lost."""
     uri = f"sqlite://{tmp_path}/metadata.db"
-
-    async def fill(client: LedgerClient) -> tuple[int, int]:
-        writer = await client.create_ledger(ensemble_size=1, write_quorum=1, ack_quorum=1)
-        confirmed = 0
-        with pytest.raises(AppendTimeout, match="No space left on device"):
-            while True:
-                futures = [await writer.append_async(payload_of(confirmed + n, SIZE)) for n in range(500)]
-                for future in futures:
-                    await future
-                    confirmed += 1
-        return writer.ledger_id, confirmed
 
     async def scenario(bookie: BookieProcess) -> None:
         async with LedgerClient(uri, config=QUICK) as client:
             ledger_id, confirmed = await fill(client)
+            use_up(small_disk)
+            await until_writable(client, False)
+            with pytest.raises(NotEnoughBookies, match="read-only"):
+                await client.create_ledger(ensemble_size=1, write_quorum=1, ack_quorum=1)
+            await check(client, ledger_id, confirmed)
             assert bookie.child.is_alive, "a full disk is no reason to die"
-            with pytest.raises(LedgerRecoveryFailed, match="No space left on device"):
-                await client.open_ledger(ledger_id)
-        bookie.stop()
-        make_room(small_disk)
-        bookie.start()
+
+    with bookie_processes(1, small_disk, uri) as (bookie,):
+        run(scenario(bookie), timeout_seconds=60)
+
+
+def test_B4_a_full_bookie_is_writable_again_by_itself_when_there_is_space(
+    tmp_path: Path, small_disk: Path
+) -> None:
+    """B4"""
+    uri = f"sqlite://{tmp_path}/metadata.db"
+
+    async def scenario(bookie: BookieProcess) -> None:
         async with LedgerClient(uri, config=QUICK) as client:
-            reader = await client.open_ledger(ledger_id)
-            assert reader.last_add_confirmed >= confirmed - 1
-            async for entry in reader.read():
-                assert entry.payload == payload_of(entry.entry_id, SIZE)
+            ledger_id, confirmed = await fill(client)
+            await until_writable(client, False)
+            make_room(small_disk)
+            await until_writable(client, True)
+            async with await client.create_ledger(ensemble_size=1, write_quorum=1, ack_quorum=1) as writer:
+                assert await writer.append(b"room") == 0
+            await check(client, ledger_id, confirmed)
+            assert bookie.child.is_alive
+
+    with bookie_processes(1, small_disk, uri) as (bookie,):
+        run(scenario(bookie), timeout_seconds=60)
+
+
+def test_B4_a_bookie_starts_on_a_full_disk_and_serves_what_it_has(tmp_path: Path, small_disk: Path) -> None:
+    """B4: kill -9 on a disk without a byte left, and again."""
+    uri = f"sqlite://{tmp_path}/metadata.db"
+
+    async def scenario(bookie: BookieProcess) -> None:
+        async with LedgerClient(uri, config=QUICK) as client:
+            ledger_id, confirmed = await fill(client)
+        use_up(small_disk)
+        for _ in range(2):
+            bookie.kill()
+            use_up(small_disk)
+            bookie.start()
+        async with LedgerClient(uri, config=QUICK) as client:
+            await until_writable(client, False)
+            await check(client, ledger_id, confirmed)
 
     with bookie_processes(1, small_disk, uri) as (bookie,):
         run(scenario(bookie), timeout_seconds=60)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 
 import pytest
 
 from metadata import bookie_registry, cluster, keys, ledger_ids, ledger_record
-from metadata.errors import BadRecord, KeyExists, VersionConflict
+from metadata.errors import BadRecord, KeyExists, OutcomeUnknown, VersionConflict
 from metadata.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.ledger_store import LedgerStore
 from metadata.memory import MemoryData, MemoryStore
-from metadata.store import PAGE_KEYS_MAX
+from metadata.store import PAGE_KEYS_MAX, Lease
 from tests.support.aio import run
 
 ENSEMBLE = (BookieRef("b1", "i1"), BookieRef("b2", "i2"), BookieRef("b3", "i3"))
@@ -123,17 +123,16 @@ def test_a_record_round_trips_with_everything_in_it() -> None:
         nonce=b"n",
         created_ms=5,
         verifier=b"v" * 32,
-        chosen_id=True,
     )
     assert ledger_record.decode(keys.ledger(3), ledger_record.encode(full)) == full
 
 
-def test_an_id_that_was_chosen_by_hand_is_never_given_again() -> None:
+def test_the_id_of_a_deleted_ledger_is_never_given_again() -> None:
     """Bookies may still hold the deleted ledger's entries and fences under it."""
 
     async def scenario() -> None:
         ledgers = LedgerStore(MemoryStore())
-        created = await ledgers.create(replace(record(7), chosen_id=True))
+        created = await ledgers.create(record(7))
         other = await ledgers.create(record(8))
         async with aclosing(ledgers.watch(7, after_revision=created.version)) as changes:
             await ledgers.delete(created)
@@ -148,12 +147,32 @@ def test_an_id_that_was_chosen_by_hand_is_never_given_again() -> None:
     run(scenario())
 
 
-def test_ids_below_the_counter_were_given_to_somebody() -> None:
+class LateCreate(MemoryStore):
+    """The first creation is answered by silence, and carried out when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.late: list[tuple[str, bytes]] = []
+
+    async def create(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
+        if not self.late:
+            self.late.append((key, value))
+            raise OutcomeUnknown("silent")
+        return await super().create(key, value, lease=lease)
+
+    async def carry_out(self) -> None:
+        with suppress(KeyExists):
+            await super().create(*self.late[0])
+
+
+def test_M1_a_creation_that_comes_true_late_brings_no_deleted_ledger_back() -> None:
+    """M1: the creation was tried twice; its first try arrives after the ledger was deleted."""
+
     async def scenario() -> None:
-        store = MemoryStore()
-        assert [await ledger_ids.is_handed_out(store, n) for n in (0, 1)] == [True, False]
-        for _ in range(3):
-            await ledger_ids.next_ledger_id(store)
-        assert [await ledger_ids.is_handed_out(store, n) for n in (1, 3, 4)] == [True, True, False]
+        store = LateCreate()
+        ledgers = LedgerStore(store)
+        await ledgers.delete(await ledgers.create(record(7)))
+        await store.carry_out()
+        assert await ledgers.read(7) is None
 
     run(scenario())

@@ -8,6 +8,8 @@ import pytest
 
 from metadata.errors import BadMetadataUri
 from metadata.open import open_store
+from metadata.sqlite_file import SqliteFile
+from metadata.sqlite_uri import uri_of
 from metadata.store import MetadataStore, Versioned
 from tests.support.aio import run
 from tests.support.etcd import EtcdServer
@@ -15,7 +17,7 @@ from tests.support.etcd import EtcdServer
 
 async def round_trip(uri: str) -> None:
     """What one store writes, another of the same URI reads."""
-    stores: list[MetadataStore] = [await open_store(uri), await open_store(uri)]
+    stores: list[MetadataStore] = [await open_store(uri, create=True), await open_store(uri)]
     version = await stores[0].create("a", b"one")
     assert await stores[1].get("a") == Versioned("a", b"one", version)
     for store in stores:
@@ -29,6 +31,46 @@ def test_a_memory_uri_opens_the_same_data_by_name() -> None:
 def test_a_sqlite_uri_opens_the_file_also_with_spaces_and_escapes(tmp_path: Path) -> None:
     run(round_trip(f"sqlite://{tmp_path}/a%20%23%3F.db"))
     assert (tmp_path / "a #?.db").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["we#ird", "what?", "100%", "a b", "%41", "ünï", "q'u\"ote", "back\\slash", "\udcff"]
+)
+def test_the_uri_of_a_path_opens_the_file_of_that_path(tmp_path: Path, name: str) -> None:
+    run(round_trip(uri_of(tmp_path / name)))
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, f"{name}.lock"])
+
+
+def test_a_relative_path_has_an_absolute_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert uri_of("meta.db") == f"sqlite://{tmp_path}/meta.db"
+
+
+def test_a_file_that_is_not_there_is_refused_with_what_makes_one_and_nothing_is_made(tmp_path: Path) -> None:
+    with pytest.raises(BadMetadataUri, match="there is no such file; `bookledger standalone` and"):
+        run(open_store(f"sqlite://{tmp_path}/mistyped.db"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_file_is_refused_and_stays_empty_unless_it_is_to_be_made(tmp_path: Path) -> None:
+    (tmp_path / "meta.db").touch()
+    uri = f"sqlite://{tmp_path}/meta.db"
+    with pytest.raises(BadMetadataUri, match="the file is empty; `bookledger standalone` and"):
+        run(open_store(uri))
+    assert (tmp_path / "meta.db").stat().st_size == 0
+    run(round_trip(uri))
+
+
+def test_a_file_that_vanished_is_not_replaced_by_an_empty_one_when_it_is_opened_again(tmp_path: Path) -> None:
+    """An empty store would answer that there are no ledgers."""
+    path = tmp_path / "meta.db"
+    file = SqliteFile(str(path), create=True, events_kept_max=10)
+    file.create("a", b"", None)
+    file.close()
+    path.unlink()
+    with pytest.raises(BadMetadataUri, match="there is no such file"):
+        file.get("a")
+    assert not path.exists()
 
 
 def test_an_etcd_uri_opens_the_cluster_with_options(etcd: EtcdServer) -> None:
@@ -78,7 +120,7 @@ def test_opening_a_cluster_that_is_down_is_no_error() -> None:
         ("sqlite:///tmp/", "name a file"),
         ("sqlite:///tmp/a.db?mode=ro", "no options"),
         ("sqlite:///tmp/a.db#x", "write it as %23"),
-        ("sqlite:///nonexistent/meta.db", "directory /nonexistent does not exist; create it"),
+        ("sqlite:///nonexistent/meta.db", "there is no such file"),
         ("memory://", "memory://NAME"),
     ],
 )
@@ -86,3 +128,8 @@ def test_a_uri_that_cannot_be_used_is_refused_with_the_reason(uri: str, why: str
     with pytest.raises(BadMetadataUri) as refusal:
         run(open_store(uri))
     assert why in str(refusal.value)
+
+
+def test_a_missing_directory_is_named_to_whom_wants_to_make_the_file() -> None:
+    with pytest.raises(BadMetadataUri, match="directory /nonexistent does not exist; create it"):
+        run(open_store("sqlite:///nonexistent/meta.db", create=True))

@@ -48,7 +48,7 @@ class InProcessCluster:
 async def cluster_of(tmp_path: Path, bookies: int) -> AsyncIterator[InProcessCluster]:
     """Bookies b1, b2, … on a SQLite store of their own."""
     uri = f"sqlite://{tmp_path}/metadata.db"
-    store = await open_store(uri)
+    store = await open_store(uri, create=True)
     cluster = InProcessCluster(tmp_path, uri, store)
     try:
         for n in range(1, bookies + 1):

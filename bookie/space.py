@@ -1,0 +1,51 @@
+"""When a bookie takes no more entries because its disk fills up, and when it does again (rule B4). Pure.
+
+    free space   enough for twice the limit ── writable
+                 below that                 ── a warning
+                 below the limit            ── read-only, until there is twice the limit again
+
+A read-only bookie serves reads, fences and recovery writes; for these there is a reserve (`reserve.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+RELIEF = 2
+"""Times the limit that must be free before a read-only bookie is writable again: it must not flap."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceLimit:
+    """The least free space: this share of the disk, or these bytes where the share would be more."""
+
+    free_share_min: float
+    free_bytes_min: int
+
+    def bytes(self, disk_bytes: int) -> int:
+        return min(int(disk_bytes * self.free_share_min), self.free_bytes_min)
+
+
+class SpaceWatch:
+    """What the free space of a disk means, with hysteresis."""
+
+    def __init__(self, limit: SpaceLimit) -> None:
+        self._limit = limit
+        self.is_read_only = False
+        self.is_low = False
+
+    def observed(self, disk_bytes: int, free_bytes: int) -> bool:
+        """The disk has so much space; says whether that changed anything."""
+        before = (self.is_read_only, self.is_low)
+        limit = self._limit.bytes(disk_bytes)
+        if free_bytes < limit:
+            self.is_read_only = True
+        elif free_bytes >= RELIEF * limit:
+            self.is_read_only = False
+        self.is_low = free_bytes < RELIEF * limit
+        return before != (self.is_read_only, self.is_low)
+
+    def filled_up(self) -> bool:
+        """A write found no space, whatever was observed; says whether that changed anything."""
+        before, self.is_read_only, self.is_low = self.is_read_only, True, True
+        return not before

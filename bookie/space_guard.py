@@ -1,0 +1,81 @@
+"""Looks at the disk's free space, and makes the bookie read-only and writable again (rule B4)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from .reserve import FileReserve, reserve_size
+from .space import SpaceLimit, SpaceWatch
+
+log = logging.getLogger(__name__)
+
+
+INDEX_STEP_BYTES = 64 * 1024 * 1024
+"""More than one checkpoint ever adds to the index."""
+
+
+class SpaceGuard:
+    """Watches one data directory. Belongs to the event loop; `reserve` is for the log's thread."""
+
+    def __init__(self, directory: Path, limit: SpaceLimit, reserve_bytes: int, check_seconds: float) -> None:
+        self._directory = directory
+        self._check_seconds = check_seconds
+        self._watch = SpaceWatch(limit)
+        self._look_now = asyncio.Event()
+        self.reserve = FileReserve(directory, reserve_size(reserve_bytes, self._disk()[0]))
+        self.why_read_only = ""
+        self.on_change: Callable[[], None] = _nothing
+        """Called when `why_read_only` has changed."""
+
+    async def run(self) -> None:
+        """Looks again and again until cancelled."""
+        while True:
+            await self.look()
+            self._look_now.clear()
+            try:
+                async with asyncio.timeout(self._check_seconds):
+                    await self._look_now.wait()
+            except TimeoutError:  # the usual case
+                continue
+
+    async def look(self) -> None:
+        """Takes the disk as it is now into account."""
+        total, free = self._disk()
+        if self._watch.observed(total, free) and self._watch.is_low:
+            log.warning("%s is nearly full: %d MiB are free", self._directory, free >> 20)
+        if not self._watch.is_read_only and self.reserve.is_touched:
+            await asyncio.get_running_loop().run_in_executor(None, self.reserve.restore)
+        self._decide(f"the bookie's disk is nearly full ({free >> 20} MiB are free)")
+
+    def is_low(self) -> bool:
+        """Whether there may be too little space for the index's next step."""
+        return self._watch.is_low or self._disk()[1] < INDEX_STEP_BYTES
+
+    def filled_up(self) -> None:
+        """A write found the disk full."""
+        self._watch.filled_up()
+        self._decide("the bookie's disk is full")
+
+    def _decide(self, why: str) -> None:
+        read_only = self._watch.is_read_only or self.reserve.is_touched
+        if read_only == bool(self.why_read_only):
+            return
+        self.why_read_only = why if read_only else ""
+        if read_only:
+            log.warning("read-only from now on: %s; free some space, or add a bookie", why)
+        else:
+            log.info("writable again")
+        self.on_change()
+
+    def _disk(self) -> tuple[int, int]:
+        """(bytes in all, bytes that we may still use)."""
+        disk = os.statvfs(self._directory)
+        return disk.f_blocks * disk.f_frsize, disk.f_bavail * disk.f_frsize
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""

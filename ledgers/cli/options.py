@@ -1,0 +1,173 @@
+"""The options that commands share, each written once."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ledgers import DigestType, NewLedger
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DIGESTS = {digest_name.value.replace("_", "-"): digest_name for digest_name in DigestType}
+
+NEW_LEDGER_OPTIONS = {
+    "ensemble_size": "--ensemble",
+    "write_quorum": "--write-quorum",
+    "ack_quorum": "--ack-quorum",
+    "digest": "--digest",
+    "custom_metadata": "--meta",
+}
+"""What is settled when a ledger is made, and cannot be chosen afterwards."""
+
+
+def metadata_option(function: F) -> F:
+    return _metadata_option(required=True)(function)
+
+
+def optional_metadata_option(function: F) -> F:
+    return _metadata_option(required=False)(function)
+
+
+def _metadata_option(*, required: bool) -> Callable[[F], F]:
+    return click.option(
+        "--metadata",
+        "metadata_uri",
+        metavar="URI",
+        envvar="BOOKLEDGER_METADATA",
+        required=required,
+        help="etcd://HOST:PORT/PREFIX or sqlite:///PATH; also from BOOKLEDGER_METADATA.",
+    )
+
+
+def json_option(function: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")(function)
+
+
+def ledger_argument(function: F) -> F:
+    return click.argument("ledger_id", metavar="LEDGER", type=int)(function)
+
+
+def raw_option(function: F) -> F:
+    return click.option("--raw", is_flag=True, help="Payloads only, one after the other.")(function)
+
+
+def first_option(function: F) -> F:
+    return click.option(
+        "--first", type=click.IntRange(0), default=0, show_default=True, help="Entry to begin with."
+    )(function)
+
+
+def password_option(function: F) -> F:
+    """`password`: the bytes in the file, without the newline at their end; b"" where no file is given."""
+    return click.option(
+        "--password-file",
+        "password",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        callback=_password_in,
+        help="File that holds the ledger's password; a newline at its end is no part of it.",
+    )(function)
+
+
+def _password_in(_: click.Context, option: click.Parameter, path: Path | None) -> bytes:
+    if path is None:
+        return b""
+    password = path.read_bytes()
+    for newline in (b"\r\n", b"\n"):
+        if password.endswith(newline):
+            password = password.removesuffix(newline)
+            break
+    if not password:
+        raise click.BadParameter(f"{path} holds no password", param=option)
+    return password
+
+
+def new_ledger_options(function: F) -> F:
+    """Adds what a new ledger shall be; the command gets it as `new`, a NewLedger."""
+
+    @functools.wraps(function)
+    def with_new(
+        *,
+        ensemble_size: int,
+        write_quorum: int | None,
+        ack_quorum: int | None,
+        digest: str,
+        custom_metadata: dict[str, bytes],
+        password: bytes,
+        **others: Any,
+    ) -> Any:
+        new = NewLedger(
+            ensemble_size=ensemble_size,
+            write_quorum=write_quorum,
+            ack_quorum=ack_quorum,
+            digest=DIGESTS[digest],
+            custom_metadata=custom_metadata,
+            password=password,
+        )
+        return function(new=new, **others)
+
+    command: Any = with_new
+    for option in reversed(_new_ledger_options()):
+        command = option(command)
+    return command  # type: ignore[no-any-return]
+
+
+def _new_ledger_options() -> list[Callable[[F], F]]:
+    names = NEW_LEDGER_OPTIONS
+    return [
+        click.option(
+            names["ensemble_size"],
+            "ensemble_size",
+            type=click.IntRange(1),
+            default=3,
+            show_default=True,
+            help="Bookies of the ledger.",
+        ),
+        click.option(
+            names["write_quorum"], type=int, help="Bookies each entry goes to  [default: all of the ensemble]"
+        ),
+        click.option(
+            names["ack_quorum"], type=int, help="Bookies that confirm an entry  [default: a majority of them]"
+        ),
+        click.option(
+            names["digest"],
+            type=click.Choice(list(DIGESTS)),
+            default="crc32c",
+            show_default=True,
+            help="What every entry is checked with; hmac-sha256 needs a password.",
+        ),
+        click.option(
+            names["custom_metadata"],
+            "custom_metadata",
+            metavar="KEY=VALUE",
+            multiple=True,
+            callback=_custom_metadata,
+            help="Kept with the ledger's metadata; may be given several times.",
+        ),
+        password_option,
+    ]
+
+
+def _custom_metadata(_: click.Context, option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not key or not separator:
+            raise click.BadParameter(f"{pair!r} is not KEY=VALUE", param=option)
+        if key in found:
+            raise click.BadParameter(f"{key!r} stands there twice", param=option)
+        found[key] = os.fsencode(value)
+    return found
+
+
+def refuse_new_ledger_options(why: str) -> None:
+    """Raises UsageError where the command line says what a new ledger shall be, and there is none."""
+    context = click.get_current_context()
+    for name, option in NEW_LEDGER_OPTIONS.items():
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option} {why}")

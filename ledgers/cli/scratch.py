@@ -1,0 +1,87 @@
+"""Temporary directories that are gone at the latest with the next run, however this one ends.
+
+Each is locked while it is in use, and a lock dies with its process. So whoever makes one first removes
+those that nobody holds: what a run that was killed has left.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .output import Say
+
+PREFIX = "bookledger-"
+
+MAKE_TRIES_MAX = 10
+"""How often a directory may be taken for a leftover between being made and being locked."""
+
+
+@contextmanager
+def scratch_directory(purpose: str, parent: Path | None, say: Say) -> Iterator[Path]:
+    """A new directory under `parent` (the system's temporary one by default), removed after the block.
+
+    Says of each leftover of the same purpose that it was removed, and of any directory why it could not be.
+    """
+    parent = parent or Path(tempfile.gettempdir())
+    prefix = f"{PREFIX}{purpose}-"
+    for leftover in sorted(parent.glob(f"{prefix}*")):
+        _remove_if_unused(leftover, purpose, say)
+    path, lock_fd = _make_locked(parent, prefix)
+    try:
+        yield path
+    finally:
+        _remove(path, "this run made", say)
+        os.close(lock_fd)
+
+
+def _make_locked(parent: Path, prefix: str) -> tuple[Path, int]:
+    for _ in range(MAKE_TRIES_MAX):
+        path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        lock_fd = _lock(path)
+        if lock_fd is not None and path.exists():
+            return path, lock_fd
+        if lock_fd is not None:
+            os.close(lock_fd)
+    raise OSError(f"another run removes every directory that is made in {parent}")
+
+
+def _remove_if_unused(path: Path, purpose: str, say: Say) -> None:
+    if path.is_symlink() or not path.is_dir() or path.stat().st_uid != os.geteuid():
+        return
+    lock_fd = _lock(path)
+    if lock_fd is None:
+        return
+    whose = f"a {purpose} that was killed had left"
+    if _remove(path, whose, say):
+        say(f"removed {path}, which {whose}")
+    os.close(lock_fd)
+
+
+def _remove(path: Path, whose: str, say: Say) -> bool:
+    """Whether the directory is gone; a child that has not ended yet can still make files in it."""
+    try:
+        shutil.rmtree(path)
+    except OSError as error:
+        say(f"could not remove {path}, which {whose}: {error.strerror}")
+        return False
+    return True
+
+
+def _lock(path: Path) -> int | None:
+    """A descriptor that holds the directory's lock; None where it is in use, or gone."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    return fd

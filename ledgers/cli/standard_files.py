@@ -1,0 +1,62 @@
+"""Standard input, output and error of a command: there when it starts, written out before it ends.
+
+A shell can start a program with any of them closed. The next file it opens, the metadata perhaps, would
+then be the one that everybody writes messages to.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+
+STDIN, STDOUT, STDERR = 0, 1, 2
+
+
+class OutputClosed(OSError):
+    """Standard output was closed before the command started; nothing was done."""
+
+
+def secure() -> None:
+    """Puts /dev/null in the place of a closed standard input or error. Raises OutputClosed for output."""
+    if not _is_open(STDIN):
+        _null_at(STDIN)
+        sys.stdin = os.fdopen(STDIN, closefd=False)
+    output_closed = not _is_open(STDOUT)
+    if output_closed:
+        _null_at(STDOUT)
+        sys.stdout = os.fdopen(STDOUT, "w", closefd=False)
+    if not _is_open(STDERR):
+        _null_at(STDERR)
+        sys.stderr = os.fdopen(STDERR, "w", closefd=False)
+    if output_closed:
+        raise OutputClosed("standard output is closed; send it to /dev/null if nobody wants it")
+
+
+def _is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
+def _null_at(fd: int) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    if null != fd:
+        os.dup2(null, fd)
+        os.close(null)
+
+
+def nobody_reads() -> bool:
+    """Whether standard output is a pipe whose reader has gone."""
+    poll = select.poll()
+    poll.register(STDOUT, 0)  # errors are reported whatever is asked for
+    return any(event & select.POLLERR for _, event in poll.poll(0))
+
+
+def give_output_up() -> None:
+    """What is still to be written goes nowhere, so that ending the process does not fail on it again."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, STDOUT)
+    os.close(null)

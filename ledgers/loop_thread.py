@@ -1,0 +1,200 @@
+"""The thread behind the blocking client: an event loop on which its asyncio twin lives.
+
+Whoever calls from another thread waits for the loop. Nobody may wait on the loop's own thread, where
+the callbacks of futures run, and no finaliser may wait at all: it runs on any thread, even when
+the loop's thread is gone because the interpreter ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from concurrent.futures import CancelledError, Future
+from typing import Any, Generic, TypeVar
+
+from .errors import ClientClosed, LedgerError, WouldDeadlock
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """A private event loop in a thread. Every method may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._pid = os.getpid()
+        self._is_closed = False
+        self._waited_for: set[Future[Any]] = set()
+        self._sources: set[PageSource[Any]] = set()
+        self._ending: set[asyncio.Task[None]] = set()
+        # Held for a few steps only, never while waiting. Whatever is accepted under it runs before `close`.
+        self._accepting = threading.RLock()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="bookledger-client", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller runs on the loop's thread, and so must not wait."""
+        return threading.get_ident() == self._thread.ident
+
+    def check_open(self) -> None:
+        """Raises ClientClosed, or LedgerError in a process that was forked from the client's."""
+        if self._is_closed:
+            raise ClientClosed
+        if os.getpid() != self._pid:
+            raise LedgerError("a client cannot be used after fork(); make one in each process")
+
+    def check_may_wait(self) -> None:
+        """Raises WouldDeadlock on the loop's own thread."""
+        if self.is_current:
+            raise WouldDeadlock
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine there and waits; an interrupt of the caller cancels it.
+
+        Raises what the coroutine raises, ClientClosed, WouldDeadlock.
+        """
+        if self.is_current:
+            work.close()
+            raise WouldDeadlock
+        with self._accepting:  # so that `close` knows of every call it has accepted
+            future = self.submit(work)
+            self._waited_for.add(future)
+        try:
+            return self._result_of(future)
+        finally:
+            self._waited_for.discard(future)
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Runs a coroutine there; returns the future of its result at once. Raises ClientClosed."""
+        try:
+            with self._accepting:
+                self.check_open()
+                return asyncio.run_coroutine_threadsafe(work, self._loop)
+        except LedgerError:
+            work.close()
+            raise
+
+    def call_soon(self, work: Callable[[], object]) -> None:
+        """Has it called there, in the order of these calls. Raises ClientClosed."""
+        with self._accepting:
+            self.check_open()
+            self._loop.call_soon_threadsafe(work)
+
+    def keep(self, source: PageSource[Any]) -> None:
+        """Keeps a source alive until `end_soon`: the collector would end its nested generators in any order."""
+        self._sources.add(source)
+
+    def end_soon(self, source: PageSource[Any]) -> None:
+        """For finalisers: ends a source that was kept, if the loop still runs. Never waits, never raises."""
+        if self._is_closed or os.getpid() != self._pid:
+            return
+        try:  # without the lock: its holder may be a thread that the ending interpreter has stopped
+            self._loop.call_soon_threadsafe(self._end_source, source)
+        except RuntimeError:  # closed at this moment, and all sources ended with it
+            return
+
+    def close(self, last_work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Ends calls that wait with ClientClosed, does the last work, ends the thread. Twice is fine."""
+        if os.getpid() != self._pid:
+            return  # fork() did not copy the thread: there is nothing to end
+        self.check_may_wait()
+        with self._accepting:
+            is_first = not self._is_closed
+            self._is_closed = True
+            waited_for = list(self._waited_for)
+        if not is_first:
+            self._thread.join()
+            return
+        for future in waited_for:
+            future.cancel()
+        try:
+            asyncio.run_coroutine_threadsafe(self._close(last_work), self._loop).result()
+        finally:
+            self._end()
+
+    def _end_source(self, source: PageSource[Any]) -> None:
+        self._sources.discard(source)
+        task = self._loop.create_task(source.end())
+        self._ending.add(task)  # the loop alone would not keep it alive
+        task.add_done_callback(self._ending.discard)
+
+    async def _close(self, last_work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        # What the end of a read raises concerns nobody any more.
+        await asyncio.gather(*(source.end() for source in list(self._sources)), return_exceptions=True)
+        await last_work()
+
+    def _result_of(self, future: Future[T]) -> T:
+        try:
+            return future.result()
+        except CancelledError:
+            if self._is_closed:
+                raise ClientClosed from None
+            raise
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
+            task.cancel()
+        self._loop.run_until_complete(_all_ended(left))
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.close()
+
+
+async def _all_ended(tasks: set[asyncio.Task[Any]]) -> None:
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class PageSource(Generic[T]):
+    """An asynchronous generator that is taken from one page at a time, and ended on the loop's thread."""
+
+    def __init__(self, pages: AsyncGenerator[T, None]) -> None:
+        self._pages = pages
+        self._turn = asyncio.Lock()  # an interrupted `next` may still be ending when the end is asked for
+
+    async def next(self) -> T | None:
+        """The next page, or None behind the last."""
+        async with self._turn:
+            return await anext(self._pages, None)
+
+    async def end(self) -> None:
+        async with self._turn:
+            await self._pages.aclose()
+
+
+def iterate(thread: LoopThread, pages: AsyncGenerator[T, None]) -> Iterator[T]:
+    """An asynchronous generator of pages as an ordinary one: one page to a hop between the threads.
+
+    May be dropped half-way by anybody at any time: it never waits for its own end.
+    """
+    source = PageSource(pages)
+    thread.keep(source)
+    try:
+        while (page := thread.run(source.next())) is not None:
+            yield page
+    finally:
+        thread.end_soon(source)
+
+
+async def in_pages(items: AsyncIterator[T], page_items: int) -> AsyncGenerator[list[T], None]:
+    """Items by so many; those before an error are given before it is raised."""
+    page: list[T] = []
+    try:
+        async for item in items:
+            page.append(item)
+            if len(page) == page_items:
+                yield page
+                page = []
+    except LedgerError:
+        if page:
+            yield page
+        raise
+    if page:
+        yield page

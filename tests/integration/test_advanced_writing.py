@@ -1,0 +1,82 @@
+"""Appends with ids from the caller, on real bookies: any order, gaps, duplicates."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from ledgers import (
+    ClientConfig,
+    DuplicateEntry,
+    LedgerClosed,
+    LedgerFenced,
+)
+from ledgers.aio import LedgerClient
+from tests.support.in_process import InProcessCluster, on_bookies, payloads
+
+
+def test_advanced_appends_come_in_any_order_and_read_back_in_id_order(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger_adv()
+        ids = list(range(300))
+        random.Random(5).shuffle(ids)
+        futures = {entry_id: await writer.append_async(entry_id, b"%d" % entry_id) for entry_id in ids}
+        assert {entry_id: await future for entry_id, future in futures.items()} == {i: i for i in ids}
+        await writer.close()
+        reader = await client.open_ledger(writer.ledger_id)
+        assert await payloads(reader) == [b"%d" % n for n in range(300)]
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_gap_bounds_the_ledger_and_duplicates_are_refused(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger_adv()
+        behind_the_gap = await writer.append_async(2, b"two")
+        assert await writer.append(0, b"zero") == 0
+        for taken in (0, 2):
+            with pytest.raises(DuplicateEntry):
+                await writer.append(taken, b"again")
+        await writer.flush()
+        assert (writer.last_add_confirmed, writer.first_gap) == (0, 1)
+        await writer.close()
+        with pytest.raises(LedgerClosed, match="entry 1 was never appended"):
+            await behind_the_gap
+        reader = await client.open_ledger(writer.ledger_id)
+        assert await payloads(reader) == [b"zero"]
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_the_entry_that_fills_a_gap_passes_a_writer_full_of_later_ones(tmp_path: Path) -> None:
+    config = ClientConfig(pending_bytes_max=1024 * 1024)
+
+    async def scenario(cluster: InProcessCluster, _: LedgerClient) -> None:
+        async with LedgerClient(cluster.uri, config=config) as bounded:
+            writer = await bounded.create_ledger_adv()
+            futures = [await writer.append_async(n, bytes(300_000)) for n in range(1, 5)]
+            waiting = asyncio.create_task(writer.append(5, bytes(300_000)))
+            assert await writer.append(0, bytes(300_000)) == 0
+            assert [await future for future in futures] == [1, 2, 3, 4]
+            assert await waiting == 5
+            await writer.close()
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_entries_behind_a_gap_fail_with_what_ended_their_writer(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger_adv()
+        behind_the_gap = await writer.append_async(1, b"one")
+        await client.open_ledger(writer.ledger_id)
+        with pytest.raises(LedgerFenced):
+            await writer.append(0, b"zero")
+        with pytest.raises(LedgerFenced):
+            await behind_the_gap
+        with pytest.raises(LedgerFenced):
+            await writer.append_async(7, b"late")
+
+    on_bookies(tmp_path, 3, scenario)

@@ -1,0 +1,75 @@
+"""Ledger ids chosen by the caller, on real bookies: given once, for ever (F20)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ledgers import LedgerExists, NoSuchLedger
+from ledgers.aio import LedgerClient
+from tests.support.in_process import InProcessCluster, on_bookies, payloads
+
+
+def test_a_chosen_id_that_was_deleted_is_not_given_again(tmp_path: Path) -> None:
+    """The bookies still hold the old ledger's entries, and readers of a new one would be shown them."""
+
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        async with await client.create_ledger(ledger_id=42) as writer:
+            await writer.append(b"old")
+        await client.delete_ledger(42)
+        for recovery in (True, False):
+            with pytest.raises(NoSuchLedger):
+                await client.open_ledger(42, recovery=recovery)
+        with pytest.raises(NoSuchLedger):
+            await client.delete_ledger(42)
+        with pytest.raises(LedgerExists, match="an id is never given twice"):
+            await client.create_ledger(ledger_id=42)
+        assert [record async for record in client.list_ledgers()] == []
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_deleted_id_cannot_be_chosen_whoever_chose_it_first(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        async with await client.create_ledger() as writer:
+            await writer.append(b"old")
+        await client.delete_ledger(writer.ledger_id)
+        with pytest.raises(LedgerExists):
+            await client.create_ledger(ledger_id=writer.ledger_id)
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_the_counter_steps_over_chosen_ids_also_deleted_ones(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        first = await client.create_ledger()
+        await first.close()
+        kept, deleted = first.ledger_id + 1, first.ledger_id + 2
+        for ledger_id in (kept, deleted):
+            await (await client.create_ledger(ledger_id=ledger_id)).close()
+        await client.delete_ledger(deleted)
+        async with await client.create_ledger() as writer:
+            await writer.append(b"new")
+        assert writer.ledger_id == first.ledger_id + 3
+        assert await payloads(await client.open_ledger(writer.ledger_id)) == [b"new"]
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_writer_whose_ledger_was_deleted_ends_when_it_has_to_change_or_close_it(tmp_path: Path) -> None:
+    """F20: until then it cannot know; what it appended is gone with the ledger."""
+
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        closing, changing = await client.create_ledger(), await client.create_ledger()
+        for writer in (closing, changing):
+            await writer.append(b"a")
+            await client.delete_ledger(writer.ledger_id)
+        with pytest.raises(NoSuchLedger):
+            await closing.close()
+        await cluster.stop(changing.record.fragments[0].ensemble[0].bookie_id)
+        with pytest.raises(NoSuchLedger):
+            while True:
+                await changing.append(b"b")
+
+    on_bookies(tmp_path, 4, scenario)

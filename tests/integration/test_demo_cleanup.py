@@ -1,0 +1,96 @@
+"""However a demo is stopped, no process outlives it, and its files are gone at the latest with the next run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+END_SECONDS_MAX = 30.0
+
+STEPS = ["started 4 bookies", "was paused with SIGSTOP", "kill -9 demo-"]
+
+
+@contextmanager
+def demo(directory: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A demo whose temporary files are under `directory`; it is not told to ignore signals that we ignore."""
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        running = subprocess.Popen(
+            [sys.executable, "-m", "ledgers.cli", "demo", *arguments],
+            env={**os.environ, "TMPDIR": str(directory)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+    finally:
+        signal.signal(signal.SIGHUP, ignored)
+    with running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+def until(running: subprocess.Popen[bytes], step: str) -> list[psutil.Process]:
+    """Reads on until the demo says that it took this step; returns every process it has then."""
+    assert running.stdout is not None
+    for line in running.stdout:
+        if step in line.decode():
+            children: list[psutil.Process] = psutil.Process(running.pid).children(recursive=True)
+            return children
+    raise AssertionError(f"the demo ended before it said {step!r}")
+
+
+def scratch_in(directory: Path) -> list[Path]:
+    return list(directory.glob("bookledger-demo-*"))
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_demo_that_is_told_to_stop_leaves_nothing(tmp_path: Path, step: str, how: signal.Signals) -> None:
+    with demo(tmp_path) as running:
+        children = until(running, step)
+        assert len(children) >= 3
+        running.send_signal(how)
+        assert running.wait(END_SECONDS_MAX) == 128 + how
+        assert running.stderr is not None
+        assert running.stderr.read().strip() == b""
+    assert psutil.wait_procs(children, END_SECONDS_MAX)[1] == []
+    assert scratch_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_demo_that_is_killed_leaves_no_process_and_its_files_to_the_next(tmp_path: Path, step: str) -> None:
+    (tmp_path / "tiny").write_bytes(b"0123456789")
+    with demo(tmp_path) as running:
+        children = until(running, step)
+        running.kill()
+    assert psutil.wait_procs(children, END_SECONDS_MAX)[1] == []
+    (left,) = scratch_in(tmp_path)
+    with demo(tmp_path, "--record-bytes=1", str(tmp_path / "tiny")) as after:
+        until(after, f"removed {left}, which a demo that was killed had left")
+        assert not left.exists()
+        assert after.stdout is not None
+        assert b"verdict: OK" in after.stdout.read()
+    assert scratch_in(tmp_path) == []
+
+
+def test_a_demo_leaves_the_files_of_another_one_alone(tmp_path: Path) -> None:
+    (tmp_path / "tiny").write_bytes(b"0123456789")
+    with demo(tmp_path) as running:
+        until(running, STEPS[0])
+        running.send_signal(signal.SIGSTOP)
+        (in_use,) = scratch_in(tmp_path)
+        with demo(tmp_path, "--record-bytes=1", str(tmp_path / "tiny")) as beside:
+            assert beside.wait(120) == 0
+        assert in_use.exists()
+        running.send_signal(signal.SIGCONT)
+        assert running.stdout is not None
+        assert b"verdict: OK" in running.stdout.read()

@@ -1,0 +1,265 @@
+"""`bookledger ledger` on real bookies: what it stores and what it prints."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bookie.wire import ENTRY_BYTES_MAX
+from ledgers.cli.processes import bookie_processes
+from tests.support.command_line import bookledger, fails_with_one_line, lines
+
+
+@pytest.fixture(scope="module")
+def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The metadata of three running bookies."""
+    directory = tmp_path_factory.mktemp("cluster")
+    uri = f"sqlite://{directory}/metadata.db"
+    with bookie_processes(3, directory, uri):
+        yield uri
+
+
+def test_lines_appended_are_read_back_listed_shown_and_deleted(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    appended = json.loads(bookledger("ledger", "append", "--json", meta, stdin=lines(1000)).stdout)
+    ledger_id = str(appended["ledger_id"])
+    assert appended["entries"] == 1000
+    read = bookledger("ledger", "read", meta, ledger_id, "--first=998")
+    assert read.stdout == b"998\tline 998\n999\tline 999\n"
+    shown = json.loads(bookledger("ledger", "show", "--json", meta, ledger_id).stdout)
+    assert (shown["state"], shown["last_entry"], len(shown["fragments"][0]["bookies"])) == ("closed", 999, 3)
+    listed = [json.loads(line) for line in bookledger("ledger", "list", "--json", meta).stdout.splitlines()]
+    assert appended["ledger_id"] in [record["ledger_id"] for record in listed]
+    assert bookledger("ledger", "delete", "--yes", meta, ledger_id).returncode == 0
+    assert fails_with_one_line("ledger", "read", meta, ledger_id) == f"there is no ledger {ledger_id}"
+
+
+def test_a_reserved_ledger_has_exactly_one_writer(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    ledger_id = bookledger("ledger", "create", meta).stdout.decode().strip()
+    assert bookledger("ledger", "append", meta, f"--ledger={ledger_id}", stdin=b"one\n").returncode == 0
+    assert "has or had a writer" in fails_with_one_line(
+        "ledger", "append", meta, f"--ledger={ledger_id}", stdin=b"two\n"
+    )
+    assert bookledger("ledger", "read", meta, ledger_id).stdout == b"0\tone\n"
+
+
+def test_tail_follows_an_open_ledger_to_its_close(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    ledger_id = bookledger("ledger", "create", meta).stdout.decode().strip()
+    with (
+        subprocess.Popen(
+            [sys.executable, "-m", "ledgers.cli", "ledger", "append", meta, f"--ledger={ledger_id}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+        ) as appending,
+        subprocess.Popen(
+            [sys.executable, "-m", "ledgers.cli", "ledger", "tail", meta, ledger_id], stdout=subprocess.PIPE
+        ) as tailing,
+    ):
+        assert appending.stdin is not None
+        assert tailing.stdout is not None
+        for n in range(5):
+            appending.stdin.write(b"entry %d\n" % n)
+            appending.stdin.flush()
+            assert tailing.stdout.readline() == b"%d\tentry %d\n" % (n, n), (
+                "the last entry of an idle writer is seen"
+            )
+        appending.stdin.close()
+        assert tailing.stdout.read() == b""
+        assert tailing.wait(30) == 0
+        assert appending.wait(30) == 0
+
+
+def test_an_append_notices_that_its_ledger_was_recovered(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    ledger_id = bookledger("ledger", "create", meta).stdout.decode().strip()
+    with subprocess.Popen(
+        [sys.executable, "-m", "ledgers.cli", "ledger", "append", meta, f"--ledger={ledger_id}"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as appending:
+        assert appending.stdin is not None
+        assert appending.stderr is not None
+        appending.stdin.write(b"before\n")
+        appending.stdin.flush()
+        while bookledger("ledger", "read", meta, ledger_id).stdout != b"0\tbefore\n":
+            pass
+        assert bookledger("ledger", "recover", meta, ledger_id).returncode == 0
+        with contextlib.suppress(BrokenPipeError):
+            while appending.poll() is None:
+                appending.stdin.write(b"after\n")
+                appending.stdin.flush()
+        assert b"has been fenced" in appending.stderr.read()
+        with contextlib.suppress(BrokenPipeError):
+            appending.stdin.close()
+        assert appending.wait(30) == 1
+
+
+def test_recover_closes_a_ledger_whose_writer_is_gone(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    ledger_id = bookledger("ledger", "create", meta).stdout.decode().strip()
+    recovered = json.loads(bookledger("ledger", "recover", "--json", meta, ledger_id).stdout)
+    assert (recovered["state"], recovered["last_entry"]) == ("closed", -1)
+    again = json.loads(bookledger("ledger", "recover", "--json", meta, ledger_id).stdout)
+    assert again["last_entry"] == -1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--ensemble=2", "--write-quorum=3"), "do not fit"),
+        (("--ensemble=3", "--write-quorum=2", "--ack-quorum=3"), "do not fit"),
+        (("--ensemble=3", "--ack-quorum=0"), "do not fit"),
+        (("--ensemble=5",), "not enough bookies for a new ledger"),
+        (("--digest=hmac-sha256",), "needs a password"),
+    ],
+)
+def test_a_shape_that_cannot_be_is_refused_and_no_ledger_is_made(
+    uri: str, arguments: tuple[str, ...], says: str
+) -> None:
+    before = bookledger("ledger", "list", "--json", f"--metadata={uri}").stdout
+    assert says in fails_with_one_line("ledger", "append", f"--metadata={uri}", *arguments, stdin=b"x\n")
+    assert bookledger("ledger", "list", "--json", f"--metadata={uri}").stdout == before
+
+
+def test_an_oversized_record_is_named_and_what_was_stored_before_it_is_told(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    ledger_id = bookledger("ledger", "create", meta).stdout.decode().strip()
+    oversized = lines(2) + bytes(ENTRY_BYTES_MAX + 1) + b"\nnever read\n"
+    line = fails_with_one_line("ledger", "append", meta, f"--ledger={ledger_id}", stdin=oversized)
+    assert line == (
+        "record 3 of the input: an entry of 4194305 bytes is over the limit of 4194304 bytes; split it; "
+        f"ledger {ledger_id} is closed and holds the 2 entries before that"
+    )
+    assert bookledger("ledger", "read", meta, ledger_id).stdout == b"0\tline 0\n1\tline 1\n"
+
+
+def test_an_append_of_nothing_but_an_oversized_record_leaves_an_empty_ledger_and_says_so(uri: str) -> None:
+    line = fails_with_one_line("ledger", "append", f"--metadata={uri}", stdin=bytes(ENTRY_BYTES_MAX + 1))
+    assert line.endswith("is closed and holds no entry")
+
+
+def test_an_entry_of_exactly_the_limit_is_stored_without_its_newline(uri: str) -> None:
+    meta, largest = f"--metadata={uri}", b"x" * ENTRY_BYTES_MAX
+    appended = json.loads(bookledger("ledger", "append", "--json", meta, stdin=largest + b"\n\n").stdout)
+    assert (appended["entries"], appended["bytes"]) == (2, ENTRY_BYTES_MAX)
+    read = bookledger("ledger", "read", "--raw", meta, str(appended["ledger_id"]))
+    assert read.stdout == largest
+
+
+def test_records_of_a_size_are_cut_from_a_file(uri: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"abcdefgh")
+    appended = bookledger(
+        "ledger", "append", "--json", f"--metadata={uri}", "--record-bytes=3", str(tmp_path / "file")
+    )
+    ledger_id = str(json.loads(appended.stdout)["ledger_id"])
+    assert bookledger("ledger", "read", f"--metadata={uri}", ledger_id).stdout == b"0\tabc\n1\tdef\n2\tgh\n"
+
+
+def test_entries_are_printed_as_json_with_their_bytes_in_base64(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    appended = json.loads(bookledger("ledger", "append", "--json", meta, stdin=b"\xff\x00\n").stdout)
+    for command in ("read", "tail"):
+        printed = bookledger("ledger", command, "--json", meta, str(appended["ledger_id"]))
+        said = json.loads(printed.stdout)
+        assert (said["entry_id"], base64.b64decode(said["payload_base64"])) == (0, b"\xff\x00")
+
+
+def test_custom_metadata_is_kept_and_shown(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    ledger_id = (
+        bookledger("ledger", "create", meta, "--meta=owner=ann", "--meta=note=a=b").stdout.decode().strip()
+    )
+    shown = bookledger("ledger", "show", meta, ledger_id).stdout.decode()
+    assert "meta note=a=b\nmeta owner=ann\n" in shown
+    said = json.loads(bookledger("ledger", "show", "--json", meta, ledger_id).stdout)
+    found = {name: base64.b64decode(value) for name, value in said["custom_metadata"].items()}
+    assert found == {"owner": b"ann", "note": b"a=b"}
+
+
+@pytest.mark.parametrize("pairs", [["novalue"], ["=x"], ["a=1", "a=2"]])
+def test_custom_metadata_that_is_no_pair_is_wrong_usage(uri: str, pairs: list[str]) -> None:
+    done = bookledger("ledger", "create", f"--metadata={uri}", *(f"--meta={pair}" for pair in pairs))
+    assert done.returncode == 2
+    assert b"--meta" in done.stderr
+
+
+def test_ids_are_printed_as_they_are_typed(uri: str, tmp_path: Path) -> None:
+    """What `show` prints can be given to the next command: no separators, whatever the size."""
+    meta = f"--metadata={uri}"
+    (tmp_path / "many").write_bytes(b"\n" * 12_345)
+    appended = bookledger("ledger", "append", meta, str(tmp_path / "many")).stdout.decode()
+    assert "entries    12345\n" in appended
+    ledger_id = appended.split()[2]
+    for shown in (bookledger("ledger", "show", meta, ledger_id), bookledger("ledger", "list", meta)):
+        assert b"12344" in shown.stdout
+        assert b"12,344" not in shown.stdout
+
+
+# --- passwords
+
+
+@pytest.mark.parametrize("digest", ["crc32c", "hmac-sha256"])
+def test_a_password_comes_from_a_file_and_opens_its_ledger_alone(
+    uri: str, tmp_path: Path, digest: str
+) -> None:
+    meta = f"--metadata={uri}"
+    (tmp_path / "right").write_bytes(b"s3cret \xff\n")
+    (tmp_path / "same").write_bytes(b"s3cret \xff")
+    (tmp_path / "wrong").write_bytes(b"s3cret\n")
+    right, same, wrong = (f"--password-file={tmp_path}/{name}" for name in ("right", "same", "wrong"))
+    created = bookledger("ledger", "create", meta, right, f"--digest={digest}")
+    ledger_id = created.stdout.decode().strip()
+    said = json.loads(bookledger("ledger", "show", "--json", meta, ledger_id).stdout)
+    assert said["digest"] == digest
+    refusal = f"the password does not fit ledger {ledger_id}"
+    appended = bookledger("ledger", "append", meta, f"--ledger={ledger_id}", same, stdin=b"one\n")
+    assert appended.returncode == 0
+    for command in ("read", "tail", "recover"):
+        assert bookledger("ledger", command, meta, ledger_id, right).returncode == 0
+        for given in ([], [wrong]):
+            assert fails_with_one_line("ledger", command, meta, ledger_id, *given) == refusal
+
+
+def test_an_append_needs_the_password_that_the_ledger_was_created_with(uri: str, tmp_path: Path) -> None:
+    (tmp_path / "right").write_bytes(b"right\n")
+    (tmp_path / "wrong").write_bytes(b"wrong\n")
+    for given in ([], [f"--password-file={tmp_path}/wrong"]):
+        created = bookledger("ledger", "create", f"--metadata={uri}", f"--password-file={tmp_path}/right")
+        ledger_id = created.stdout.decode().strip()
+        append = ("ledger", "append", f"--metadata={uri}", f"--ledger={ledger_id}", *given)
+        assert fails_with_one_line(*append, stdin=b"x\n") == f"the password does not fit ledger {ledger_id}"
+
+
+def test_a_password_file_that_holds_none_is_wrong_usage(uri: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").write_bytes(b"\n")
+    for name, why in (("empty", b"holds no password"), ("missing", b"does not exist")):
+        done = bookledger("ledger", "create", f"--metadata={uri}", f"--password-file={tmp_path / name}")
+        assert done.returncode == 2
+        assert why in done.stderr
+
+
+# --- options that do not go together
+
+
+@pytest.mark.parametrize("option", ["--ensemble=3", "--write-quorum=2", "--digest=crc32c", "--meta=a=b"])
+def test_what_was_settled_when_a_ledger_was_made_is_not_asked_for_again(uri: str, option: str) -> None:
+    ledger_id = bookledger("ledger", "create", f"--metadata={uri}").stdout.decode().strip()
+    append = ("ledger", "append", f"--metadata={uri}", f"--ledger={ledger_id}")
+    done = bookledger(*append, option, stdin=b"x\n")
+    assert done.returncode == 2
+    assert b"is for a new ledger" in done.stderr
+    assert bookledger(*append, stdin=b"x\n").returncode == 0, "it was not claimed"
+
+
+def test_raw_and_json_do_not_go_together(uri: str) -> None:
+    done = bookledger("ledger", "read", f"--metadata={uri}", "1", "--raw", "--json")
+    assert done.returncode == 2

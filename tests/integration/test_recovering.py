@@ -1,0 +1,104 @@
+"""Opening a ledger with recovery on real bookies: fencing, racing, undecided, other disks."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ledgers import (
+    LedgerFenced,
+    LedgerRecoveryFailed,
+    LedgerState,
+    NotEnoughBookies,
+)
+from ledgers.aio import LedgerClient
+from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloads
+
+
+def test_R2_recovery_keeps_what_was_confirmed_and_fences_the_writer(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        for n in range(10):
+            await writer.append(b"%d" % n)
+        reader = await client.open_ledger(writer.ledger_id)
+        assert reader.record.state is LedgerState.CLOSED
+        assert await payloads(reader) == [b"%d" % n for n in range(10)]
+        with pytest.raises(LedgerFenced) as fenced:
+            await writer.append(b"late")
+        assert fenced.value.first_unconfirmed == 10
+        assert "entry 10 is the first that is not confirmed" in str(fenced.value)
+        for ended in (writer.flush, writer.close):
+            with pytest.raises(LedgerFenced):
+                await ended()
+
+    # An idle writer that tells its last-add-confirmed would learn of the fence before it appends.
+    on_bookies(tmp_path, 3, scenario, replace(QUICK, idle_lac_seconds=60))
+
+
+def test_C1_a_writer_whose_ledger_was_recovered_at_its_own_end_closes_well(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        await writer.append(b"all there is")
+        await client.open_ledger(writer.ledger_id)
+        await writer.close()
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_R5_recoverers_that_race_agree_on_one_end(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        futures = [await writer.append_async(b"x" * 100) for _ in range(500)]
+        async with LedgerClient(cluster.uri) as other:
+            readers = await asyncio.gather(
+                *(c.open_ledger(writer.ledger_id) for c in (client, other, client, other))
+            )
+        ends = {reader.last_add_confirmed for reader in readers}
+        assert len(ends) == 1
+        confirmed = [f.result() for f in futures if f.done() and f.exception() is None]
+        assert not confirmed or confirmed[-1] <= ends.pop()
+        await writer.abandon()
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_W7_an_empty_disk_under_an_old_name_is_never_taken_for_the_old_bookie(tmp_path: Path) -> None:
+    """F15: bookies replaced by empty ones at the same address accept nothing from a stale writer."""
+
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger(ensemble_size=2, write_quorum=2, ack_quorum=2)
+        await writer.append(b"kept")
+        for name in ("b1", "b2"):
+            await cluster.stop(name)
+            (cluster.path / name).rename(cluster.path / f"{name}-old")
+            cookie = await cluster.store.get(f"cookies/{name}")
+            assert cookie is not None
+            await cluster.store.delete(f"cookies/{name}", cookie.version)
+            await cluster.start(name)
+        with pytest.raises(NotEnoughBookies):
+            await writer.append(b"must not be confirmed by strangers")
+        with pytest.raises(LedgerRecoveryFailed, match="another incarnation"):
+            await client.open_ledger(writer.ledger_id)
+        assert (await client.describe_ledger(writer.ledger_id)).state is LedgerState.IN_RECOVERY
+
+    on_bookies(tmp_path, 2, scenario)
+
+
+def test_recovery_that_cannot_decide_fails_and_succeeds_when_the_bookies_are_back(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        for n in range(5):
+            await writer.append(b"%d" % n)
+        await writer.abandon()
+        await cluster.stop("b1")
+        await cluster.stop("b2")
+        with pytest.raises(LedgerRecoveryFailed, match="b1"):
+            await client.open_ledger(writer.ledger_id)
+        await cluster.start("b1")
+        reader = await client.open_ledger(writer.ledger_id)
+        assert await payloads(reader) == [b"%d" % n for n in range(5)]
+
+    on_bookies(tmp_path, 3, scenario)

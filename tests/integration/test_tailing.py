@@ -1,0 +1,193 @@
+"""Following an open ledger on real bookies: how far it is confirmed, to its close, through whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from ledgers import LedgerError, NoSuchEntry, NoSuchLedger
+from ledgers.aio import LedgerClient, ReadHandle
+from ledgers.config import ClientConfig
+from tests.support.aio import cancel, take, until_true
+from tests.support.processes import ProcessCluster, on_processes
+
+CONFIG = ClientConfig(append_seconds_max=2, read_seconds_max=2, retry_replacement_seconds=0.1)
+
+
+async def polls_wait() -> bool:
+    """Whether a reader has put its question to the bookies."""
+    return any("_lac_of" in str(task.get_coro()) for task in asyncio.all_tasks())
+
+
+class Follower:
+    """Reads a ledger's tail in a task, and lets the test wait for what it has seen."""
+
+    def __init__(self, reader: ReadHandle) -> None:
+        self.seen: list[int] = []
+        self._more = asyncio.Condition()
+        self.task = asyncio.create_task(self._follow(reader))
+
+    async def _follow(self, reader: ReadHandle) -> None:
+        async for entry in reader.tail():
+            assert entry.payload == b"%d" % entry.entry_id
+            async with self._more:
+                self.seen.append(entry.entry_id)
+                self._more.notify_all()
+
+    async def until_seen(self, count: int) -> None:
+        async with self._more:
+            await self._more.wait_for(lambda: len(self.seen) >= count)
+
+
+def test_a_tail_reader_follows_across_ensemble_changes_to_the_close(tmp_path: Path) -> None:
+    async def scenario(cluster: ProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger(ensemble_size=2, write_quorum=2, ack_quorum=2)
+        follower = Follower(await client.open_ledger(writer.ledger_id, recovery=False))
+        for n in range(300):
+            await writer.append(b"%d" % n)
+            if n in (100, 200):
+                cluster.kill(writer.record.fragments[-1].ensemble[n % 2])
+        await writer.close()
+        await follower.task
+        assert follower.seen == list(range(300))
+        assert len(writer.record.fragments) == 3
+
+    on_processes(tmp_path, 4, scenario, CONFIG)
+
+
+def test_a_tail_reader_goes_on_when_the_bookies_it_asked_come_back(tmp_path: Path) -> None:
+    async def scenario(cluster: ProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        follower = Follower(await client.open_ledger(writer.ledger_id, recovery=False))
+        for n in range(100):
+            await writer.append(b"%d" % n)
+        await follower.until_seen(90)
+        for bookie in writer.record.fragments[0].ensemble:
+            cluster.kill(bookie)
+            await writer.append(b"%d" % (writer.last_add_confirmed + 1))
+            await cluster.restart(bookie)
+            for _ in range(50):
+                await writer.append(b"%d" % (writer.last_add_confirmed + 1))
+            await follower.until_seen(writer.last_add_confirmed)  # all but the entry that confirms the last
+        await writer.close()
+        await follower.task
+        assert follower.seen == list(range(253))
+
+    on_processes(tmp_path, 3, scenario, CONFIG)
+
+
+def test_a_ledger_deleted_under_its_tail_reader_is_no_such_ledger(tmp_path: Path) -> None:
+    async def scenario(_: ProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        follower = Follower(await client.open_ledger(writer.ledger_id, recovery=False))
+        await writer.append(b"0")
+        await follower.until_seen(1)
+        await client.delete_ledger(writer.ledger_id)
+        with pytest.raises(NoSuchLedger):
+            await follower.task
+        await writer.abandon()
+
+    on_processes(tmp_path, 3, scenario, CONFIG)
+
+
+def test_a_client_closed_under_its_tail_reader_ends_it_with_an_error_and_no_cancellation(
+    tmp_path: Path,
+) -> None:
+    async def scenario(cluster: ProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        other = LedgerClient(cluster.uri, config=CONFIG)
+        follower = Follower(await other.open_ledger(writer.ledger_id, recovery=False))
+        await writer.append(b"0")
+        await follower.until_seen(1)
+        await until_true(polls_wait)
+        await other.close()
+        with pytest.raises(LedgerError, match="closed"):
+            await follower.task
+        await writer.close()
+
+    on_processes(tmp_path, 3, scenario, CONFIG)
+
+
+def test_a_tail_reader_that_is_cancelled_leaves_nothing_running(tmp_path: Path) -> None:
+    async def scenario(_: ProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        await writer.append(b"0")
+        await writer.close()
+        other = await client.create_ledger()
+        before = asyncio.all_tasks()
+        follower = Follower(await client.open_ledger(other.ledger_id, recovery=False))
+        await other.append(b"0")
+        await follower.until_seen(1)
+        await other.close()
+        await cancel(follower.task)
+        reading = {str(task.get_coro()) for task in asyncio.all_tasks() - before}
+        assert not [name for name in reading if "view" in name.lower() or "lac" in name.lower()]
+
+    on_processes(tmp_path, 3, scenario, CONFIG)
+
+
+def test_an_idle_writers_last_entry_reaches_a_waiting_reader_long_before_its_poll_ends(
+    tmp_path: Path,
+) -> None:
+    """The explicit last-add-confirmed of the writer wakes the reader's long poll."""
+
+    async def scenario(_: ProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        follower = await client.open_ledger(writer.ledger_id, recovery=False)
+        async with aclosing(follower.tail()) as entries:
+            waiting = asyncio.create_task(take(1, entries))
+            await until_true(polls_wait)
+            await writer.append(b"0")
+            async with asyncio.timeout(client._config.long_poll_seconds / 2):
+                assert [entry.entry_id for entry in await waiting] == [0]
+        await writer.close()
+
+    config = ClientConfig(long_poll_seconds=30, idle_lac_seconds=0.05)
+    on_processes(tmp_path, 3, scenario, config)
+
+
+def test_a_follower_without_recovery_never_disturbs_the_writer(tmp_path: Path) -> None:
+    async def scenario(_: ProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        for n in range(3):
+            await writer.append(b"%d" % n)
+        follower = await client.open_ledger(writer.ledger_id, recovery=False)
+        while await follower.try_read_last_add_confirmed() < 2:
+            pass  # the writer is idle: it tells the bookies by itself
+        assert await follower.read_last_add_confirmed() == 2
+        assert [entry.payload async for entry in follower.read()] == [b"0", b"1", b"2"]
+        with pytest.raises(NoSuchEntry):
+            await follower.read_entry(3)
+        assert await writer.append(b"undisturbed") == 3
+        await writer.close()
+
+    on_processes(tmp_path, 3, scenario, CONFIG)
+
+
+def test_one_answer_is_enough_to_try_and_a_quorum_to_be_sure_how_far_a_ledger_is_confirmed(
+    tmp_path: Path,
+) -> None:
+    async def scenario(cluster: ProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        first, second, third = writer.record.fragments[0].ensemble
+        for n in range(10):
+            await writer.append(b"%d" % n)
+        follower = await client.open_ledger(writer.ledger_id, recovery=False)
+        while await follower.read_last_add_confirmed() < 9:
+            pass  # the idle writer has not told it yet
+        await writer.abandon()
+        cluster.pause(first)
+        assert await follower.read_last_add_confirmed() == 9, "two of three leave no ack quorum outside"
+        assert await follower.try_read_last_add_confirmed() == 9
+        cluster.kill(second)
+        assert await follower.try_read_last_add_confirmed() == 9
+        with pytest.raises(LedgerError, match="too few bookies"):
+            await follower.read_last_add_confirmed()
+        cluster.kill(third)
+        with pytest.raises(LedgerError, match="too few bookies"):
+            await follower.try_read_last_add_confirmed()
+
+    on_processes(tmp_path, 3, scenario, CONFIG)

@@ -1,0 +1,39 @@
+"""The command line in a process of its own, as a shell runs it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import psutil
+
+
+def bookledger(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "ledgers.cli", *arguments],
+        input=stdin,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def fails_with_one_line(*arguments: str, stdin: bytes = b"") -> str:
+    done = bookledger(*arguments, stdin=stdin)
+    assert done.returncode == 1, done
+    assert done.stdout == b""
+    (line,) = done.stderr.decode().splitlines()
+    return line.removeprefix("bookledger: ")
+
+
+def lines(count: int) -> bytes:
+    return b"".join(b"line %d\n" % n for n in range(count))
+
+
+def children_left() -> list[str]:
+    """Command lines of this process's children that are bookledger."""
+    return [
+        " ".join(child.cmdline())
+        for child in psutil.Process().children()
+        if "ledgers.cli" in str(child.cmdline())
+    ]

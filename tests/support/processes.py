@@ -1,0 +1,63 @@
+"""Real bookies in processes of their own, which a test may stop, kill and start again."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ledgers.aio import LedgerClient
+from ledgers.cli.processes import BookieProcess, bookie_processes
+from ledgers.config import ClientConfig
+from metadata.ledger_record import BookieRef
+from tests.support.aio import run
+
+
+@dataclass(frozen=True)
+class ProcessCluster:
+    """Bookies by the name the metadata gives them."""
+
+    uri: str
+    bookies: dict[str, BookieProcess]
+
+    def pause(self, bookie: BookieRef) -> None:
+        """SIGSTOP: it keeps its connections and answers nothing."""
+        self.bookies[bookie.bookie_id].child.signal(signal.SIGSTOP)
+
+    def kill(self, bookie: BookieRef) -> None:
+        self.bookies[bookie.bookie_id].kill()
+
+    async def restart(self, bookie: BookieRef) -> None:
+        await asyncio.to_thread(self.bookies[bookie.bookie_id].start)
+
+    def resume_all(self) -> None:
+        for bookie in self.bookies.values():
+            with suppress(ProcessLookupError):
+                bookie.child.signal(signal.SIGCONT)
+
+
+ProcessScenario = Callable[[ProcessCluster, LedgerClient], Awaitable[None]]
+
+
+def on_processes(
+    tmp_path: Path,
+    bookies: int,
+    scenario: ProcessScenario,
+    config: ClientConfig | None = None,
+    seconds_max: float = 60,
+) -> None:
+    """Runs the scenario with one client on so many bookies."""
+    uri = f"sqlite://{tmp_path}/metadata.db"
+
+    async def whole(cluster: ProcessCluster) -> None:
+        try:
+            async with LedgerClient(uri, config=config) as client:
+                await scenario(cluster, client)
+        finally:
+            cluster.resume_all()
+
+    with bookie_processes(bookies, tmp_path, uri) as started:
+        run(whole(ProcessCluster(uri, {b.bookie_id: b for b in started})), seconds_max)
