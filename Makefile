@@ -4,7 +4,8 @@
 #   make test [ARGS="-k fence"]       run the tests
 #   make check                        formatting, lint and types
 #   make bench                        appends per second beside a plain-socket baseline
-#   make sim [SEEDS=n] [SEED=n]       random schedules of faults against the protocol; SEED repeats one
+#   make sim [SEEDS=n] [SEED=n]       random schedules of faults against the protocol; SEED repeats one with its plan
+#            [LAYER=cores|log|shells] … against the machines (the default), the real log and codec, the asyncio shells
 #   make soak                         a bookie stopped for a minute, 5 GB through three bookies; ten minutes
 #   make protos                       regenerate the code beside each .proto
 
@@ -17,14 +18,20 @@ BIN := $(VENV)/bin
 FILE ?=
 SEEDS ?= 5000
 SEED ?=
+LAYER ?= cores
+SIMULATION_cores := tests.simulation.campaign
+SIMULATION_log := tests.simulation.wet
+SIMULATION_shells := tests.simulation.virtual
 ARGS ?=
 PROTOS := metadata/records.proto metadata/etcd.proto bookie/wire/bookie.proto
 
 .PHONY: demo test check bench sim soak protos clean
 
+# Handed on in the environment, where nobody reads quotes, spaces and dollars in it.
+demo: export DEMO_FILE = $(value FILE)
 demo: $(VENV)/.ready
 	@echo "== demo: a bookie and a writer will be killed; a few seconds"
-	@$(BIN)/bookledger demo $(if $(FILE),"$(FILE)")
+	@$(BIN)/bookledger demo $${DEMO_FILE:+-- "$$DEMO_FILE"}
 
 test: $(VENV)/.ready-test
 	@echo "== test: about three minutes on two cores"
@@ -41,7 +48,7 @@ bench: $(VENV)/.ready
 	@$(BIN)/bookledger bench $(ARGS)
 
 sim: $(VENV)/.ready-test
-	@$(BIN)/python -m tests.simulation.campaign $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
+	@$(BIN)/python -m $(SIMULATION_$(LAYER)) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(ARGS)
 
 soak: $(VENV)/.ready-test
 	@echo "== soak: a bookie stopped for a minute, then 5 GB"

@@ -1,152 +1,263 @@
-"""One seed, one run: a writer and its recoverers over a few bookies, everything that can go wrong, then calm.
+"""One plan, one run: the cluster is built, everything in the plan happens, then all is calm and must come to its end.
 
-run_seed(7)                    raises Violation or Stuck where a promise was broken
-run_seed(7).trace              what happened, line by line
+run_seed(7)                    draws the plan of seed 7 and runs it
+run_plan(plan)                 raises Failed with the plan and the end of its trace where a promise was broken
+run_plan(plan).trace           what happened, line by line
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ledgers.digest import Crc32cDigester
 from metadata.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 
-from .checks import Checker, Violation
-from .clients import Recoverer, Writer
+from .checks import Checker
+from .deleter import Deleter
+from .draw import draw
+from .faults import perform
+from .metadata import SimulatedMetadata
+from .network import Network
+from .plan import (
+    DELETER,
+    WRITER,
+    Append,
+    AppendAs,
+    Close,
+    Delete,
+    Force,
+    Operation,
+    Plan,
+    Read,
+    Recover,
+    Tail,
+    TellLac,
+)
+from .probes import Probe
 from .process import Client, Site
-from .servers import SimulatedBookie, SimulatedMetadata
-from .world import METADATA, Network, Stuck, World
+from .readers import PlainReader, TailReader
+from .recoverer import Recoverer
+from .seams import BookieType
+from .servers import SimulatedBookie
+from .world import Stuck, Violation, World
+from .writer import AdvancedWriter, Writer
 
 LEDGER = 7
-SHAPES = [
-    Shape(*sizes)
-    for sizes in (
-        (3, 3, 2),
-        (3, 2, 2),
-        (4, 3, 2),
-        (5, 3, 2),
-        (5, 3, 3),
-        (2, 2, 1),
-        (4, 2, 2),
-        (3, 3, 3),
-    )
-]
-BOOKIES_MAX = 7
 CALM_SECONDS = 250.0
-LAST_RECOVERY_TRIES = 30
+"""From here on everything works."""
+
+ARRIVED_SECONDS = 150.0
+"""After calm, by when what was sent before it has arrived or been given up."""
+
+RECOVERY_TRIES = 3
+LAST_RECOVERY_TRIES = 8
+LAST_RECOVERY_SECONDS = 250.0
+CLOSED_WITHIN_SECONDS = 600.0
+"""After calm one more recoverer comes, and closes the ledger with so many tries within so many virtual seconds."""
+
+TRACE_LINES_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one seed led to."""
+    """What one plan led to. `last_entry` is None where the ledger was not closed."""
 
-    seed: int
-    shape: Shape
+    plan: Plan
     trace_hash: str
     trace: tuple[str, ...]
     events: int
+    probes: frozenset[Probe]
     confirmed: int
-    changes: int
-    last_entry: int
+    last_entry: int | None
 
 
 class Failed(AssertionError):
-    """A seed broke a promise; the message says how to see it again."""
+    """A plan broke a promise; `rule` says which."""
 
-    def __init__(self, seed: int, why: BaseException, trace: list[str]) -> None:
-        super().__init__(f"seed {seed}: {why!r}\n" + "\n".join(trace[-60:]))
-        self.seed = seed
+    def __init__(self, plan: Plan, why: BaseException, trace: list[str]) -> None:
+        shown = "\n".join(trace[-TRACE_LINES_SHOWN:])
+        super().__init__(f"seed {plan.seed}: {type(why).__name__} {why}\n{plan!r}\n{shown}")
+        self.plan = plan
+        self.rule = why.rule if isinstance(why, Violation) else type(why).__name__
         self.trace = tuple(trace)
 
 
 class Cluster:
-    """A simulated cluster, wired and with its faults planned."""
+    """A simulated cluster, wired, with everything in its plan yet to happen."""
 
-    def __init__(self, seed: int) -> None:
-        self.world = world = World(seed)
-        rng = world.rng
-        self.shape = rng.choice(SHAPES)
-        size = self.shape.ensemble_size
-        refs = [BookieRef(f"b{n}", f"i{n}") for n in range(rng.randint(max(4, size), BOOKIES_MAX))]
-        first = LedgerRecord(LEDGER, self.shape, (Fragment(0, tuple(refs[:size])),))
+    def __init__(
+        self, plan: Plan, bookie_type: BookieType = SimulatedBookie, *, tracing: bool = True
+    ) -> None:
+        self.plan = plan
+        self.world = world = World(plan.seed, tracing=tracing)
+        shape = Shape(*plan.shape)
+        refs = [BookieRef(name, f"i{name[1:]}") for name in plan.bookie_names]
+        first = LedgerRecord(LEDGER, shape, (Fragment(0, tuple(refs[: shape.ensemble_size])),))
         self.checker = Checker(first)
-        self.network = Network(world, [str(ref) for ref in refs] + [METADATA, "writer", "r0", "r1", "r2"])
+        self.network = Network(world, plan.figures, plan.rules)
         self.metadata = SimulatedMetadata(world, self.network, self.checker, first)
-        self.bookies = {ref: SimulatedBookie(world, ref, self.checker) for ref in refs}
-        digester = Crc32cDigester(LEDGER)
-        self.site = Site(world, self.network, self.checker, self.metadata, self.bookies, digester)
-        self.writer = Writer(self.site, self.metadata.stands)
-        self.recoverers = [Recoverer(self.site, f"r{n}", tries=3) for n in range(rng.randint(1, 3))]
+        self.bookies = {r.bookie_id: bookie_type(world, r, self.checker, plan.figures) for r in refs}
+        self.site = Site(
+            world,
+            self.network,
+            self.checker,
+            self.metadata,
+            self.bookies,
+            Crc32cDigester(LEDGER),
+            plan.figures,
+            set(),
+            CALM_SECONDS + ARRIVED_SECONDS if plan.is_survivable else math.inf,
+        )
+        self.clients: dict[str, Client] = {}
+        self._makers: dict[str, Callable[[], Client]] = {}
+        self._went_home: set[str] = set()
+
+    # --- running --------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """All of it, until nothing is left to happen; then the ledger must be closed."""
-        self.writer.begin()
-        for recoverer in self.recoverers:
-            self.world.after(self.world.rng.uniform(15, 150), recoverer.begin)
-        self._plan_faults()
-        self.world.after(CALM_SECONDS, self._calm)
+        """All of it, until nothing is left to happen; then the checks of the end."""
+        self._start_writer()
+        for operation in self.plan.operations:
+            self.world.at(operation.at, lambda o=operation: self._operate(o))  # type: ignore[misc]
+        for fault in self.plan.faults:
+            self.world.at(fault.at, lambda f=fault: perform(f, self))  # type: ignore[misc]
+        self.world.at(CALM_SECONDS, self._calm)
         self.world.run()
-        if not self.metadata.stands.record.is_closed:
-            raise Stuck("the ledger was not closed though everything works")
+        self._check_end()
 
-    @property
-    def _clients(self) -> list[Client]:
-        return [self.writer, *self.recoverers]
+    def _start_writer(self) -> None:
+        created = self.metadata.stands
+        assert created is not None
+        advanced = any(isinstance(operation, AppendAs) for operation in self.plan.operations)
+        self.clients[WRITER] = (AdvancedWriter if advanced else Writer)(self.site, created, self.plan)
+        self.clients[WRITER].begin()
+        self._makers[WRITER] = lambda: Recoverer(self.site, WRITER, RECOVERY_TRIES)
 
-    def _plan_faults(self) -> None:
-        rng, world = self.world.rng, self.world
-        for _ in range(rng.choice((0, 1, 3, 6))):
-            bookie = rng.choice(list(self.bookies.values()))
-            at = rng.uniform(0, 150)
-            world.after(at, bookie.crash)
-            world.after(at + rng.choice((0.1, 20.0, 100.0)), bookie.restart)
-        for _ in range(rng.choice((0, 1, 4, 10))):
-            client, bookie = rng.choice(self._clients), rng.choice(list(self.bookies.values()))
-            ends = [(client.name, str(bookie.ref)), (str(bookie.ref), client.name)]
-            for source, target in rng.choice((ends, ends[:1], ends[1:])):
-                self._cut_later(source, target)
-        for client in self._clients:
-            if world.happens(0.2):
-                world.after(rng.uniform(0, 100), lambda c=client: c.pause(30.0))  # type: ignore[misc]
-        doomed = rng.choice((None, None, *self._clients))
-        if doomed is not None:
-            world.after(rng.uniform(10, 120), lambda: setattr(doomed, "is_dead", True))
+    def start_client(self, name: str) -> None:
+        """A new life of the client. A ledger has one writer: where it comes back it recovers its ledger."""
+        maker = self._makers.get(name)
+        if maker is not None:
+            self.clients[name] = maker()
+            self.clients[name].begin()
 
-    def _cut_later(self, source: str, target: str) -> None:
-        at, seconds = self.world.rng.uniform(0, 120), self.world.rng.choice((10.0, 60.0))
-        self.world.after(at, lambda: self.network.cut(source, target, seconds))
+    def _operate(self, operation: Operation) -> None:
+        site = self.site
+        match operation:
+            case Recover(_, client, tries):
+                self._begin(client, lambda: Recoverer(site, client, tries))
+            case Tail(_, client, first_entry):
+                self._begin(client, lambda: TailReader(site, client, first_entry, 0))
+            case Read(_, client, rotation):
+                self._begin(client, lambda: PlainReader(site, client, 0, rotation))
+            case Delete():
+                self._begin(DELETER, lambda: Deleter(site, DELETER))
+            case _:
+                writer = self.clients[WRITER]
+                writer.deliver(lambda: self._write(operation))
+
+    def _begin(self, name: str, maker: Callable[[], Client]) -> None:
+        if name not in self._makers:
+            self._makers[name] = maker
+            self.start_client(name)
+
+    def _write(self, operation: Operation) -> None:
+        writer = self.clients[WRITER]
+        if not isinstance(writer, Writer):
+            return  # it died, and came back to recover
+        match operation:
+            case Append(_, sizes):
+                writer.append(sizes)
+            case AppendAs(_, entry_id, size):
+                assert isinstance(writer, AdvancedWriter)
+                writer.append_as(entry_id, size)
+            case TellLac():
+                writer.tell_lac()
+            case Force():
+                writer.force()
+            case Close():
+                writer.close()
+
+    # --- the end --------------------------------------------------------------------------------
 
     def _calm(self) -> None:
         """Everything works from here on, and one more client wants the ledger closed."""
         self.world.note("calm")
         self.network.calm()
+        self.metadata.calm()
+        self.site.unregistered.clear()
         for bookie in self.bookies.values():
+            bookie.heal()
+            bookie.wake()
             bookie.restart()
-            bookie.is_flaky = False
-        for client in self._clients:
+        for client in self.clients.values():
             client.wake()
-        self.world.after(30.0, Recoverer(self.site, "last", LAST_RECOVERY_TRIES).begin)
+        self.world.after(LAST_RECOVERY_SECONDS, self._recover_at_last)
+        self.world.after(CLOSED_WITHIN_SECONDS, self._look_whether_closed)
+        self.world.after(2 * CLOSED_WITHIN_SECONDS, self._go_home)
+        self.world.after(CLOSED_WITHIN_SECONDS, lambda: self._operate(Read(0.0, "final", self.plan.seed)))
+
+    def _go_home(self) -> None:
+        """Nobody waits for an answer any more; who looks for bookies or for news would do so for ever."""
+        for name, client in self.clients.items():
+            follows = isinstance(client, TailReader) and not self.plan.is_survivable
+            if client.up and not client.is_done and not follows:
+                raise Stuck(f"{name} still waits for something")
+            self._went_home |= {name} if client.up else set()
+            client.up = False
+
+    def _recover_at_last(self) -> None:
+        writer = self.clients[WRITER]
+        if isinstance(writer, Writer) and self.plan.is_survivable:
+            writer.check_whole()
+        self._operate(Recover(0.0, "last", LAST_RECOVERY_TRIES))
+
+    def _look_whether_closed(self) -> None:
+        stands = self.metadata.stands
+        if self.plan.is_survivable and stands is not None and not stands.record.is_closed:
+            raise Stuck(f"the ledger was not closed {CLOSED_WITHIN_SECONDS:g} s after calm")
+
+    def _check_end(self) -> None:
+        for bookie in self.bookies.values():
+            bookie.check_idle()
+        stands = self.metadata.stands
+        if stands is not None and self.plan.is_survivable:
+            for client in self.clients.values():
+                if isinstance(client, TailReader | PlainReader) and client.name in self._went_home:
+                    self._check_read_all(client)
+
+    def _check_read_all(self, reader: TailReader | PlainReader) -> None:
+        """A tail reader reaches the close; whoever reads the closed ledger reads all of it."""
+        last = self.checker.committed.last_entry
+        assert last is not None
+        must = isinstance(reader, TailReader) or reader.name == "final" or reader.has_seen_close
+        if must and (not reader.has_seen_close or reader.next_entry <= last):
+            raise Stuck(f"{reader.name} has read to {reader.next_entry - 1} of the ledger closed at {last}")
 
 
-def run_seed(seed: int) -> Run:
-    """One whole run. Raises Failed with the seed and the end of its trace."""
-    cluster = Cluster(seed)
+def run_plan(plan: Plan, bookie_type: BookieType = SimulatedBookie, *, tracing: bool = True) -> Run:
+    """One whole run. Raises Failed with the plan and the end of its trace."""
+    cluster = Cluster(plan, bookie_type, tracing=tracing)
     try:
         cluster.run()
-    except (AssertionError, ValueError, KeyError, IndexError) as why:
-        raise Failed(seed, why, cluster.world.trace) from why
-    record = cluster.metadata.stands.record
-    assert record.last_entry is not None
+    except Exception as why:  # whatever a run ends with, it is the plan's failure and is raised as that
+        raise Failed(plan, why, cluster.world.trace) from why
+    world, stands = cluster.world, cluster.metadata.stands
     return Run(
-        seed,
-        cluster.shape,
-        cluster.world.trace_hash,
-        tuple(cluster.world.trace),
-        cluster.world.events,
+        plan,
+        world.trace_hash if tracing else "",
+        tuple(world.trace),
+        world.events,
+        frozenset(world.probes),
         cluster.checker.confirmed_through + 1,
-        cluster.metadata.stands.version,
-        record.last_entry,
+        stands.record.last_entry if stands is not None else None,
     )
 
 
-__all__ = ["Failed", "Run", "Violation", "run_seed"]
+def run_seed(seed: int, bookie_type: BookieType = SimulatedBookie, *, tracing: bool = True) -> Run:
+    """The plan of this seed, run."""
+    return run_plan(draw(seed), bookie_type, tracing=tracing)
+
+
+__all__ = ["Failed", "Run", "Violation", "run_plan", "run_seed"]

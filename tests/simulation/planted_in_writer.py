@@ -1,11 +1,8 @@
-"""Rules of the writer broken on purpose; see `planted`.
-
-Each docstring names the schedule or rule that the plant is about.
-"""
+"""Rules of the writer broken on purpose; see `planted`. Each docstring names the rules that the plant is about."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -17,41 +14,25 @@ from ledgers.striping import Striping
 from metadata.ledger_record import BookieRef, LedgerRecord
 
 Patch = pytest.MonkeyPatch
-Plant = Callable[[Patch], None]
 
 
-def confirms_while_a_change_is_in_flight(patch: Patch) -> None:
-    """F7"""
-    advance = AppendPipeline._advance
-
-    def broken(self: AppendPipeline) -> list[AppendEffect]:
-        phase = self.phase
-        if phase is Phase.CHANGING:
-            self.phase = Phase.WRITING
-        try:
-            return advance(self)
-        finally:
-            self.phase = phase
-
-    patch.setattr(AppendPipeline, "_advance", broken)
+def sends_entries_to_the_wrong_bookies(patch: Patch) -> None:
+    """W1"""
+    holds = Striping.holds
+    patch.setattr(Striping, "holds", lambda self, position, entry_id: holds(self, position, entry_id + 1))
 
 
-def does_not_withdraw_acks_of_replaced_bookies(patch: Patch) -> None:
-    """F8"""
-    restart = AppendPipeline._restart
+def confirms_out_of_order(patch: Patch) -> None:
+    """W2: the furthest write set decides, not the nearest."""
 
-    def broken(self: AppendPipeline, numbers: Iterable[int]) -> list[AppendEffect]:
-        kept = [position.acked_through for position in self._positions]
-        effects = restart(self, numbers)
-        for position, acked_through in zip(self._positions, kept, strict=True):
-            position.acked_through = acked_through
-        return effects
+    def broken(self: Striping, acked_through: dict[int, int], last_pushed: int) -> int:
+        return min(last_pushed, max(quorum.mark(acked_through) for quorum in self.ack_quorums))
 
-    patch.setattr(AppendPipeline, "_restart", broken)
+    patch.setattr(Striping, "confirmed_through", broken)
 
 
 def counts_late_acks_of_replaced_bookies(patch: Patch) -> None:
-    """F9"""
+    """W2, F9"""
     open_lane, on = AppendPipeline._open_lane, AppendPipeline._on
 
     def remember(self: AppendPipeline, position: Any) -> Any:
@@ -70,8 +51,22 @@ def counts_late_acks_of_replaced_bookies(patch: Patch) -> None:
     patch.setattr(AppendPipeline, "acked", acked)
 
 
+def does_not_withdraw_acks_of_replaced_bookies(patch: Patch) -> None:
+    """W3, F8"""
+    restart = AppendPipeline._restart
+
+    def broken(self: AppendPipeline, numbers: Iterable[int]) -> list[AppendEffect]:
+        kept = [position.acked_through for position in self._positions]
+        effects = restart(self, numbers)
+        for position, acked_through in zip(self._positions, kept, strict=True):
+            position.acked_through = acked_through
+        return effects
+
+    patch.setattr(AppendPipeline, "_restart", broken)
+
+
 def does_not_send_pending_entries_again(patch: Patch) -> None:
-    """F8"""
+    """W3, F8"""
 
     def broken(self: AppendPipeline, numbers: Iterable[int]) -> list[AppendEffect]:
         effects: list[AppendEffect] = []
@@ -84,7 +79,7 @@ def does_not_send_pending_entries_again(patch: Patch) -> None:
 
 
 def uses_new_bookies_before_the_change_stands(patch: Patch) -> None:
-    """F6"""
+    """W4, F6"""
     propose = AppendPipeline._propose
 
     def broken(self: AppendPipeline, new: Mapping[int, BookieRef]) -> list[AppendEffect]:
@@ -99,8 +94,43 @@ def uses_new_bookies_before_the_change_stands(patch: Patch) -> None:
     patch.setattr(AppendPipeline, "changed", changed)
 
 
+def confirms_while_a_change_is_in_flight(patch: Patch) -> None:
+    """W4, F7"""
+    advance = AppendPipeline._advance
+
+    def broken(self: AppendPipeline) -> list[AppendEffect]:
+        phase = self.phase
+        if phase is Phase.CHANGING:
+            self.phase = Phase.WRITING
+        try:
+            return advance(self)
+        finally:
+            self.phase = phase
+
+    patch.setattr(AppendPipeline, "_advance", broken)
+
+
+def begins_the_fragment_behind_what_was_pushed(patch: Patch) -> None:
+    """W4: the new fragment begins after the last pushed entry, not after the LAC."""
+    propose = AppendPipeline._propose
+
+    def broken(self: AppendPipeline, new: Mapping[int, BookieRef]) -> list[AppendEffect]:
+        lac, self.last_add_confirmed = self.last_add_confirmed, self.last_add_pushed
+        try:
+            return propose(self, new)
+        finally:
+            self.last_add_confirmed = lac
+
+    patch.setattr(AppendPipeline, "_propose", broken)
+
+
+def writer_ignores_that_recovery_has_begun(patch: Patch) -> None:
+    """W4, F16"""
+    patch.setattr(AppendPipeline, "_conflict_while_changing", lambda self, found: self._use_proposed())
+
+
 def takes_an_unknown_outcome_for_success(patch: Patch) -> None:
-    """F17"""
+    """M1, F17"""
 
     def broken(self: AppendPipeline, error: LedgerError) -> list[AppendEffect]:
         return [] if self.has_ended else self.changed(self.record)
@@ -108,13 +138,27 @@ def takes_an_unknown_outcome_for_success(patch: Patch) -> None:
     patch.setattr(AppendPipeline, "change_failed", broken)
 
 
-def writer_ignores_that_recovery_has_begun(patch: Patch) -> None:
-    """F16"""
+def waits_for_the_slowest_bookie(patch: Patch) -> None:
+    """W6: an entry is confirmed when all of its write set have it."""
 
-    def broken(self: AppendPipeline, found: LedgerRecord) -> list[AppendEffect]:
-        return self._use_proposed()
+    def broken(self: Striping, acked_through: dict[int, int], last_pushed: int) -> int:
+        return min(last_pushed, *acked_through.values())
 
-    patch.setattr(AppendPipeline, "_conflict_while_changing", broken)
+    patch.setattr(Striping, "confirmed_through", broken)
+
+
+def goes_on_when_it_is_fenced(patch: Patch) -> None:
+    """W5: no entry is lost by it (F22), but a writer that tries for ever serves nobody."""
+
+    def broken(self: AppendPipeline, lane: int, error: LedgerError) -> list[AppendEffect]:
+        return self.lane_failed(lane, str(error))
+
+    patch.setattr(AppendPipeline, "refused", broken)
+
+
+def takes_written_for_durable(patch: Patch) -> None:
+    """W3, B1: with deferred sync, what is in the bookies' logs counts as on their disks."""
+    patch.setattr(AppendPipeline, "written", lambda self, lane, through: self.acked(lane, through))
 
 
 def closes_at_the_last_pushed_entry(patch: Patch) -> None:
@@ -129,10 +173,13 @@ def closes_at_the_last_pushed_entry(patch: Patch) -> None:
     patch.setattr(AppendPipeline, "_close_if_ready", broken)
 
 
-def confirms_out_of_order(patch: Patch) -> None:
-    """W2: the furthest write set decides, not the nearest."""
+def takes_any_close_for_its_own(patch: Patch) -> None:
+    """C1: found closed at another entry, the writer says that its close has succeeded."""
+    conflict = AppendPipeline._conflict_while_closing
 
-    def broken(self: Striping, acked_through: dict[int, int], last_pushed: int) -> int:
-        return min(last_pushed, max(quorum.mark(acked_through) for quorum in self.ack_quorums))
+    def broken(self: AppendPipeline, found: LedgerRecord) -> list[AppendEffect]:
+        if found.is_closed:
+            return self._end(None)
+        return conflict(self, found)
 
-    patch.setattr(Striping, "confirmed_through", broken)
+    patch.setattr(AppendPipeline, "_conflict_while_closing", broken)

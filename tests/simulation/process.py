@@ -1,91 +1,127 @@
-"""What writer and recoverer of a simulated cluster share: a process with lanes, calls and changes of metadata."""
+"""What the clients of a simulated cluster share: lanes, calls, changes of metadata, and looking for replacements."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
-from bookie.wire import Columns, Frame, LacStatement, Status, join
+from bookie.wire import LacStatement
 from ledgers.append import AppendPipeline
 from ledgers.digest import Digester
 from ledgers.effects import (
     AppendEffect,
     CloseLane,
     FindReplacements,
+    Force,
     OpenLane,
     RecoveryEffect,
     RetryLater,
     Send,
 )
-from ledgers.errors import LedgerFenced, MetadataUnavailable
+from ledgers.errors import LedgerError, MetadataUnavailable
 from ledgers.recovery import Recovery
-from metadata.ledger_record import BookieRef, LedgerRecord
+from metadata.ledger_record import BookieRef, LedgerRecord, LedgerState
 
 from .checks import Checker
-from .servers import Committed, Lost, Outcome, SimulatedBookie, SimulatedMetadata
-from .world import Action, Network, World
+from .lanes import SimulatedLane
+from .metadata import Committed, Lost, Outcome, SimulatedMetadata
+from .network import Network
+from .node import Node
+from .plan import Figures
+from .probes import Probe
+from .seams import BookieServer
+from .world import Action, Stuck, World
 
 Reply = TypeVar("Reply")
 Machine = AppendPipeline | Recovery
 
-NOTICE_SECONDS = 12.0
-"""How long a client takes to see that a lane is broken, or that a call is not answered."""
+CALL_SECONDS = 12.0
+"""How long a client waits for the answer of one call to a bookie."""
 
 CALL_TRIES = 2
 
+RETRY_SECONDS = 10.0
 
+QUORUM_SECONDS_MAX = 60.0
+"""A writer or recovery that has no ack quorum for so long gives up."""
+
+
+@dataclass(slots=True)
 class Site:
-    """What all clients of a simulated cluster share."""
+    """What all clients of a simulated cluster share.
 
-    def __init__(
-        self,
-        world: World,
-        network: Network,
-        checker: Checker,
-        metadata: SimulatedMetadata,
-        bookies: Mapping[BookieRef, SimulatedBookie],
-        digester: Digester,
-    ) -> None:
-        self.world = world
-        self.network = network
-        self.checker = checker
-        self.metadata = metadata
-        self.bookies = bookies
-        self.digester = digester
+    `unregistered`: bookies whose lease is lost. `must_work_from`: nothing is wrong from then on, and nothing lost
+    that a ledger cannot do without.
+    """
+
+    world: World
+    network: Network
+    checker: Checker
+    metadata: SimulatedMetadata
+    bookies: Mapping[str, BookieServer]
+    digester: Digester
+    figures: Figures
+    unregistered: set[str]
+    must_work_from: float
+
+    def check_may_give_up(self, who: str, since: float) -> None:
+        """Whoever waited in vain did so while something was wrong. Raises Stuck."""
+        if since >= self.must_work_from:
+            raise Stuck(f"{who} made no progress though everything works")
 
 
-class Client:
-    """A process that a pause stops and a crash ends; a machine of its own follows in the subclasses."""
+class Client(Node):
+    """One life of a client process: a pause stops it, a crash ends it."""
 
     def __init__(self, site: Site, name: str) -> None:
+        super().__init__(site.world, name)
         self.site = site
-        self.name = name
-        self.is_dead = False
-        self._paused_until = 0.0
-        self._lanes: dict[int, SimulatedLane] = {}
+        self.lanes: dict[int, SimulatedLane] = {}
+        self.version = 0
+        self.defers_sync = False
+        self._busy: dict[str, int] = {}
 
-    def pause(self, seconds: float) -> None:
-        self.site.world.note(f"{self.name} pauses")
-        self._paused_until = self.site.world.now + seconds
+    def begin(self) -> None:
+        """The process starts its work."""
+        raise NotImplementedError
 
-    def wake(self) -> None:
-        self._paused_until = 0.0
+    def die(self) -> None:
+        """Everything this process knew is gone."""
+        self.world.note("%s dies", self.name)
+        self.up = False
 
-    def deliver(self, event: Action) -> None:
-        """Something reaches this process: now, after its pause, or never."""
-        if self.is_dead:
-            return
-        if self.site.world.now < self._paused_until:
-            self.site.world.at(self._paused_until, lambda: self.deliver(event))
-        else:
-            event()
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing of it is left unanswered; must hold when nothing more can happen."""
+        raise NotImplementedError
 
     def later(self, seconds: float, event: Action) -> None:
-        self.site.world.after(seconds, lambda: self.deliver(event))
+        self.world.after(seconds, lambda: self.deliver(event))
+
+    def begin_waiting(self, what: str, limit: int = 1) -> None:
+        """Counts what this client waits for, which must stay within its bound (I12)."""
+        count = self._busy[what] = self._busy.get(what, 0) + 1
+        if count > limit:
+            self.site.checker.bounded(f"{self.name}, {what}", count, limit)
+
+    def end_waiting(self, what: str) -> None:
+        self._busy[what] -= 1
+
+    def close_lanes(self) -> None:
+        for lane in self.lanes.values():
+            lane.close()
+        self.lanes.clear()
+        self._busy.clear()
 
     # --- effects that writer and recoverer share ------------------------------------------------
 
     def machine(self) -> Machine:
+        """The machine whose effects are performed."""
+        raise NotImplementedError
+
+    def runs(self, machine: Machine) -> bool:
+        """Whether this is still the machine at work: what was asked for an earlier one is of no use."""
         raise NotImplementedError
 
     def perform(self, effects: Sequence[RecoveryEffect]) -> None:
@@ -95,75 +131,144 @@ class Client:
         raise NotImplementedError
 
     def perform_shared(self, effect: AppendEffect, *, recovery: bool) -> None:
-        machine = self.machine()
         match effect:
             case OpenLane(number, bookie):
-                self._lanes[number] = SimulatedLane(
-                    self, number, self.site.bookies[bookie], machine, recovery
-                )
+                self.lanes[number] = SimulatedLane(self, number, bookie, self.machine(), recovery=recovery)
+                limit = self.machine().record.shape.ensemble_size
+                self.site.checker.bounded(f"{self.name}, open lanes", len(self.lanes), limit)
             case Send(number, columns):
-                self._lanes[number].send(columns)
+                self.lanes[number].send(columns)
+            case Force(number):
+                self.lanes[number].force()
             case CloseLane(number):
-                self._lanes[number].close()
+                lane = self.lanes.pop(number, None)
+                if lane is not None:
+                    lane.close()
             case FindReplacements():
-                self._find(effect, machine)
+                self._find(effect)
             case RetryLater():
-                self.later(10.0, lambda: self.perform(machine.retry_replacements()))
+                self._retry_later()
             case _:
                 raise AssertionError(f"{effect} is not shared")
 
-    def _find(self, effect: FindReplacements, machine: Machine) -> None:
+    def _retry_later(self) -> None:
+        machine = self.machine()
+        self.begin_waiting("looking again")
+
+        def again() -> None:
+            if self.runs(machine):
+                self.end_waiting("looking again")
+                self.perform(machine.retry_replacements())
+
+        self.later(RETRY_SECONDS, again)
+
+    def answered(self, lane: int, through: int) -> None:
+        """The machine was handed an ack and has done what follows from it."""
+
+    # --- replacements ---------------------------------------------------------------------------
+
+    def _find(self, effect: FindReplacements) -> None:
+        """As ledgers/replacements.py: other bookies first, a failed one in its own place where there is none."""
+        machine = self.machine()
+        self.begin_waiting("finding replacements")
+
         def answer() -> None:
-            rng = self.site.world.rng
-            spare = [
-                b for b in self.site.bookies.values() if b.ref not in effect.ensemble and self._seems_up(b)
-            ]
-            rng.shuffle(spare)
-            chosen: dict[int, BookieRef] = {}
-            for position in effect.failed:
-                own = self.site.bookies[effect.ensemble[position]]
-                if spare and not (self._seems_up(own) and rng.random() < 0.3):
-                    chosen[position] = spare.pop().ref
-                elif self._seems_up(own):
-                    chosen[position] = own.ref
-            self.site.world.note(f"{self.name} replaces {sorted((n, str(b)) for n, b in chosen.items())}")
+            if not self.runs(machine):
+                return
+            self.end_waiting("finding replacements")
+            chosen = self._choose(effect)
+            self.world.note("%s replaces %s", self.name, [(n, str(b)) for n, b in chosen.items()])
+            self._note_choice(effect, chosen)
             self.perform(machine.replacements(chosen, {}))
 
-        self.later(self.site.world.rng.uniform(0.5, 6), answer)
+        self.later(self.world.stream("find", self.name).uniform(0.5, 6), answer)
 
-    def _seems_up(self, bookie: SimulatedBookie) -> bool:
-        return bookie.up or self.site.world.happens(0.05)
+    def _choose(self, effect: FindReplacements) -> dict[int, BookieRef]:
+        chance = self.world.stream("choose", self.name)
+        taken = {bookie.bookie_id for bookie in effect.ensemble}
+        spare = [name for name in self.site.bookies if name not in taken and self._seems_alive(name)]
+        if effect.in_place:
+            spare = []
+            self.world.reached(Probe.WAITED_IN_PLACE)
+        chosen: dict[int, BookieRef] = {}
+        for position in effect.failed:
+            own = effect.ensemble[position]
+            if spare:
+                chosen[position] = self.site.bookies[spare.pop(chance.below(len(spare)))].ref
+            elif self._answers_as(own):
+                chosen[position] = own
+        return chosen
 
-    def change(
-        self, machine: Machine, record: LedgerRecord, version: int, then: Callable[[int], None]
-    ) -> None:
-        """Performs ChangeRecord; `then` hears the version that stands, first."""
+    def _seems_alive(self, name: str) -> bool:
+        """Registered, and gave a sign of life; it may die the moment after."""
+        if name in self.site.unregistered:
+            return False
+        dead = self.site.figures.dead_replacements
+        return self.site.bookies[name].up or (
+            dead > 0 and self.world.stream("dead", self.name, name).happens(dead)
+        )
+
+    def _answers_as(self, bookie: BookieRef) -> bool:
+        server = self.site.bookies[bookie.bookie_id]
+        return server.up and server.ref == bookie
+
+    def _note_choice(self, effect: FindReplacements, chosen: Mapping[int, BookieRef]) -> None:
+        reached = self.world.reached
+        if len(chosen) < len(effect.failed):
+            reached(Probe.NO_REPLACEMENT)
+        new = [bookie for n, bookie in chosen.items() if bookie != effect.ensemble[n]]
+        if len(new) < len(chosen):
+            reached(Probe.PLACE_TAKEN_BACK)
+        if len(new) > 1:
+            reached(Probe.TWO_REPLACED_AT_ONCE)
+        if any(not self.site.bookies[bookie.bookie_id].up for bookie in new):
+            reached(Probe.REPLACEMENT_DEAD)
+
+    # --- metadata and calls -----------------------------------------------------------------------
+
+    def change(self, record: LedgerRecord) -> None:
+        """Performs ChangeRecord at the version this client knows."""
+        machine = self.machine()
+        self.begin_waiting("changing the record")
 
         def decided(outcome: Outcome) -> None:
+            if not self.runs(machine):
+                return
+            self.end_waiting("changing the record")
             match outcome:
-                case Committed(stands, now):
-                    then(now)
+                case Committed(stands, version):
+                    self.version = version
                     self.perform(machine.changed(stands))
                 case Lost(found):
-                    then(found.version)
-                    self.perform(machine.conflicted(found.record))
+                    self._note_conflict(found)
+                    self.version = found.version if found else 0
+                    self.perform(machine.conflicted(found.record if found else None))
                 case _:
                     self.perform(machine.change_failed(MetadataUnavailable("silent")))
 
         self.site.metadata.change(
-            self.name, record, version, lambda outcome: self.deliver(lambda: decided(outcome))
+            self.name, record, self.version, lambda outcome: self.deliver(lambda: decided(outcome))
         )
+
+    def _note_conflict(self, found: Committed | None) -> None:
+        if found is not None and found.record.state is LedgerState.IN_RECOVERY:
+            self.world.reached(Probe.CHANGE_MET_RECOVERY)
+        elif found is not None and not found.record.is_closed:
+            self.world.reached(Probe.CHANGE_MET_ANOTHER)
+        elif found is not None:
+            self.world.reached(Probe.CHANGE_MET_CLOSE)
 
     def call(
         self,
         kind: str,
-        bookie: SimulatedBookie,
-        serve: Callable[[Callable[[Reply], None]], None],
+        bookie: BookieRef,
+        serve: Callable[[BookieServer, Callable[[Reply], None]], None],
         then: Callable[[Reply | None], None],
         tries: int = CALL_TRIES,
     ) -> None:
-        """A call to a bookie, tried again when no answer comes; None in the end."""
-        world, network, is_decided = self.site.world, self.site.network, False
+        """A call to a bookie, tried again when no answer comes; None in the end. It may arrive twice."""
+        network, name, server = self.site.network, bookie.bookie_id, self.site.bookies[bookie.bookie_id]
+        is_decided = False
 
         def decide(reply: Reply | None) -> None:
             nonlocal is_decided
@@ -176,89 +281,23 @@ class Client:
                 then(reply)
 
         def arrive() -> None:
-            if bookie.up:
-                serve(answer)
+            generation = server.generation
 
-        def answer(reply: Reply) -> None:
-            delay = network.delay(f"{kind} reply", str(bookie.ref), self.name)
-            if delay is not None:
-                self.later(delay, lambda: decide(reply))
+            def answer(reply: Reply) -> None:
+                if server.generation == generation:
+                    for delay in network.deliveries(f"{kind} reply", name, self.name):
+                        self.later(delay, lambda: decide(reply))
 
-        delay = network.delay(kind, self.name, str(bookie.ref))
-        if delay is not None:
-            world.after(delay, arrive)
-        self.later(NOTICE_SECONDS, lambda: decide(None))
+            serve(server, answer)
+
+        there = network.deliveries(kind, self.name, name)
+        if len(there) > 1:
+            self.world.reached(Probe.UNARY_TWICE)
+        for delay in there:
+            self.world.after(delay, lambda: server.deliver(arrive))
+        self.later(CALL_SECONDS, lambda: decide(None))
 
 
-class SimulatedLane:
-    """One connection: in order both ways until it breaks, then silent, and noticed a while later.
-
-    What was on its way when the client closed it still arrives, and is still acknowledged.
-    """
-
-    def __init__(
-        self, client: Client, number: int, bookie: SimulatedBookie, machine: Machine, recovery: bool
-    ) -> None:
-        self._client = client
-        self._number = number
-        self._bookie = bookie
-        self._machine = machine
-        self._recovery = recovery
-        self._generation = bookie.generation
-        self._queue: list[Columns] = []
-        self._is_broken = self._is_closed = False
-        self._last_there = self._last_back = 0.0
-        if not bookie.up:
-            self._break()
-
-    def send(self, columns: Columns) -> None:
-        if not self._queue:
-            self._client.later(self._client.site.world.rng.choice((0.0, 0.0, 3.0)), self._transmit)
-        self._queue.append(columns)
-
-    def close(self) -> None:
-        self._is_closed = True
-        self._queue.clear()
-
-    def _transmit(self) -> None:
-        if self._is_closed or not self._queue:
-            return None
-        columns, self._queue = join(self._queue), []
-        statement = self._client.lac_statement()
-        self._client.site.checker.told(statement)
-        frame = Frame(self._machine.record.ledger_id, columns, statement, self._recovery)
-        delay = self._client.site.network.delay("add", self._client.name, str(self._bookie.ref))
-        if self._is_broken or delay is None:
-            return self._break()
-        self._last_there = max(self._last_there, self._client.site.world.now + delay)
-        return self._client.site.world.at(self._last_there, lambda: self._arrive(frame))
-
-    def _arrive(self, frame: Frame) -> None:
-        if not self._bookie.up or self._bookie.generation != self._generation:
-            return self._break()
-        through = frame.columns.last_entry
-        self._client.site.world.note(f"{self._client.name}#{self._number} {through} at {self._bookie.ref}")
-        return self._bookie.append(frame, lambda status, _: self._answer(status, through))
-
-    def _answer(self, status: Status, through: int) -> None:
-        delay = self._client.site.network.delay("ack", str(self._bookie.ref), self._client.name)
-        if self._is_broken or delay is None:
-            return self._break()
-        self._last_back = max(self._last_back, self._client.site.world.now + delay)
-        event = lambda: self._client.deliver(lambda: self._answered(status, through))  # noqa: E731
-        return self._client.site.world.at(self._last_back, event)
-
-    def _answered(self, status: Status, through: int) -> None:
-        machine, client = self._machine, self._client
-        if status is Status.OK:
-            client.perform(machine.acked(self._number, through))
-        elif status in (Status.FENCED, Status.UNAUTHORIZED):
-            client.perform(machine.refused(self._number, LedgerFenced(0, str(self._bookie.ref))))
-        else:
-            client.perform(machine.lane_failed(self._number, str(status)))
-
-    def _break(self) -> None:
-        if not self._is_broken:
-            self._is_broken = True
-            event = lambda: self._client.perform(self._machine.lane_failed(self._number, "broken"))  # noqa: E731
-            self._client.later(self._client.site.world.rng.uniform(0, NOTICE_SECONDS), event)
+def describe(error: LedgerError | None) -> str:
+    """What ended a machine, for the trace."""
+    return "well" if error is None else f"{type(error).__name__}: {error}"

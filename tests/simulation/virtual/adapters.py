@@ -1,0 +1,128 @@
+"""The one place that reaches into the product: where a client is given simulated seams, and where time and chance
+that do not come from the event loop are taken from the seed.
+
+What the product would need so that this module were empty: `LedgerClient` taking a `Cluster` it does not make,
+`GrpcBookieClient` taking what opens a channel, retries that ask the loop for the time and the client for chance.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import grpc.aio
+import tenacity
+
+from ledgers.aio import LedgerClient
+from ledgers.append_stream import AppendStream, QueuedLane
+from ledgers.cluster import Cluster
+from ledgers.config import ClientConfig
+from ledgers.grpc_bookies import GrpcBookieClient
+from ledgers.write_handle import WriteHandle
+from metadata.ledger_record import BookieRef
+from metadata.ledger_store import LedgerStore
+from metadata.memory import Waker
+from metadata.store import MetadataStore
+
+from .channels import VirtualChannel
+from .connections import Host
+from .site import Site
+
+CLOSED_CLIENTS_URI = "closed://"
+"""A client that is used after it was closed opens its store again: this one cannot be opened."""
+
+
+class NamedBookieClient(GrpcBookieClient):
+    """The product's client; an address says whose channel it is for."""
+
+    def __init__(self, store: MetadataStore, config: ClientConfig, client: str) -> None:
+        super().__init__(store, config)
+        self._client = client
+
+    async def _address(self, bookie: BookieRef) -> str:
+        return f"{self._client}>{await super()._address(bookie)}"
+
+
+def client_of(site: Site, name: str, store: MetadataStore, config: ClientConfig) -> LedgerClient:
+    """A connected `LedgerClient` over this store and the simulated network."""
+    client = LedgerClient(CLOSED_CLIENTS_URI, config=config)
+    bookies = NamedBookieClient(store, config, name)
+    chance = random.Random(f"{site.world.seed} {name}")
+    client._store = store
+    client._cluster = Cluster(store, LedgerStore(store), bookies, config, chance)
+    return client
+
+
+def writer_of(handle: Any) -> WriteHandle:
+    """The plain writer behind an advanced one."""
+    writer: WriteHandle = getattr(handle, "_writer", handle)
+    return writer
+
+
+def call_on_progress(writer: WriteHandle, then: Callable[[], None]) -> None:
+    """`then` is called whenever the writer has confirmed something or has ended, before anybody else hears."""
+    before = writer.on_progress
+
+    def both() -> None:
+        then()
+        before()
+
+    writer.on_progress = both
+
+
+@contextmanager
+def in_virtual_time(site: Site, hosts: Mapping[str, Host], opened: list[VirtualChannel]) -> Iterator[None]:
+    """While it lasts: channels lead to `hosts`, retries follow the loop's clock, and chance follows the seed."""
+
+    def open_channel(address: str, options: object = None) -> VirtualChannel:
+        client, host = address.split(">")
+        channel = VirtualChannel(site, client, hosts[host])
+        opened.append(channel)
+        return channel
+
+    clock = SimpleNamespace(monotonic=site.loop.time)
+    before = random.getstate()
+    random.seed(site.world.seed)
+    with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(grpc.aio, "insecure_channel", open_channel))
+        stack.enter_context(mock.patch.object(tenacity, "time", clock))
+        stack.enter_context(mock.patch.object(AppendStream, "_break", _telling_faults(site)))
+        for product_class in (QueuedLane, WriteHandle, Waker):
+            stack.enter_context(_in_order(product_class))
+        stack.callback(random.setstate, before)
+        stack.callback(logging.disable, logging.root.manager.disable)
+        logging.disable(logging.WARNING)  # what goes wrong here is meant to
+        yield
+
+
+def _telling_faults(site: Site) -> Callable[[AppendStream, str], None]:
+    """A stream that meets a fault of its own breaks, like one whose bookie fails; here that is a problem."""
+    break_stream = AppendStream._break
+
+    def telling(self: AppendStream, why: str) -> None:
+        if why.startswith("its stream failed"):
+            site.loop.problems.append(why)
+        break_stream(self, why)
+
+    return telling
+
+
+@contextmanager
+def _in_order(product_class: type) -> Iterator[None]:
+    """Sets of these iterate in the order in which they were first put into one, not by address."""
+    numbers = itertools.count(1)
+
+    def serial(self: Any) -> int:
+        found: int | None = self.__dict__.get("_serial_in_sets")
+        if found is None:
+            found = self.__dict__["_serial_in_sets"] = next(numbers)
+        return found
+
+    with mock.patch.object(product_class, "__hash__", serial):
+        yield

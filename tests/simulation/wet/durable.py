@@ -1,0 +1,77 @@
+"""What a disk holds for good, found by reading its bytes without the product's replay.
+
+A sequential reader that goes on behind damage: every whole record that stands in its own place counts. It shares the
+record's format with the product (`bookie.log.format`), and nothing of how the log is replayed, indexed or read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bookie.log import segments
+from bookie.log.format import (
+    ALIGNMENT,
+    RECORD_MAGIC_BYTES,
+    SEGMENT_HEADER,
+    BadRecordBytes,
+    Record,
+    decode_record,
+    position_of,
+)
+from tests.bookie.simulated_disk import SimulatedDisk
+
+
+class DurableRecords:
+    """The records on the platter of one disk. Looks again only where the platter has changed."""
+
+    def __init__(self, disk: SimulatedDisk) -> None:
+        self._disk = disk
+        self._seen: dict[str, tuple[bytes, list[tuple[int, Record]]]] = {}
+
+    def __iter__(self) -> Iterator[tuple[int, Record]]:
+        """(position, record), in the order of the log."""
+        files = self._disk.durable_contents()
+        for name in sorted(files):
+            seen = self._seen.get(name)
+            if seen is None or seen[0] != files[name]:
+                seen = self._seen[name] = files[name], list(records_in(name, files[name]))
+            yield from seen[1]
+
+    def has_entry(self, ledger_id: int, entry_id: int, payload: bytes) -> bool:
+        """Whether some whole record gives exactly these bytes for the entry."""
+        return any(
+            found_id == entry_id and found == payload
+            for _, record in self
+            if record.ledger_id == ledger_id and record.columns is not None
+            for found_id, found, _ in record.columns.rows()
+        )
+
+
+def records_in(name: str, content: bytes) -> Iterator[tuple[int, Record]]:
+    """Every whole record of a segment file with its position, also those behind unreadable places."""
+    segment, offset = int(name.split(".")[0], 16), SEGMENT_HEADER.size
+    view = memoryview(content)
+    while (offset := _next_magic(content, offset)) >= 0:
+        try:
+            header, record = decode_record(view[offset:], position=position_of(segment, offset))
+        except BadRecordBytes:
+            offset += ALIGNMENT
+        else:
+            yield position_of(segment, offset), record
+            offset += header.record_bytes
+
+
+def is_durable(disk: SimulatedDisk, record: Record, position: int, size: int) -> bool:
+    """Whether this record stands at this place whatever crash may come."""
+    segment, offset = position >> 32, position & 0xFFFFFFFF
+    content = disk.durable_bytes(segments.name_of(segment), offset, offset + size)
+    try:
+        return decode_record(content, position=position)[1] == record
+    except BadRecordBytes:
+        return False
+
+
+def _next_magic(content: bytes, offset: int) -> int:
+    while (offset := content.find(RECORD_MAGIC_BYTES, offset)) >= 0 and offset % ALIGNMENT:
+        offset += 1
+    return offset
