@@ -78,10 +78,14 @@ class Bookie:
             config.data_directory, limit, config.disk_reserve_bytes, config.disk_check_seconds
         )
         self._checkpointer = Checkpointer(config, index, self._ledger_row, self.space.is_low)
+        self._log: LogWriter
+
+    def _begin_log(self, disk: Disk) -> None:
+        """Applies the log behind the checkpoint, and makes its writer. Nobody else uses this bookie yet."""
         position = self._replay(disk)
         self._log = LogWriter(
             disk,
-            incarnation,
+            self.incarnation,
             position >> 32,
             on_durable=self._from_log_thread(self._on_durable),
             on_refused=self._from_log_thread(self._on_refused),
@@ -97,6 +101,11 @@ class Bookie:
         Raises DamagedLog where what was once on disk cannot be read.
         """
         bookie = cls(config, disk, index, incarnation)
+        reading = bookie._loop.run_in_executor(None, bookie._begin_log, disk)  # the lease is kept meanwhile
+        try:
+            await asyncio.shield(reading)
+        finally:
+            await asyncio.wait([reading])  # cancelled or not: it must not outlive the directory's lock
         await bookie._checkpointer.run_if_there_is_room()
         await bookie.space.look()
         bookie._log.start()

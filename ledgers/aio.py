@@ -72,7 +72,8 @@ class LedgerClient:
         self._writers: weakref.WeakSet[WriteHandle] = weakref.WeakSet()
 
     async def connect(self) -> None:
-        """Opens the metadata store; done by `async with`. Raises BadMetadataUri, MetadataUnavailable."""
+        """Opens the metadata store; done by `async with`. Raises LedgerError for a URI that cannot be used,
+        ClientClosed, MetadataUnavailable."""
         async with self._connecting:
             if self._is_closed:
                 raise ClientClosed
@@ -154,7 +155,7 @@ class LedgerClient:
     async def claim_ledger(self, ledger_id: int, *, password: bytes = b"") -> WriteHandle:
         """Becomes the one writer of a ledger made by `reserve_ledger`.
 
-        Raises LedgerClosed when it was claimed, recovered or closed before, NoSuchLedger,
+        Raises LedgerClosed when it was claimed, recovered or closed before, NoSuchLedger, Unauthorized,
         MetadataUnavailable.
         """
         cluster = await self._connected()
@@ -164,6 +165,7 @@ class LedgerClient:
                 raise LedgerClosed(
                     ledger_id, "it has or had a writer of its own; a ledger has only one, ever"
                 )
+            _keys(found, password)  # a wrong password claims nothing
             match await change_record(cluster.ledgers, found.record.claimed(), found.version):
                 case VersionedRecord() as claimed:
                     return self._writer(cluster, claimed, password)

@@ -50,9 +50,15 @@ class Answers:
 
     def accepted(self, through: int) -> None:
         """Appends through this entry have what they wait for."""
+        take = self._appends.popleft
         for entry_id in range(self._first_unanswered, through + 1):
             self._first_unanswered = entry_id + 1
-            _complete(self._appends.popleft(), entry_id)
+            future = take()
+            if not future.done():
+                try:
+                    future.set_result(entry_id)
+                except InvalidStateError:  # cancelled in another thread at this moment
+                    continue
         _complete_through(self._flushes, through)
 
     def confirmed(self, through: int) -> None:

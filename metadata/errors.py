@@ -96,10 +96,7 @@ class BadMetadataUri(MetadataError):
     """The URI is not `etcd://host:port[,host:port…]/prefix`, `sqlite:///path` or `memory://name`."""
 
     def __init__(self, uri: str, why: str) -> None:
-        super().__init__(
-            f"cannot use metadata URI {uri!r}: {why}; write etcd://HOST:PORT[,HOST:PORT...]/PREFIX "
-            "or sqlite:///PATH/TO/FILE.db"
-        )
+        super().__init__(f"cannot use metadata URI {uri!r}: {why}")
         self.uri = uri
 
 

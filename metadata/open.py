@@ -25,6 +25,9 @@ ETCD_OPTIONS = frozenset({"user", "password_file", "ca_cert", "cert_cert", "cert
 _memory_by_name: dict[str, MemoryData] = {}
 
 
+HOW_TO_WRITE_IT = "write etcd://HOST:PORT[,HOST:PORT...]/PREFIX or sqlite:///PATH/TO/FILE.db"
+
+
 async def open_store(uri: str, *, create: bool = False) -> MetadataStore:
     """The store that `uri` names; `close` it when done. Raises BadMetadataUri naming the problem.
 
@@ -47,7 +50,7 @@ async def open_store(uri: str, *, create: bool = False) -> MetadataStore:
             case scheme:
                 raise ValueError(f"the scheme {scheme!r} is not known")
     except ValueError as error:
-        raise BadMetadataUri(uri, str(error)) from error
+        raise BadMetadataUri(uri, f"{error}; {HOW_TO_WRITE_IT}") from error
     except OSError as error:
         raise BadMetadataUri(uri, f"cannot read {error.filename}: {error.strerror}") from error
 
