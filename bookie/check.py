@@ -18,8 +18,8 @@ from .errors import IndexUnusable
 from .index import Index, Place
 from .ledger_state import LedgerState
 from .log import segments
-from .log.format import place_of
-from .log.replay import Found
+from .log.format import SEGMENT_HEADER, place_of
+from .log.replay import Found, position_end
 from .log.walk import Gap, Unreadable, walk
 
 
@@ -75,7 +75,7 @@ class _Known:
         place = place_of_frame(found)
         if place is not None:
             self.places.add((ledger_id, place))
-        self.end = found.position + found.header.record_bytes
+        self.end = position_end(found)
 
 
 def place_of_frame(found: Found) -> Place | None:
@@ -96,14 +96,34 @@ def _check_log(disk: Disk, incarnation: str, findings: Findings, known: _Known) 
             break
     for number in numbers:
         findings.segments += 1
-        for found in walk(disk, number, incarnation):
-            if isinstance(found, Unreadable):
-                _note_gap(found, findings, newest=number == numbers[-1])
-                continue
-            findings.records += 1
-            findings.entries += len(found.record.columns or ())
-            findings.log_bytes += found.header.record_bytes
-            known.add(found)
+        newest = number == numbers[-1]
+        end = _check_segment(disk, number, incarnation, findings, known, newest=newest)
+        if not newest:
+            _check_end(disk, number, end, findings)
+
+
+def _check_segment(
+    disk: Disk, number: int, incarnation: str, findings: Findings, known: _Known, *, newest: bool
+) -> int:
+    """Returns where the segment's last record ends."""
+    end = SEGMENT_HEADER.size
+    for found in walk(disk, number, incarnation):
+        if isinstance(found, Unreadable):
+            _note_gap(found, findings, newest=newest)
+            continue
+        findings.records += 1
+        findings.entries += len(found.record.columns or ())
+        findings.log_bytes += found.header.record_bytes
+        known.add(found)
+        end = place_of(position_end(found))[1]
+    return end
+
+
+def _check_end(disk: Disk, number: int, end: int, findings: Findings) -> None:
+    header = segments.header_of(disk, number + 1)
+    if header is not None and header.previous_end > end:
+        what = f"it was cut here: the next segment says that it ended at {header.previous_end}"
+        findings.problems.append(Problem(segments.name_of(number), end, what))
 
 
 def _note_gap(gap: Unreadable, findings: Findings, *, newest: bool) -> None:

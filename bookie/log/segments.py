@@ -22,9 +22,15 @@ def name_of(segment: int) -> str:
     return f"{segment:08x}{_SUFFIX}"
 
 
+def number_of(name: str) -> int | None:
+    """The number of the segment of this file name; None for any other file."""
+    return int(name.removesuffix(_SUFFIX), 16) if _NAME.fullmatch(name) else None
+
+
 def numbers(disk: Disk) -> list[int]:
     """The numbers of all segments there are, ascending."""
-    return sorted(int(name.removesuffix(_SUFFIX), 16) for name in disk.names() if _NAME.fullmatch(name))
+    found = (number_of(name) for name in disk.names())
+    return sorted(number for number in found if number is not None)
 
 
 def resume_or_begin(disk: Disk, segment: int, incarnation: str) -> LogFile:
@@ -50,6 +56,19 @@ def resume_or_begin(disk: Disk, segment: int, incarnation: str) -> LogFile:
         file.close()
         raise
     return file
+
+
+def header_of(disk: Disk, segment: int) -> SegmentHeader | None:
+    """The segment's header; None where there is no such segment, or its header cannot be read."""
+    if name_of(segment) not in disk.names():
+        return None
+    file = disk.open(name_of(segment))
+    try:
+        return decode_segment_header(file.read(SEGMENT_HEADER.size, 0))
+    except BadRecordBytes:
+        return None
+    finally:
+        file.close()
 
 
 def check_header(file: LogFile, segment: int, incarnation: str) -> SegmentHeader:

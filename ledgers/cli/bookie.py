@@ -1,4 +1,4 @@
-"""`bookledger bookie`: run, format, info."""
+"""`bookledger bookie`: run, format, info, and the commands on files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from . import bookie_files
 from .options import json_option, metadata_option, optional_metadata_option
 from .output import print_json, print_record, print_records
 from .standalone import PORT_MAX
@@ -17,6 +18,10 @@ from .standalone import PORT_MAX
 @click.group()
 def bookie() -> None:
     """Run, format and inspect a bookie."""
+
+
+for command in (bookie_files.check, bookie_files.dump, bookie_files.rebuild_index):
+    bookie.add_command(command)
 
 
 @bookie.command("format")

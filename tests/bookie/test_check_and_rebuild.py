@@ -12,6 +12,7 @@ import pytest
 from bookie import directory
 from bookie.check import Findings, check
 from bookie.disk import OsDisk
+from bookie.dump import dump
 from bookie.errors import DamagedLog, DataDirectoryError
 from bookie.index import Index
 from bookie.log.format import SEGMENT_HEADER, place_of
@@ -22,7 +23,7 @@ from bookie.wire.messages import Status
 from metadata.memory import MemoryStore
 from tests.bookie.bookies import append, bookie_on, read
 from tests.bookie.entries import frame_of
-from tests.bookie.logs import INCARNATION
+from tests.bookie.logs import INCARNATION, use_small_sizes
 from tests.support.aio import run
 
 FIRST = "00000000.log"
@@ -209,3 +210,29 @@ def test_a_walk_says_what_lies_between_records(stopped: Path) -> None:
     assert gap.what is Gap.DAMAGE
     assert sum(isinstance(one, Found) for one in found) == 15
     assert records(stopped)[0].position == SEGMENT_HEADER.size
+
+
+def test_a_segment_cut_between_two_records_is_noticed_by_what_the_next_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_small_sizes(monkeypatch, segment=1024, group=512)
+    path = stopped_bookie(tmp_path / "b1", monkeypatch)
+    assert check(path).problems == []
+    first = records(path)
+    with (path / "log" / FIRST).open("r+b") as file:
+        file.truncate(first[-1].position)
+    assert (FIRST, first[-1].position) in whats(check(path))
+
+
+def test_a_dump_has_a_line_for_everything(stopped: Path) -> None:
+    (cookie,) = dump(stopped / "cookie.json")
+    assert cookie["bookie_id"] == "b1"
+    flip(stopped, records(stopped)[3].position + 90)
+    kinds = [line["kind"] for line in dump(stopped / "log" / FIRST)]
+    assert (kinds.count("entries"), kinds.count("fence"), kinds.count("gap")) == (14, 1, 1)
+    index = list(dump(stopped / "index"))
+    assert [line["kind"] for line in index].count("frame") == 15
+    (fenced,) = [line for line in index if line["kind"] == "ledger" and line["fenced"]]
+    assert fenced["ledger"] == 2
+    with pytest.raises(DataDirectoryError, match="none of a bookie's files"):
+        list(dump(stopped))
