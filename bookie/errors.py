@@ -25,8 +25,8 @@ class DamagedLog(BookieError):
     def __init__(self, file: str, offset: int, why: str) -> None:
         super().__init__(
             f"{file} is damaged at offset {offset}: {why}. Entries after it are intact, so this is no torn "
-            "tail. `bookledger bookie check` shows what is damaged. Keep the directory; re-create the bookie on an empty one so that its ledgers are repaired "
-            "from the other replicas"
+            "tail. `bookledger bookie check` shows what is damaged. Keep the directory; re-create the bookie on an "
+            "empty one so that its ledgers are repaired from the other replicas"
         )
         self.file = file
         self.offset = offset
