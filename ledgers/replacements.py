@@ -21,9 +21,9 @@ async def find_replacements(
 ) -> tuple[dict[int, BookieRef], dict[str, str]]:
     """A live bookie for each failed position, as far as there are any, and why the others are not used.
 
-    New bookies are preferred, where the effect allows any; a failed bookie that answers is taken back
-    into its own place only when there is no other. All are asked for a sign of life first: a registration outlives its
-    bookie by a lease.
+    New bookies are preferred, where the effect allows any; then, for its own place only, one that was
+    formatted anew under the failed one's name, and last the failed bookie itself, if it answers. All are asked
+    for a sign of life first: a registration outlives its bookie by a lease.
     """
     try:
         registered = await bookie_registry.list_bookies(cluster.store)
@@ -31,15 +31,26 @@ async def find_replacements(
         return {}, {"metadata": str(error)}
     rejected: dict[str, str] = {}
     candidates = [] if effect.in_place else [r for r in registered if _is_candidate(r, effect, rejected)]
-    beside = [r for r in registered if r.bookie in effect.ensemble]
+    staying = [bookie for n, bookie in enumerate(effect.ensemble) if n not in effect.failed]
+    beside = [r for r in registered if r.bookie in staying]
     chosen: dict[int, BookieRef] = {}
     found = await choose_alive(cluster, candidates, len(effect.failed), beside, rejected)
     for position in effect.failed:
         if found:
             chosen[position] = found.pop(0).bookie
-        elif await _takes_entries(cluster, effect.ensemble[position], rejected):
-            chosen[position] = effect.ensemble[position]
+            continue
+        own = effect.ensemble[position]
+        for bookie in [*([] if effect.in_place else _formatted_anew(registered, own)), own]:
+            if await _takes_entries(cluster, bookie, rejected):
+                chosen[position] = bookie
+                break
     return chosen, rejected
+
+
+def _formatted_anew(registered: Sequence[Registration], former: BookieRef) -> list[BookieRef]:
+    """The live bookie that has the failed one's name and is another incarnation, if there is one."""
+    named = [r.bookie for r in registered if r.writable and r.bookie.bookie_id == former.bookie_id]
+    return [bookie for bookie in named if bookie != former]
 
 
 def _is_candidate(registration: Registration, effect: FindReplacements, rejected: dict[str, str]) -> bool:
