@@ -18,6 +18,7 @@ from .core import Answer, BookieCore, Effect, Write, remember
 from .disk import Disk
 from .errors import LogFailed
 from .index import Index, Place
+from .lac_waiters import LacWaiters
 from .ledger_state import LedgerState
 from .log import segments
 from .log.format import Record, position_of
@@ -71,8 +72,7 @@ class Bookie:
         self._queued_bytes = 0
         self._room = asyncio.Event()
         self._room.set()
-        self._lac_waiters: dict[int, set[asyncio.Future[None]]] = {}
-        self._may_wait = True
+        self._lac_waiters = LacWaiters(lambda ledger_id: self._state_of(ledger_id).last_add_confirmed)
         limit = SpaceLimit(config.disk_free_share_min, config.disk_free_bytes_min)
         self.space = SpaceGuard(
             config.data_directory, limit, config.disk_reserve_bytes, config.disk_check_seconds
@@ -180,15 +180,13 @@ class Bookie:
             if status is not Status.OK:
                 return LacReply(status, detail=detail)
         if request.wait_ms:
-            await self._wait_for_lac(request.ledger_id, request.wait_beyond, request.wait_ms / 1000)
+            await self._lac_waiters.wait(request.ledger_id, request.wait_beyond, request.wait_ms / 1000)
         state = self._state_of(request.ledger_id)
         return LacReply(Status.OK if state.known else Status.NO_SUCH_LEDGER, state.last_add_confirmed)
 
     def end_waits(self) -> None:
         """Answers everybody who waits for a last-add-confirmed with the present one, now and from now on."""
-        self._may_wait = False
-        for ledger_id in list(self._lac_waiters):
-            self._wake_lac_waiters(ledger_id)
+        self._lac_waiters.end()
 
     async def run_checkpoints(self) -> None:
         """Keeps the index close to the log until cancelled; raises when the index cannot be written."""
@@ -245,7 +243,7 @@ class Bookie:
             self._note(item.record, item.position, item.size)
             self._perform(self._core.on_disk(item.record, self._release(item.ticket)))
             if item.record.last_add_confirmed is not None:
-                self._wake_lac_waiters(item.record.ledger_id)
+                self._lac_waiters.wake(item.record.ledger_id)
         self._checkpointer.log_grew(next_position, sum(item.size for item in written))
 
     def _on_written(self, written: Sequence[Written]) -> None:
@@ -307,29 +305,3 @@ class Bookie:
             return read_page(self._files, places, ledger_id, first, last, request.bytes_max)
 
         return await self._loop.run_in_executor(self._readers, read)
-
-    async def _wait_for_lac(self, ledger_id: int, beyond: int, seconds: float) -> None:
-        """Returns when a last-add-confirmed past `beyond` is known, or the time is up."""
-        deadline = self._loop.time() + seconds
-        while self._may_wait and (left := deadline - self._loop.time()) > 0:
-            lac = self._state_of(ledger_id).last_add_confirmed
-            if lac is not None and lac.last_entry > beyond:
-                return
-            await self._next_lac(ledger_id, left)
-
-    async def _next_lac(self, ledger_id: int, seconds: float) -> None:
-        """Returns when some last-add-confirmed of the ledger comes, or the time is up."""
-        waiter: asyncio.Future[None] = self._loop.create_future()
-        waiters = self._lac_waiters.setdefault(ledger_id, set())
-        waiters.add(waiter)
-        try:
-            await asyncio.wait([waiter], timeout=seconds)
-        finally:
-            waiters.discard(waiter)
-            if not waiters and self._lac_waiters.get(ledger_id) is waiters:
-                del self._lac_waiters[ledger_id]
-
-    def _wake_lac_waiters(self, ledger_id: int) -> None:
-        for waiter in self._lac_waiters.pop(ledger_id, ()):
-            if not waiter.done():
-                waiter.set_result(None)

@@ -16,10 +16,11 @@ from metadata.errors import MetadataError
 from metadata.ledger_record import BookieRef
 from metadata.store import MetadataStore
 
-from .append_stream import AppendStream, QueuedLane, describe
+from .append_stream import AppendStream, describe
 from .bookie_client import LaneListener, LaneTerms
 from .config import ClientConfig
 from .errors import BookieUnavailable
+from .queued_lane import QueuedLane
 
 Reply = TypeVar("Reply")
 

@@ -56,7 +56,7 @@ def test_a_long_poll_ends_when_its_time_is_up(tmp_path: Path) -> None:
             await append(bookie, frame_of(7, [0], lac=-1))
             reply = await bookie.last_add_confirmed(lac_request(7, beyond=5, wait_ms=20))
             assert reply == LacReply(OK, lac_of(-1))
-            assert bookie._lac_waiters == {}
+            assert bookie._lac_waiters.ledgers == 0
 
     run(test())
 

@@ -19,10 +19,11 @@ from bookie.wire import (
     of_payloads,
 )
 from bookie.wire.credentials import NONCE_BYTES, NONCE_METADATA_KEY, StreamProofs
-from ledgers.append_stream import AppendStream, QueuedLane
+from ledgers.append_stream import AppendStream
 from ledgers.bookie_client import LaneTerms
 from ledgers.config import MIB, ClientConfig
 from ledgers.ledger_keys import LedgerKey
+from ledgers.queued_lane import QueuedLane
 from ledgers.tasks import STOPPED_SECONDS
 from metadata.ledger_record import BookieRef
 from tests.support.aio import run, until_true

@@ -20,10 +20,11 @@ import grpc.aio
 import tenacity
 
 from ledgers.aio import LedgerClient
-from ledgers.append_stream import AppendStream, QueuedLane
+from ledgers.append_stream import AppendStream
 from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
 from ledgers.grpc_bookies import GrpcBookieClient
+from ledgers.queued_lane import QueuedLane
 from ledgers.write_handle import WriteHandle
 from metadata.ledger_record import BookieRef
 from metadata.ledger_store import LedgerStore

@@ -14,12 +14,13 @@ from bookie.wire import Ack, Columns, LacStatement, ReadReply, Status
 from ledgers import recover
 from ledgers.advanced_write_handle import AdvancedWriteHandle
 from ledgers.answers import Answers, AppendFuture
-from ledgers.append_stream import AppendStream, QueuedLane
+from ledgers.append_stream import AppendStream
 from ledgers.effects import ChangeRecord, ReadFenced, RecoveryEffect
 from ledgers.errors import BookieUnavailable, MetadataUnavailable
 from ledgers.grpc_bookies import GrpcBookieClient
 from ledgers.ledger_view import LedgerView
 from ledgers.page_fetch import PageFetcher
+from ledgers.queued_lane import QueuedLane
 from ledgers.read_handle import ReadHandle
 from ledgers.tasks import Tasks
 from ledgers.write_handle import WriteHandle
