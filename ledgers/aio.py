@@ -92,6 +92,7 @@ class LedgerClient:
         for writer in list(self._writers):
             await writer.abandon()
         if self._cluster is not None:
+            self._cluster.is_closed = True
             await self._cluster.bookies.close()
             self._cluster = None
         if self._store is not None:

@@ -25,6 +25,7 @@ class Cluster:
     config: ClientConfig
     rng: random.Random = field(default_factory=random.Random)
     health: BookieHealth = field(init=False)
+    is_closed: bool = False
 
     def __post_init__(self) -> None:
         self.health = BookieHealth(self.config)

@@ -12,7 +12,7 @@ from metadata.ledger_store import VersionedRecord
 
 from .cluster import Cluster
 from .digest import Digester
-from .errors import MetadataUnavailable, NoSuchLedger
+from .errors import ClientClosed, LedgerError, MetadataUnavailable, NoSuchLedger
 from .striping import Striping
 
 
@@ -49,13 +49,11 @@ class LedgerView:
             self.last_add_confirmed = max(self.last_add_confirmed, last_entry)
 
     async def refresh(self) -> None:
-        """Reads the record again. Raises NoSuchLedger, MetadataUnavailable."""
+        """Reads the record again. Raises NoSuchLedger, ClientClosed, MetadataUnavailable."""
         try:
             self._take(await self.cluster.ledgers.read(self.ledger_id))
         except MetadataError as error:
-            raise MetadataUnavailable(
-                f"cannot read the metadata of ledger {self.ledger_id}: {error}"
-            ) from error
+            raise self._unavailable("read the metadata of", error) from error
 
     async def follow(self) -> None:
         """Takes over each new version of the record until cancelled. Raises as `refresh` does."""
@@ -68,7 +66,12 @@ class LedgerView:
             except WatchCompacted:
                 await self.refresh()
             except MetadataError as error:
-                raise MetadataUnavailable(f"cannot follow ledger {self.ledger_id}: {error}") from error
+                raise self._unavailable("follow", error) from error
+
+    def _unavailable(self, what: str, error: MetadataError) -> LedgerError:
+        if self.cluster.is_closed:
+            return ClientClosed()
+        return MetadataUnavailable(f"cannot {what} ledger {self.ledger_id}: {error}")
 
     def _take(self, found: VersionedRecord | None) -> None:
         if found is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ledgers import LedgerError, NoSuchEntry, NoSuchLedger
+from ledgers import ClientClosed, LedgerError, NoSuchEntry, NoSuchLedger
 from ledgers.aio import LedgerClient, ReadHandle
 from ledgers.config import ClientConfig
 from tests.support.aio import cancel, take, until_true
@@ -104,7 +104,7 @@ def test_a_client_closed_under_its_tail_reader_ends_it_with_an_error_and_no_canc
         await follower.until_seen(1)
         await until_true(polls_wait)
         await other.close()
-        with pytest.raises(LedgerError, match="closed"):
+        with pytest.raises(ClientClosed, match="closed"):
             await follower.task
         await writer.close()
 
