@@ -72,7 +72,7 @@ class Bookie:
         self._queued_bytes = 0
         self._room = asyncio.Event()
         self._room.set()
-        self._lac_waiters = LacWaiters(lambda ledger_id: self._state_of(ledger_id).last_add_confirmed)
+        self._lac_waiters = LacWaiters(lambda ledger_id: self._peek(ledger_id).last_add_confirmed)
         limit = SpaceLimit(config.disk_free_share_min, config.disk_free_bytes_min)
         self.space = SpaceGuard(
             config.data_directory, limit, config.disk_reserve_bytes, config.disk_check_seconds
@@ -129,6 +129,14 @@ class Bookie:
         while not self._room.is_set():
             await self._room.wait()
 
+    def knows_verifier(self, ledger_id: int) -> bool:
+        """Whether it is known who may write to the ledger; a ledger nobody asked for is not remembered."""
+        return self._peek(ledger_id).verifier is not None
+
+    def learn_verifier(self, ledger_id: int, verifier: bytes) -> None:
+        """The metadata says who may write to the ledger."""
+        self._state_of(ledger_id).admits(verifier)
+
     def append(self, frame: Frame, answer: OnAnswer) -> None:
         """Stores a frame; `answer` is called once, with OK when it is on disk (rule B1).
 
@@ -161,7 +169,7 @@ class Bookie:
             status, detail = await self.fence(request.ledger_id, request.credential.verifier)
             if status is not Status.OK:
                 return ReadReply(status, detail=detail)
-        state = self._state_of(request.ledger_id)
+        state = self._peek(request.ledger_id)
         page = await self._read_page(request)
         if page.covered_through < request.first_entry:
             return ReadReply(Status.IO_ERROR, detail="too many copies of one entry in the log")
@@ -181,7 +189,7 @@ class Bookie:
                 return LacReply(status, detail=detail)
         if request.wait_ms:
             await self._lac_waiters.wait(request.ledger_id, request.wait_beyond, request.wait_ms / 1000)
-        state = self._state_of(request.ledger_id)
+        state = self._peek(request.ledger_id)
         return LacReply(Status.OK if state.known else Status.NO_SUCH_LEDGER, state.last_add_confirmed)
 
     def end_waits(self) -> None:
@@ -215,6 +223,10 @@ class Bookie:
             state = self._index.ledger(ledger_id) or LedgerState(ledger_id)
             self._ledgers[ledger_id] = state
         return state
+
+    def _peek(self, ledger_id: int) -> LedgerState:
+        """A ledger's state for looking at; what strangers ask for is not kept."""
+        return self._ledgers.get(ledger_id) or self._index.ledger(ledger_id) or LedgerState(ledger_id)
 
     def _ledger_row(self, ledger_id: int) -> bytes:
         return self._ledgers[ledger_id].encode()

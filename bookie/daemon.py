@@ -24,6 +24,7 @@ from metadata import open_store
 from metadata.bookie_registry import Registration
 from metadata.cluster import Cookie
 from metadata.ledger_record import BookieRef
+from metadata.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
 from . import directory
@@ -35,6 +36,7 @@ from .index import Index
 from .listener import Listener
 from .registration import Registrar, lock_identity
 from .service import BookieService
+from .verifiers import Verifiers
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,8 @@ async def serving(config: BookieConfig, store: MetadataStore) -> AsyncIterator[R
             async with _registered(config, store, registration) as registrar:
                 bookie = await _open_bookie(config, locked, cookie)
                 storage.push_async_callback(bookie.close)  # after the listener has stopped
-                service = BookieService(bookie, cookie, config.data_directory, program_version())
+                verifiers = Verifiers(bookie, LedgerStore(store))
+                service = BookieService(bookie, cookie, config.data_directory, program_version(), verifiers)
                 listener.serve(bookie, service)
                 async with _beside(bookie.run_checkpoints(), bookie.watch_space(registrar.set_read_only)):
                     yield RunningBookie(cookie, listener.address, bookie)

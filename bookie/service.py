@@ -10,7 +10,7 @@ import asyncio
 import os
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import grpc.aio
 from metadata.cluster import Cookie
 
 from .bookie import Bookie
+from .verifiers import Verifiers
 from .wire import codec, rpc
 from .wire.columns import ENTRY_BYTES_MAX, FRAME_ENTRIES_MAX
 from .wire.credentials import (
@@ -57,11 +58,19 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class BookieService:
     """Serves one bookie. `handlers` is what a gRPC server is given."""
 
-    def __init__(self, bookie: Bookie, cookie: Cookie, directory: Path, version: str) -> None:
+    def __init__(
+        self,
+        bookie: Bookie,
+        cookie: Cookie,
+        directory: Path,
+        version: str,
+        verifiers: Verifiers | None = None,
+    ) -> None:
         self._bookie = bookie
         self._cookie = cookie
         self._directory = directory
         self._version = version
+        self._verifiers = verifiers
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -89,7 +98,7 @@ class BookieService:
     async def _append(self, messages: AsyncIterator[bytes], context: Context) -> AsyncIterator[AppendReply]:
         nonce = secrets.token_bytes(NONCE_BYTES)
         await context.send_initial_metadata(((NONCE_METADATA_KEY, nonce),))
-        stream = _AppendStream(self._bookie, self._stopping, nonce)
+        stream = _AppendStream(self._bookie, self._stopping, nonce, self._verifiers)
         reading = asyncio.create_task(stream.read_all(messages))
         try:
             async for reply in stream.replies():
@@ -105,8 +114,8 @@ class BookieService:
     async def _read(self, request: ReadRequest) -> ReadReply:
         if request.incarnation != self._bookie.incarnation:
             return ReadReply(Status.WRONG_INCARNATION, detail=self._who_we_are())
-        if request.fence and not self._may_fence(request.ledger_id, request.credential):
-            return ReadReply(Status.UNAUTHORIZED)
+        if request.fence and (why := await self._refuses_fence(request.ledger_id, request.credential)):
+            return ReadReply(why[0], detail=why[1])
         return await self._bookie.read(request)
 
     async def _last_add_confirmed(self, request: LacRequest) -> LacReply:
@@ -116,12 +125,15 @@ class BookieService:
             return LacReply(
                 Status.BAD_REQUEST, detail=f"ledger {request.ledger_id}, wait {request.wait_ms} ms"
             )
-        if request.fence and not self._may_fence(request.ledger_id, request.credential):
-            return LacReply(Status.UNAUTHORIZED)
+        if request.fence and (why := await self._refuses_fence(request.ledger_id, request.credential)):
+            return LacReply(why[0], detail=why[1])
         return await self._bookie.last_add_confirmed(request)
 
-    def _may_fence(self, ledger_id: int, credential: Credential) -> bool:
-        return is_proven(credential, statement(Purpose.FENCE, ledger_id, self._bookie.incarnation))
+    async def _refuses_fence(self, ledger_id: int, credential: Credential) -> tuple[Status, str] | None:
+        if not is_proven(credential, statement(Purpose.FENCE, ledger_id, self._bookie.incarnation)):
+            return Status.UNAUTHORIZED, ""
+        refused = await self._verifiers.refused([ledger_id]) if self._verifiers else {}
+        return refused.get(ledger_id)
 
     async def _info(self, _: None) -> InfoReply:
         disk = os.statvfs(self._directory)
@@ -149,8 +161,11 @@ class _AppendStream:
     network while that is full, and HTTP/2's flow control holds the client back.
     """
 
-    def __init__(self, bookie: Bookie, stopping: asyncio.Event, nonce: bytes) -> None:
+    def __init__(
+        self, bookie: Bookie, stopping: asyncio.Event, nonce: bytes, verifiers: Verifiers | None
+    ) -> None:
         self._bookie = bookie
+        self._verifiers = verifiers
         self._stopping = stopping
         self._proofs = StreamProofs(bookie.incarnation, nonce)
         self._acks: deque[Ack] = deque()
@@ -167,7 +182,9 @@ class _AppendStream:
                 while len(self._acks) >= ACKS_WAITING_MAX:
                     self._read.clear()
                     await self._read.wait()
-                self._take(request)
+                ledger_ids = [frame.ledger_id for frame in request.frames]
+                refused = await self._verifiers.refused(ledger_ids) if self._verifiers else {}
+                self._take(request, refused)
         finally:
             self._ended = True
             self._wake.set()
@@ -191,7 +208,7 @@ class _AppendStream:
         self._ended = True
         self._wake.set()
 
-    def _take(self, request: AppendRequest) -> None:
+    def _take(self, request: AppendRequest, refused: Mapping[int, tuple[Status, str]]) -> None:
         wrong = request.incarnation != self._bookie.incarnation
         for sequence, frame in enumerate(request.frames, request.first_sequence):
             self._unanswered += 1
@@ -204,6 +221,8 @@ class _AppendStream:
                 answer(Status.BAD_REQUEST, TOO_LARGE)
             elif not self._proofs.hold(frame.ledger_id, frame.credential):
                 answer(Status.UNAUTHORIZED, "")
+            elif frame.ledger_id in refused:
+                answer(*refused[frame.ledger_id])
             else:
                 self._bookie.append(frame, answer)
 

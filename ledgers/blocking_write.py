@@ -183,6 +183,10 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
         """Waits for every entry before the first gap; raises what ended the writer."""
         self._thread.run(self._handle.flush())
 
+    def force(self) -> None:
+        """Waits until every entry before the first gap is on disk and confirmed."""
+        self._thread.run(self._handle.force())
+
     def close(self) -> None:
         """Closes the ledger before the first gap; entries behind a gap fail with LedgerClosed."""
         self._thread.run(self._handle.close())

@@ -38,6 +38,7 @@ class GrpcBookieClient:
         self._streams: dict[BookieRef, AppendStream] = {}
         self._retired: set[asyncio.Task[None]] = set()
         self._pid = os.getpid()
+        self._is_closed = False
 
     def open_lane(
         self,
@@ -79,6 +80,7 @@ class GrpcBookieClient:
         return reply
 
     async def close(self) -> None:
+        self._is_closed = True
         streams, self._streams = list(self._streams.values()), {}
         for stream in streams:
             await stream.close()
@@ -97,6 +99,11 @@ class GrpcBookieClient:
             channel = await self._channel(bookie)
             call: Any = channel.unary_unary(method)
             return decode(await call(data, timeout=seconds))
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self._is_closed or (task is not None and task.cancelling()):
+                raise
+            raise BookieUnavailable(str(bookie), "this client is closed") from None  # gRPC's way to say so
         except grpc.aio.AioRpcError as error:
             self._forget_if_unreachable(bookie, error)
             raise BookieUnavailable(str(bookie), describe(error)) from error

@@ -81,7 +81,7 @@ class StoreUnavailable(MetadataError):
 
 
 class StoreRefused(StoreUnavailable):
-    """The store answered and refused; nothing was changed. Mend credentials or permissions."""
+    """The store answered and refused, or is closed; nothing was changed, and trying again is of no use."""
 
 
 class OutcomeUnknown(StoreUnavailable):

@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 import grpc
 
 from . import etcd_pb2 as pb
-from .errors import OutcomeUnknown, StoreUnavailable
+from .errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from .etcd_config import CHANNEL_OPTIONS, EtcdConfig
 from .etcd_errors import AnswerLost, Effect, EtcdRefused, NotSent, TokenRefused, Verdict, verdict_on
 
@@ -84,7 +84,7 @@ class EtcdChannels:
 
     def check_open(self) -> None:
         if self._closed:
-            raise StoreUnavailable("this etcd store is closed")
+            raise StoreRefused("this etcd store is closed")
 
     def check_open_after_cancel(self) -> None:
         """Raises StoreUnavailable if it was `close` that cancelled a call, and nobody its caller."""

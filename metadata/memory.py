@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
-from .errors import KeyExists, LeaseLost, NoSuchKey, StoreUnavailable, VersionConflict, WatchCompacted
+from .errors import KeyExists, LeaseLost, NoSuchKey, StoreRefused, VersionConflict, WatchCompacted
 from .store import PAGE_KEYS_MAX, EventKind, Lease, Page, Versioned, WatchEvent, check_value
 
 EVENTS_KEPT_MAX = 10_000
@@ -257,5 +257,5 @@ class MemoryStore:
 
     def _now(self) -> float:
         if self._closed:
-            raise StoreUnavailable("this memory store is closed")
+            raise StoreRefused("this memory store is closed")
         return asyncio.get_running_loop().time()

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from .errors import OutcomeUnknown, StoreUnavailable
+from .errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from .sqlite_file import SqliteFile
 from .store import PAGE_KEYS_MAX, Lease, Page, Versioned, WatchEvent, check_value
 
@@ -139,7 +139,7 @@ class SqliteStore:
 
     async def _submit(self, work: Callable[[], T], *, changes: bool) -> T:
         if self._closed:
-            raise StoreUnavailable(f"the metadata store on {self._path} is closed")
+            raise StoreRefused(f"the metadata store on {self._path} is closed")
         if self._calls_waiting >= CALLS_WAITING_MAX:
             raise StoreUnavailable(
                 f"{CALLS_WAITING_MAX} calls wait for the metadata file {self._path} already"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,16 @@ from bookie.wire.messages import (
     ReadRequest,
     Status,
 )
+from metadata.errors import KeyExists
+from metadata.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.ledger_store import LedgerStore
 from metadata.memory import MemoryStore
 from metadata.store import Lease
 from tests.support.aio import run
 
 OK = Status.OK
 PAGE_BYTES = 1024 * 1024
+LEDGERS = (7, 8, 9, 404)
 
 
 @dataclass(frozen=True)
@@ -83,8 +87,17 @@ async def formatted(directory: Path, store: MemoryStore, name: str = "b1", **set
     path = directory / name
     if not path.exists():
         await format_directory(path, name, store)
+    await _give_ledgers(store)
     defaults: dict[str, Any] = {"metadata_uri": "memory://test", "port": 0, "lease_seconds": 1.0}
     return BookieConfig(data_directory=path, **(defaults | settings))
+
+
+async def _give_ledgers(store: MemoryStore) -> None:
+    """The records of the ledgers that these tests write to: a bookie takes nothing for others."""
+    for ledger_id in LEDGERS:
+        ensemble = (BookieRef("b1", "i1"),)
+        with suppress(KeyExists):
+            await LedgerStore(store).create(LedgerRecord(ledger_id, Shape(1, 1, 1), (Fragment(0, ensemble),)))
 
 
 @asynccontextmanager

@@ -105,6 +105,36 @@ def test_bookies_refuse_who_goes_around_the_client(tmp_path: Path, key: str) -> 
     on_bookies(tmp_path, 3, scenario)
 
 
+def test_a_stranger_who_comes_before_the_writer_owns_nothing(tmp_path: Path) -> None:
+    """A bookie that has not seen the ledger asks the metadata whose it is."""
+
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger(password=PASSWORD)
+        stranger = LedgerKey(writer.ledger_id, b"")
+        assert await statuses(cluster, writer, stranger) == {Status.UNAUTHORIZED}
+        assert await writer.append(b"a") == 0
+        reader = await client.open_ledger(writer.ledger_id, password=PASSWORD)
+        assert await payloads(reader) == [b"a"]
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_ledger_that_is_not_there_yet_cannot_be_claimed_or_fenced(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        first = await client.create_ledger()
+        bookies = GrpcBookieClient(cluster.store, QUICK)
+        for bookie in first.record.fragments[0].ensemble:
+            request = LacRequest(bookie.incarnation, first.ledger_id + 1, fence=True)
+            assert (await bookies.last_add_confirmed(bookie, request)).status is Status.UNAUTHORIZED
+        await bookies.close()
+        async with await client.create_ledger(password=PASSWORD) as second:
+            assert second.ledger_id == first.ledger_id + 1
+            assert await second.append(b"mine") == 0
+        await first.close()
+
+    on_bookies(tmp_path, 3, scenario)
+
+
 def test_bookies_refuse_a_verifier_without_its_proof(tmp_path: Path) -> None:
     """The verifier stands in the metadata for all to see."""
 
