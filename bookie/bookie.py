@@ -17,7 +17,7 @@ from .config import BookieConfig
 from .core import Answer, BookieCore, Effect, Write, remember
 from .disk import Disk
 from .errors import LogFailed
-from .index import Index, Place
+from .index import Index, place_of_frame
 from .lac_waiters import LacWaiters
 from .ledger_state import LedgerState
 from .log import segments
@@ -266,8 +266,8 @@ class Bookie:
         """What every durable record changes besides its ledger's state, live and in replay."""
         self._checkpointer.changed(record.ledger_id)
         columns = record.columns
-        if columns is not None and len(columns):
-            place = Place(columns.first_entry, position, columns.last_entry, len(columns), size)
+        place = place_of_frame(columns, position, size)
+        if columns is not None and place is not None:
             self._index.add(record.ledger_id, place)
             self.counters.entries_added += len(columns)
             self.counters.bytes_added += len(columns.payload)

@@ -14,8 +14,8 @@ from pathlib import Path
 from . import directory
 from .core import remember
 from .disk import Disk, OsDisk
-from .errors import IndexUnusable
-from .index import Index, Place
+from .errors import DamagedLog, IndexUnusable
+from .index import Index, Place, place_of_frame
 from .ledger_state import LedgerState
 from .log import segments
 from .log.format import SEGMENT_HEADER, place_of
@@ -72,19 +72,10 @@ class _Known:
     def add(self, found: Found) -> None:
         record, ledger_id = found.record, found.record.ledger_id
         remember(self.states.setdefault(ledger_id, LedgerState(ledger_id)), record)
-        place = place_of_frame(found)
+        place = place_of_frame(record.columns, found.position, found.header.record_bytes)
         if place is not None:
             self.places.add((ledger_id, place))
         self.end = position_end(found)
-
-
-def place_of_frame(found: Found) -> Place | None:
-    """Where the index must say that the record's entries stand; None for a record without any."""
-    columns = found.record.columns
-    if columns is None or not len(columns):
-        return None
-    size = found.header.record_bytes
-    return Place(columns.first_entry, found.position, columns.last_entry, len(columns), size)
 
 
 def _check_log(disk: Disk, incarnation: str, findings: Findings, known: _Known) -> None:
@@ -120,10 +111,13 @@ def _check_segment(
 
 
 def _check_end(disk: Disk, number: int, end: int, findings: Findings) -> None:
-    header = segments.header_of(disk, number + 1)
-    if header is not None and header.previous_end > end:
-        what = f"it was cut here: the next segment says that it ended at {header.previous_end}"
-        findings.problems.append(Problem(segments.name_of(number), end, what))
+    following = segments.header_of(disk, number + 1)
+    if following is None:
+        return  # a problem of its own
+    try:
+        segments.check_end(number, end, following)
+    except DamagedLog as cut:
+        findings.problems.append(Problem(cut.file, cut.offset, cut.why))
 
 
 def _note_gap(gap: Unreadable, findings: Findings, *, newest: bool) -> None:

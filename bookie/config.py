@@ -32,7 +32,7 @@ class BookieConfig:
     checkpoint_seconds_max: float = 60.0
     lease_seconds: float = 10.0
     disk_free_share_min: float = 0.05
-    disk_free_bytes_min: int = 8 * 1024 * MIB
+    disk_free_bytes_min: int = 2 * 1024 * MIB
     disk_reserve_bytes: int = 64 * MIB
     disk_check_seconds: float = 1.0
     read_threads: int = 4

@@ -30,6 +30,7 @@ class DamagedLog(BookieError):
         )
         self.file = file
         self.offset = offset
+        self.why = why
 
 
 class IndexUnusable(BookieError):

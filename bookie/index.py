@@ -28,6 +28,7 @@ import lmdb
 
 from .errors import IndexUnusable
 from .ledger_state import LedgerState
+from .wire.columns import Columns
 
 MAP_BYTES_MAX = 256 * 1024**3
 """Address space LMDB may use; the file only takes what is in it."""
@@ -54,6 +55,16 @@ class Place(NamedTuple):
 
 
 _ANY_POSITION = (0, 0, 0, 0)
+
+
+def place_of_frame(columns: Columns | None, position: int, size: int) -> Place | None:
+    """Where the index says that a record's entries stand; None for a record without any."""
+    if columns is None or not len(columns):
+        return None
+    return Place(columns.first_entry, position, columns.last_entry, len(columns), size)
+
+
+Row = bytes | memoryview  # what LMDB hands out
 
 SPAN_CLASSES = 17
 """Class c holds spans below 16**c; 64-bit entry ids need no more."""
@@ -167,11 +178,10 @@ class Index:
         if not cursor.set_range(_KEY.pack(ledger_id, span, low, 0)):
             return
         for key, value in cursor:
-            ledger, found_span, first_entry, position = _KEY.unpack(key)
-            if ledger != ledger_id or found_span != span or first_entry > high:
+            ledger, found_span, place = _from_row(key, value)
+            if ledger != ledger_id or found_span != span or place.first_entry > high:
                 return
-            last_entry, entries, size = _VALUE.unpack(value)
-            yield Place(first_entry, position, last_entry, entries, size)
+            yield place
 
     def ledger(self, ledger_id: int) -> LedgerState | None:
         """A ledger's state as of the last checkpoint."""
@@ -188,9 +198,8 @@ class Index:
         """Every frame the last checkpoint knew, with its ledger."""
         with self._env.begin(db=self._places) as txn:
             for key, value in txn.cursor():
-                ledger_id, _, first_entry, position = _KEY.unpack(key)
-                last_entry, entries, size = _VALUE.unpack(value)
-                yield ledger_id, Place(first_entry, position, last_entry, entries, size)
+                ledger_id, _, place = _from_row(key, value)
+                yield ledger_id, place
 
     @property
     def checkpoint_position(self) -> int:
@@ -243,3 +252,10 @@ def _check_not_cut(file: Path, *, pages: int) -> None:
 def _row(ledger_id: int, place: Place) -> tuple[bytes, bytes]:
     key = _KEY.pack(ledger_id, span_class(place), place.first_entry, place.position)
     return key, _VALUE.pack(place.last_entry, place.entries, place.size)
+
+
+def _from_row(key: Row, value: Row) -> tuple[int, int, Place]:
+    """(ledger, span class, place) of a row."""
+    ledger_id, span, first_entry, position = _KEY.unpack(key)
+    last_entry, entries, size = _VALUE.unpack(value)
+    return ledger_id, span, Place(first_entry, position, last_entry, entries, size)

@@ -12,10 +12,9 @@ import shutil
 from pathlib import Path
 
 from . import directory
-from .check import place_of_frame
 from .core import remember
 from .disk import OsDisk, sync_directory
-from .index import Index
+from .index import Index, place_of_frame
 from .ledger_state import LedgerState
 from .log.replay import position_end, replay
 
@@ -58,7 +57,7 @@ def _fill(target: Path, disk: OsDisk, incarnation: str) -> int:
             ledger_id = found.record.ledger_id
             remember(states.setdefault(ledger_id, LedgerState(ledger_id)), found.record)
             changed.add(ledger_id)
-            place = place_of_frame(found)
+            place = place_of_frame(found.record.columns, found.position, found.header.record_bytes)
             if place is not None:
                 index.add(ledger_id, place)
                 frames += 1

@@ -138,7 +138,7 @@ def _settle_end(file: LogFile, segment: int, last_group: int, end: int, *, newes
         if file.size() > end:
             raise DamagedLog(segments.name_of(segment), end, "no valid record, yet later segments exist")
         return
-    witness = _durable_record_after(file, segment, end)
+    witness = durable_record_after(file, segment, end)
     if witness is not None:
         raise DamagedLog(
             segments.name_of(segment),
@@ -168,7 +168,7 @@ def _remove_unbegun(disk: Disk, segment: int) -> None:
     disk.sync_directory()
 
 
-def _durable_record_after(file: LogFile, segment: int, bad_offset: int) -> int | None:
+def durable_record_after(file: LogFile, segment: int, bad_offset: int) -> int | None:
     """The offset of a record that proves that `bad_offset` was on disk once, if there is one."""
     bad_position = position_of(segment, bad_offset)
     for offset in magic_offsets(file, bad_offset + ALIGNMENT):

@@ -71,15 +71,15 @@ def header_of(disk: Disk, segment: int) -> SegmentHeader | None:
         file.close()
 
 
-def check_header(file: LogFile, segment: int, incarnation: str) -> SegmentHeader:
-    """The header, if this is that segment, written by that bookie. Raises DamagedLog."""
+def check_header(file: LogFile, segment: int, incarnation: str | None) -> SegmentHeader:
+    """The header, if this is that segment, written by that bookie (None: any). Raises DamagedLog."""
     try:
         header = decode_segment_header(file.read(SEGMENT_HEADER.size, 0))
     except BadRecordBytes as error:
         raise DamagedLog(name_of(segment), 0, str(error)) from error
     if header.segment != segment:
         raise DamagedLog(name_of(segment), 0, f"it is segment {header.segment} under another name")
-    if header.incarnation != incarnation:
+    if incarnation is not None and header.incarnation != incarnation:
         raise DamagedLog(
             name_of(segment), 0, f"it was written by another bookie, incarnation {header.incarnation}"
         )

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ..disk import Disk, LogFile
+from ..errors import DamagedLog
 from . import segments
-from .format import ALIGNMENT, SEGMENT_HEADER, BadRecordBytes, decode_segment_header, position_of
-from .replay import Found, has_content, magic_offsets, read_record
+from .format import ALIGNMENT, SEGMENT_HEADER, position_of
+from .replay import Found, durable_record_after, has_content, magic_offsets, read_record
 
 
 class Gap(Enum):
@@ -57,49 +58,24 @@ def walk(disk: Disk, segment: int, incarnation: str | None = None) -> Iterator[F
 
 def _header(file: LogFile, segment: int, incarnation: str | None) -> Iterator[Unreadable]:
     try:
-        header = decode_segment_header(file.read(SEGMENT_HEADER.size, 0))
-        wrong = ""
-        if header.segment != segment:
-            wrong = f"it is the header of segment {header.segment}"
-        elif incarnation is not None and header.incarnation != incarnation:
-            wrong = f"it was written by another bookie, incarnation {header.incarnation}"
-    except BadRecordBytes as error:
-        wrong = str(error)
-    if wrong:
-        yield Unreadable(segment, 0, SEGMENT_HEADER.size, Gap.HEADER, wrong)
+        segments.check_header(file, segment, incarnation)
+    except DamagedLog as damaged:
+        yield Unreadable(segment, 0, SEGMENT_HEADER.size, Gap.HEADER, damaged.why)
 
 
 def _gap(file: LogFile, segment: int, offset: int, why: str) -> Unreadable:
     """The stretch from an unreadable place to the next whole record, or to the file's end."""
-    following = _next_record(file, segment, offset)
-    if following is None:
+    end = _next_record(file, segment, offset)
+    if end is None:
         what = Gap.TORN if has_content(file, offset) else Gap.SPACE
         return Unreadable(segment, offset, file.size(), what, why)
-    at, found = following
-    # What was on disk when the next record was written is damage now; else the group was torn there.
-    was_durable = any(
-        record.header.synced > position_of(segment, offset)
-        for record in _records_from(file, segment, at, found)
-    )
-    return Unreadable(segment, offset, at, Gap.DAMAGE if was_durable else Gap.TORN, why)
+    # What was on disk when a later record was written is damage now; else the group was torn there.
+    damaged = durable_record_after(file, segment, offset) is not None
+    return Unreadable(segment, offset, end, Gap.DAMAGE if damaged else Gap.TORN, why)
 
 
-def _next_record(file: LogFile, segment: int, offset: int) -> tuple[int, Found] | None:
+def _next_record(file: LogFile, segment: int, offset: int) -> int | None:
     for at in magic_offsets(file, offset + ALIGNMENT):
-        found = read_record(file, position_of(segment, at))
-        if isinstance(found, Found):
-            return at, found
+        if isinstance(read_record(file, position_of(segment, at)), Found):
+            return at
     return None
-
-
-def _records_from(file: LogFile, segment: int, offset: int, found: Found) -> Iterator[Found]:
-    while True:
-        yield found
-        offset += found.header.record_bytes
-        following = read_record(file, position_of(segment, offset))
-        if isinstance(following, BadRecordBytes):
-            after = _next_record(file, segment, offset)
-            if after is None:
-                return
-            offset, following = after
-        found = following
