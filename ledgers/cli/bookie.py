@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from . import bookie_files
-from .options import json_option, metadata_option, optional_metadata_option
+from .options import free_space_option, json_option, metadata_option, optional_metadata_option
 from .output import print_json, print_record, print_records
 from .standalone import PORT_MAX
 
@@ -65,6 +65,7 @@ def format_(metadata_uri: str, data: Path, bookie_id: str, as_json: bool) -> Non
     show_default=True,
     help="How soon a dead bookie is noticed.",
 )
+@free_space_option(2048)
 @click.option(
     "--until-stdin-closes",
     is_flag=True,
@@ -79,11 +80,12 @@ def run(
     advertised_host: str | None,
     fault_domain: str,
     lease_seconds: float,
+    free_space_min_mib: int,
     until_stdin_closes: bool,
     as_json: bool,
 ) -> None:
     """Serve until SIGTERM or SIGINT."""
-    from bookie.config import BookieConfig
+    from bookie.config import MIB, BookieConfig
     from bookie.daemon import RunningBookie
     from bookie.daemon import run as run_daemon
 
@@ -95,6 +97,7 @@ def run(
         advertised_host=advertised_host,
         fault_domain=fault_domain,
         lease_seconds=lease_seconds,
+        disk_free_bytes_min=free_space_min_mib * MIB,
     )
 
     def ready(running: RunningBookie) -> None:

@@ -49,6 +49,19 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")(function)
 
 
+def free_space_option(default_mib: int) -> Callable[[F], F]:
+    """`free_space_min_mib`: below it a bookie is read-only."""
+    return click.option(
+        "--free-space-min",
+        "free_space_min_mib",
+        metavar="MIB",
+        type=click.IntRange(0),
+        default=default_mib,
+        show_default=True,
+        help="With less of its disk free (or less than 5 %, if that is less) a bookie is read-only.",
+    )
+
+
 def ledger_argument(function: F) -> F:
     return click.argument("ledger_id", metavar="LEDGER", type=int)(function)
 

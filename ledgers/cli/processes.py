@@ -16,6 +16,9 @@ __all__ = ["BOOKLEDGER", "BookieProcess", "Child", "ChildFailed", "bookie_proces
 BOOKLEDGER = ("-m", "ledgers.cli")
 """What runs the command line in a child."""
 
+FREE_SPACE_MIN_MIB = 64
+"""These bookies hold little, and shall serve on nearly full disks too."""
+
 
 class BookieProcess:
     """A real bookie in a process of its own, which can be killed and started again on its data."""
@@ -39,7 +42,12 @@ class BookieProcess:
 
     def launch(self) -> None:
         """Starts the process; `await_ready` returns when it serves. Restarts keep the port."""
-        options = (f"--port={self._port}", f"--lease-seconds={self._lease_seconds}", "--until-stdin-closes")
+        options = (
+            f"--port={self._port}",
+            f"--lease-seconds={self._lease_seconds}",
+            f"--free-space-min={FREE_SPACE_MIN_MIB}",
+            "--until-stdin-closes",
+        )
         command = (*BOOKLEDGER, "-v", "bookie", "run", "--json", *self._places, *options)
         self._child = Child(command, name=f"bookie {self.bookie_id}", log=self.log)
 

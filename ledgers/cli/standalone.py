@@ -11,7 +11,7 @@ import click
 
 from metadata.store import MetadataStore
 
-from .options import json_option
+from .options import free_space_option, json_option
 from .output import print_json
 
 PORT_MAX = 65535
@@ -34,8 +34,11 @@ PORT_MAX = 65535
     show_default=True,
     help="Port of the first bookie, the others follow; 0 takes free ones.",
 )
+@free_space_option(256)
 @json_option
-def standalone(data: Path, bookies: int, host: str, port: int, as_json: bool) -> None:
+def standalone(
+    data: Path, bookies: int, host: str, port: int, free_space_min_mib: int, as_json: bool
+) -> None:
     """Run bookies and an embedded metadata store until SIGTERM or SIGINT. Data stays for the next time."""
     if port and port + bookies - 1 > PORT_MAX:
         raise click.UsageError(
@@ -43,11 +46,13 @@ def standalone(data: Path, bookies: int, host: str, port: int, as_json: bool) ->
         )
     from bookie.daemon import until_stopped
 
-    asyncio.run(until_stopped(_serve(data.absolute(), bookies, host, port, as_json)))
+    asyncio.run(until_stopped(_serve(data.absolute(), bookies, host, port, free_space_min_mib, as_json)))
 
 
-async def _serve(data: Path, bookies: int, host: str, port: int, as_json: bool) -> None:
-    from bookie.config import BookieConfig
+async def _serve(
+    data: Path, bookies: int, host: str, port: int, free_space_min_mib: int, as_json: bool
+) -> None:
+    from bookie.config import MIB, BookieConfig
     from bookie.daemon import serving, until_one_fails
     from metadata import open_store
     from metadata.sqlite_uri import uri_of
@@ -64,6 +69,7 @@ async def _serve(data: Path, bookies: int, host: str, port: int, as_json: bool) 
                 metadata_uri=uri,
                 host=host,
                 port=port + n - 1 if port else 0,
+                disk_free_bytes_min=free_space_min_mib * MIB,
             )
             running.append(await stack.enter_async_context(serving(config, store)))
         _announce(uri, [bookie.address for bookie in running], as_json)

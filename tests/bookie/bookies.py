@@ -21,7 +21,8 @@ PAGE_BYTES = 1024 * 1024
 
 
 def config_of(directory: Path, **settings: Any) -> BookieConfig:
-    return BookieConfig(data_directory=directory, metadata_uri="memory://test", **settings)
+    room = {"disk_free_bytes_min": 16 << 20, "disk_reserve_bytes": 1 << 20}
+    return BookieConfig(data_directory=directory, metadata_uri="memory://test", **(room | settings))
 
 
 async def open_bookie(directory: Path, disk: Disk | None = None, **settings: Any) -> Bookie:

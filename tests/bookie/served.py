@@ -88,7 +88,13 @@ async def formatted(directory: Path, store: MemoryStore, name: str = "b1", **set
     if not path.exists():
         await format_directory(path, name, store)
     await _give_ledgers(store)
-    defaults: dict[str, Any] = {"metadata_uri": "memory://test", "port": 0, "lease_seconds": 1.0}
+    defaults: dict[str, Any] = {
+        "metadata_uri": "memory://test",
+        "port": 0,
+        "lease_seconds": 1.0,
+        "disk_free_bytes_min": 16 << 20,
+        "disk_reserve_bytes": 1 << 20,
+    }
     return BookieConfig(data_directory=path, **(defaults | settings))
 
 

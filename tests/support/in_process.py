@@ -20,6 +20,9 @@ QUICK = ClientConfig(
     append_seconds_max=2, recovery_tries_max=1, retry_replacement_seconds=0.1, read_seconds_max=2
 )
 
+LITTLE_SPACE = {"disk_free_bytes_min": 16 << 20, "disk_reserve_bytes": 1 << 20}
+"""However full the disk is that these tests run on."""
+
 
 @dataclass
 class InProcessCluster:
@@ -37,7 +40,7 @@ class InProcessCluster:
             await directory.format_directory(data, name, self.store)
         stack = self.stacks[name] = AsyncExitStack()
         port = int(self.running[name].address.rsplit(":", 1)[1]) if name in self.running else 0
-        config = BookieConfig(data_directory=data, metadata_uri=self.uri, port=port)
+        config = BookieConfig(data_directory=data, metadata_uri=self.uri, port=port, **LITTLE_SPACE)
         self.running[name] = await stack.enter_async_context(serving(config, self.store))
 
     async def stop(self, name: str) -> None:
