@@ -17,16 +17,11 @@ import errno
 import os
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import Enum
 from random import Random
 
-SECTOR_BYTES = 32
-"""Bytes that a crash keeps or loses together. Much smaller than a real one, so that records get torn."""
-
-
-SECTORS_TORN = 0.3
-"""How often a sector fares otherwise than the one before it."""
+from tests.bookie.platter import Inode, Truncate, Write
 
 
 class Loss(Enum):
@@ -45,107 +40,10 @@ class PowerOff(OSError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Write:
-    """Bytes for one place of a file; `prepares`: only zeros for what is to come."""
-
-    number: int
-    offset: int
-    data: bytes
-    prepares: bool = False
-
-    def apply(self, content: bytearray) -> None:
-        if self.data:
-            content.extend(bytes(max(0, self.offset - len(content))))
-            content[self.offset : self.end] = self.data
-
-    @property
-    def end(self) -> int:
-        return self.offset + len(self.data)
-
-
-@dataclass(frozen=True, slots=True)
-class _Truncate:
-    number: int
-    size: int
-
-    def apply(self, content: bytearray) -> None:
-        del content[self.size :]
-        content.extend(bytes(self.size - len(content)))
-
-
-@dataclass(slots=True, eq=False)
-class _Inode:
-    """A file's bytes as programs see them, as the platter has them, and what lies between.
-
-    `kept_through`: behind it lie only zeros and what was never synced.
-    """
-
-    live: bytearray = field(default_factory=bytearray)
-    durable: bytearray = field(default_factory=bytearray)
-    unsynced: list[_Write | _Truncate] = field(default_factory=list)
-    kept_through: int = 0
-
-    def apply(self, change: _Write | _Truncate) -> None:
-        change.apply(self.live)
-        self.unsynced.append(change)
-
-    def sync(self) -> None:
-        for change in self.unsynced:
-            change.apply(self.durable)
-            if isinstance(change, _Truncate):
-                self.kept_through = min(self.kept_through, change.size)
-            elif not change.prepares:
-                self.kept_through = max(self.kept_through, change.end)
-        self.unsynced.clear()
-
-    def survive_chaos(self, random: Random) -> None:
-        versions = [bytes(self.durable)]
-        for change in self.unsynced:
-            change.apply(self.durable)
-            versions.append(bytes(self.durable))
-        size = len(random.choice(versions))
-        kept = bytearray()
-        for start in range(0, size, SECTOR_BYTES):
-            if not start or random.random() < SECTORS_TORN:
-                version = random.choice(versions)
-            kept += version[start : start + SECTOR_BYTES].ljust(SECTOR_BYTES, b"\0")
-        self.durable = kept[:size]
-
-    def survive_ordered(self, random: Random, through: int) -> None:
-        for change in self.unsynced:
-            if change.number < through:
-                change.apply(self.durable)
-            elif change.number == through and isinstance(change, _Write):
-                replace(change, data=change.data[: random.randrange(len(change.data) + 1)]).apply(
-                    self.durable
-                )
-
-    def spoil(self, random: Random) -> None:
-        """Some part of what was being written became other bytes: random ones, or such as stand elsewhere."""
-        end = max((w.end for w in self.unsynced if isinstance(w, _Write) and not w.prepares), default=0)
-        end = min(end, len(self.durable))
-        if end > self.kept_through:
-            start = random.randrange(self.kept_through, end)
-            size = random.randint(1, end - start)
-            elsewhere = random.randrange(self.kept_through + 1)
-            stale = bytes(self.durable[elsewhere : elsewhere + size])
-            garbage = stale if random.random() < 0.5 else random.randbytes(size)
-            self.durable[start : start + len(garbage)] = garbage
-
-    def change_platter(self, offset: int, data: bytes) -> None:
-        """The platter is another; nothing that was read before is in memory any more."""
-        assert offset + len(data) <= len(self.durable)
-        self.durable[offset : offset + len(data)] = data
-        self.live = bytearray(self.durable)
-        for change in self.unsynced:
-            change.apply(self.live)
-
-
-@dataclass(frozen=True, slots=True)
 class _BadRead:
     """Reads that touch [start, end) of a file fail, or give what stands `shift` bytes further on."""
 
-    inode: _Inode
+    inode: Inode
     start: int
     end: int
     shift: int | None
@@ -166,8 +64,8 @@ class SimulatedDisk:
         self.operations = 0
         self.syncs = 0
         self.platter_changes = 0
-        self._names: dict[str, _Inode] = {}
-        self._durable_names: dict[str, _Inode] = {}
+        self._names: dict[str, Inode] = {}
+        self._durable_names: dict[str, Inode] = {}
         self._name_changes: list[tuple[int, str]] = []
         self._bad_reads: list[_BadRead] = []
         self._power_off_at: int | None = None
@@ -181,7 +79,7 @@ class SimulatedDisk:
             self._operate()
             if name in self._names:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
-            self._names[name] = _Inode()
+            self._names[name] = Inode()
             self._name_changes.append((self.operations, name))
             return SimulatedFile(self, self._names[name])
 
@@ -276,8 +174,8 @@ class SimulatedDisk:
         """A file that lost its end, or ends in zeros nobody wrote."""
         inode = self._names[name]
         inode.sync()
-        _Truncate(0, size).apply(inode.live)
-        _Truncate(0, size).apply(inode.durable)
+        Truncate(0, size).apply(inode.live)
+        Truncate(0, size).apply(inode.durable)
         self.platter_changes += 1
 
     def lose(self, name: str) -> None:
@@ -332,7 +230,7 @@ class SimulatedDisk:
             numbers += [change.number for change in inode.unsynced]
         return self.random.choice([*sorted(numbers), self.operations + 1])
 
-    def _surviving_names(self, through: int | None) -> dict[str, _Inode]:
+    def _surviving_names(self, through: int | None) -> dict[str, Inode]:
         names = dict(self._durable_names)
         kept = {name for number, name in self._name_changes if through is not None and number < through}
         for name in sorted(self._names.keys() ^ names.keys()):
@@ -343,27 +241,27 @@ class SimulatedDisk:
                     del names[name]
         return names
 
-    def _room(self, inode: _Inode, end: int) -> int:
+    def _room(self, inode: Inode, end: int) -> int:
         """How far the file can reach, up to `end`."""
         if self.capacity_bytes is None:
             return end
         used = sum(len(other.live) for other in self._names.values() if other is not inode)
         return min(end, max(len(inode.live), self.capacity_bytes - used))
 
-    def write_to(self, inode: _Inode, data: bytes, offset: int, *, prepares: bool = False) -> None:
+    def write_to(self, inode: Inode, data: bytes, offset: int, *, prepares: bool = False) -> None:
         with self._lock:
             self._operate()
             fits = self._room(inode, offset + len(data)) - offset
-            inode.apply(_Write(self.operations, offset, data[: max(0, fits)], prepares))
+            inode.apply(Write(self.operations, offset, data[: max(0, fits)], prepares))
             if fits < len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    def truncate_to(self, inode: _Inode, size: int) -> None:
+    def truncate_to(self, inode: Inode, size: int) -> None:
         with self._lock:
             self._operate()
-            inode.apply(_Truncate(self.operations, size))
+            inode.apply(Truncate(self.operations, size))
 
-    def sync_of(self, inode: _Inode) -> None:
+    def sync_of(self, inode: Inode) -> None:
         with self._lock:
             self._operate()
             if self._fail_sync_at is not None and self.syncs >= self._fail_sync_at[0]:
@@ -374,7 +272,7 @@ class SimulatedDisk:
             self.platter_changes += 1
             inode.sync()
 
-    def read_of(self, inode: _Inode, size: int, offset: int) -> bytes:
+    def read_of(self, inode: Inode, size: int, offset: int) -> bytes:
         with self._lock:
             self._check_power()
             for bad in self._bad_reads:
@@ -385,7 +283,7 @@ class SimulatedDisk:
                     break
             return bytes(inode.live[offset : offset + size])
 
-    def size_of(self, inode: _Inode) -> int:
+    def size_of(self, inode: Inode) -> int:
         with self._lock:
             self._check_power()
             return len(inode.live)
@@ -394,7 +292,7 @@ class SimulatedDisk:
 class SimulatedFile:
     """An open file. Implements `bookie.disk.LogFile`."""
 
-    def __init__(self, disk: SimulatedDisk, inode: _Inode) -> None:
+    def __init__(self, disk: SimulatedDisk, inode: Inode) -> None:
         self._disk = disk
         self._inode = inode
 

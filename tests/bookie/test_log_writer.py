@@ -10,7 +10,6 @@ import pytest
 
 from bookie.errors import DamagedLog
 from bookie.log import segments
-from bookie.log import writer as writer_module
 from bookie.log.format import SEGMENT_HEADER, Kind, Record, position_of
 from bookie.wire.messages import LacStatement
 from tests.bookie.entries import frame_of
@@ -19,13 +18,13 @@ from tests.bookie.logs import (
     WAIT_SECONDS_MAX,
     Reports,
     fence_of,
-    found_in,
     record_of,
     records_in,
     use_small_sizes,
     write_all,
     writer_on,
 )
+from tests.bookie.platter import Inode
 from tests.bookie.simulated_disk import SimulatedDisk, SimulatedFile
 
 RECORDS = [record_of(1, [n]) for n in range(20)]
@@ -41,11 +40,11 @@ class SlowSyncDisk(SimulatedDisk):
         self.syncing = threading.Event()
         self.go_on = threading.Event()
 
-    def sync_of(self, inode: object) -> None:
+    def sync_of(self, inode: Inode) -> None:
         if self.slow:
             self.syncing.set()
             assert self.go_on.wait(WAIT_SECONDS_MAX)
-        super().sync_of(inode)  # type: ignore[arg-type]
+        super().sync_of(inode)
 
 
 def disk_with_room(bytes_for_records: int) -> SimulatedDisk:
@@ -356,84 +355,3 @@ def test_segments_are_named_by_their_number_in_an_order_that_sorts() -> None:
     disk.create("notes.txt")
     assert segments.numbers(disk) == [3, 16, 255]
     assert segments.name_of(255) == "000000ff.log"
-
-
-def test_a_deferred_record_is_reported_written_and_durable_with_the_next_sync() -> None:
-    disk = SlowSyncDisk()
-    writer, reports = writer_on(disk)
-    for record in RECORDS[:2]:
-        writer.submit(record, record, deferred_sync=True)
-    writer.start()
-    reports.wait_for(written=2)
-    assert reports.durable == []
-    writer.submit(RECORDS[2], RECORDS[2])
-    reports.wait_for(durable=3)
-    assert reports.acknowledged == RECORDS[:3]
-    assert len(reports.written) == 2
-    writer.stop()
-
-
-def test_a_deferred_record_is_synced_after_a_while_though_nobody_asks(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(writer_module, "DEFERRED_SYNC_SECONDS_MAX", 0.01)
-    writer, reports = writer_on(SimulatedDisk(Random(0)))
-    writer.submit(RECORDS[0], 0, deferred_sync=True)
-    writer.start()
-    reports.wait_for(durable=1)
-    assert len(reports.written) == 1
-    writer.stop()
-
-
-def test_deferred_records_past_their_bound_are_synced_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer_module, "UNSYNCED_BYTES_MAX", 2 * RECORD_BYTES)
-    writer, reports = writer_on(SimulatedDisk(Random(0)))
-    writer.start()
-    writer.submit(RECORDS[0], 0, deferred_sync=True)
-    reports.wait_for(written=1)
-    writer.submit(RECORDS[1], 0, deferred_sync=True)
-    reports.wait_for(durable=2)
-    assert len(reports.written) == 1, "what is on disk is not reported as written"
-    writer.stop()
-
-
-def test_deferred_records_are_durable_when_the_writer_has_stopped() -> None:
-    disk = SimulatedDisk(Random(0))
-    writer, reports = writer_on(disk)
-    writer.submit(RECORDS[0], 0, deferred_sync=True)
-    writer.start()
-    writer.stop()
-    assert reports.acknowledged == RECORDS[:1]
-    assert records_in(disk) == RECORDS[:1]
-
-
-def test_a_full_disk_takes_back_a_group_and_keeps_the_deferred_ones_before_it() -> None:
-    """Cutting the segment back syncs it, so what stood before is durable then."""
-    disk = disk_with_room(2 * RECORD_BYTES)
-    writer, reports = writer_on(disk)
-    writer.submit(RECORDS[0], 0, deferred_sync=True)
-    writer.start()
-    reports.wait_for(written=1)
-    for record in RECORDS[1:4]:
-        writer.submit(record, 0, deferred_sync=True)
-    reports.wait_for(refused=1)
-    writer.stop()
-    assert records_in(disk)[: len(reports.durable)] == reports.acknowledged
-    assert reports.acknowledged[0] == RECORDS[0]
-    assert len(reports.acknowledged) + len(reports.refused) == 4
-
-
-def test_a_record_says_no_more_was_on_disk_than_was_synced() -> None:
-    """B2: `synced` of a record behind deferred ones is where the last sync ended, or a torn tail is damage."""
-    disk = SlowSyncDisk()
-    writer, reports = writer_on(disk)
-    writer.start()
-    writer.submit(RECORDS[0], 0)
-    reports.wait_for(durable=1)
-    writer.submit(RECORDS[1], 0, deferred_sync=True)
-    reports.wait_for(written=1)
-    writer.submit(RECORDS[2], 0, deferred_sync=True)
-    reports.wait_for(written=2)
-    writer.stop()
-    synced = [found.header.synced for found in found_in(disk)]
-    assert synced == [position_of(0, SEGMENT_HEADER.size + at) for at in (0, RECORD_BYTES, RECORD_BYTES)]
