@@ -6,6 +6,7 @@
 #   make bench                        appends per second beside a plain-socket baseline
 #   make sim [SEEDS=n] [SEED=n]       random schedules of faults against the protocol; SEED repeats one with its plan
 #            [LAYER=cores|log|shells] … against the machines (the default), the real log and codec, the asyncio shells
+#            [LAYER=upkeep]           … against a bookie that is collected, compacted, scrubbed and repaired
 #   make soak                         a bookie stopped for a minute, 5 GB through three bookies; ten minutes
 #   make protos                       regenerate the code beside each .proto
 
@@ -19,12 +20,14 @@ FILE ?=
 SEEDS_cores := 20000
 SEEDS_log := 3000
 SEEDS_shells := 500
+SEEDS_upkeep := 2000
 SEEDS ?= $(SEEDS_$(LAYER))
 SEED ?=
 LAYER ?= cores
 SIMULATION_cores := tests.simulation.campaign
 SIMULATION_log := tests.simulation.wet
 SIMULATION_shells := tests.simulation.virtual
+SIMULATION_upkeep := tests.simulation.upkeep
 ARGS ?=
 PROTOS := metadata/records.proto metadata/etcd.proto bookie/wire/bookie.proto
 

@@ -1,26 +1,27 @@
 """Is a stopped bookie's directory whole? Reads everything, changes nothing, says what is wrong and where.
 
-Looked at: the cookie, every segment with every record's checksum, the numbering of the segments, and the index
-against the log: its checkpoint, each frame it points to, each frame it must point to, each ledger's fence
-and last-add-confirmed.
+Looked at: the cookie, every segment with every record's checksum, which segments there must be (`damage.py`), and the
+index against the log (`index_check.py`): its checkpoint, each frame it points to, what it counts of each segment, and
+each ledger's fence, limbo and last-add-confirmed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import directory
-from .core import remember
-from .disk import Disk, OsDisk
-from .errors import DamagedLog, IndexUnusable
-from .index import Index, Place, place_of_frame
-from .ledger_state import LedgerState
+from .claims import NO_CLAIMS, Claims, claims_of
+from .damage import Damaged, Survey
+from .disk import OsDisk
+from .errors import IndexUnusable
+from .index import Index
+from .index_check import Logged, LostEntries, compare
 from .log import segments
-from .log.format import SEGMENT_HEADER, place_of
-from .log.replay import Found, position_end
-from .log.walk import Gap, Unreadable, walk
+from .log.format import SEGMENT_HEADER, Kind, place_of
+from .log.records import Found, position_end
+from .log.walk import Gap, Unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,10 @@ class Problem:
 
 @dataclass(slots=True)
 class Findings:
-    """What a check has seen. `notes` are harmless: the bookie deals with them when it starts."""
+    """What a check has seen. `notes` are harmless: the bookie deals with them when it starts, or knows already.
+
+    `lost`: entries that were acknowledged here and cannot be read, until `bookledger bookie repair` has fetched them.
+    """
 
     segments: int = 0
     records: int = 0
@@ -43,6 +47,11 @@ class Findings:
     log_bytes: int = 0
     problems: list[Problem] = field(default_factory=list)
     notes: list[Problem] = field(default_factory=list)
+    lost: list[LostEntries] = field(default_factory=list)
+
+    @property
+    def is_whole(self) -> bool:
+        return not (self.problems or self.lost)
 
 
 def check(path: Path) -> Findings:
@@ -52,107 +61,135 @@ def check(path: Path) -> Findings:
         cookie = directory.read_cookie(path)
         directory.check_parts(path)
         findings = Findings()
-        known = _Known()
-        _check_log(OsDisk(locked.log), cookie.incarnation, findings, known)
-        _check_index(locked.index, findings, known)
-        findings.ledgers = len(known.states)
+        index, claims = _open_index(locked.index, findings)
+        try:
+            survey = Survey(OsDisk(locked.log), cookie.incarnation, claims)
+            logged = _read_log(survey, claims, findings)
+            if index is not None:
+                _check_index(index, survey, logged, findings)
+        finally:
+            if index is not None:
+                index.close()
         return findings
     finally:
         locked.close()
 
 
-@dataclass(slots=True)
-class _Known:
-    """What the whole log says, to hold the index against. Bounded by the number of frames."""
-
-    states: dict[int, LedgerState] = field(default_factory=dict)
-    places: set[tuple[int, Place]] = field(default_factory=set)
-    end: int = 0
-
-    def add(self, found: Found) -> None:
-        record, ledger_id = found.record, found.record.ledger_id
-        remember(self.states.setdefault(ledger_id, LedgerState(ledger_id)), record)
-        place = place_of_frame(record.columns, found.position, found.header.record_bytes)
-        if place is not None:
-            self.places.add((ledger_id, place))
-        self.end = position_end(found)
-
-
-def _check_log(disk: Disk, incarnation: str, findings: Findings, known: _Known) -> None:
-    numbers = segments.numbers(disk)
-    for number, expected in zip(numbers, range(numbers[0], numbers[0] + len(numbers)), strict=True):
-        if number != expected:
-            gone = segments.name_of(expected)
-            findings.problems.append(Problem(gone, 0, "this segment is missing, yet later ones exist"))
-            break
-    for number in numbers:
-        findings.segments += 1
-        newest = number == numbers[-1]
-        end = _check_segment(disk, number, incarnation, findings, known, newest=newest)
-        if not newest:
-            _check_end(disk, number, end, findings)
-
-
-def _check_segment(
-    disk: Disk, number: int, incarnation: str, findings: Findings, known: _Known, *, newest: bool
-) -> int:
-    """Returns where the segment's last record ends."""
-    end = SEGMENT_HEADER.size
-    for found in walk(disk, number, incarnation):
-        if isinstance(found, Unreadable):
-            _note_gap(found, findings, newest=newest)
-            continue
-        findings.records += 1
-        findings.entries += len(found.record.columns or ())
-        findings.log_bytes += found.header.record_bytes
-        known.add(found)
-        end = place_of(position_end(found))[1]
-    return end
-
-
-def _check_end(disk: Disk, number: int, end: int, findings: Findings) -> None:
-    following = segments.header_of(disk, number + 1)
-    if following is None:
-        return  # a problem of its own
-    try:
-        segments.check_end(number, end, following)
-    except DamagedLog as cut:
-        findings.problems.append(Problem(cut.file, cut.offset, cut.why))
-
-
-def _note_gap(gap: Unreadable, findings: Findings, *, newest: bool) -> None:
-    problem = Problem(segments.name_of(gap.segment), gap.offset, f"{gap.what.value} ({gap.why})")
-    if newest and gap.what in (Gap.TORN, Gap.SPACE):
-        if gap.what is Gap.TORN:
-            findings.notes.append(problem)
-    else:
-        findings.problems.append(problem)
-
-
-def _check_index(path: Path, findings: Findings, known: _Known) -> None:
+def _open_index(path: Path, findings: Findings) -> tuple[Index | None, Claims]:
     try:
         index = Index(path)
     except IndexUnusable as error:
         findings.problems.append(Problem("index", 0, str(error)))
-        return
+        return None, NO_CLAIMS
     try:
-        for what in _index_problems(index, known):
-            findings.problems.append(Problem("index", 0, f"{what}; run: bookledger bookie rebuild-index"))
-    finally:
+        return index, claims_of(index)
+    except IndexUnusable as error:
         index.close()
+        findings.problems.append(Problem("index", 0, str(error)))
+        return None, NO_CLAIMS
 
 
-def _index_problems(index: Index, known: _Known) -> Iterator[str]:
-    checkpoint = index.checkpoint_position
-    if checkpoint > known.end:
-        segment, offset = place_of(checkpoint)
-        yield f"its checkpoint, segment {segment} offset {offset}, lies behind the log's end"
-    stored = set(index.places())
-    for ledger_id, place in stored - known.places:
-        yield f"it points to a frame of ledger {ledger_id} at {place.position} that the log does not hold"
-    for ledger_id, place in known.places - stored:
-        if place.position < checkpoint:
-            yield f"it lacks the frame of ledger {ledger_id} at {place.position}"
-    for ledger_id in index.ledger_ids():
-        if ledger_id not in known.states:
-            yield f"it has a state of ledger {ledger_id}, of which the log holds nothing"
+# --- the log -----------------------------------------------------------------------------------
+
+
+def _read_log(survey: Survey, claims: Claims, findings: Findings) -> Logged:
+    logged = Logged(claims.checkpoint)
+    filled: list[tuple[int, int]] = []
+    for one in survey:
+        match one:
+            case Found(record=record) if record.kind is Kind.LOST:
+                _join(filled, one)
+                findings.records += 1
+            case Found():
+                _count(one, findings)
+                _add(one, logged, findings)
+            case Unreadable():
+                _note_gap(one, findings)
+            case Damaged():
+                _note_damage(one, logged, findings)
+    findings.segments = len(survey.there)
+    findings.ledgers = len(logged.ledgers)
+    _note_filled(filled, logged, findings)
+    if survey.manifest is not None:
+        logged.is_whole = False
+        for number in filter(survey.was_dropped, survey.there):
+            what = "dropped, and not deleted: a crash came in between"
+            findings.notes.append(Problem(segments.name_of(number), 0, what))
+    return logged
+
+
+def _count(found: Found, findings: Findings) -> None:
+    findings.records += 1
+    findings.entries += len(found.record.columns or ())
+    findings.log_bytes += found.header.record_bytes
+
+
+def _add(found: Found, logged: Logged, findings: Findings) -> None:
+    try:
+        logged.add(found)
+    except ValueError as error:
+        segment, offset = place_of(found.position)
+        findings.problems.append(Problem(segments.name_of(segment), offset, str(error)))
+
+
+def _note_gap(gap: Unreadable, findings: Findings) -> None:
+    if gap.what is not Gap.SPACE:
+        what = f"{gap.what.value} ({gap.why})"
+        findings.notes.append(Problem(segments.name_of(gap.segment), gap.offset, what))
+
+
+def _note_damage(damaged: Damaged, logged: Logged, findings: Findings) -> None:
+    name, remedy = segments.name_of(damaged.segment), "; run: bookledger bookie salvage"
+
+    def problem(offset: int, what: str) -> None:
+        findings.problems.append(Problem(name, offset, what + remedy))
+
+    for stretch in damaged.stretches:
+        logged.lose(damaged.segment, stretch.offset, stretch.end)
+    if damaged.is_foreign:
+        findings.problems.append(Problem(name, 0, damaged.header_why))
+        logged.lose(damaged.segment, SEGMENT_HEADER.size, 1 << 32)
+    elif damaged.header_why:
+        problem(0, damaged.header_why)
+    if not damaged.is_missing:
+        for stretch in damaged.stretches:
+            problem(stretch.offset, stretch.why)
+    if damaged.only_resized_at is not None:
+        problem(damaged.only_resized_at, "the file does not end where its last record does")
+
+
+def _join(filled: list[tuple[int, int]], found: Found) -> None:
+    """A long stretch takes several LOST records, and is one."""
+    start, end = found.position, position_end(found)
+    if filled and filled[-1][1] == start:
+        start = filled.pop()[0]
+    filled.append((start, end))
+
+
+def _note_filled(filled: Sequence[tuple[int, int]], logged: Logged, findings: Findings) -> None:
+    for start, end in filled:
+        segment, offset = place_of(start)
+        logged.lose(segment, offset, offset + end - start)
+        what = f"{end - start} bytes were lost here, and salvaged"
+        findings.notes.append(Problem(segments.name_of(segment), offset, what))
+
+
+# --- the index ---------------------------------------------------------------------------------
+
+
+def _check_index(index: Index, survey: Survey, logged: Logged, findings: Findings) -> None:
+    def problem(what: str) -> None:
+        findings.problems.append(Problem("index", 0, f"{what}; run: bookledger bookie rebuild-index"))
+
+    if not survey.checkpoint_fits:
+        segment, offset = place_of(logged.checkpoint)
+        problem(f"its checkpoint, {segments.name_of(segment)} at offset {offset}, does not fit the log")
+    try:
+        compared = compare(index, logged)
+    except IndexUnusable as error:
+        findings.problems.append(Problem("index", 0, str(error)))
+        return
+    for what in compared.problems:
+        problem(what)
+    findings.notes += [Problem("index", 0, what) for what in compared.notes]
+    findings.lost += compared.lost

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from .upkeep.config import UpkeepConfig
 
 MIB = 1024 * 1024
 
@@ -17,7 +19,9 @@ class BookieConfig:
     read again; smaller means faster starts and more index writes. `lease_seconds`: how long the
     cluster takes to notice a dead bookie; too short and a busy host loses its registration. `disk_free_*_min`:
     with less of the disk free, in share or in bytes, the bookie is read-only until twice as much is.
-    `disk_reserve_bytes`: kept back for fences and recovery writes.
+    `disk_reserve_bytes`: kept back for fences and recovery writes. `segment_bytes_max`: where a segment of the log
+    ends and the next begins (None: `log.appender.SEGMENT_BYTES_MAX`). `accept_loss`: serve an older
+    copy of the directory, in limbo.
     """
 
     data_directory: Path
@@ -36,6 +40,9 @@ class BookieConfig:
     disk_reserve_bytes: int = 64 * MIB
     disk_check_seconds: float = 1.0
     read_threads: int = 4
+    segment_bytes_max: int | None = None
+    accept_loss: bool = False
+    upkeep: UpkeepConfig = field(default_factory=UpkeepConfig)
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:

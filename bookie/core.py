@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from .ledger_state import Fence, LedgerState
-from .log.format import Kind, Record
+from .log.format import NO_LEDGER, Kind, Record
 from .wire.messages import Frame, Status
 
 
@@ -93,9 +93,11 @@ class BookieCore:
 
     def on_disk(self, record: Record, ticket: object | None) -> list[Effect]:
         """A record is on disk; called once for each, in log order. No ticket: it was answered before."""
+        answers: list[Effect] = [] if ticket is None else [Answer(ticket, Status.OK)]
+        if record.ledger_id == NO_LEDGER:
+            return answers
         state = self._state_of(record.ledger_id)
         remember(state, record)
-        answers: list[Effect] = [] if ticket is None else [Answer(ticket, Status.OK)]
         if record.kind is Kind.FENCE:
             answers += self._release(state, Status.OK, "")
         return answers
@@ -118,6 +120,9 @@ class BookieCore:
 
 def remember(state: LedgerState, record: Record) -> bool:
     """What a record on disk says of its ledger, live and in replay; True when its LAC rose."""
+    if record.kind is Kind.STATE:
+        state.absorb(LedgerState.decode(record.ledger_id, record.content))
+        return False
     state.admits(record.verifier)
     if record.kind is Kind.FENCE:
         state.fence = Fence.DURABLE

@@ -27,16 +27,28 @@ from metadata.ledger_record import BookieRef
 from metadata.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
-from . import directory
+from . import directory, life
 from .bookie import Bookie
 from .config import BookieConfig
 from .directory import LockedDirectory
 from .disk import OsDisk
 from .index import Index
+from .life import Lives
 from .listener import Listener
+from .peers import NoPeers, Peers
 from .registration import Registrar, lock_identity
 from .service import BookieService
+from .upkeep.limbo import enter_limbo
+from .upkeep.upkeep import Upkeep
 from .verifiers import Verifiers
+
+PeersOf = Callable[[MetadataStore], Peers]
+
+
+def no_peers(store: MetadataStore) -> Peers:
+    """For a bookie that stands alone."""
+    del store
+    return NoPeers()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +58,27 @@ class RunningBookie:
     cookie: Cookie
     address: str
     bookie: Bookie
+    upkeep: Upkeep
 
 
 async def run(
-    config: BookieConfig, on_ready: Callable[[RunningBookie], None], *, until_stdin_closes: bool = False
+    config: BookieConfig,
+    on_ready: Callable[[RunningBookie], None],
+    peers_of: PeersOf = no_peers,
+    *,
+    until_stdin_closes: bool = False,
 ) -> None:
     """Serves until SIGTERM or SIGINT, or the end of standard input where that is asked for.
 
     Raises BookieError or MetadataError when it cannot serve, or cannot go on.
     """
-    await until_stopped(_serve(config, on_ready), until_stdin_closes=until_stdin_closes)
+    await until_stopped(_serve(config, on_ready, peers_of), until_stdin_closes=until_stdin_closes)
 
 
-async def _serve(config: BookieConfig, on_ready: Callable[[RunningBookie], None]) -> None:
+async def _serve(config: BookieConfig, on_ready: Callable[[RunningBookie], None], peers_of: PeersOf) -> None:
     store = await open_store(config.metadata_uri)
     try:
-        async with serving(config, store) as running:
+        async with serving(config, store, peers_of) as running:
             on_ready(running)
             await until_one_fails(running)
     finally:
@@ -101,8 +118,13 @@ async def until_one_fails(*running: RunningBookie) -> NoReturn:
 
 
 @asynccontextmanager
-async def serving(config: BookieConfig, store: MetadataStore) -> AsyncIterator[RunningBookie]:
-    """A bookie that serves inside the `async with` block and is stopped cleanly after it."""
+async def serving(
+    config: BookieConfig, store: MetadataStore, peers_of: PeersOf = no_peers
+) -> AsyncIterator[RunningBookie]:
+    """A bookie that serves inside the `async with` block and is stopped cleanly after it.
+
+    `peers_of` gives what it mends itself with.
+    """
     locked = directory.lock(config.data_directory)
     try:
         cookie = await directory.check_cookie(config.data_directory, store)
@@ -110,13 +132,20 @@ async def serving(config: BookieConfig, store: MetadataStore) -> AsyncIterator[R
         async with AsyncExitStack() as storage, _listening(config) as listener:
             registration = _registration(config, cookie, listener.address)
             async with _registered(config, store, registration) as registrar:
-                bookie = await _open_bookie(config, locked, cookie)
-                storage.push_async_callback(bookie.close)  # after the listener has stopped
-                verifiers = Verifiers(bookie, LedgerStore(store))
-                service = BookieService(bookie, cookie, config.data_directory, program_version(), verifiers)
-                listener.serve(bookie, service)
-                async with _beside(bookie.run_checkpoints(), bookie.watch_space(registrar.set_read_only)):
-                    yield RunningBookie(cookie, listener.address, bookie)
+                lived = await life.look(locked.path, cookie, store)
+                bookie = await _open_bookie(config, locked, cookie, lived)
+                storage.push_async_callback(_close, bookie)  # after the listener has stopped
+                await _vouch_for_nothing_lost(bookie, lived)
+                this = await lived.begin(bookie.log_end)
+                peers = peers_of(store)
+                storage.push_async_callback(peers.close)
+                upkeep = Upkeep(bookie, store, cookie, config.upkeep, peers)
+                listener.serve(bookie, _service(config, bookie, cookie, store, upkeep))
+                watching = bookie.watch_space(registrar.set_read_only)
+                publishing = lived.publish(this, lambda: bookie.log_position)
+                work = (bookie.run_checkpoints(), watching, publishing, upkeep.run())
+                async with _beside(*work):
+                    yield RunningBookie(cookie, listener.address, bookie, upkeep)
     finally:
         locked.close()
 
@@ -151,13 +180,44 @@ def _registration(config: BookieConfig, cookie: Cookie, address: str) -> Registr
     return Registration(BookieRef(cookie.bookie_id, cookie.incarnation), address, config.fault_domain)
 
 
-async def _open_bookie(config: BookieConfig, locked: LockedDirectory, cookie: Cookie) -> Bookie:
+async def _open_bookie(config: BookieConfig, locked: LockedDirectory, cookie: Cookie, lived: Lives) -> Bookie:
+    """The directory is locked, and its name ours. Raises DataDirectoryError for an older copy that is not accepted."""
+
+    def is_lacking(log_end: int) -> bool:
+        if not config.accept_loss:
+            lived.refuse_older_copy(log_end)
+        return lived.is_older_copy(log_end)
+
+    if not config.accept_loss:
+        lived.refuse_older_copy(lived.known.position)  # before the log's tail is cut
     index = Index(locked.index)
     try:
-        return await Bookie.open(config, OsDisk(locked.log), index, cookie.incarnation)
+        return await Bookie.open(config, OsDisk(locked.log), index, cookie.incarnation, is_lacking)
     except BaseException:
         index.close()
         raise
+
+
+async def _close(bookie: Bookie) -> None:
+    """Raises LogFailed also where it was the very last sync that failed (rule B1)."""
+    await bookie.close()
+    if bookie.failed.done():
+        raise bookie.failed.result()
+
+
+async def _vouch_for_nothing_lost(bookie: Bookie, lived: Lives) -> None:
+    """All that the bookie may have lost is in limbo when it returns."""
+    if bookie.has_lost:
+        me = BookieRef(lived.cookie.bookie_id, lived.cookie.incarnation)
+        await enter_limbo(bookie, LedgerStore(lived.store), me)
+
+
+def _service(
+    config: BookieConfig, bookie: Bookie, cookie: Cookie, store: MetadataStore, upkeep: Upkeep
+) -> BookieService:
+    verifiers = Verifiers(bookie, LedgerStore(store))
+    directory = config.data_directory
+    return BookieService(bookie, cookie, directory, program_version(), verifiers, upkeep.maintain)
 
 
 @asynccontextmanager

@@ -13,13 +13,14 @@ import fcntl
 import json
 import os
 import uuid
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
+from typing import Any
 
-from metadata import cluster, keys, settle
+from metadata import bookie_registry, cluster, keys, settle
 from metadata.cluster import Cookie
-from metadata.errors import KeyExists
-from metadata.store import MetadataStore
+from metadata.errors import KeyExists, VersionConflict
+from metadata.store import MetadataStore, Versioned
 
 from .disk import OsDisk, sync_directory
 from .errors import DataDirectoryError
@@ -30,6 +31,11 @@ COOKIE = "cookie.json"
 UNFINISHED = COOKIE + ".new"
 LOG = "log"
 INDEX = "index"
+
+COOKIE_BYTES_MAX = 4096
+"""A longer file is no cookie; no more of it is read."""
+
+_NAMES = {field.name for field in fields(Cookie)}
 
 
 class LockedDirectory:
@@ -73,24 +79,52 @@ def lock(path: Path) -> LockedDirectory:
 def read_cookie(path: Path) -> Cookie:
     """The cookie of a formatted directory. Raises DataDirectoryError."""
     try:
-        fields = json.loads((path / COOKIE).read_text())
-        version = fields.pop("format_version")
-        if version == FORMAT_VERSION:
-            return Cookie(**fields)
+        return _cookie_in(path / COOKIE)
     except FileNotFoundError:
         raise DataDirectoryError(
             f"{path} is not a formatted bookie directory; run: bookledger bookie format"
         ) from None
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except ValueError as error:
         raise DataDirectoryError(
             f"{path / COOKIE} cannot be read ({error}); the directory is damaged"
         ) from error
-    raise DataDirectoryError(f"{path} has format version {version}; this program knows {FORMAT_VERSION}")
 
 
-async def format_directory(path: Path, bookie_id: str, store: MetadataStore) -> Cookie:
+def _cookie_in(file: Path) -> Cookie:
+    """What this file says. Raises ValueError for what is no cookie, DataDirectoryError for one of another version."""
+    found = _json_in(file)
+    version = found.pop("format_version", None) if isinstance(found, dict) else None
+    if type(version) is not int:
+        raise ValueError("it has no format version")
+    if version != FORMAT_VERSION:
+        raise DataDirectoryError(f"{file} has format version {version}; this program knows {FORMAT_VERSION}")
+    if found.keys() != _NAMES or not all(isinstance(name, str) for name in found.values()):
+        raise ValueError(f"it does not name {', '.join(sorted(_NAMES))}")
+    keys.check_name(found["bookie_id"])
+    if str(uuid.UUID(found["incarnation"])) != found["incarnation"]:
+        raise ValueError(f"{found['incarnation']} is no incarnation")
+    return Cookie(**found)
+
+
+def _json_in(file: Path) -> Any:
+    """Raises ValueError."""
+    with open(file, "rb") as opened:
+        data = opened.read(COOKIE_BYTES_MAX + 1)
+    if len(data) > COOKIE_BYTES_MAX:
+        raise ValueError(f"it has more than {COOKIE_BYTES_MAX} bytes")
+    try:
+        return json.loads(data)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+async def format_directory(
+    path: Path, bookie_id: str, store: MetadataStore, *, replace: bool = False
+) -> Cookie:
     """Makes an empty directory into a bookie's, with a new incarnation, and registers its cookie.
 
+    With `replace` the name may be that of a bookie which is gone for good: its incarnation is refused from then on, and
+    what the metadata places on it stays there until a repair has the new one take it over (rule W7).
     Raises DataDirectoryError, and changes nothing, where the directory holds anything or the name
     is taken. A format that a crash interrupted is finished by formatting again:
 
@@ -100,11 +134,9 @@ async def format_directory(path: Path, bookie_id: str, store: MetadataStore) -> 
     """
     keys.check_name(bookie_id)
     begun = _interrupted_format(path)
-    known = await cluster.read_cookie(store, bookie_id)
-    if known is not None and known != begun:
-        raise DataDirectoryError(
-            f"the name {bookie_id} belongs to a bookie formatted before; choose another name"
-        )
+    known = await store.get(keys.cookie(bookie_id))
+    if known is not None and (begun is None or known.value != begun.encode()):
+        await _check_replaceable(store, bookie_id, replace=replace)
     cluster_id = await cluster.cluster_id(store, create=True)
     assert cluster_id is not None
     if begun is not None and (begun.bookie_id, begun.cluster_id) != (bookie_id, cluster_id):
@@ -114,13 +146,36 @@ async def format_directory(path: Path, bookie_id: str, store: MetadataStore) -> 
     cookie = begun or Cookie(cluster_id, bookie_id, str(uuid.uuid4()))
     path.mkdir(parents=True, exist_ok=True)
     _write_unfinished(path, cookie)
-    try:
-        await settle.create(store, keys.cookie(bookie_id), cookie.encode())
-    except KeyExists:
-        if await cluster.read_cookie(store, bookie_id) != cookie:
-            raise DataDirectoryError(f"the name {bookie_id} was just taken by another bookie") from None
+    await _take_name(store, cookie, known)
     _finish(path, cookie)
     return cookie
+
+
+async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: bool) -> None:
+    if not replace:
+        raise DataDirectoryError(
+            f"the name {bookie_id} belongs to a bookie formatted before; choose another name, or, where its disk is "
+            "lost for good, format with --replace"
+        )
+    if await bookie_registry.find_bookie(store, bookie_id) is not None:
+        raise DataDirectoryError(f"bookie {bookie_id} is alive, and cannot be replaced; stop it first")
+
+
+async def _take_name(store: MetadataStore, cookie: Cookie, known: Versioned | None) -> None:
+    """The metadata names this cookie when it returns. A cookie is recognised by its incarnation (rule M1)."""
+    key, value = keys.cookie(cookie.bookie_id), cookie.encode()
+    if known is not None and known.value == value:
+        return
+    try:
+        if known is None:
+            await settle.create(store, key, value)
+        else:
+            await settle.replace(store, key, value, known.version)
+    except (KeyExists, VersionConflict):
+        if await cluster.read_cookie(store, cookie.bookie_id) != cookie:
+            raise DataDirectoryError(
+                f"the name {cookie.bookie_id} was just taken by another bookie"
+            ) from None
 
 
 def _interrupted_format(path: Path) -> Cookie | None:
@@ -137,10 +192,8 @@ def _interrupted_format(path: Path) -> Cookie | None:
     if not interrupted:
         return None
     try:
-        fields = json.loads((path / UNFINISHED).read_text())
-        fields.pop("format_version")
-        return Cookie(**fields)
-    except (ValueError, TypeError, KeyError):
+        return _cookie_in(path / UNFINISHED)
+    except ValueError:
         return None  # the crash came while it was written: nobody knows that identity
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -71,11 +72,22 @@ class OsFile:
     """A LogFile on the operating system. Safe to use from several threads: every call names its offset."""
 
     def __init__(self, path: Path, flags: int) -> None:
+        self._path = path
         self._fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
 
     def write(self, buffers: Sequence[bytes], offset: int) -> None:
-        for start in range(0, len(buffers), IOV_MAX):
-            offset = self._write_some(buffers[start : start + IOV_MAX], offset)
+        with self._named():
+            for start in range(0, len(buffers), IOV_MAX):
+                offset = self._write_some(buffers[start : start + IOV_MAX], offset)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """An error says which file it is about."""
+        try:
+            yield
+        except OSError as error:
+            error.filename = str(self._path)
+            raise
 
     def _write_some(self, buffers: Sequence[bytes], offset: int) -> int:
         total = sum(map(len, buffers))
@@ -90,12 +102,15 @@ class OsFile:
         return offset + total
 
     def datasync(self) -> None:
-        os.fdatasync(self._fd)
+        with self._named():
+            os.fdatasync(self._fd)
 
     def read(self, size: int, offset: int) -> bytes:
-        data = os.pread(self._fd, size, offset)
-        if len(data) == size or not data:
-            return data
+        with self._named():
+            data = os.pread(self._fd, size, offset)
+            return data if len(data) == size or not data else self._read_on(data, size, offset)
+
+    def _read_on(self, data: bytes, size: int, offset: int) -> bytes:
         parts = [data]
         got = len(data)
         while got < size and (data := os.pread(self._fd, size - got, offset + got)):

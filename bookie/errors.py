@@ -4,7 +4,9 @@ BookieError
 ├── DataDirectoryError    unformatted, foreign, locked, or not the directory of this bookie
 ├── DamagedLog            damage before valid records: names file and offset (rule B2)
 ├── IndexUnusable         the index is damaged or cannot be written; the log has everything
+│   └── IndexDamaged      … and what it would say cannot be trusted
 ├── LogFailed             a write or sync failed: nothing is acknowledged any more (rule B1)
+├── DiskIsFull            the disk takes none of what the bookie itself wants to write
 └── NameTaken             another living bookie is registered under this name (rule M2)
 """
 
@@ -24,9 +26,9 @@ class DamagedLog(BookieError):
 
     def __init__(self, file: str, offset: int, why: str) -> None:
         super().__init__(
-            f"{file} is damaged at offset {offset}: {why}. Entries after it are intact, so this is no torn "
-            "tail. `bookledger bookie check` shows what is damaged. Keep the directory; re-create the bookie on an "
-            "empty one so that its ledgers are repaired from the other replicas"
+            f"{file} is damaged at offset {offset}: {why}. This is no torn tail: it was on disk once. "
+            "`bookledger bookie check` shows all that is damaged; `bookledger bookie salvage` gets the bookie to start "
+            "without that, and loses nothing else"
         )
         self.file = file
         self.offset = offset
@@ -37,8 +39,21 @@ class IndexUnusable(BookieError):
     """The index cannot be read or written. The log has everything: the index can be made anew from it."""
 
 
+class IndexDamaged(IndexUnusable):
+    """The index is not what was written. What it hides is UNKNOWN, never denied (rule R6); it is to be made anew."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"the index is damaged ({why}); stop the bookie, and run `bookledger bookie rebuild-index` on its directory"
+        )
+
+
 class LogFailed(BookieError):
     """The log could not be written or synced, and says why. A failed sync is never retried."""
+
+
+class DiskIsFull(BookieError):
+    """The disk took none of it. The bookie goes on; try again when there is space."""
 
 
 class NameTaken(BookieError):

@@ -1,13 +1,12 @@
-"""Where each ledger's frames stand in the log: recent ones in memory, the rest in LMDB.
+"""Where each ledger's frames stand in the log: recent ones in memory, the rest in LMDB (rows: `places.py`).
 
-    places   (ledger, span class, first entry, position) → (last entry, entries, record bytes)
+    places   every frame that is alive
+    usage    what each segment holds of each ledger: what makes a segment worth compacting, or dropping
+    sums     ledger → how many frames it has there, and what their hashes make together (`summed_table.py`)
     ledgers  ledger → its state (fence, last-add-confirmed)
-    meta     "checkpoint" → position: the log before it is in the index
+    meta     "checkpoint" → position: the log before it is in the index; "version" → 2; sums of usage, ledgers, sums
 
-The position is part of the key, so a frame never hides another one that begins at the same entry.
-Frames are kept by class of span (last − first entry): those that may hold an entry begin within
-their class's reach before it, so a look-up walks over a few frames of each class, however long
-the ledger and however mixed its frames.
+The position is part of a place's key, so a frame never hides another one that begins at the same entry.
 A checkpoint moves the recent frames and the changed states into LMDB in the same transaction as
 its position: no separate mark can disagree with it. After a crash the log is read from the
 checkpoint on, and the recent part is the same again.
@@ -15,136 +14,114 @@ checkpoint on, and the recent part is the same again.
 
 from __future__ import annotations
 
+import errno
 import mmap
+import os
 import struct
-from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from heapq import merge
-from itertools import islice
+from itertools import groupby, islice, takewhile
 from pathlib import Path
-from typing import NamedTuple
 
 import lmdb
 
-from .errors import IndexUnusable
+from .errors import IndexDamaged, IndexUnusable
 from .ledger_state import LedgerState
-from .wire.columns import Columns
+from .places import KEY, SPAN_CLASSES, Place, RecentPlaces, from_row, key_of, reach, to_row
+from .summed_table import NOTHING, SUM, Meta, Sum, SummedTable, readable, sum_of
+from .usage import UsageTable
 
 MAP_BYTES_MAX = 256 * 1024**3
 """Address space LMDB may use; the file only takes what is in it."""
 
 ROWS_PER_CALL = 10_000
 
+PLACES_PER_PAGE_MAX = 4096
+"""Frames looked at for one page; a page of tiny frames ends there."""
+
+FORMAT_VERSION = 2
+
 _META_PAGES = 2
 
-_KEY = struct.Struct(">QBQQ")
-_VALUE = struct.Struct("<QII")
 _LEDGER = struct.Struct(">Q")
 _POSITION = struct.Struct("<Q")
 _CHECKPOINT = b"checkpoint"
-
-
-class Place(NamedTuple):
-    """A frame's place; ordered by first entry, then by position."""
-
-    first_entry: int
-    position: int
-    last_entry: int
-    entries: int
-    size: int
-
-
-_ANY_POSITION = (0, 0, 0, 0)
-
-
-def place_of_frame(columns: Columns | None, position: int, size: int) -> Place | None:
-    """Where the index says that a record's entries stand; None for a record without any."""
-    if columns is None or not len(columns):
-        return None
-    return Place(columns.first_entry, position, columns.last_entry, len(columns), size)
-
-
-Row = bytes | memoryview  # what LMDB hands out
-
-SPAN_CLASSES = 17
-"""Class c holds spans below 16**c; 64-bit entry ids need no more."""
-
-
-def span_class(place: Place) -> int:
-    return int((place.last_entry - place.first_entry).bit_length() + 3) // 4
-
-
-def _reach(span: int, entry_id: int) -> int:
-    """The first entry from which on a frame of this class can hold `entry_id`."""
-    return max(0, entry_id - (1 << 4 * span) + 1)
-
-
-class RecentPlaces:
-    """Frames that are not in LMDB yet, by ledger and span class, in order."""
-
-    def __init__(self) -> None:
-        self._of: dict[int, dict[int, list[Place]]] = {}
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
-
-    def add(self, ledger_id: int, place: Place) -> None:
-        places = self._of.setdefault(ledger_id, {}).setdefault(span_class(place), [])
-        if not places or places[-1] < place:
-            places.append(place)
-        else:
-            insort(places, place)
-        self._count += 1
-
-    def holding(self, ledger_id: int, first_entry: int, last_entry: int) -> list[Place]:
-        """Frames that may hold entries of [first_entry, last_entry], in order."""
-        found: list[Place] = []
-        for span, places in self._of.get(ledger_id, {}).items():
-            start = bisect_left(places, Place(_reach(span, first_entry), *_ANY_POSITION))
-            found += places[start : bisect_left(places, Place(last_entry + 1, *_ANY_POSITION), start)]
-        return sorted(found)
-
-    def __iter__(self) -> Iterator[tuple[int, Place]]:
-        for ledger_id, classes in self._of.items():
-            for places in classes.values():
-                for place in places:
-                    yield ledger_id, place
+_VERSION = b"version"
+_LIMBO = b"limbo"
 
 
 class Index:
-    """The index of one bookie. `add` and `between` belong to the event loop's thread; LMDB is read
-    on any thread, and written by one checkpoint at a time."""
+    """The index of one bookie. `add`, `remove` and `recent_holding` belong to the event loop's thread; LMDB is read
+    on any thread, and written by one at a time."""
 
     def __init__(self, directory: Path) -> None:
         try:
             _check_not_cut(directory / "data.mdb", pages=_META_PAGES)
             self._env = lmdb.open(
-                str(directory), map_size=MAP_BYTES_MAX, max_dbs=3, subdir=True, mode=0o600, max_readers=64
+                str(directory), map_size=MAP_BYTES_MAX, max_dbs=5, subdir=True, mode=0o600, max_readers=64
             )
             _check_not_cut(directory / "data.mdb", pages=self._env.info()["last_pgno"] + 1)
             self._places = self._env.open_db(b"places")
-            self._ledgers = self._env.open_db(b"ledgers")
-            self._meta = self._env.open_db(b"meta")
-        except lmdb.Error as error:
+            self._meta = Meta(self._env)
+            self.usage = UsageTable(self._env, self._meta)
+            self._sums = SummedTable(self._env, b"sums", self._meta)
+            self._ledgers = SummedTable(self._env, b"ledgers", self._meta)
+            self._check_version(directory)
+            self.check_tables()
+        except (lmdb.Error, struct.error, IndexDamaged) as error:
             raise IndexUnusable(
-                f"the index in {directory} cannot be used ({error}); move the files in it away and start again: "
-                "it is made anew from the log"
+                f"the index in {directory} cannot be used ({error}); stop the bookie and make it anew from the log: "
+                f"bookledger bookie rebuild-index --data {directory.parent}"
             ) from error
         self._recent = RecentPlaces()
         self._moving = RecentPlaces()
 
+    def _check_version(self, directory: Path) -> None:
+        with self._env.begin() as txn:
+            checkpoint = txn.get(_CHECKPOINT, db=self._meta.db)
+            version = None if checkpoint is None else self._version(txn)
+        if checkpoint is not None and version != FORMAT_VERSION:
+            raise IndexUnusable(
+                f"the index in {directory} has another format version than {FORMAT_VERSION}; make it anew: "
+                f"bookledger bookie rebuild-index --data {directory.parent}"
+            )
+
+    def _version(self, txn: lmdb.Transaction) -> int:
+        if txn.get(_VERSION, db=self._meta.db) is None:
+            return 1
+        return int(_POSITION.unpack(self._meta.get(txn, _VERSION) or b"")[0])
+
+    def check_tables(self) -> None:
+        """Raises IndexDamaged where ledgers, sums or usage are not what was written. Takes time with the ledgers."""
+        with readable(), self._env.begin() as txn:
+            for table in self._tables:
+                table.check(txn)
+
+    def is_whole(self, ledger_id: int) -> bool:
+        """Whether the index holds every frame of the ledger that it should: what it lacks may be denied then (R6).
+
+        Takes time with the ledger's frames.
+        """
+        with readable(), self._env.begin() as txn:
+            written = self._sum_of(txn, ledger_id)
+            rows = txn.cursor(self._places)
+            if not rows.set_range(KEY.pack(ledger_id, 0, 0, 0)):
+                return written == NOTHING
+            return written == sum_of(takewhile(lambda row: KEY.unpack(row[0])[0] == ledger_id, rows))
+
+    def _sum_of(self, txn: lmdb.Transaction, ledger_id: int) -> Sum:
+        value = self._sums.get(txn, _LEDGER.pack(ledger_id))
+        return NOTHING if value is None else Sum(*SUM.unpack(value))
+
+    @property
+    def _tables(self) -> tuple[SummedTable, ...]:
+        return self._ledgers, self._sums, self.usage.table
+
     def close(self) -> None:
         self._env.close()
 
-    @property
-    def recent_frames(self) -> int:
-        """Frames that the next checkpoint will move."""
-        return len(self._recent)
-
-    def add(self, ledger_id: int, place: Place) -> None:
-        """A frame is on disk."""
-        self._recent.add(ledger_id, place)
+    # --- finding ----------------------------------------------------------------------------
 
     def recent_holding(self, ledger_id: int, first_entry: int, last_entry: int) -> list[Place]:
         """Frames not yet in LMDB that may hold entries of the range; take this before `holding`, so that a
@@ -156,81 +133,172 @@ class Index:
         self, ledger_id: int, first_entry: int, last_entry: int, recent: Iterable[Place], limit: int
     ) -> list[Place]:
         """Up to `limit` frames that may hold entries of the range, in order, each once. On any thread."""
-        with self._env.begin() as txn:
-            stored = [
-                self._stored(txn, ledger_id, span, _reach(span, first_entry), last_entry)
-                for span in range(SPAN_CLASSES)
-            ]
-            found: list[Place] = []
-            for place in merge(*stored, recent):
-                if found and found[-1] == place:
-                    continue
-                if place.last_entry >= first_entry:
-                    found.append(place)
-                if len(found) == limit:
-                    break
-            return found
+        with readable(), self._env.begin() as txn:
+            return list(islice(self._holding(txn, ledger_id, first_entry, last_entry, recent), limit))
+
+    def page(
+        self, ledger_id: int, first_entry: int, last_entry: int, recent: Iterable[Place], bytes_max: int
+    ) -> tuple[list[Place], int]:
+        """The frames for one page, and the entry through which they are all that may hold any. On any thread.
+
+        About `bytes_max` of records, PLACES_PER_PAGE_MAX frames at most; not less than all that begin with, or
+        before, the first entry, if these are not too many.
+        """
+        found: list[Place] = []
+        size, begun = 0, first_entry
+        with readable(), self._env.begin() as txn:
+            for place in self._holding(txn, ledger_id, first_entry, last_entry, recent):
+                is_enough = size >= bytes_max and place.first_entry > begun
+                if is_enough or len(found) == PLACES_PER_PAGE_MAX:
+                    return found, place.first_entry - 1
+                found.append(place)
+                size += place.size
+                begun = max(begun, place.first_entry)
+        return found, last_entry
+
+    def _holding(
+        self,
+        txn: lmdb.Transaction,
+        ledger_id: int,
+        first_entry: int,
+        last_entry: int,
+        recent: Iterable[Place],
+    ) -> Iterator[Place]:
+        stored = [
+            self._stored(txn, ledger_id, span, reach(span, first_entry), last_entry)
+            for span in range(SPAN_CLASSES)
+        ]
+        before = None
+        for place in merge(*stored, recent):
+            if place != before and place.last_entry >= first_entry:
+                yield place
+            before = place
 
     def _stored(
         self, txn: lmdb.Transaction, ledger_id: int, span: int, low: int, high: int
     ) -> Iterator[Place]:
         cursor = txn.cursor(self._places)
-        if not cursor.set_range(_KEY.pack(ledger_id, span, low, 0)):
+        if not cursor.set_range(KEY.pack(ledger_id, span, low, 0)):
             return
         for key, value in cursor:
-            ledger, found_span, place = _from_row(key, value)
+            ledger, found_span, place = from_row(key, value)
             if ledger != ledger_id or found_span != span or place.first_entry > high:
                 return
             yield place
 
     def ledger(self, ledger_id: int) -> LedgerState | None:
         """A ledger's state as of the last checkpoint."""
-        with self._env.begin(db=self._ledgers) as txn:
-            row = txn.get(_LEDGER.pack(ledger_id))
-        return None if row is None else LedgerState.decode(ledger_id, bytes(row))
+        with readable(), self._env.begin() as txn:
+            row = self._ledgers.get(txn, _LEDGER.pack(ledger_id))
+        return None if row is None else _state(ledger_id, row)
 
     def ledger_ids(self) -> list[int]:
-        """Every ledger the last checkpoint knew."""
-        with self._env.begin(db=self._ledgers) as txn:
-            return [int(_LEDGER.unpack(key)[0]) for key in txn.cursor().iternext(values=False)]
+        """Every ledger the last checkpoint knew, ascending."""
+        with readable(), self._env.begin() as txn:
+            return [int(_LEDGER.unpack(key)[0]) for key, _ in self._ledgers.rows(txn)]
 
-    def places(self) -> Iterator[tuple[int, Place]]:
-        """Every frame the last checkpoint knew, with its ledger."""
-        with self._env.begin(db=self._places) as txn:
-            for key, value in txn.cursor():
-                ledger_id, _, place = _from_row(key, value)
-                yield ledger_id, place
+    def states(self) -> Iterator[LedgerState]:
+        """The state of every ledger the last checkpoint knew."""
+        with readable(), self._env.begin() as txn:
+            for key, row in self._ledgers.rows(txn):
+                yield _state(int(_LEDGER.unpack(key)[0]), bytes(row))
+
+    def places(self, ledger_id: int | None = None) -> Iterator[tuple[int, Place]]:
+        """Every frame the last checkpoint knew, with its ledger; of one ledger where it is named."""
+        with readable(), self._env.begin(db=self._places) as txn:
+            cursor = txn.cursor()
+            if not cursor.set_range(KEY.pack(ledger_id or 0, 0, 0, 0)):
+                return
+            for key, value in cursor:
+                owner, _, place = from_row(key, value)
+                if ledger_id is not None and owner != ledger_id:
+                    return
+                yield owner, place
+
+    def still_points_to(self, frames: Sequence[tuple[int, Place]]) -> list[bool]:
+        """Whether each of these frames was alive at the last checkpoint."""
+        with readable(), self._env.begin(db=self._places) as txn:
+            return [txn.get(key_of(ledger_id, place)) is not None for ledger_id, place in frames]
 
     @property
     def checkpoint_position(self) -> int:
         """The log before this position is in the index; 0 for an empty one."""
-        with self._env.begin(db=self._meta) as txn:
-            value = txn.get(_CHECKPOINT)
+        with readable(), self._env.begin() as txn:
+            value = self._meta.get(txn, _CHECKPOINT)
         return 0 if value is None else int(_POSITION.unpack(value)[0])
 
+    # --- what the log says ------------------------------------------------------------------
+
+    @property
+    def recent_frames(self) -> int:
+        """Frames that the next checkpoint will move."""
+        return len(self._recent)
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether the next checkpoint has anything to do here."""
+        return not self._recent.is_empty
+
+    def add(self, ledger_id: int, place: Place) -> None:
+        """A frame is on disk."""
+        self._recent.add(ledger_id, place)
+
+    def add_state(self, ledger_id: int, segment: int) -> None:
+        """A record of the ledger that is no frame is on disk in this segment."""
+        self._recent.states[segment, ledger_id] += 1
+
+    def remove(self, ledger_id: int, place: Place) -> None:
+        """The next checkpoint takes away this place, which some earlier one has put into LMDB."""
+        self._recent.removed.append((ledger_id, place))
+
+    # --- checkpoints ------------------------------------------------------------------------
+
     def begin_checkpoint(self) -> None:
-        """Sets the recent frames aside for `commit_checkpoint`; new ones gather anew."""
-        assert not len(self._moving), "one checkpoint at a time"
+        """Sets the recent changes aside for `commit_checkpoint`; new ones gather anew."""
+        assert self._moving.is_empty, "one checkpoint at a time"
         self._moving, self._recent = self._recent, RecentPlaces()
 
     def commit_checkpoint(self, position: int, ledger_rows: Iterable[tuple[int, bytes]]) -> None:
         """One transaction, on disk when this returns. Runs on any thread. Raises IndexUnusable."""
-        try:
-            with self._env.begin(write=True) as txn:
-                self._put_all(txn, position, ledger_rows)
-        except lmdb.Error as error:
-            raise IndexUnusable(f"the index cannot be written: {error}") from error
+        with self._writing() as txn:
+            self._put_all(txn, position, ledger_rows)
 
     def _put_all(
         self, txn: lmdb.Transaction, position: int, ledger_rows: Iterable[tuple[int, bytes]]
     ) -> None:
-        cursor = txn.cursor(self._places)
-        rows = (_row(ledger_id, place) for ledger_id, place in self._moving)
-        while batch := list(islice(rows, ROWS_PER_CALL)):
-            cursor.putmulti(batch)
+        moving = self._moving
+        self._add_places(txn, moving)
+        self.usage.change(txn, moving, self._delete_places(txn, moving.removed), moving.states)
         for ledger_id, row in ledger_rows:
-            txn.put(_LEDGER.pack(ledger_id), row, db=self._ledgers)
-        txn.put(_CHECKPOINT, _POSITION.pack(position), db=self._meta)
+            self._ledgers.put(txn, _LEDGER.pack(ledger_id), row)
+        self._meta.put(txn, _CHECKPOINT, _POSITION.pack(position))
+        self._meta.put(txn, _VERSION, _POSITION.pack(FORMAT_VERSION))
+
+    def _add_places(self, txn: lmdb.Transaction, frames: Iterable[tuple[int, Place]]) -> None:
+        for ledger_id, places in groupby(frames, key=lambda frame: frame[0]):
+            rows = [to_row(*frame) for frame in places]
+            new = [row for row in rows if txn.put(*row, overwrite=False, db=self._places)]
+            self._change_sum(txn, ledger_id, added=new)
+
+    def _delete_places(
+        self, txn: lmdb.Transaction, places: Iterable[tuple[int, Place]]
+    ) -> list[tuple[int, Place]]:
+        """Deletes these rows; returns those that were there."""
+        gone = [found for found in places if txn.delete(key_of(*found), db=self._places)]
+        for ledger_id, frames in groupby(gone, key=lambda frame: frame[0]):
+            self._change_sum(txn, ledger_id, gone=[to_row(*frame) for frame in frames])
+        return gone
+
+    def _change_sum(
+        self,
+        txn: lmdb.Transaction,
+        ledger_id: int,
+        added: Sequence[tuple[bytes, bytes]] = (),
+        gone: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
+        before, more, less = self._sum_of(txn, ledger_id), sum_of(added), sum_of(gone)
+        now = Sum(before.rows + more.rows - less.rows, before.hashes ^ more.hashes ^ less.hashes)
+        self._sums.put(txn, _LEDGER.pack(ledger_id), SUM.pack(*now))
 
     def end_checkpoint(self) -> None:
         """The moved frames are found in LMDB from now on; called on the event loop's thread."""
@@ -239,23 +307,87 @@ class Index:
     def abandon_checkpoint(self) -> None:
         """The commit failed; the frames are recent again, and the next checkpoint moves them."""
         moving, self._moving = self._moving, RecentPlaces()
-        for ledger_id, place in moving:
-            self._recent.add(ledger_id, place)
+        self._recent.take_back(moving)
+
+    # --- dropping ---------------------------------------------------------------------------
+
+    def drop(self, frames: Sequence[tuple[int, Place]]) -> None:
+        """Points to these frames no more. On disk when it returns; for the thread that makes checkpoints."""
+        with self._writing() as txn:
+            self.usage.change(txn, (), self._delete_places(txn, frames), {})
+
+    def forget(self, ledger_ids: Collection[int]) -> None:
+        """Knows these ledgers no more, besides what was added since the last checkpoint began.
+
+        On disk when it returns; for the thread that makes checkpoints. After a crash some frames of a ledger may be
+        gone and the ledger still known, never the other way round.
+        """
+        for ledger_id in ledger_ids:
+            while self._forget_some(ledger_id):
+                pass
+        with self._writing() as txn:
+            self.usage.forget(txn, ledger_ids)
+            for ledger_id in ledger_ids:
+                self._sums.delete(txn, _LEDGER.pack(ledger_id))
+                self._ledgers.delete(txn, _LEDGER.pack(ledger_id))
+
+    def _forget_some(self, ledger_id: int) -> bool:
+        """Deletes up to ROWS_PER_CALL of the ledger's places; says whether there may be more."""
+        with self._writing() as txn:
+            cursor = txn.cursor(self._places)
+            cursor.set_range(KEY.pack(ledger_id, 0, 0, 0))
+            theirs = takewhile(lambda row: KEY.unpack(row[0])[0] == ledger_id, cursor)
+            rows = [(bytes(key), bytes(value)) for key, value in islice(theirs, ROWS_PER_CALL)]
+            for key, _ in rows:
+                txn.delete(key, db=self._places)
+            self._change_sum(txn, ledger_id, gone=rows)
+        return len(rows) == ROWS_PER_CALL
+
+    def clear_usage(self, segments: Iterable[int]) -> None:
+        """These segments are gone. On disk when it returns; for the thread that makes checkpoints."""
+        with self._writing() as txn:
+            for segment in segments:
+                self.usage.clear(txn, segment)
+
+    @property
+    def limbo_is_due(self) -> bool:
+        """Whether the index was made of a log that had lost something, and the bookie has not dealt with that yet."""
+        with readable(), self._env.begin() as txn:
+            return self._meta.get(txn, _LIMBO) is not None
+
+    def set_limbo_due(self, due: bool) -> None:
+        """On disk when it returns."""
+        with self._writing() as txn:
+            if due:
+                self._meta.put(txn, _LIMBO, b"")
+            else:
+                self._meta.delete(txn, _LIMBO)
+
+    @contextmanager
+    def _writing(self) -> Iterator[lmdb.Transaction]:
+        try:
+            with self._env.begin(write=True) as txn:
+                for table in self._tables:
+                    table.begin(txn)
+                yield txn
+                for table in self._tables:
+                    table.end(txn)
+        except (lmdb.Error, struct.error) as error:
+            if isinstance(error, lmdb.MapFullError) or os.strerror(errno.ENOSPC) in str(error):
+                raise IndexUnusable(
+                    f"the index cannot be written ({error}); free some space on its disk"
+                ) from error
+            raise IndexDamaged(f"it cannot be written: {error}") from error
+
+
+def _state(ledger_id: int, row: bytes) -> LedgerState:
+    try:
+        return LedgerState.decode(ledger_id, row)
+    except ValueError as error:
+        raise IndexDamaged(str(error)) from error
 
 
 def _check_not_cut(file: Path, *, pages: int) -> None:
     """LMDB maps its file, and reading past the end of a map kills the process: look at the size first."""
     if file.exists() and 0 < file.stat().st_size < pages * mmap.PAGESIZE:
         raise lmdb.CorruptedError(f"{file.name} is cut short")
-
-
-def _row(ledger_id: int, place: Place) -> tuple[bytes, bytes]:
-    key = _KEY.pack(ledger_id, span_class(place), place.first_entry, place.position)
-    return key, _VALUE.pack(place.last_entry, place.entries, place.size)
-
-
-def _from_row(key: Row, value: Row) -> tuple[int, int, Place]:
-    """(ledger, span class, place) of a row."""
-    ledger_id, span, first_entry, position = _KEY.unpack(key)
-    last_entry, entries, size = _VALUE.unpack(value)
-    return ledger_id, span, Place(first_entry, position, last_entry, entries, size)

@@ -18,12 +18,14 @@ class Fence(Enum):
 
 
 _ROW = struct.Struct("<BBqqH")
-_ROW_VERSION = 2
-_READABLE_VERSIONS = (1, 2)
+_ROW_VERSION = 3
+_READABLE_VERSIONS = (1, 2, 3)
 _FENCED = 1
 _KNOWN = 2
 _HAS_LAC = 4
 _HAS_VERIFIER = 8
+_VERIFIER_UNKNOWN = 16
+_LIMBO = 32
 
 
 @dataclass(slots=True)
@@ -31,7 +33,8 @@ class LedgerState:
     """Mutable, owned by the bookie's event loop.
 
     `known`: at least one entry of it was ever stored here. `verifier`: whose writes and fences are
-    taken, b"" for everybody's, None while nobody has asked.
+    taken, b"" for everybody's, None while nobody has asked. `limbo`: some of it may have been lost here, so what is
+    absent is UNKNOWN (rule R6).
     """
 
     ledger_id: int
@@ -39,6 +42,7 @@ class LedgerState:
     known: bool = False
     last_add_confirmed: LacStatement | None = None
     verifier: bytes | None = None
+    limbo: bool = False
     waiting_for_fence: list[object] = field(default_factory=list)
 
     def note_lac(self, statement: LacStatement | None) -> bool:
@@ -60,6 +64,7 @@ class LedgerState:
         lac, verifier = self.last_add_confirmed, self.verifier or b""
         flags = (_FENCED if self.fence is Fence.DURABLE else 0) | (_KNOWN if self.known else 0)
         flags |= (_HAS_LAC if lac else 0) | (_HAS_VERIFIER if verifier else 0)
+        flags |= (_VERIFIER_UNKNOWN if self.verifier is None else 0) | (_LIMBO if self.limbo else 0)
         fixed = _ROW.pack(
             _ROW_VERSION,
             flags,
@@ -69,13 +74,26 @@ class LedgerState:
         )
         return fixed + (lac.digest if lac else b"") + verifier
 
+    def absorb(self, written: LedgerState) -> None:
+        """What a state record in the log says: fence and last-add-confirmed only rise, limbo is as it says."""
+        if written.fence is Fence.DURABLE:
+            self.fence = Fence.DURABLE
+        if self.verifier is None:
+            self.verifier = written.verifier
+        self.known |= written.known
+        self.limbo = written.limbo
+        self.note_lac(written.last_add_confirmed)
+
     @classmethod
     def decode(cls, ledger_id: int, row: bytes) -> LedgerState:
+        """Raises ValueError for what is no row."""
+        if len(row) < _ROW.size:
+            raise ValueError(f"the state of ledger {ledger_id} is cut short")
         version, flags, lac, lac_length, digest_bytes = _ROW.unpack_from(row)
         verifier_bytes = VERIFIER_BYTES if flags & _HAS_VERIFIER else 0
         lac_end = _ROW.size + digest_bytes
         if version not in _READABLE_VERSIONS or len(row) != lac_end + verifier_bytes:
-            raise ValueError(f"the index row of ledger {ledger_id} cannot be used; rebuild the index")
+            raise ValueError(f"the state of ledger {ledger_id} cannot be read")
         digest = bytes(row[_ROW.size : lac_end])
         statement = LacStatement(lac, lac_length, digest) if flags & _HAS_LAC else None
         return cls(
@@ -83,5 +101,6 @@ class LedgerState:
             fence=Fence.DURABLE if flags & _FENCED else Fence.NONE,
             known=bool(flags & _KNOWN),
             last_add_confirmed=statement,
-            verifier=bytes(row[lac_end:]) if version > 1 else None,
+            verifier=None if version == 1 or flags & _VERIFIER_UNKNOWN else bytes(row[lac_end:]),
+            limbo=bool(flags & _LIMBO),
         )

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
 from .disk import Disk, LogFile
-from .index import Place
 from .log import segments
 from .log.format import BadRecordBytes, Kind, Record, place_of
-from .log.replay import Found, read_record
+from .log.records import Found, read_record
+from .places import Place, place_of_frame
 from .wire.columns import ENTRY_BYTES_MAX, Columns, merge
 from .wire.messages import EntryRange
 
@@ -25,9 +25,6 @@ log = logging.getLogger(__name__)
 PAGE_BYTES_MAX = ENTRY_BYTES_MAX
 """Most bytes of one page, all its columns counted, whatever was asked for; one larger entry is a page
 alone. So a page always fits into a message."""
-
-PLACES_PER_PAGE_MAX = 4096
-"""Frames looked at for one page; a page of tiny frames ends there."""
 
 OPEN_SEGMENTS_MAX = 64
 """Segment files kept open for reading."""
@@ -60,6 +57,12 @@ class SegmentFiles:
                 self._open.popitem(last=False)  # closes when the last reader lets go of it
             return file
 
+    def forget(self, numbers: Iterable[int]) -> None:
+        """These segments are about to be deleted."""
+        with self._lock:
+            for number in numbers:
+                self._open.pop(number, None)
+
     def close(self) -> None:
         with self._lock:
             self._open.clear()
@@ -73,7 +76,7 @@ def read_page(
     last_entry: int,
     bytes_max: int,
 ) -> EntryPage:
-    """The entries of [first_entry, last_entry] found in `places` (ordered, all that may hold them).
+    """The entries of [first_entry, last_entry] found in `places`: ordered, and all that may hold them (`Index.page`).
 
     About `bytes_max`; not less than what is known of the first entry.
     """
@@ -94,9 +97,6 @@ def read_page(
         part = columns.between(first_entry, last_entry)
         parts.append(part)
         taken += part.total_bytes
-    else:
-        if len(places) == PLACES_PER_PAGE_MAX:  # there may be more: speak only for what was seen
-            covered = min(last_entry, places[-1].first_entry - 1)
     found = merge(parts).between(first_entry, covered)
     if found.total_bytes > PAGE_BYTES_MAX:  # large frames, or frames of many tiny entries
         found = found.start_of(PAGE_BYTES_MAX)
@@ -108,13 +108,14 @@ def _frame_at(files: SegmentFiles, place: Place, ledger_id: int) -> Columns | No
     """The columns of the frame at this place, or None when it cannot be read as what it must be."""
     segment, offset = place_of(place.position)
     try:
-        found = read_record(files.get(segment), place.position)
+        found = read_record(files.get(segment), place.position, place.size)
     except OSError as error:
         log.error("cannot read %s at offset %d: %s", segments.name_of(segment), offset, error)
         return None
     match found:
         case Found(record=Record(kind=Kind.ENTRIES, ledger_id=owner, columns=Columns() as columns)):
-            if owner == ledger_id and len(columns) == place.entries:
+            stands = place_of_frame(columns, place.position, found.header.record_bytes)
+            if owner == ledger_id and stands == place:
                 return columns
             why: object = "the index points at another record"
         case BadRecordBytes():

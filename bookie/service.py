@@ -10,7 +10,7 @@ import asyncio
 import os
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ import grpc
 import grpc.aio
 
 from metadata.cluster import Cookie
+from metadata.errors import MetadataError
 
 from .bookie import Bookie
+from .errors import BookieError
 from .verifiers import Verifiers
 from .wire import codec, rpc
 from .wire.columns import ENTRY_BYTES_MAX, FRAME_ENTRIES_MAX
@@ -32,6 +34,7 @@ from .wire.credentials import (
     statement,
 )
 from .wire.messages import (
+    REPORT_BYTES_MAX,
     Ack,
     AppendReply,
     AppendRequest,
@@ -40,6 +43,8 @@ from .wire.messages import (
     InfoReply,
     LacReply,
     LacRequest,
+    MaintainReply,
+    MaintainRequest,
     ReadReply,
     ReadRequest,
     Status,
@@ -52,11 +57,19 @@ ACKS_WAITING_MAX = 65_536
 
 TOO_LARGE = f"over the limit of {ENTRY_BYTES_MAX} bytes an entry or {FRAME_ENTRIES_MAX} entries a frame"
 
+NO_MAINTENANCE = "this bookie does no maintenance"
+STOPPING = "the bookie is stopping"
+
 Context = grpc.aio.ServicerContext[Any, Any]
+Maintain = Callable[[MaintainRequest], Awaitable[MaintainReply]]
 
 
 class BookieService:
-    """Serves one bookie. `handlers` is what a gRPC server is given."""
+    """Serves one bookie. `handlers` is what a gRPC server is given.
+
+    `maintain` does what an operator asks for, and is cancelled when the operator waits no longer or the
+    bookie stops; what it raises of BookieError, MetadataError and OSError is the answer.
+    """
 
     def __init__(
         self,
@@ -65,12 +78,14 @@ class BookieService:
         directory: Path,
         version: str,
         verifiers: Verifiers | None = None,
+        maintain: Maintain | None = None,
     ) -> None:
         self._bookie = bookie
         self._cookie = cookie
         self._directory = directory
         self._version = version
         self._verifiers = verifiers
+        self._maintain = maintain
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -90,6 +105,11 @@ class BookieService:
             ),
             rpc.INFO: unary(
                 _decoding(codec.decode_info_request, self._info), _bytes, codec.encode_info_reply
+            ),
+            rpc.MAINTAIN: unary(
+                _decoding(codec.decode_maintain_request, self._maintained),
+                _bytes,
+                codec.encode_maintain_reply,
             ),
         }
         names = {path.rsplit("/", 1)[1]: handler for path, handler in methods.items()}
@@ -149,6 +169,29 @@ class BookieService:
             syncs=self._bookie.syncs,
             read_only=bool(self._bookie.space.why_read_only),
         )
+
+    async def _maintained(self, request: MaintainRequest) -> MaintainReply:
+        if self._maintain is None:
+            return MaintainReply(Status.BAD_REQUEST, NO_MAINTENANCE)
+        try:
+            reply = await self._unless_stopping(self._maintain(request))
+        except (BookieError, MetadataError, OSError) as error:
+            return MaintainReply(Status.IO_ERROR, str(error))
+        if (size := len(reply.report.encode())) > REPORT_BYTES_MAX:
+            over = f"its report of {size} bytes was left out; the limit is {REPORT_BYTES_MAX}"
+            return MaintainReply(reply.status, f"{reply.detail}; {over}" if reply.detail else over)
+        return reply
+
+    async def _unless_stopping(self, work: Awaitable[MaintainReply]) -> MaintainReply:
+        """A bookie that stops does not sit out its own maintenance, which can take hours."""
+        working, stopping = asyncio.ensure_future(work), asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
+            return working.result() if working.done() else MaintainReply(Status.STOPPING, STOPPING)
+        finally:
+            working.cancel()
+            stopping.cancel()
+            await asyncio.gather(working, stopping, return_exceptions=True)
 
     def _who_we_are(self) -> str:
         return f"this is incarnation {self._bookie.incarnation} of {self._cookie.bookie_id}"
@@ -216,7 +259,7 @@ class _AppendStream:
             if wrong:
                 answer(Status.WRONG_INCARNATION, f"this is incarnation {self._bookie.incarnation}")
             elif self._ended:
-                answer(Status.STOPPING, "the bookie is stopping")
+                answer(Status.STOPPING, STOPPING)
             elif too_large(frame):
                 answer(Status.BAD_REQUEST, TOO_LARGE)
             elif not self._proofs.hold(frame.ledger_id, frame.credential):

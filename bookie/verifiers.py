@@ -27,21 +27,27 @@ class Verifiers:
         self._ledgers = ledgers
 
     async def refused(self, ledger_ids: Iterable[int]) -> dict[int, tuple[Status, str]]:
-        """Makes sure that each ledger's verifier is known; those that cannot be written to, and why."""
-        refused: dict[int, tuple[Status, str]] = {}
-        for ledger_id in dict.fromkeys(ledger_ids):
-            if not self._bookie.knows_verifier(ledger_id):
+        """Makes sure that each ledger's verifier is known; those that cannot be written to, and why.
+
+        What it says holds until the caller awaits something: a ledger may be deleted at any time.
+        """
+        wanted, refused = dict.fromkeys(ledger_ids), dict[int, tuple[Status, str]]()
+        while unknown := [n for n in wanted if n not in refused and not self._bookie.knows_verifier(n)]:
+            for ledger_id in unknown:
                 why = await self._learn(ledger_id)
                 if why is not None:
                     refused[ledger_id] = why
         return refused
 
     async def _learn(self, ledger_id: int) -> tuple[Status, str] | None:
+        forgets = self._bookie.states.forgets
         try:
             async with asyncio.timeout(LOOKUP_SECONDS_MAX):
                 found = await self._ledgers.read(ledger_id)
         except (MetadataError, TimeoutError) as error:
             return Status.UNKNOWN, f"the metadata does not tell who may write to it: {error}"
+        if forgets != self._bookie.states.forgets:
+            return None  # perhaps this very one: what was read may be older than its deletion
         if found is None:
             return Status.UNAUTHORIZED, "there is no such ledger in the metadata"
         self._bookie.learn_verifier(ledger_id, found.record.verifier)

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from bookie.wire import InfoReply
+from bookie.wire.messages import MaintainReply, MaintainRequest
 from metadata import bookie_registry, ledger_ids, open_store
 from metadata.errors import KeyExists, MetadataError, NoSuchKey, StoreUnavailable, VersionConflict
 from metadata.ledger_record import (
@@ -66,6 +67,7 @@ class LedgerClient:
         self._config = config or ClientConfig()
         self._store: MetadataStore | None = None
         self._cluster: Cluster | None = None
+        self._bookies: GrpcBookieClient | None = None
         self._is_closed = False
         self._connecting = asyncio.Lock()
         self._taking_id = asyncio.Lock()
@@ -80,9 +82,9 @@ class LedgerClient:
             if self._cluster is None:
                 with _metadata_errors():
                     self._store = await open_store(self._uri)
-                bookies = GrpcBookieClient(self._store, self._config)
+                self._bookies = GrpcBookieClient(self._store, self._config)
                 self._cluster = Cluster(
-                    self._store, LedgerStore(self._store), bookies, self._config, random.Random()
+                    self._store, LedgerStore(self._store), self._bookies, self._config, random.Random()
                 )
 
     async def close(self) -> None:
@@ -232,6 +234,18 @@ class LedgerClient:
     async def bookie_info(self, bookie: BookieRef) -> InfoReply:
         """What a bookie says of itself. Raises BookieUnavailable."""
         return await (await self._connected()).bookies.info(bookie)
+
+    async def maintain_bookie(
+        self, bookie: BookieRef, request: MaintainRequest, timeout_seconds: float
+    ) -> MaintainReply:
+        """Has a bookie look after itself: collect garbage, verify its disk, fetch what it lost; waits for its report.
+
+        A refusal or a failure is a status in the reply. Raises BookieUnavailable when the bookie did not answer
+        within the time, and then it was told to stop; all of this may be asked for again.
+        """
+        await self.connect()
+        assert self._bookies is not None
+        return await self._bookies.maintain(bookie, request, timeout_seconds)
 
     # ------------------------------------------------------------------------------------------
 

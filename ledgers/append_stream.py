@@ -70,10 +70,8 @@ class AppendStream:
         self._next_sequence = 0
         self._work = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._overdue: asyncio.TimerHandle | None = None
         self._task = self._loop.create_task(self._run())
         self._nonce = b""
-        self.broken = False
 
     def open_lane(
         self,
@@ -226,7 +224,6 @@ class AppendStream:
         sent.lane.answered(ack, sent.last_entry, sent.size)
 
     def _break(self, why: str) -> None:
-        self.broken = True
         self._on_broken(self)
         for lane in list(self._lanes):
             lane.fail(why)

@@ -10,8 +10,9 @@ from itertools import chain
 from types import TracebackType
 from typing import Self
 
+from bookie.wire.messages import MaintainReply, MaintainRequest
 from metadata.bookie_registry import Registration
-from metadata.ledger_record import DigestType, LedgerRecord
+from metadata.ledger_record import BookieRef, DigestType, LedgerRecord
 
 from . import aio
 from .blocking_read import ReadHandle
@@ -126,3 +127,9 @@ class LedgerClient:
     def list_bookies(self) -> list[Registration]:
         """Every registered bookie."""
         return self._thread.run(self._client.list_bookies())
+
+    def maintain_bookie(
+        self, bookie: BookieRef, request: MaintainRequest, timeout_seconds: float
+    ) -> MaintainReply:
+        """Has a bookie look after itself; see `ledgers.aio.LedgerClient.maintain_bookie`."""
+        return self._thread.run(self._client.maintain_bookie(bookie, request, timeout_seconds))

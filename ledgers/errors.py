@@ -153,10 +153,10 @@ class AppendTimeout(UnconfirmedError):
 
 
 class Unauthorized(UnconfirmedError):
-    """The password given is not the one the ledger was created with."""
+    """The password given is not the one the ledger was created with, or the ledger has been deleted."""
 
     def __init__(self, ledger_id: int) -> None:
-        super().__init__(f"the password does not fit ledger {ledger_id}")
+        super().__init__(f"the password does not fit ledger {ledger_id}, or the ledger is deleted")
         self.ledger_id = ledger_id
 
 

@@ -11,6 +11,7 @@ import grpc
 import grpc.aio
 
 from bookie.wire import InfoReply, LacReply, LacRequest, LacStatement, ReadReply, ReadRequest, codec, rpc
+from bookie.wire.messages import MaintainReply, MaintainRequest
 from metadata import bookie_registry
 from metadata.errors import MetadataError
 from metadata.ledger_record import BookieRef
@@ -79,6 +80,13 @@ class GrpcBookieClient:
             raise BookieUnavailable(str(bookie), f"it is another incarnation now ({reply.incarnation})")
         return reply
 
+    async def maintain(
+        self, bookie: BookieRef, request: MaintainRequest, timeout_seconds: float
+    ) -> MaintainReply:
+        """Has the bookie look after itself. Raises BookieUnavailable; the bookie ends what takes too long."""
+        data = codec.encode_maintain_request(request)
+        return await self._call(bookie, rpc.MAINTAIN, data, codec.decode_maintain_reply, timeout_seconds)
+
     async def close(self) -> None:
         self._is_closed = True
         streams, self._streams = list(self._streams.values()), {}
@@ -128,6 +136,8 @@ class GrpcBookieClient:
         channel = self._channels.get(bookie)
         if channel is None:
             address = await self._address(bookie)
+            if self._is_closed:  # nobody would end the channel
+                raise BookieUnavailable(str(bookie), "this client is closed")
             channel = self._channels.get(bookie) or grpc.aio.insecure_channel(
                 address, options=rpc.CHANNEL_OPTIONS
             )

@@ -17,10 +17,14 @@ ENTRIES_A_TURN = 64 * 1024
 
 
 class PageFetcher:
-    """Fetches pages of one ledger; remembers for a while which bookies were slow, to ask them last."""
+    """Fetches pages of one ledger; remembers for a while which bookies were slow, to ask them last.
 
-    def __init__(self, view: LedgerView) -> None:
+    This incarnation of the bookie `without` is never asked.
+    """
+
+    def __init__(self, view: LedgerView, *, without: BookieRef | None = None) -> None:
         self._view = view
+        self._without = without
         self._config = view.cluster.config
         self._slow_at: dict[BookieRef, float] = {}
 
@@ -53,6 +57,7 @@ class PageFetcher:
             first_entry,
             last,
             avoid=self._to_avoid(fragment),
+            never=[position for position, bookie in enumerate(fragment.ensemble) if bookie == self._without],
             rotation=first_entry // ENTRIES_A_TURN,
         )
         return await self._run(machine, fragment, bytes_max)

@@ -50,7 +50,10 @@ PageEffect = Ask | PageDone | PageFailed
 
 
 class PageRead:
-    """One page of one fragment. `avoid` lists positions to ask last: their bookies failed or were slow."""
+    """One page of one fragment. `avoid` lists positions to ask last: their bookies failed or were slow.
+
+    Those in `never` are not asked at all: the page is wanted from the others.
+    """
 
     def __init__(
         self,
@@ -62,6 +65,7 @@ class PageRead:
         last_entry: int,
         *,
         avoid: Sequence[int] = (),
+        never: Collection[int] = (),
         rotation: int = 0,
     ) -> None:
         self._ledger_id = ledger_id
@@ -76,7 +80,7 @@ class PageRead:
         self._unanswered = self._residues()
         self._outstanding: set[int] = set()
         self._late: set[int] = set()
-        self._asked: set[int] = set()
+        self._asked: set[int] = set(never)
         self._lacking: set[int] = set()
         self._answers: dict[str, str] = {}
         self._saw_bad_digest = False
@@ -88,7 +92,7 @@ class PageRead:
         return self._answers
 
     def start(self) -> list[PageEffect]:
-        return self._ask_cover()
+        return self._ask_cover() or self._next_step()
 
     def answered(self, position: int, reply: ReadReply) -> list[PageEffect]:
         """A bookie gave a page."""

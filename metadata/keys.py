@@ -4,6 +4,7 @@ layout                     the cluster's id and format version
 ids/ledger                 the next ledger id
 ledgers/<id>               one record per ledger, id as 16 hex digits
 cookies/<bookie>           the identity a bookie was formatted with
+lives/<bookie>             how often the bookie has started
 bookies/live/<bookie>      registration of a live bookie (under its lease), which says whether it is read-only
 """
 
@@ -16,6 +17,7 @@ NEXT_LEDGER_ID = "ids/ledger"
 LEDGERS = "ledgers/"
 COOKIES = "cookies/"
 BOOKIES = "bookies/live/"
+LIVES = "lives/"
 
 LEDGER_ID_MAX = 2**63 - 1
 
@@ -48,3 +50,7 @@ def cookie(bookie_id: str) -> str:
 
 def bookie(bookie_id: str) -> str:
     return BOOKIES + check_name(bookie_id)
+
+
+def life(bookie_id: str) -> str:
+    return LIVES + check_name(bookie_id)

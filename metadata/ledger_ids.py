@@ -36,6 +36,9 @@ def _encode(next_id: int) -> bytes:
 
 def _decode(value: bytes) -> int:
     try:
-        return pb.NextId.FromString(value).next_id
+        next_id = pb.NextId.FromString(value).next_id
     except DecodeError as error:
         raise BadRecord(keys.NEXT_LEDGER_ID, str(error)) from error
+    if not FIRST_LEDGER_ID <= next_id <= keys.LEDGER_ID_MAX:
+        raise BadRecord(keys.NEXT_LEDGER_ID, f"{next_id} is no ledger's id")
+    return next_id

@@ -1,6 +1,7 @@
 """A ledger's metadata: its shape, its fragments, its state, and the only ways these may change.
 
-State graph: OPEN → IN_RECOVERY → CLOSED, and OPEN → CLOSED by the writer (rules C1, R2).
+State graph: OPEN → IN_RECOVERY → CLOSED, and OPEN → CLOSED by the writer (rules C1, R2). A closed
+ledger changes only in who holds its entries (`moved`).
 Fragments are strictly increasing in first entry; each names E bookies, none twice. A bookie is
 named with its incarnation, so an empty disk under an old name is never mistaken for the bookie
 that took the entries (rule W7).
@@ -65,6 +66,15 @@ class Fragment:
     ensemble: Ensemble
     length_before: int = 0
 
+    def admits(self, new: BookieRef, *, in_place_of: BookieRef) -> bool:
+        """Whether that one stands here, and nobody else of the new one's name does."""
+        others = {bookie.bookie_id for bookie in self.ensemble if bookie != in_place_of}
+        return in_place_of in self.ensemble and new.bookie_id not in others
+
+    def moved(self, old: BookieRef, new: BookieRef) -> Fragment:
+        """The same with `new` in the position of `old`."""
+        return replace(self, ensemble=tuple(new if one == old else one for one in self.ensemble))
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -112,6 +122,8 @@ class LedgerRecord:
         closed = self.state is LedgerState.CLOSED
         if closed != (self.last_entry is not None) or closed != (self.length_bytes is not None):
             raise ValueError("last entry and length belong to a closed ledger, and only to one")
+        if (self.last_entry or 0) < -1 or (self.length_bytes or 0) < 0:
+            raise ValueError(f"no ledger ends at entry {self.last_entry} with {self.length_bytes} bytes")
 
     @property
     def is_closed(self) -> bool:
@@ -143,6 +155,16 @@ class LedgerRecord:
         return replace(
             self, state=LedgerState.CLOSED, last_entry=last_entry, length_bytes=length_bytes, fragments=kept
         )
+
+    def moved(self, old: BookieRef, new: BookieRef) -> LedgerRecord:
+        """`new` stands for `old` in every fragment that admits it, and has on disk what they place at `old`.
+
+        Only a closed ledger's entries can be moved: nobody writes to it, or recovers it, while they are copied.
+        """
+        assert self.state is LedgerState.CLOSED
+        fragments = tuple(f.moved(old, new) if f.admits(new, in_place_of=old) else f for f in self.fragments)
+        assert fragments != self.fragments, "a change changes something"
+        return replace(self, fragments=fragments)
 
 
 def next_fragments(fragments: tuple[Fragment, ...], new: Fragment) -> tuple[Fragment, ...]:

@@ -55,15 +55,25 @@ class LedgerStore:
         tombstone = ledger_record.encode_tombstone(settle.new_nonce())
         await settle.replace(self._store, keys.ledger(found.record.ledger_id), tombstone, found.version)
 
+    async def is_deleted(self, ledger_id: int) -> bool:
+        """Whether a tombstone says so. An id that the store has never heard of is no deleted ledger."""
+        key = keys.ledger(ledger_id)
+        found = await self._store.get(key)
+        return found is not None and _versioned(key, found.value, found.version) is None
+
     async def list(self) -> AsyncIterator[VersionedRecord]:
         """Every ledger in id order. A listing that fails part-way raises; it never just ends."""
+        async for _, found in self.list_with_deleted():
+            if found is not None:
+                yield found
+
+    async def list_with_deleted(self) -> AsyncIterator[tuple[int, VersionedRecord | None]]:
+        """Every ledger that there is or was, in id order, None for a deleted one. It never just ends either."""
         after: str | None = None
         while True:
             page = await self._store.list_page(keys.LEDGERS, after=after)
             for item in page.items:
-                found = _versioned(item.key, item.value, item.version)
-                if found is not None:
-                    yield found
+                yield keys.ledger_id_of(item.key), _versioned(item.key, item.value, item.version)
             if page.next_after is None:
                 return
             after = page.next_after

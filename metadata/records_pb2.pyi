@@ -131,3 +131,17 @@ class Registration(_message.Message):
     session: bytes
     read_only: bool
     def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., address: _Optional[str] = ..., fault_domain: _Optional[str] = ..., session: _Optional[bytes] = ..., read_only: bool = ...) -> None: ...
+
+class Life(_message.Message):
+    __slots__ = ("format_version", "incarnation", "number", "nonce", "position")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    incarnation: str
+    number: int
+    nonce: bytes
+    position: int
+    def __init__(self, format_version: _Optional[int] = ..., incarnation: _Optional[str] = ..., number: _Optional[int] = ..., nonce: _Optional[bytes] = ..., position: _Optional[int] = ...) -> None: ...

@@ -56,7 +56,7 @@ IMPURE_MODULES = frozenset(
 )
 
 GENERATED_IMPORTERS = {
-    "records_pb2": {"bookie_registry.py", "cluster.py", "ledger_ids.py", "ledger_record.py"},
+    "records_pb2": {"bookie_registry.py", "cluster.py", "ledger_ids.py", "ledger_record.py", "lives.py"},
     "etcd_pb2": {"etcd.py", "etcd_channel.py", "etcd_watch.py"},
     "bookie_pb2": {"codec.py"},
 }

@@ -52,8 +52,11 @@ class LogAppender:
     whatever was not synced, may or may not be on disk, and nothing may be retried (rule B1).
     """
 
-    def __init__(self, disk: Disk, incarnation: str, first_segment: int) -> None:
+    def __init__(
+        self, disk: Disk, incarnation: str, first_segment: int, segment_bytes_max: int | None = None
+    ) -> None:
         self._disk = disk
+        self._segment_bytes_max = segment_bytes_max or SEGMENT_BYTES_MAX
         self._incarnation = incarnation
         self._segment = first_segment
         self._file: LogFile = segments.resume_or_begin(disk, first_segment, incarnation)
@@ -116,7 +119,7 @@ class LogAppender:
         return placed
 
     def _make_room(self, size: int) -> None:
-        full = self._offset > SEGMENT_HEADER.size and self._offset + size > SEGMENT_BYTES_MAX
+        full = self._offset > SEGMENT_HEADER.size and self._offset + size > self._segment_bytes_max
         if full or self._sealed:
             self._roll()
         if self._offset + size <= self._allocated:

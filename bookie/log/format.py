@@ -17,7 +17,7 @@ other, each aligned to 8 bytes, then zeros up to where the file was preallocated
      4  crc32c       u32  over the header from offset 8 on, then the body
      8  position     u64  the record's own place: segment << 32 | offset
     16  synced       u64  everything before this position was on disk when this record was written
-    24  kind         u8   1 entries, 2 fence
+    24  kind         u8   1 entries, 2 fence, 3 state, 4 lost, 5 segments
     25  flags        u8   1 recovery, 2 carries a last-add-confirmed, 4 carries the ledger's verifier
     26  lac_digest   u16  width of the digest that begins the body
     28  body         u32  bytes that follow
@@ -31,9 +31,12 @@ other, each aligned to 8 bytes, then zeros up to where the file was preallocated
 
     body of an entries record: lac digest | verifier | entry ids | lengths | digests | payload
     body of a fence record:    verifier
+    body of a state record:    the ledger's whole state, as in the index (`ledger_state.py`)
+    body of a lost record:     zeros, in place of bytes that were damaged; its ledger is -1
+    body of a segments record: u32 each, the segments before this one that there are; its ledger is -1
 
 The verifier (32 bytes) says who may write to the ledger; a ledger without a password has none. Segments
-of version 1 are the same without verifiers and previous_end.
+of version 1 are the same without verifiers and previous_end, version 2 has no kinds after the second.
 
 Because a record carries its own position, bytes that lie in the wrong place are never taken for
 a record. Because it carries `synced`, a reader can tell a torn tail (never on disk as a whole, so
@@ -54,8 +57,8 @@ from crc32c import crc32c
 from ..wire.columns import ID_BYTES, LENGTH_BYTES, BadColumns, Columns
 from ..wire.messages import VERIFIER_BYTES, LacStatement
 
-FORMAT_VERSION = 2
-READABLE_VERSIONS = (1, 2)
+FORMAT_VERSION = 3
+READABLE_VERSIONS = (1, 2, 3)
 SEGMENT_MAGIC = b"bkldglog"
 RECORD_MAGIC = 0x6472636B
 RECORD_MAGIC_BYTES = struct.pack("<I", RECORD_MAGIC)
@@ -77,6 +80,13 @@ class Kind(IntEnum):
 
     ENTRIES = 1
     FENCE = 2
+    STATE = 3
+    LOST = 4
+    SEGMENTS = 5
+
+
+NO_LEDGER = -1
+"""The ledger of records that speak of none."""
 
 
 _RECOVERY = 1
@@ -94,7 +104,8 @@ class BadRecordBytes(ValueError):
 class Record:
     """One record without its place. A fence record has no columns and stands alone (rule R1).
 
-    Every record of a ledger carries the ledger's verifier, so none depends on another for it.
+    Entries and fences carry the ledger's verifier, so none depends on another record for it. `content` is the body
+    of the kinds that have neither columns nor verifier.
     """
 
     kind: Kind
@@ -103,11 +114,12 @@ class Record:
     last_add_confirmed: LacStatement | None = None
     recovery: bool = False
     verifier: bytes = b""
+    content: bytes = b""
 
     @property
     def is_urgent(self) -> bool:
-        """Whether a recovery needs it: then the last space of a disk is for it (rule B4)."""
-        return self.kind is Kind.FENCE or self.recovery
+        """Whether a recovery needs it, or freeing space does: then the last space of a disk is for it (rule B4)."""
+        return self.kind is not Kind.ENTRIES or self.recovery
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +213,7 @@ def _body(record: Record) -> list[bytes]:
     lac_digest = record.last_add_confirmed.digest if record.last_add_confirmed else b""
     columns = record.columns
     if columns is None:
-        return [lac_digest, record.verifier]
+        return [lac_digest, record.verifier, record.content]
     return [lac_digest, record.verifier, columns.entry_ids, columns.lengths, columns.digests, columns.payload]
 
 
@@ -271,7 +283,8 @@ def _record(header: RecordHeader, body: memoryview) -> Record:
         columns = _columns(header, body) if kind is Kind.ENTRIES else None
     except ValueError as error:
         raise BadRecordBytes(str(error)) from error
-    return Record(kind, header.ledger_id, columns, lac, bool(header.flags & _RECOVERY), verifier)
+    content = b"" if kind in (Kind.ENTRIES, Kind.FENCE, Kind.LOST) else bytes(body)
+    return Record(kind, header.ledger_id, columns, lac, bool(header.flags & _RECOVERY), verifier, content)
 
 
 def _columns(header: RecordHeader, body: memoryview) -> Columns:

@@ -14,46 +14,26 @@ What a crash may leave, and what is done:
 4. The newest segment has no header yet: it was being begun, and is removed.
 
 Only the newest segment may end early: a segment is cut to its end and synced before the next begins.
-Segment numbers have no gaps: a missing one is damage like any other.
+A segment that is missing was dropped with leave (`manifest.py`), or it is damage like any other.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ..disk import Disk, LogFile
 from ..errors import DamagedLog
-from . import segments
+from . import manifest, segments
 from .format import (
-    ALIGNMENT,
-    BODY_BYTES_MAX,
-    RECORD_HEADER,
-    RECORD_MAGIC_BYTES,
     SEGMENT_HEADER,
     BadRecordBytes,
-    Record,
-    RecordHeader,
-    decode_header,
-    decode_record,
     place_of,
     position_of,
 )
+from .records import Found, durable_record_after, has_content, position_end, read_record
 
 log = logging.getLogger(__name__)
-
-SEARCH_BYTES = 4 * 1024 * 1024
-"""Step of the search for a valid record behind an unreadable place."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A record and where it stands."""
-
-    position: int
-    header: RecordHeader
-    record: Record
 
 
 def replay(disk: Disk, incarnation: str, from_position: int) -> Iterator[Found]:
@@ -67,11 +47,8 @@ def replay(disk: Disk, incarnation: str, from_position: int) -> Iterator[Found]:
         raise DamagedLog(
             segments.name_of(first), offset, "the index refers to this segment and it is missing"
         )
-    wanted = [number for number in known if number >= first]
-    for number, expected in zip(wanted, range(first, first + len(wanted)), strict=True):
-        if number != expected:
-            raise DamagedLog(segments.name_of(expected), 0, "this segment is missing, yet later ones exist")
-    for segment in wanted:
+    manifest.check_complete(disk, first)
+    for segment in (number for number in known if number >= first):
         newest = segment == known[-1]
         start = offset if segment == first and offset else SEGMENT_HEADER.size
         yield from _replay_segment(disk, incarnation, segment, start, newest=newest)
@@ -102,11 +79,6 @@ def _replay_segment(
         file.close()
 
 
-def position_end(found: Found) -> int:
-    """The position right behind a record."""
-    return found.position + found.header.record_bytes
-
-
 def _records(file: LogFile, segment: int, start: int) -> Iterator[Found]:
     offset = start
     while True:
@@ -115,18 +87,6 @@ def _records(file: LogFile, segment: int, start: int) -> Iterator[Found]:
             return
         yield found
         offset += found.header.record_bytes
-
-
-def read_record(file: LogFile, position: int) -> Found | BadRecordBytes:
-    """The record at this position of an open segment, or why there is none."""
-    offset = place_of(position)[1]
-    try:
-        head = file.read(RECORD_HEADER.size, offset)
-        header = decode_header(head, position=position)
-        data = head + file.read(header.body_bytes, offset + RECORD_HEADER.size)
-        return Found(position, *decode_record(data, position=position))
-    except BadRecordBytes as error:
-        return error
 
 
 def _settle_end(file: LogFile, segment: int, last_group: int, end: int, *, newest: bool) -> None:
@@ -154,6 +114,8 @@ def _settle_end(file: LogFile, segment: int, last_group: int, end: int, *, newes
 
 
 def _check_end(disk: Disk, segment: int, end: int, incarnation: str) -> None:
+    if segments.name_of(segment + 1) not in disk.names():
+        return  # dropped: nobody can say how far this one went
     following = disk.open(segments.name_of(segment + 1))
     try:
         if not segments.is_unbegun(following):
@@ -166,31 +128,3 @@ def _remove_unbegun(disk: Disk, segment: int) -> None:
     log.warning("removed %s: the crash came before its header was written", segments.name_of(segment))
     disk.remove(segments.name_of(segment))
     disk.sync_directory()
-
-
-def durable_record_after(file: LogFile, segment: int, bad_offset: int) -> int | None:
-    """The offset of a record that proves that `bad_offset` was on disk once, if there is one."""
-    bad_position = position_of(segment, bad_offset)
-    for offset in magic_offsets(file, bad_offset + ALIGNMENT):
-        found = read_record(file, position_of(segment, offset))
-        if isinstance(found, Found) and found.header.synced > bad_position:
-            return offset
-    return None
-
-
-def magic_offsets(file: LogFile, start: int) -> Iterator[int]:
-    """Aligned offsets from `start` on at which a record may begin."""
-    overlap = len(RECORD_MAGIC_BYTES) - 1
-    offset = start
-    while chunk := file.read(SEARCH_BYTES + overlap, offset):
-        at = chunk.find(RECORD_MAGIC_BYTES)
-        while 0 <= at < SEARCH_BYTES:
-            if (offset + at) % ALIGNMENT == 0:
-                yield offset + at
-            at = chunk.find(RECORD_MAGIC_BYTES, at + 1)
-        offset += SEARCH_BYTES
-
-
-def has_content(file: LogFile, start: int) -> bool:
-    """Whether anything but zeros lies behind `start` (looked for as far as one record can reach)."""
-    return any(file.read(BODY_BYTES_MAX, start))

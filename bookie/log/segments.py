@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from ..disk import Disk, LogFile
 from ..errors import DamagedLog
@@ -96,9 +97,21 @@ def check_end(segment: int, end: int, following: SegmentHeader) -> None:
         raise DamagedLog(name_of(segment), end, why)
 
 
+def remove(disk: Disk, numbers: Iterable[int]) -> None:
+    """Deletes these segments, those that are there; their names are gone from the disk when it returns."""
+    there = set(disk.names())
+    for number in numbers:
+        if name_of(number) in there:
+            disk.remove(name_of(number))
+    disk.sync_directory()
+
+
 def _end_of(disk: Disk, segment: int) -> int:
-    if segment < 0 or name_of(segment) not in disk.names():
-        return 0
+    return size_of(disk, segment) if segment >= 0 and name_of(segment) in disk.names() else 0
+
+
+def size_of(disk: Disk, segment: int) -> int:
+    """Bytes of a segment's file."""
     file = disk.open(name_of(segment))
     try:
         return file.size()

@@ -13,8 +13,8 @@ from enum import Enum
 from ..disk import Disk, LogFile
 from ..errors import DamagedLog
 from . import segments
-from .format import ALIGNMENT, SEGMENT_HEADER, position_of
-from .replay import Found, durable_record_after, has_content, magic_offsets, read_record
+from .format import RECORD_HEADER, SEGMENT_HEADER, position_of
+from .records import Found, durable_record_after, has_content, magic_offsets, read_record
 
 
 class Gap(Enum):
@@ -75,7 +75,8 @@ def _gap(file: LogFile, segment: int, offset: int, why: str) -> Unreadable:
 
 
 def _next_record(file: LogFile, segment: int, offset: int) -> int | None:
-    for at in magic_offsets(file, offset + ALIGNMENT):
+    # What stood here had a header at least: bytes within it that look like a record were part of it.
+    for at in magic_offsets(file, offset + RECORD_HEADER.size):
         if isinstance(read_record(file, position_of(segment, at)), Found):
             return at
     return None

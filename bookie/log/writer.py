@@ -79,26 +79,27 @@ class LogWriter:
         on_failure: Callable[[Exception], None],
         on_written: Callable[[Sequence[Written]], None],
         reserve: Reserve | None = None,
+        segment_bytes_max: int | None = None,
     ) -> None:
         self._on_durable = on_durable
         self._on_refused = on_refused
         self._on_failure = on_failure
         self._on_written = on_written
         self._reserve = reserve or NoReserve()
-        self._appender = self._begin(disk, incarnation, first_segment)
+        self._appender = self._begin(disk, incarnation, first_segment, segment_bytes_max)
         self._unsynced: list[Written] = []
         self._waiting: deque[_Waiting] = deque()
         self._changed = threading.Condition()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="bookie-log", daemon=True)
 
-    def _begin(self, disk: Disk, incarnation: str, first_segment: int) -> LogAppender:
+    def _begin(self, disk: Disk, incarnation: str, first_segment: int, bytes_max: int | None) -> LogAppender:
         try:
-            return LogAppender(disk, incarnation, first_segment)
+            return LogAppender(disk, incarnation, first_segment, bytes_max)
         except OSError as error:
             if error.errno not in DISK_FULL or not self._reserve.release(SEGMENT_HEADER.size):
                 raise
-            return LogAppender(disk, incarnation, first_segment)
+            return LogAppender(disk, incarnation, first_segment, bytes_max)
 
     def start(self) -> None:
         self._thread.start()

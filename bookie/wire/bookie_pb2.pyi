@@ -22,6 +22,15 @@ class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     BAD_REQUEST: _ClassVar[Status]
     STOPPING: _ClassVar[Status]
     WRITTEN: _ClassVar[Status]
+
+class MaintenanceAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    STATUS: _ClassVar[MaintenanceAction]
+    COLLECT: _ClassVar[MaintenanceAction]
+    SUSPEND: _ClassVar[MaintenanceAction]
+    RESUME: _ClassVar[MaintenanceAction]
+    SCRUB: _ClassVar[MaintenanceAction]
+    REPAIR: _ClassVar[MaintenanceAction]
 STATUS_UNSPECIFIED: Status
 OK: Status
 NO_SUCH_LEDGER: Status
@@ -35,6 +44,12 @@ UNKNOWN: Status
 BAD_REQUEST: Status
 STOPPING: Status
 WRITTEN: Status
+STATUS: MaintenanceAction
+COLLECT: MaintenanceAction
+SUSPEND: MaintenanceAction
+RESUME: MaintenanceAction
+SCRUB: MaintenanceAction
+REPAIR: MaintenanceAction
 
 class LastAddConfirmed(_message.Message):
     __slots__ = ("last_entry", "length_bytes", "digest")
@@ -203,3 +218,21 @@ class InfoReply(_message.Message):
     syncs: int
     read_only: bool
     def __init__(self, bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., cluster_id: _Optional[str] = ..., version: _Optional[str] = ..., disk_bytes_total: _Optional[int] = ..., disk_bytes_free: _Optional[int] = ..., entries_added: _Optional[int] = ..., bytes_added: _Optional[int] = ..., syncs: _Optional[int] = ..., read_only: bool = ...) -> None: ...
+
+class MaintainRequest(_message.Message):
+    __slots__ = ("action", "adopt")
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    ADOPT_FIELD_NUMBER: _ClassVar[int]
+    action: MaintenanceAction
+    adopt: str
+    def __init__(self, action: _Optional[_Union[MaintenanceAction, str]] = ..., adopt: _Optional[str] = ...) -> None: ...
+
+class MaintainReply(_message.Message):
+    __slots__ = ("status", "detail", "report")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    REPORT_FIELD_NUMBER: _ClassVar[int]
+    status: Status
+    detail: str
+    report: str
+    def __init__(self, status: _Optional[_Union[Status, str]] = ..., detail: _Optional[str] = ..., report: _Optional[str] = ...) -> None: ...

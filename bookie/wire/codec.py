@@ -19,6 +19,7 @@ from .messages import (
     NO_CREDENTIAL,
     NO_ENTRY,
     PROOF_BYTES,
+    REPORT_BYTES_MAX,
     VERIFIER_BYTES,
     Ack,
     AppendReply,
@@ -30,6 +31,9 @@ from .messages import (
     LacReply,
     LacRequest,
     LacStatement,
+    MaintainReply,
+    MaintainRequest,
+    MaintenanceAction,
     ReadReply,
     ReadRequest,
     Status,
@@ -49,6 +53,12 @@ _STATUS_TO_PB: dict[Status, pb.Status] = {
     status: cast("pb.Status", pb.Status.Value(status.name)) for status in Status
 }
 _STATUS_FROM_PB = {int(number): status for status, number in _STATUS_TO_PB.items()}
+
+_ACTION_TO_PB: dict[MaintenanceAction, pb.MaintenanceAction] = {
+    action: cast("pb.MaintenanceAction", pb.MaintenanceAction.Value(action.name))
+    for action in MaintenanceAction
+}
+_ACTION_FROM_PB = {int(number): action for action, number in _ACTION_TO_PB.items()}
 
 
 _CHECKSUM = struct.Struct("<I")
@@ -300,3 +310,28 @@ def decode_info_reply(data: bytes) -> InfoReply:
         m.syncs,
         m.read_only,
     )
+
+
+def encode_maintain_request(request: MaintainRequest) -> bytes:
+    return sealed(pb.MaintainRequest(action=_ACTION_TO_PB[request.action], adopt=request.adopt))
+
+
+def decode_maintain_request(data: bytes) -> MaintainRequest:
+    message = _parse(pb.MaintainRequest, data)
+    action = _ACTION_FROM_PB.get(message.action)
+    if action is None:
+        raise BadMessage(f"unknown act of maintenance {message.action}")
+    return MaintainRequest(action, message.adopt)
+
+
+def encode_maintain_reply(reply: MaintainReply) -> bytes:
+    return sealed(
+        pb.MaintainReply(status=_STATUS_TO_PB[reply.status], detail=reply.detail, report=reply.report)
+    )
+
+
+def decode_maintain_reply(data: bytes) -> MaintainReply:
+    message = _parse(pb.MaintainReply, data)
+    if (size := len(message.report.encode())) > REPORT_BYTES_MAX:
+        raise BadMessage(f"a report of {size} bytes; the limit is {REPORT_BYTES_MAX}")
+    return MaintainReply(_status_from(message.status), message.detail, message.report)

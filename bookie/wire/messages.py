@@ -164,3 +164,35 @@ class InfoReply:
     bytes_added: int
     syncs: int
     read_only: bool = False
+
+
+class MaintenanceAction(StrEnum):
+    """What a bookie can be told to do for its own upkeep."""
+
+    STATUS = "status"
+    COLLECT = "collect"  # garbage, now
+    SUSPEND = "suspend"  # collecting by itself, until RESUME
+    RESUME = "resume"
+    SCRUB = "scrub"  # verify everything on its disk
+    REPAIR = "repair"  # fetch what it should hold and does not from the other replicas
+
+
+REPORT_BYTES_MAX = 1024 * 1024
+"""Largest report of a maintenance, in UTF-8."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaintainRequest:
+    """Asks a bookie to look after itself. `adopt`, with REPAIR: a bookie whose places it shall take over."""
+
+    action: MaintenanceAction
+    adopt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MaintainReply:
+    """What came of it; `report` is a JSON object of at most REPORT_BYTES_MAX, or empty."""
+
+    status: Status
+    detail: str = ""
+    report: str = ""

@@ -7,6 +7,7 @@ APPEND = f"/{SERVICE}/Append"
 READ = f"/{SERVICE}/Read"
 LAST_ADD_CONFIRMED = f"/{SERVICE}/LastAddConfirmed"
 INFO = f"/{SERVICE}/Info"
+MAINTAIN = f"/{SERVICE}/Maintain"
 
 MESSAGE_BYTES_MAX = 8 * 1024 * 1024
 """Largest message of either direction: the largest entry, or a full frame and one entry more, with room."""

@@ -1,4 +1,4 @@
-"""`bookledger bookie`: run, format, info, and the commands on files."""
+"""`bookledger bookie`: run, format, info, and the commands on files and for upkeep."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from . import bookie_files
+from . import bookie_files, bookie_maintenance
 from .options import free_space_option, json_option, metadata_option, optional_metadata_option
 from .output import print_json, print_record, print_records
 from .standalone import PORT_MAX
@@ -17,10 +17,18 @@ from .standalone import PORT_MAX
 
 @click.group()
 def bookie() -> None:
-    """Run, format and inspect a bookie."""
+    """Run, format, inspect and mend a bookie."""
 
 
-for command in (bookie_files.check, bookie_files.dump, bookie_files.rebuild_index):
+for command in (
+    bookie_files.check,
+    bookie_files.dump,
+    bookie_files.rebuild_index,
+    bookie_files.salvage,
+    bookie_maintenance.gc,
+    bookie_maintenance.scrub,
+    bookie_maintenance.repair,
+):
     bookie.add_command(command)
 
 
@@ -28,8 +36,9 @@ for command in (bookie_files.check, bookie_files.dump, bookie_files.rebuild_inde
 @metadata_option
 @click.option("--data", type=click.Path(path_type=Path), required=True, help="An empty or new directory.")
 @click.option("--id", "bookie_id", required=True, help="The bookie's name, unique in the cluster.")
+@click.option("--replace", is_flag=True, help="Take the name of a bookie whose disk is lost for good.")
 @json_option
-def format_(metadata_uri: str, data: Path, bookie_id: str, as_json: bool) -> None:
+def format_(metadata_uri: str, data: Path, bookie_id: str, replace: bool, as_json: bool) -> None:
     """Give a new data directory to a bookie, with a new incarnation."""
     from bookie.directory import format_directory
     from metadata import open_store
@@ -37,7 +46,7 @@ def format_(metadata_uri: str, data: Path, bookie_id: str, as_json: bool) -> Non
     async def run() -> None:
         store = await open_store(metadata_uri, create=True)
         try:
-            cookie = await format_directory(data, bookie_id, store)
+            cookie = await format_directory(data, bookie_id, store, replace=replace)
         finally:
             await store.close()
         print_record({**asdict(cookie), "data": str(data)}, as_json=as_json)
@@ -67,6 +76,45 @@ def format_(metadata_uri: str, data: Path, bookie_id: str, as_json: bool) -> Non
 )
 @free_space_option(2048)
 @click.option(
+    "--collect-every",
+    "collection_seconds",
+    metavar="SECONDS",
+    default=600.0,
+    type=click.FloatRange(1),
+    show_default=True,
+    help="How often the space of deleted ledgers is freed.",
+)
+@click.option(
+    "--compaction-rate",
+    "compaction_mib",
+    metavar="MIB",
+    default=16.0,
+    type=click.FloatRange(0.1),
+    show_default=True,
+    help="Most MiB a second that compaction moves.",
+)
+@click.option(
+    "--scrub-rate",
+    "scrub_mib",
+    metavar="MIB",
+    default=8.0,
+    type=click.FloatRange(0.1),
+    show_default=True,
+    help="Most MiB a second that are read in search of rot.",
+)
+@click.option(
+    "--segment-size",
+    "segment_mib",
+    metavar="MIB",
+    default=256,
+    type=click.IntRange(1, 4095),
+    show_default=True,
+    help="Where a file of the log ends and the next begins; space is freed by the file.",
+)
+@click.option(
+    "--accept-loss", is_flag=True, help="Serve an older copy of the data directory, in limbo until a repair."
+)
+@click.option(
     "--until-stdin-closes",
     is_flag=True,
     help="Also stop when standard input ends (for a supervising program).",
@@ -81,6 +129,11 @@ def run(
     fault_domain: str,
     lease_seconds: float,
     free_space_min_mib: int,
+    collection_seconds: float,
+    compaction_mib: float,
+    scrub_mib: float,
+    segment_mib: int,
+    accept_loss: bool,
     until_stdin_closes: bool,
     as_json: bool,
 ) -> None:
@@ -88,6 +141,8 @@ def run(
     from bookie.config import MIB, BookieConfig
     from bookie.daemon import RunningBookie
     from bookie.daemon import run as run_daemon
+    from bookie.upkeep.config import UpkeepConfig
+    from ledgers.peers import ClusterPeers
 
     config = BookieConfig(
         data_directory=data,
@@ -98,6 +153,13 @@ def run(
         fault_domain=fault_domain,
         lease_seconds=lease_seconds,
         disk_free_bytes_min=free_space_min_mib * MIB,
+        segment_bytes_max=segment_mib * MIB,
+        accept_loss=accept_loss,
+        upkeep=UpkeepConfig(
+            collection_seconds=collection_seconds,
+            compaction_bytes_per_second=compaction_mib * MIB,
+            scrub_bytes_per_second=scrub_mib * MIB,
+        ),
     )
 
     def ready(running: RunningBookie) -> None:
@@ -107,7 +169,7 @@ def run(
             click.echo(f"bookie {running.cookie.bookie_id} serves on {running.address}")
         sys.stdout.flush()
 
-    asyncio.run(run_daemon(config, ready, until_stdin_closes=until_stdin_closes))
+    asyncio.run(run_daemon(config, ready, ClusterPeers, until_stdin_closes=until_stdin_closes))
 
 
 @bookie.command()

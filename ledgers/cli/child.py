@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Self
@@ -28,7 +28,7 @@ class Child:
 
     `arguments` are those of the interpreter. What the child writes to stderr goes to the file `log`, or is
     kept until the child is forgotten. With `dies_with_parent` (`-m MODULE …` only) it is killed when this
-    process is gone, also while it is stopped.
+    process is gone, also while it is stopped. `environment` comes on top of our own.
     """
 
     def __init__(
@@ -38,6 +38,7 @@ class Child:
         name: str = "",
         log: Path | None = None,
         dies_with_parent: bool = False,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._name = name or " ".join(arguments[:4])
         self._stderr = _appendable(log)
@@ -48,6 +49,7 @@ class Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
+            env={**os.environ, **(environment or {})},
         )
 
     @property

@@ -5,7 +5,7 @@ A child serves until its standard input closes, so it ends with its parent, howe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,15 +21,28 @@ FREE_SPACE_MIN_MIB = 64
 
 
 class BookieProcess:
-    """A real bookie in a process of its own, which can be killed and started again on its data."""
+    """A real bookie in a process of its own, which can be killed and started again on its data.
+
+    `environment` comes on top of our own where the bookie runs, from the next start on; `options` are more of those
+    of `bookledger bookie run`.
+    """
 
     def __init__(
-        self, bookie_id: str, directory: Path, metadata_uri: str, *, lease_seconds: float = 10.0
+        self,
+        bookie_id: str,
+        directory: Path,
+        metadata_uri: str,
+        *,
+        lease_seconds: float = 10.0,
+        environment: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
     ) -> None:
         self.bookie_id = bookie_id
         self.directory = directory
+        self.environment = environment
         self._places = (f"--metadata={metadata_uri}", f"--data={directory}")
         self._lease_seconds = lease_seconds
+        self._options = tuple(options)
         self._port = 0
         self._child: Child | None = None
 
@@ -47,9 +60,11 @@ class BookieProcess:
             f"--lease-seconds={self._lease_seconds}",
             f"--free-space-min={FREE_SPACE_MIN_MIB}",
             "--until-stdin-closes",
+            *self._options,
         )
         command = (*BOOKLEDGER, "-v", "bookie", "run", "--json", *self._places, *options)
-        self._child = Child(command, name=f"bookie {self.bookie_id}", log=self.log)
+        name = f"bookie {self.bookie_id}"
+        self._child = Child(command, name=name, log=self.log, environment=self.environment)
 
     def await_ready(self) -> None:
         """Raises ChildFailed, with the bookie's last words, when it does not come up."""
@@ -80,11 +95,25 @@ class BookieProcess:
 
 @contextmanager
 def bookie_processes(
-    count: int, directory: Path, metadata_uri: str, *, prefix: str = "bookie", lease_seconds: float = 10.0
+    count: int,
+    directory: Path,
+    metadata_uri: str,
+    *,
+    prefix: str = "bookie",
+    lease_seconds: float = 10.0,
+    environment: Mapping[str, str] | None = None,
+    options: Sequence[str] = (),
 ) -> Iterator[list[BookieProcess]]:
     """Formats and starts `count` bookies under `directory`; stops those that live when the block ends."""
     bookies = [
-        BookieProcess(f"{prefix}-{n}", directory / f"{prefix}-{n}", metadata_uri, lease_seconds=lease_seconds)
+        BookieProcess(
+            f"{prefix}-{n}",
+            directory / f"{prefix}-{n}",
+            metadata_uri,
+            lease_seconds=lease_seconds,
+            environment=environment,
+            options=options,
+        )
         for n in range(1, count + 1)
     ]
     try:

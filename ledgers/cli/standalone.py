@@ -54,6 +54,7 @@ async def _serve(
 ) -> None:
     from bookie.config import MIB, BookieConfig
     from bookie.daemon import serving, until_one_fails
+    from ledgers.peers import ClusterPeers
     from metadata import open_store
     from metadata.sqlite_uri import uri_of
 
@@ -71,7 +72,7 @@ async def _serve(
                 port=port + n - 1 if port else 0,
                 disk_free_bytes_min=free_space_min_mib * MIB,
             )
-            running.append(await stack.enter_async_context(serving(config, store)))
+            running.append(await stack.enter_async_context(serving(config, store, ClusterPeers)))
         _announce(uri, [bookie.address for bookie in running], as_json)
         await until_one_fails(*running)
 

@@ -25,14 +25,16 @@ def config_of(directory: Path, **settings: Any) -> BookieConfig:
     return BookieConfig(data_directory=directory, metadata_uri="memory://test", **(room | settings))
 
 
-async def open_bookie(directory: Path, disk: Disk | None = None, **settings: Any) -> Bookie:
+async def open_bookie(
+    directory: Path, disk: Disk | None = None, incarnation: str = INCARNATION, **settings: Any
+) -> Bookie:
     """A bookie on this directory; its log on `disk`, if one is given."""
     for name in ("log", "index"):
         (directory / name).mkdir(parents=True, exist_ok=True)
     index = Index(directory / "index")
     try:
         disk = disk or OsDisk(directory / "log")
-        return await Bookie.open(config_of(directory, **settings), disk, index, INCARNATION)
+        return await Bookie.open(config_of(directory, **settings), disk, index, incarnation)
     except BaseException:
         index.close()
         raise

@@ -12,7 +12,8 @@ from bookie.disk import Disk
 from bookie.log import appender as appender_module
 from bookie.log import writer as writer_module
 from bookie.log.format import Kind, Record
-from bookie.log.replay import Found, replay
+from bookie.log.records import Found
+from bookie.log.replay import replay
 from bookie.log.writer import LogWriter, Written
 from bookie.reserve import Reserve
 from tests.bookie.entries import frame_of

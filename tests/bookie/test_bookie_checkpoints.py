@@ -61,11 +61,11 @@ def test_checkpoints_run_beside_the_work_and_a_restart_reads_only_what_came_afte
             for first in range(0, 100, 2):
                 await append(bookie, frame_of(7, [first, first + 1], lac=first - 1))
                 assert len(await read(bookie, 7)) == first + 2
-            assert bookie._index.checkpoint_position > 0
+            assert bookie.index.checkpoint_position > 0
             checkpoints.cancel()
             await asyncio.wait([checkpoints])
         async with bookie_on(tmp_path) as bookie:
-            assert bookie._index.recent_frames == 0
+            assert bookie.index.recent_frames == 0
             assert await read(bookie, 7) == entries(7, range(100))
             assert await bookie.last_add_confirmed(lac_request(7)) == LacReply(OK, lac_of(97))
 
@@ -79,7 +79,7 @@ def test_quiet_times_checkpoint_too(tmp_path: Path) -> None:
             await append(bookie, frame_of(7, [0]))
 
             async def is_in_the_index() -> bool:
-                return bookie._index.ledger(7) is not None
+                return bookie.index.ledger(7) is not None
 
             await until_true(is_in_the_index)
             checkpoints.cancel()
@@ -121,7 +121,7 @@ def test_a_checkpoint_that_failed_is_told_and_the_next_one_moves_everything(tmp_
         index.error = None
         await bookie.close()
         async with bookie_on(tmp_path) as bookie:
-            assert bookie._index.recent_frames == 0
+            assert bookie.index.recent_frames == 0
             assert await read(bookie, 7) == entries(7, [0, 1])
 
     run(test())

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bookie.errors import IndexUnusable
-from bookie.index import Index, Place, span_class
+from bookie.index import Index
 from bookie.ledger_state import Fence, LedgerState
+from bookie.places import Place, span_class
 from bookie.wire.messages import VERIFIER_BYTES
 from tests.bookie.entries import lac_of
 
@@ -185,7 +186,7 @@ def test_a_fence_that_is_not_on_disk_is_not_kept_as_a_fence() -> None:
 def test_a_state_nobody_can_read_is_named() -> None:
     row = LedgerState(5, Fence.DURABLE, True, lac_of(3)).encode()
     for bad in (row[:-1], row + b"x", b"\x09" + row[1:]):
-        with pytest.raises(ValueError, match="the index row of ledger 5 cannot be used"):
+        with pytest.raises(ValueError, match="the state of ledger 5 cannot be read"):
             LedgerState.decode(5, bad)
 
 
@@ -213,5 +214,5 @@ def test_a_damaged_index_is_one_clear_error_and_not_a_dead_process(tmp_path: Pat
             os.truncate(file, 3 * 4096)
         case _:
             os.truncate(file, 5000)
-    with pytest.raises(IndexUnusable, match="made anew from the log"):
+    with pytest.raises(IndexUnusable, match="make it anew from the log"):
         Index(tmp_path)

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from bookie.errors import DamagedLog
-from bookie.log import replay as replay_module
+from bookie.log import records as records_module
 from bookie.log import segments
 from bookie.log.format import (
     RECORD_HEADER,
@@ -20,7 +20,8 @@ from bookie.log.format import (
     position_of,
     record_bytes,
 )
-from bookie.log.replay import position_end, replay
+from bookie.log.records import position_end
+from bookie.log.replay import replay
 from tests.bookie.logs import (
     INCARNATION,
     Reports,
@@ -201,7 +202,7 @@ def test_damage_before_a_record_that_was_written_later_refuses_to_start(index: i
 def test_damage_is_seen_however_far_behind_it_the_next_whole_record_lies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(replay_module, "SEARCH_BYTES", 40)
+    monkeypatch.setattr(records_module, "SEARCH_BYTES", 40)
     disk = disk_with_records()
     disk.overwrite(FIRST, offset_of(1), bytes(RECORD_BYTES * 3))
     assert refusal_of(disk).offset == offset_of(1)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bookie import reading
-from bookie.index import Place
 from bookie.log.format import SEGMENT_HEADER, Kind, Record
+from bookie.places import Place
 from bookie.reading import PAGE_BYTES_MAX, EntryPage, SegmentFiles, read_page
 from bookie.wire.columns import ENTRY_BYTES_MAX, NO_ENTRIES, Columns
 from bookie.wire.messages import EntryRange
@@ -146,14 +146,6 @@ def test_a_page_of_entries_without_payload_fits_into_a_message() -> None:
     assert page.columns.total_bytes <= PAGE_BYTES_MAX
     assert page.covered_through == page.columns.last_entry == len(page.columns) - 1
     assert len(page.columns) > PAGE_BYTES_MAX // 100
-
-
-def test_a_page_does_not_speak_for_frames_it_was_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """R6: the index shows a bounded number of frames; what lies behind the last one is unknown."""
-    monkeypatch.setattr(reading, "PLACES_PER_PAGE_MAX", 2)
-    stored = Stored([of_ids(0), of_ids(3), of_ids(3, 4)])
-    page = read_page(stored.files, sorted(stored.in_log_order)[:2], LEDGER, 0, 9, NO_LIMIT)
-    assert (entries_of(page.columns), page.covered_through) == (entries(0), 2)
 
 
 id_sets = st.sets(st.integers(0, 30), min_size=1, max_size=8)

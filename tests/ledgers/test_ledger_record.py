@@ -83,6 +83,50 @@ def test_a_reserved_ledger_is_claimed_once() -> None:
             record.claimed()
 
 
+FORMER = BookieRef("d", "before")
+
+
+def test_W7_a_closed_ledgers_entries_may_change_hands() -> None:
+    """W7: `d` takes the places of `a`, in the same positions, and nothing else is another."""
+    closed = replace(OPEN, fragments=(Fragment(0, (A, B)), Fragment(10, (C, A), 100))).closed(11, 110)
+    assert closed.moved(A, D) == replace(closed, fragments=(Fragment(0, (D, B)), Fragment(10, (C, D), 100)))
+
+
+@pytest.mark.parametrize(
+    ("ensemble", "old", "moved"),
+    [
+        ((A, B), A, (D, B)),
+        ((FORMER, B), FORMER, (D, B)),
+        ((C, B), A, None),
+        ((A, D), A, None),
+        ((A, FORMER), A, None),
+        ((BookieRef("a", "before"), B), A, None),
+    ],
+    ids=["another's", "its own former self's", "nobody's", "its own", "beside a former self", "incarnation"],
+)
+def test_I5_nobody_gets_a_place_beside_one_of_its_own_name(
+    ensemble: tuple[BookieRef, ...], old: BookieRef, moved: tuple[BookieRef, ...] | None
+) -> None:
+    """I5, W7"""
+    fragments = Fragment(0, (A, B)), Fragment(5, ensemble)
+    assert fragments[1].admits(D, in_place_of=old) == (moved is not None)
+    if moved is not None:
+        record = LedgerRecord(5, Shape(2, 2, 1), fragments).closed(11, 110)
+        assert record.moved(old, D).fragments[1] == Fragment(5, moved)
+
+
+@pytest.mark.parametrize("record", [OPEN, OPEN.in_recovery()], ids=["open", "in recovery"])
+def test_only_a_closed_ledgers_entries_change_hands(record: LedgerRecord) -> None:
+    """A writer or a recovery would go on with an ensemble that no longer stands."""
+    with pytest.raises(AssertionError):
+        record.moved(A, D)
+
+
+def test_a_move_moves_something() -> None:
+    with pytest.raises(AssertionError):
+        OPEN.closed(11, 110).moved(D, A)
+
+
 def test_an_entry_belongs_to_the_last_fragment_that_begins_before_it() -> None:
     assert [OPEN.fragment_of(entry_id).first_entry for entry_id in (0, 9, 10, 99)] == [0, 0, 10, 10]
 

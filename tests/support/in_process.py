@@ -6,12 +6,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from bookie import directory
 from bookie.config import BookieConfig
 from bookie.daemon import RunningBookie, serving
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient, ReadHandle
+from ledgers.peers import ClusterPeers
 from metadata import open_store
 from metadata.store import MetadataStore
 from tests.support.aio import run
@@ -20,7 +22,7 @@ QUICK = ClientConfig(
     append_seconds_max=2, recovery_tries_max=1, retry_replacement_seconds=0.1, read_seconds_max=2
 )
 
-LITTLE_SPACE = {"disk_free_bytes_min": 16 << 20, "disk_reserve_bytes": 1 << 20}
+LITTLE_SPACE: dict[str, Any] = {"disk_free_bytes_min": 16 << 20, "disk_reserve_bytes": 1 << 20}
 """However full the disk is that these tests run on."""
 
 
@@ -41,7 +43,7 @@ class InProcessCluster:
         stack = self.stacks[name] = AsyncExitStack()
         port = int(self.running[name].address.rsplit(":", 1)[1]) if name in self.running else 0
         config = BookieConfig(data_directory=data, metadata_uri=self.uri, port=port, **LITTLE_SPACE)
-        self.running[name] = await stack.enter_async_context(serving(config, self.store))
+        self.running[name] = await stack.enter_async_context(serving(config, self.store, ClusterPeers))
 
     async def stop(self, name: str) -> None:
         await self.stacks.pop(name).aclose()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 from unittest.mock import patch
 
-from bookie import reading
+from bookie import index, reading
 from bookie.log import appender, writer
 from metadata.ledger_record import BookieRef
 from tests.simulation import cluster
@@ -105,7 +105,7 @@ def _small_sizes(seed: int) -> Iterator[None]:
         (appender, "RESERVE_STEP_BYTES", chance.choice((128, 1024))),
         (writer, "GROUP_BYTES_MAX", group),
         (writer, "UNSYNCED_BYTES_MAX", chance.choice((200, 600, 4000))),
-        (reading, "PLACES_PER_PAGE_MAX", chance.choice((24, 4096))),
+        (index, "PLACES_PER_PAGE_MAX", chance.choice((24, 4096))),
         (reading, "PAGE_BYTES_MAX", chance.choice((200, 800, 4096))),
         (reading, "OPEN_SEGMENTS_MAX", chance.choice((1, 2, 64))),
     )

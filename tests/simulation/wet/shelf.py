@@ -11,7 +11,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from bookie.index import Index, RecentPlaces
+from bookie.index import Index
+from bookie.places import RecentPlaces
 
 MEMORY = Path("/dev/shm")
 """Where LMDB's files cost no disk, if there is such a place."""
@@ -32,7 +33,7 @@ class Shelf:
         """An empty index."""
         index = self._free.pop() if self._free else self._new()
         with index._env.begin(write=True) as txn:
-            for database in (index._places, index._ledgers, index._meta):
+            for database in (index._places, index._meta.db, *(table.db for table in index._tables)):
                 txn.drop(database, delete=False)
         forget_memory(index)
         return index

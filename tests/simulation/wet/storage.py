@@ -13,12 +13,14 @@ from bookie import reading
 from bookie.core import Answer, BookieCore, Effect, Write, remember
 from bookie.disk import Disk
 from bookie.errors import DataDirectoryError
-from bookie.index import Index, Place
+from bookie.index import Index
 from bookie.ledger_state import LedgerState
 from bookie.log import segments
 from bookie.log.format import Record, position_of
-from bookie.log.replay import position_end, replay
+from bookie.log.records import position_end
+from bookie.log.replay import replay
 from bookie.log.writer import LogWriter, Written
+from bookie.places import place_of_frame
 from bookie.reading import EntryPage, SegmentFiles
 from bookie.wire import Frame, ReadRequest, Status
 
@@ -101,8 +103,8 @@ class Storage:
         ledger_id, first, last = request.ledger_id, request.first_entry, request.last_entry
         recent = self.index.recent_holding(ledger_id, first, last)
         self.while_reading()
-        places = self.index.holding(ledger_id, first, last, recent, reading.PLACES_PER_PAGE_MAX)
-        return reading.read_page(self._files, places, ledger_id, first, last, request.bytes_max)
+        places, through = self.index.page(ledger_id, first, last, recent, request.bytes_max)
+        return reading.read_page(self._files, places, ledger_id, first, through, request.bytes_max)
 
     # --- the log --------------------------------------------------------------------------------
 
@@ -149,10 +151,11 @@ class Storage:
 
     def _note(self, record: Record, position: int, size: int) -> None:
         self._changed.add(record.ledger_id)
-        columns = record.columns
-        if columns is not None and len(columns):
-            place = Place(columns.first_entry, position, columns.last_entry, len(columns), size)
+        place = place_of_frame(record.columns, position, size)
+        if place is not None:
             self.index.add(record.ledger_id, place)
+        else:
+            self.index.add_state(record.ledger_id, position >> 32)
 
     def _replay(self, disk: Disk) -> int:
         """Applies the log behind the checkpoint; returns the position of the segment to write next."""

@@ -1,0 +1,74 @@
+"""Which segments there are, in the log itself, so that one that was dropped is told from one that was lost.
+
+Before segments are deleted, a SEGMENTS record names all that stay. The newest one counts: of the segments before
+its own, those it names are there, and perhaps some whose deletion a crash interrupted.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..disk import Disk
+from ..errors import DamagedLog
+from . import segments
+from .format import BODY_BYTES_MAX, NO_LEDGER, Kind, Record, place_of
+from .records import Found
+from .walk import walk
+
+SEGMENTS_MAX = BODY_BYTES_MAX // 4
+"""Most segments that one record can name: half a petabyte of them."""
+
+_NUMBERS = "I"
+assert array(_NUMBERS).itemsize == 4
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What one SEGMENTS record says, and the segment it stands in."""
+
+    written_in: int
+    kept: frozenset[int]
+
+    def dropped(self, segment: int) -> bool:
+        """Whether this segment was given up."""
+        return segment < self.written_in and segment not in self.kept
+
+
+def to_record(kept: Iterable[int]) -> Record:
+    """The record that names these segments, and no others before its own."""
+    numbers = array(_NUMBERS, sorted(kept))
+    assert len(numbers) <= SEGMENTS_MAX
+    return Record(Kind.SEGMENTS, NO_LEDGER, content=numbers.tobytes())
+
+
+def from_record(record: Record, position: int) -> Manifest:
+    """Raises ValueError for a record that cannot be read."""
+    numbers = array(_NUMBERS)
+    numbers.frombytes(record.content)
+    return Manifest(place_of(position)[0], frozenset(numbers))
+
+
+def newest(disk: Disk) -> Manifest | None:
+    """What the newest SEGMENTS record says. Reads segments from the end until it finds one, in the worst case all."""
+    for segment in reversed(segments.numbers(disk)):
+        found = None
+        for one in walk(disk, segment):
+            if isinstance(one, Found) and one.record.kind is Kind.SEGMENTS:
+                found = from_record(one.record, one.position)
+        if found is not None:
+            return found
+    return None
+
+
+def check_complete(disk: Disk, first: int) -> None:
+    """Raises DamagedLog where a segment from `first` on is missing and was not dropped."""
+    known = segments.numbers(disk)
+    missing = sorted(set(range(first, known[-1] + 1)).difference(known)) if known else []
+    if not missing:
+        return
+    manifest = newest(disk)
+    for segment in missing:
+        if manifest is None or not manifest.dropped(segment):
+            raise DamagedLog(segments.name_of(segment), 0, "this segment is missing, yet later ones exist")

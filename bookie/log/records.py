@@ -1,0 +1,82 @@
+"""One record of a segment, read and verified, and the search for records in bytes that cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..disk import LogFile
+from .format import (
+    ALIGNMENT,
+    BODY_BYTES_MAX,
+    RECORD_HEADER,
+    RECORD_MAGIC_BYTES,
+    BadRecordBytes,
+    Record,
+    RecordHeader,
+    decode_header,
+    decode_record,
+    place_of,
+    position_of,
+)
+
+RECORD_BYTES_MAX = RECORD_HEADER.size + BODY_BYTES_MAX
+"""No record is larger, whatever somebody says its size is."""
+
+SEARCH_BYTES = 4 * 1024 * 1024
+"""Step of the search for a valid record behind an unreadable place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A record and where it stands."""
+
+    position: int
+    header: RecordHeader
+    record: Record
+
+
+def position_end(found: Found) -> int:
+    """The position right behind a record."""
+    return found.position + found.header.record_bytes
+
+
+def read_record(file: LogFile, position: int, size: int = 0) -> Found | BadRecordBytes:
+    """The record at this position of an open segment, or why there is none. One read where its size is known."""
+    offset = place_of(position)[1]
+    try:
+        data = file.read(min(size or RECORD_HEADER.size, RECORD_BYTES_MAX), offset)
+        header = decode_header(data, position=position)
+        if len(data) < RECORD_HEADER.size + header.body_bytes:
+            data += file.read(header.body_bytes, offset + len(data))
+        return Found(position, *decode_record(data, position=position))
+    except BadRecordBytes as error:
+        return error
+
+
+def durable_record_after(file: LogFile, segment: int, bad_offset: int) -> int | None:
+    """The offset of a record that proves that `bad_offset` was on disk once, if there is one."""
+    bad_position = position_of(segment, bad_offset)
+    for offset in magic_offsets(file, bad_offset + ALIGNMENT):
+        found = read_record(file, position_of(segment, offset))
+        if isinstance(found, Found) and found.header.synced > bad_position:
+            return offset
+    return None
+
+
+def magic_offsets(file: LogFile, start: int) -> Iterator[int]:
+    """Aligned offsets from `start` on at which a record may begin."""
+    overlap = len(RECORD_MAGIC_BYTES) - 1
+    offset = start
+    while chunk := file.read(SEARCH_BYTES + overlap, offset):
+        at = chunk.find(RECORD_MAGIC_BYTES)
+        while 0 <= at < SEARCH_BYTES:
+            if (offset + at) % ALIGNMENT == 0:
+                yield offset + at
+            at = chunk.find(RECORD_MAGIC_BYTES, at + 1)
+        offset += SEARCH_BYTES
+
+
+def has_content(file: LogFile, start: int) -> bool:
+    """Whether anything but zeros lies behind `start` (looked for as far as one record can reach)."""
+    return any(file.read(BODY_BYTES_MAX, start))

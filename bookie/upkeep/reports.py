@@ -1,0 +1,118 @@
+"""What became of mending a bookie, for its operator. Plain values that `dataclasses.asdict` makes JSON of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+LISTED_MAX = 1000
+"""Ledgers a report names; the rest are only counted."""
+
+WHY_CHARS_MAX = 500
+"""Of the reason for each: a whole report fits `wire.messages.REPORT_BYTES_MAX`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unrepaired:
+    """A ledger that still lacks something here, and why. Nothing absent of it is denied meanwhile (rule R6)."""
+
+    ledger_id: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What was done for one ledger. `why_not` is empty where everything is here that the metadata places here.
+
+    `frames_unreadable`: of those that were suspected.
+    """
+
+    ledger_id: int
+    entries: int = 0
+    bytes: int = 0
+    frames_removed: int = 0
+    fragments_moved: int = 0
+    why_not: str = ""
+    frames_unreadable: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RepairReport:
+    """What a repair did. `unrepaired` names LISTED_MAX of the `ledgers_unrepaired`."""
+
+    ledgers: int = 0
+    ledgers_unrepaired: int = 0
+    entries: int = 0
+    bytes: int = 0
+    frames_removed: int = 0
+    fragments_moved: int = 0
+    unrepaired: tuple[Unrepaired, ...] = ()
+
+    def plus(self, other: RepairReport) -> RepairReport:
+        """Both together; a ledger that stands in both counts twice."""
+        both = (mine + theirs for mine, theirs in zip(_values(self), _values(other), strict=True))
+        added = RepairReport(*both)
+        return replace(added, unrepaired=added.unrepaired[:LISTED_MAX])
+
+
+def _values(report: RepairReport) -> list[Any]:
+    return [getattr(report, field.name) for field in fields(report)]
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubReport:
+    """What a pass over the log found, and what became of it.
+
+    `damaged`: stretches of the log that hold no records and once did; they stay until their segments,
+    `segments_damaged`, are emptied and deleted. `frames_damaged` were pointed to and could not be read;
+    `entries_repaired` were fetched in their stead. `frames_restored` stood in the log, unknown to the index.
+    `states_rewritten`: ledgers whose fence, or the like, stood in a damaged segment. `unread`: segments that
+    could not be opened.
+    """
+
+    segments: int = 0
+    bytes_read: int = 0
+    records: int = 0
+    damaged: int = 0
+    frames_damaged: int = 0
+    entries_repaired: int = 0
+    frames_restored: int = 0
+    states_rewritten: int = 0
+    ledgers_unrepaired: int = 0
+    segments_damaged: tuple[int, ...] = ()
+    unread: tuple[str, ...] = ()
+    unrepaired: tuple[Unrepaired, ...] = ()
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a repair is; read it while it runs."""
+
+    ledgers: int = 0
+    ledgers_done: int = 0
+    entries: int = 0
+    bytes: int = 0
+
+
+class Summary:
+    """Adds up what was done for one ledger after the other. One that comes more than once is unrepaired once."""
+
+    def __init__(self) -> None:
+        self._sum = RepairReport()
+        self._listed: list[Unrepaired] = []
+        self._unrepaired: set[int] = set()
+
+    def add(self, done: Repaired) -> None:
+        if done.why_not:
+            self._note(done)
+        counts = (done.entries, done.bytes, done.frames_removed, done.fragments_moved)
+        added = self._sum.plus(RepairReport(1, 0, *counts))
+        self._sum = replace(added, ledgers_unrepaired=len(self._unrepaired))
+
+    def _note(self, done: Repaired) -> None:
+        if done.ledger_id not in self._unrepaired and len(self._listed) < LISTED_MAX:
+            self._listed.append(Unrepaired(done.ledger_id, done.why_not[:WHY_CHARS_MAX]))
+        self._unrepaired.add(done.ledger_id)
+
+    def report(self) -> RepairReport:
+        return replace(self._sum, unrepaired=tuple(self._listed))

@@ -1,0 +1,190 @@
+"""A bookie's upkeep: garbage collection and compaction in rounds, scrubbing, and what an operator asks for.
+
+One lock keeps all that moves or drops frames apart. A round that fails is logged and comes again when it is due;
+nothing that it may have done half needs to be undone (`compactor.py`, `collector.py`). Suspending interrupts it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable
+from dataclasses import asdict
+from typing import Any
+
+from metadata import bookie_registry, cluster
+from metadata.cluster import Cookie
+from metadata.errors import MetadataError
+from metadata.ledger_record import BookieRef
+from metadata.ledger_store import LedgerStore
+from metadata.store import MetadataStore
+
+from ..bookie import Bookie
+from ..errors import BookieError, LogFailed
+from ..log import segments
+from ..peers import Peers
+from ..wire.messages import MaintainReply, MaintainRequest, MaintenanceAction, Status
+from .collector import Collected, Collector
+from .compactor import Compacted, Compactor
+from .config import UpkeepConfig
+from .pace import Pace
+from .repair import Repair
+from .schedule import Depth, Schedule
+from .scrubber import Scrubber
+from .threads import in_thread
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+"""How often it is asked whether something is due."""
+
+Report = dict[str, Any]
+
+
+class Upkeep:
+    """Keeps one bookie in order. Belongs to the event loop; `run` until cancelled."""
+
+    def __init__(
+        self, bookie: Bookie, store: MetadataStore, cookie: Cookie, config: UpkeepConfig, peers: Peers
+    ) -> None:
+        self._bookie = bookie
+        self._store = store
+        self._cookie = cookie
+        self._config = config
+        self._collector = Collector(bookie, store, cookie, Pace(config.ledgers_per_second))
+        self._compactor = Compactor(bookie, Pace(config.compaction_bytes_per_second))
+        self._lock = asyncio.Lock()
+        me = BookieRef(cookie.bookie_id, cookie.incarnation)
+        repair_pace = Pace(config.repair_bytes_per_second)
+        self._repair = Repair(bookie, LedgerStore(store), me, peers, repair_pace)
+        self._scrubber = Scrubber(bookie, self._repair, self._lock, Pace(config.scrub_bytes_per_second))
+        self._rounds: set[asyncio.Task[Report]] = set()
+        self._suspended = False
+        self._last: Report = {}
+
+    async def run(self) -> None:
+        """Does each round when it is due, and scrubs. Ends only when it is cancelled, or the log has failed."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._run_rounds())
+            group.create_task(self._scrubber.scrub_for_ever(self._config.scrub_seconds))
+
+    async def _run_rounds(self) -> None:
+        loop = asyncio.get_running_loop()
+        schedule = Schedule.starting(self._config, loop.time())
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            depth = schedule.due(loop.time(), space_is_low=self._bookie.space.is_low())
+            if depth is None or self._suspended:
+                continue
+            try:
+                await self.round(depth)
+            except (BookieError, MetadataError, OSError) as error:
+                if isinstance(error, LogFailed):
+                    return  # the process is about to end
+                log.warning("the %s round of upkeep failed, and will be tried again: %s", depth.value, error)
+            schedule.done(depth, loop.time())
+
+    async def round(self, depth: Depth) -> Report:
+        """One round, now; its report. Raises BookieError, MetadataError or OSError: call it again later."""
+        if self._suspended:
+            raise BookieError("upkeep is suspended; run: bookledger bookie gc resume")
+        working = asyncio.ensure_future(self._locked(self._do(depth)))
+        self._rounds.add(working)
+        try:
+            self._last = await working
+            return self._last
+        except asyncio.CancelledError:
+            if not self._suspended:
+                raise
+            raise BookieError("the round was interrupted: upkeep is suspended") from None
+        finally:
+            self._rounds.discard(working)
+            working.cancel()
+
+    async def _locked(self, work: Awaitable[Report]) -> Report:
+        async with self._lock:
+            return await work
+
+    async def _do(self, depth: Depth) -> Report:
+        collected = await self._collector.collect(also_misplaced=depth is Depth.MAJOR)
+        compacted = await self._compactor.compact(self._live_ratio_max(depth))
+        if self._scrubber.last is not None and depth is not Depth.COLLECT:
+            damaged = self._scrubber.last.segments_damaged
+            compacted = compacted.plus(await self._compactor.empty_all(damaged))
+        return _report(depth, collected, compacted)
+
+    def _live_ratio_max(self, depth: Depth) -> float:
+        ratios = {
+            Depth.COLLECT: 0.0,
+            Depth.MINOR: self._config.minor_live_ratio,
+            Depth.MAJOR: self._config.major_live_ratio,
+        }
+        return ratios[depth]
+
+    # --- what an operator asks for ------------------------------------------------------------
+
+    async def maintain(self, request: MaintainRequest) -> MaintainReply:
+        """Does it, and reports. Raises BookieError, MetadataError or OSError."""
+        match request.action:
+            case MaintenanceAction.COLLECT:
+                return _reply(await self.round(Depth.MAJOR))
+            case MaintenanceAction.SUSPEND:
+                self._suspend()
+            case MaintenanceAction.RESUME:
+                self._suspended = False
+            case MaintenanceAction.SCRUB:
+                report = asdict(await self._scrubber.scrub_once())
+                damaged = [segments.name_of(number) for number in report["segments_damaged"]]
+                return _reply({**report, "segments_damaged": damaged})
+            case MaintenanceAction.REPAIR:
+                if request.adopt:
+                    await self._check_adoptable(request.adopt)
+                return _reply(await self._repair_all(request.adopt or self._cookie.bookie_id))
+            case MaintenanceAction.STATUS:
+                pass
+        return _reply(await self._status())
+
+    async def _repair_all(self, adopted: str) -> Report:
+        """Completes the ledgers in limbo, then takes over what is placed at a lost bookie of this name."""
+        async with self._lock:
+            limbo = await self._repair.repair_limbo()
+            registered = await bookie_registry.find_bookie(self._store, adopted)
+            living = None if registered is None else registered.bookie.incarnation
+            return asdict(limbo.plus(await self._repair.adopt(adopted, living=living)))
+
+    async def _check_adoptable(self, bookie_id: str) -> None:
+        """Raises BookieError for a bookie that is not lost, as far as anybody knows."""
+        if await cluster.read_cookie(self._store, bookie_id) is None:
+            raise BookieError(f"no bookie was ever formatted as {bookie_id}")
+        alive = await bookie_registry.find_bookie(self._store, bookie_id)
+        if alive is not None and bookie_id != self._cookie.bookie_id:
+            raise BookieError(
+                f"bookie {bookie_id} is registered: it lives, or has just died and its lease has not run out; "
+                "stop it, or wait, and try again"
+            )
+
+    def _suspend(self) -> None:
+        self._suspended = True
+        for working in self._rounds:
+            working.cancel()
+
+    async def _status(self) -> Report:
+        usage = await in_thread(self._bookie.index.usage.totals)
+        return {
+            "suspended": self._suspended,
+            "working": self._lock.locked(),
+            "live_bytes": sum(held.frame_bytes for held in usage.values()),
+            "segments_with_entries": len(usage),
+            "last_round": self._last,
+            "last_scrub": None if self._scrubber.last is None else asdict(self._scrubber.last),
+            "repairing": asdict(self._repair.progress),
+        }
+
+
+def _report(depth: Depth, collected: Collected, compacted: Compacted) -> Report:
+    return {"round": depth.value, **asdict(collected), **asdict(compacted)}
+
+
+def _reply(report: Report) -> MaintainReply:
+    return MaintainReply(Status.OK, report=json.dumps(report))

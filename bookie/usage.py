@@ -1,0 +1,110 @@
+"""What each segment holds of each ledger, kept beside the places in the same transactions.
+
+    usage    (segment, ledger) → (bytes of its frames there, its records there that are no frames)
+
+It tells which segments are worth compacting, and which hold nothing any more, without looking at every frame.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from itertools import takewhile
+from typing import NamedTuple
+
+import lmdb
+
+from .places import Place
+from .summed_table import Meta, SummedTable, readable
+
+KEY = struct.Struct(">IQ")
+VALUE = struct.Struct("<QI")
+
+
+class Usage(NamedTuple):
+    """Bytes of the frames that the index points to, and the number of records that are no frames."""
+
+    frame_bytes: int
+    states: int
+
+
+NOTHING = Usage(0, 0)
+
+
+class UsageTable:
+    """Rows in one database of the index's environment. Reads on any thread, changes in a transaction of the caller."""
+
+    def __init__(self, env: lmdb.Environment, meta: Meta) -> None:
+        self._env = env
+        self.table = SummedTable(env, b"usage", meta)
+
+    def totals(self) -> dict[int, Usage]:
+        """What each segment holds, all ledgers together; segments that hold nothing are not in it.
+
+        Of a ledger's records that are no frames only the last counts, so `states` is a number of ledgers here. Raises
+        IndexDamaged where some of it is lost: a segment that seems to hold nothing would be deleted.
+        """
+        frame_bytes: Counter[int] = Counter()
+        states: Counter[int] = Counter()
+        with readable(), self._env.begin() as txn:
+            for key, value in self.table.rows(txn):
+                segment = KEY.unpack(key)[0]
+                held = Usage(*VALUE.unpack(value))
+                frame_bytes[segment] += held.frame_bytes
+                states[segment] += held.states > 0
+        return {segment: Usage(size, states[segment]) for segment, size in frame_bytes.items()}
+
+    def of(self, segment: int) -> dict[int, Usage]:
+        """What one segment holds, by ledger."""
+        found: dict[int, Usage] = {}
+        with readable(), self._env.begin(db=self.table.db) as txn:
+            cursor = txn.cursor()
+            if not cursor.set_range(KEY.pack(segment, 0)):
+                return found
+            for key, value in cursor:
+                number, ledger_id = KEY.unpack(key)
+                if number != segment:
+                    break
+                found[ledger_id] = Usage(*VALUE.unpack(value))
+        return found
+
+    def change(
+        self,
+        txn: lmdb.Transaction,
+        added: Iterable[tuple[int, Place]],
+        gone: Iterable[tuple[int, Place]],
+        states: Mapping[tuple[int, int], int],
+    ) -> None:
+        """Frames were added and taken away, and records that are no frames were added, by (segment, ledger)."""
+        grown: dict[tuple[int, int], int] = defaultdict(int)
+        for ledger_id, place in added:
+            grown[place.position >> 32, ledger_id] += place.size
+        for ledger_id, place in gone:
+            grown[place.position >> 32, ledger_id] -= place.size
+        for at in grown.keys() | states.keys():
+            self._change(txn, KEY.pack(*at), grown.get(at, 0), states.get(at, 0))
+
+    def _change(self, txn: lmdb.Transaction, key: bytes, frame_bytes: int, states: int) -> None:
+        row = self.table.get(txn, key)
+        held = Usage(*VALUE.unpack(row)) if row is not None else NOTHING
+        # A ledger that was forgotten may have had frames added since: its row counts from zero again.
+        now = Usage(max(0, held.frame_bytes + frame_bytes), held.states + states)
+        if now == NOTHING:
+            self.table.delete(txn, key)
+        else:
+            self.table.put(txn, key, VALUE.pack(*now))
+
+    def forget(self, txn: lmdb.Transaction, ledger_ids: Collection[int]) -> None:
+        """Nothing of these ledgers is held any more."""
+        rows = txn.cursor(self.table.db).iternext(values=False)
+        for key in [bytes(key) for key in rows if KEY.unpack(key)[1] in ledger_ids]:
+            self.table.delete(txn, key)
+
+    def clear(self, txn: lmdb.Transaction, segment: int) -> None:
+        """The segment is gone, with whatever records in it were no frames."""
+        cursor = txn.cursor(self.table.db)
+        cursor.set_range(KEY.pack(segment, 0))
+        rows = takewhile(lambda key: KEY.unpack(key)[0] == segment, cursor.iternext(values=False))
+        for key in [bytes(key) for key in rows]:
+            self.table.delete(txn, key)

@@ -1,0 +1,31 @@
+"""What goes wrong when the rest of the cluster is asked for help: known to the bookie, and to who helps it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..errors import BookieError
+
+
+class PeersFailed(BookieError):
+    """The other bookies, or the metadata, could not help with a ledger. `str()` says what to do next.
+
+    Nothing was lost or decided by it: the same call may be made again, and has to be where the ledger is
+    still to be mended. `entry_id` is the first entry that nobody could give, None where it is no
+    entry that failed; `answers` holds what each of the other replicas said of it.
+    """
+
+    def __init__(
+        self,
+        ledger_id: int,
+        what: str,
+        advice: str,
+        *,
+        entry_id: int | None = None,
+        answers: Mapping[str, str] | None = None,
+    ) -> None:
+        listed = "; ".join(f"{name}: {answer}" for name, answer in sorted((answers or {}).items()))
+        super().__init__(f"{what}{f' ({listed})' if listed else ''}; {advice}")
+        self.ledger_id = ledger_id
+        self.entry_id = entry_id
+        self.answers = dict(answers or {})

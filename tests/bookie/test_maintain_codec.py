@@ -1,0 +1,113 @@
+"""What an operator asks of a bookie's upkeep, and its report, as bytes and back."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from crc32c import crc32c
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bookie.wire import bookie_pb2 as pb
+from bookie.wire import codec
+from bookie.wire.codec import BadMessage
+from bookie.wire.messages import (
+    REPORT_BYTES_MAX,
+    MaintainReply,
+    MaintainRequest,
+    MaintenanceAction,
+    Status,
+)
+from tests.bookie.messages import statuses, text
+
+
+class Message(NamedTuple):
+    """One kind of message: values of it, to bytes, and back."""
+
+    values: st.SearchStrategy[Any]
+    encode: Callable[[Any], bytes]
+    decode: Callable[[bytes], Any]
+
+
+KINDS = {
+    "request": Message(
+        st.builds(MaintainRequest, st.sampled_from(MaintenanceAction), text),
+        codec.encode_maintain_request,
+        codec.decode_maintain_request,
+    ),
+    "reply": Message(
+        st.builds(MaintainReply, statuses, text, text),
+        codec.encode_maintain_reply,
+        codec.decode_maintain_reply,
+    ),
+}
+
+of_every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+
+
+@of_every_kind
+@settings(max_examples=50)
+@given(data=st.data())
+def test_a_message_comes_back_as_it_was_sent(kind: Message, data: st.DataObject) -> None:
+    message = data.draw(kind.values)
+    assert kind.decode(kind.encode(message)) == message
+
+
+@of_every_kind
+@settings(max_examples=50)
+@given(garbage=st.binary(max_size=200))
+def test_garbage_is_a_bad_message_or_some_message_and_nothing_else(kind: Message, garbage: bytes) -> None:
+    with pytest.raises(BadMessage):
+        kind.decode(garbage)
+    with contextlib.suppress(BadMessage):
+        kind.decode(struct.pack("<I", crc32c(garbage)) + garbage)
+
+
+@of_every_kind
+@settings(max_examples=50)
+@given(data=st.data())
+def test_a_message_that_was_changed_on_the_way_never_arrives_as_another_one(
+    kind: Message, data: st.DataObject
+) -> None:
+    """A request to look must not arrive as one to repair."""
+    sent = bytearray(kind.encode(data.draw(kind.values)))
+    sent[data.draw(st.integers(0, len(sent) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    with pytest.raises(BadMessage, match="wrong checksum"):
+        kind.decode(bytes(sent))
+
+
+def test_every_act_of_maintenance_has_a_number_of_its_own_that_never_changes() -> None:
+    numbers = {action.name: pb.MaintenanceAction.Value(action.name) for action in MaintenanceAction}
+    assert numbers == {"STATUS": 0, "COLLECT": 1, "SUSPEND": 2, "RESUME": 3, "SCRUB": 4, "REPAIR": 5}
+
+
+def test_a_request_that_says_nothing_only_asks_how_things_are() -> None:
+    request = codec.decode_maintain_request(codec.sealed(pb.MaintainRequest()))
+    assert request == MaintainRequest(MaintenanceAction.STATUS)
+
+
+@pytest.mark.parametrize("number", [6, 2**31 - 1, -1])
+def test_an_act_of_maintenance_that_nobody_knows_is_refused(number: int) -> None:
+    request = pb.MaintainRequest(action=number)  # type: ignore[arg-type]
+    with pytest.raises(BadMessage, match=f"unknown act of maintenance {number}"):
+        codec.decode_maintain_request(codec.sealed(request))
+
+
+@pytest.mark.parametrize("number", [0, 13])
+def test_a_status_that_nobody_knows_is_refused(number: int) -> None:
+    reply = pb.MaintainReply(status=number)  # type: ignore[arg-type]
+    with pytest.raises(BadMessage, match="unknown status"):
+        codec.decode_maintain_reply(codec.sealed(reply))
+
+
+def test_a_report_at_its_limit_arrives_and_one_byte_more_is_refused() -> None:
+    """Counted in UTF-8: an é takes two."""
+    whole = MaintainReply(Status.OK, report="é" * (REPORT_BYTES_MAX // 2))
+    assert codec.decode_maintain_reply(codec.encode_maintain_reply(whole)) == whole
+    over = MaintainReply(Status.OK, report=whole.report + "x")
+    with pytest.raises(BadMessage, match=f"a report of {REPORT_BYTES_MAX + 1} bytes"):
+        codec.decode_maintain_reply(codec.encode_maintain_reply(over))

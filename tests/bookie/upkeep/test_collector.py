@@ -1,0 +1,313 @@
+"""B3: nothing is forgotten that the metadata has not said, twice and in full, to be deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bookie.bookie import Bookie
+from bookie.errors import DataDirectoryError
+from bookie.upkeep.collector import Collected, Collector
+from bookie.upkeep.pace import Pace
+from bookie.wire.messages import Status
+from metadata import cluster, keys
+from metadata.cluster import Cookie
+from metadata.errors import StoreUnavailable
+from metadata.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.ledger_store import LedgerStore
+from metadata.memory import MemoryStore
+from metadata.store import Page, Versioned
+from tests.bookie.bookies import append, bookie_on, entries, read, read_request
+from tests.bookie.entries import frame_of
+from tests.bookie.served import acks, plain, served
+from tests.support.aio import run
+
+OK = Status.OK
+ME, OTHER = BookieRef("b1", "mine"), BookieRef("b2", "another")
+LEDGERS = range(1, 8)
+
+
+class Site:
+    """A bookie with some ledgers of three entries each, and the metadata that knows them."""
+
+    def __init__(self, bookie: Bookie, store: MemoryStore, cookie: Cookie) -> None:
+        self.bookie = bookie
+        self.store = store
+        self.cookie = cookie
+        self.ledgers = LedgerStore(store)
+
+    async def collect(self, store: MemoryStore | None = None, *, also_misplaced: bool = False) -> Collected:
+        collector = Collector(self.bookie, store or self.store, self.cookie, Pace(1e9))
+        return await collector.collect(also_misplaced=also_misplaced)
+
+    async def delete(self, *ledger_ids: int) -> None:
+        for ledger_id in ledger_ids:
+            found = await self.ledgers.read(ledger_id)
+            assert found is not None
+            await self.ledgers.delete(found)
+
+    async def here(self) -> list[int]:
+        return [n for n in LEDGERS if (await self.bookie.read(read_request(n))).status is OK]
+
+
+@asynccontextmanager
+async def site(path: Path, store: MemoryStore | None = None) -> AsyncIterator[Site]:
+    store = store or MemoryStore()
+    cluster_id = await cluster.cluster_id(store, create=True)
+    assert cluster_id is not None
+    for ledger_id in LEDGERS:
+        await LedgerStore(store).create(LedgerRecord(ledger_id, Shape(1, 1, 1), (Fragment(0, (ME,)),)))
+    async with bookie_on(path) as bookie:
+        for ledger_id in LEDGERS:
+            assert await append(bookie, frame_of(ledger_id, range(3))) == [OK]
+        yield Site(bookie, store, Cookie(cluster_id, ME.bookie_id, ME.incarnation))
+
+
+def on_site(path: Path, test: Callable[[Site], Awaitable[None]], store: MemoryStore | None = None) -> None:
+    async def main() -> None:
+        async with site(path, store) as made:
+            await test(made)
+
+    run(main())
+
+
+def test_deleted_ledgers_are_forgotten_and_the_others_are_read_as_before(tmp_path: Path) -> None:
+    async def test(site: Site) -> None:
+        await site.delete(2, 3, 7)
+        assert await site.collect() == Collected(ledgers_forgotten=3)
+        assert await site.here() == [1, 4, 5, 6]
+        assert await read(site.bookie, 4) == entries(4, range(3))
+        assert site.bookie.index.ledger_ids() == [1, 4, 5, 6]
+        assert await site.collect() == Collected()
+
+    on_site(tmp_path, test)
+
+
+class BreaksOff(MemoryStore):
+    """Its listings fail after the first page."""
+
+    async def list_page(self, prefix: str, *, after: str | None = None, limit: int = 3) -> Page:
+        if after is not None and prefix == keys.LEDGERS:
+            raise StoreUnavailable("gone in the middle of a listing")
+        return await super().list_page(prefix, after=after, limit=3)
+
+
+def test_a_listing_that_breaks_off_deletes_nothing(tmp_path: Path) -> None:
+    async def test(site: Site) -> None:
+        await site.delete(1, 2, 7)
+        with pytest.raises(StoreUnavailable):
+            await site.collect()
+        assert await site.here() == list(LEDGERS)
+
+    on_site(tmp_path, test, BreaksOff())
+
+
+class EndsEarly(MemoryStore):
+    """A listing that just ends, which no store may give, and an empty one: as after a restore from a backup."""
+
+    items = 0
+
+    async def list_page(self, prefix: str, *, after: str | None = None, limit: int = 1000) -> Page:
+        page = await super().list_page(prefix, after=after, limit=limit)
+        return (
+            replace(page, items=page.items[: self.items], next_after=None) if prefix == keys.LEDGERS else page
+        )
+
+
+@pytest.mark.parametrize("items", [0, 4])
+def test_what_the_metadata_has_never_heard_of_is_kept(tmp_path: Path, items: int) -> None:
+    store = EndsEarly()
+    store.items = items
+
+    async def test(site: Site) -> None:
+        assert await site.collect(also_misplaced=True) == Collected(unlisted=len(LEDGERS) - items)
+        assert await site.here() == list(LEDGERS)
+
+    on_site(tmp_path, test, store)
+
+
+class ListsTombstones(MemoryStore):
+    """Its listings say of ledger 2 what is not so."""
+
+    lies = False
+
+    async def list_page(self, prefix: str, *, after: str | None = None, limit: int = 1000) -> Page:
+        page = await super().list_page(prefix, after=after, limit=limit)
+        if not self.lies or prefix != keys.LEDGERS:
+            return page
+        tombstone = next(item.value for item in page.items if item.key == keys.ledger(1))
+        return replace(page, items=tuple(self._lie(item, tombstone) for item in page.items))
+
+    def _lie(self, item: Versioned, tombstone: bytes) -> Versioned:
+        return replace(item, value=tombstone) if item.key == keys.ledger(2) else item
+
+
+def test_the_metadata_is_asked_once_more_before_a_ledger_is_forgotten(tmp_path: Path) -> None:
+    store = ListsTombstones()
+
+    async def test(site: Site) -> None:
+        await site.delete(1)
+        store.lies = True
+        assert await site.collect() == Collected(ledgers_forgotten=1)
+        assert await site.here() == [2, 3, 4, 5, 6, 7]
+
+    on_site(tmp_path, test, store)
+
+
+def test_the_metadata_of_another_cluster_is_not_believed(tmp_path: Path) -> None:
+    async def test(site: Site) -> None:
+        other = MemoryStore()
+        await cluster.cluster_id(other, create=True)
+        with pytest.raises(DataDirectoryError, match="another cluster"):
+            await site.collect(other)
+        assert await site.here() == list(LEDGERS)
+
+    on_site(tmp_path, test)
+
+
+def test_a_ledger_that_gets_frames_while_it_is_forgotten_is_collected_the_next_time(tmp_path: Path) -> None:
+    async def test(site: Site) -> None:
+        await site.delete(1)
+        forget = site.bookie.forget
+
+        async def with_late_frames(ledger_ids: Any) -> None:
+            assert await append(site.bookie, frame_of(1, [3])) == [OK]
+            await forget(ledger_ids)
+
+        site.bookie.forget = with_late_frames  # type: ignore[method-assign]
+        await site.collect()
+        site.bookie.forget = forget  # type: ignore[method-assign]
+        await site.collect()
+        assert await site.here() == [2, 3, 4, 5, 6, 7]
+        await site.bookie.checkpoint()
+        assert 1 not in site.bookie.index.ledger_ids()
+        assert 1 not in site.bookie.index.usage.of(0)
+
+    on_site(tmp_path, test)
+
+
+def test_a_late_writer_to_a_forgotten_ledger_is_refused_in_this_life_and_the_next(tmp_path: Path) -> None:
+    """A deleted ledger stays closed: the metadata says so, whatever the bookie has forgotten."""
+
+    async def test() -> None:
+        store = MemoryStore()
+        async with served(tmp_path, store) as client:
+            assert plain(await client.append(client.request(1, frame_of(7, [0])))) == acks(1, [OK])
+            ledgers = LedgerStore(store)
+            found = await ledgers.read(7)
+            assert found is not None
+            await ledgers.delete(found)
+            bookie = client.bookie
+            assert (
+                await Collector(bookie.bookie, store, bookie.cookie, Pace(1e9)).collect(also_misplaced=False)
+            ) == (Collected(ledgers_forgotten=1))
+            late = await client.append(client.request(1, frame_of(7, [1])))
+            assert plain(late) == acks(1, [Status.FENCED])
+            assert (await client.read(7, 0, 9)).status is Status.NO_SUCH_LEDGER
+        async with served(tmp_path, store) as client:
+            late = await client.append(client.request(1, frame_of(7, [1])))
+            assert plain(late) == acks(1, [Status.UNAUTHORIZED])
+
+    run(test())
+
+
+def test_frames_that_were_on_their_way_when_their_ledger_was_forgotten_do_not_open_it_again(
+    tmp_path: Path,
+) -> None:
+    """Nor in the next life, in which the log has them and the index knows nothing of their ledger."""
+
+    async def test() -> None:
+        store = MemoryStore()
+        async with served(tmp_path, store) as client:
+            assert plain(await client.append(client.request(1, frame_of(7, [0])))) == acks(1, [OK])
+            ledgers, bookie = LedgerStore(store), client.bookie.bookie
+            found = await ledgers.read(7)
+            assert found is not None
+            await ledgers.delete(found)
+            on_its_way = asyncio.get_running_loop().create_future()
+            bookie.append(frame_of(7, [1]), lambda status, _: on_its_way.set_result(status))
+            await bookie.forget([7])
+            assert await on_its_way is OK
+            late = await client.append(client.request(1, frame_of(7, [2])))
+            assert plain(late) == acks(1, [Status.FENCED])
+            await bookie.checkpoint()
+            await bookie.forget([7])
+            shutil.copytree(tmp_path / "b1", tmp_path / "killed" / "b1")
+        async with served(tmp_path / "killed", store) as client:
+            late = await client.append(client.request(1, frame_of(7, [2])))
+            assert [ack.status for ack in late] in ([Status.FENCED], [Status.UNAUTHORIZED])
+
+    run(test())
+
+
+# --- copies that the metadata places elsewhere ----------------------------------------------------
+
+
+async def placed_elsewhere(site: Site, *, closed: bool) -> None:
+    """Ledger 4 has moved to another bookie from entry 2 on; 0 and 1 are ours."""
+    found = await site.ledgers.read(4)
+    assert found is not None
+    record = found.record.changed_ensemble(Fragment(2, (OTHER,)))
+    assert await append(site.bookie, frame_of(4, [3]), frame_of(4, [1])) == [OK, OK]
+    await site.ledgers.change(record.closed(9, 180) if closed else record, found.version)
+
+
+def test_copies_of_a_closed_ledger_that_no_fragment_places_here_are_dropped(tmp_path: Path) -> None:
+    async def test(site: Site) -> None:
+        await placed_elsewhere(site, closed=True)
+        assert await site.collect(also_misplaced=True) == Collected(frames_dropped=1)
+        # The frame of 0 to 2 is partly ours, and is kept whole.
+        assert await read(site.bookie, 4) == entries(4, range(3))
+        assert await site.collect(also_misplaced=True) == Collected()
+
+    on_site(tmp_path, test)
+
+
+def test_copies_of_a_ledger_that_is_open_or_in_recovery_are_kept_wherever_they_belong(tmp_path: Path) -> None:
+    """A recovery writes to bookies that the metadata names only when it closes the ledger (R4)."""
+
+    async def test(site: Site) -> None:
+        await placed_elsewhere(site, closed=False)
+        assert await site.collect(also_misplaced=True) == Collected()
+        found = await site.ledgers.read(4)
+        assert found is not None
+        await site.ledgers.change(found.record.in_recovery(), found.version)
+        assert await site.collect(also_misplaced=True) == Collected()
+        assert await read(site.bookie, 4) == entries(4, range(4))
+
+    on_site(tmp_path, test)
+
+
+def test_the_fence_of_a_ledger_outlives_its_copies(tmp_path: Path) -> None:
+    async def test(site: Site) -> None:
+        await site.bookie.fence(4)
+        found = await site.ledgers.read(4)
+        assert found is not None
+        elsewhere = replace(found.record, fragments=(Fragment(0, (OTHER,)),)).closed(2, 60)
+        await site.ledgers.change(elsewhere, found.version)
+        assert await site.collect(also_misplaced=True) == Collected(frames_dropped=1)
+        assert await append(site.bookie, frame_of(4, [3])) == [Status.FENCED]
+
+    on_site(tmp_path, test)
+
+
+def test_a_record_that_has_changed_since_the_listing_decides(tmp_path: Path) -> None:
+    async def test(site: Site) -> None:
+        await placed_elsewhere(site, closed=True)
+        collector = Collector(site.bookie, site.store, site.cookie, Pace(1e9))
+        listing = await collector._compare([4])
+        found = await site.ledgers.read(4)
+        assert found is not None
+        back = replace(found.record, fragments=(Fragment(0, (ME,)),))
+        await site.ledgers.change(back, found.version)
+        assert listing.elsewhere == [4]
+        assert await collector._drop_misplaced(listing.elsewhere) == 0
+
+    on_site(tmp_path, test)

@@ -1,0 +1,161 @@
+"""What closes ledgers for a bookie that mends itself, on real bookies, and how the peers themselves are closed."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import aclosing
+from pathlib import Path
+
+import grpc
+import pytest
+
+from bookie.peers import PeersFailed
+from bookie.wire import ReadRequest
+from ledgers import BookieUnavailable, ClientConfig, LedgerFenced, LedgerState
+from ledgers.aio import LedgerClient
+from ledgers.config import MIB
+from tests.support.aio import until_true
+from tests.support.in_process import QUICK, InProcessCluster, on_bookies
+from tests.support.processes import ProcessCluster, on_processes
+from tests.support.watched_peers import Watched, WatchedBookies, payload, payloads, watched, written
+
+PASSWORD = b"correct horse battery staple"
+CLOSED_SOON_SECONDS = 3.0
+"""Far less than a call to a bookie that is stopped may take."""
+
+
+def test_an_open_ledger_is_recovered_and_closed_and_its_writer_is_fenced(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger(ensemble_size=4, write_quorum=3, ack_quorum=2)
+        for n in range(50):
+            await writer.append(payload(n))
+        async with watched(cluster.uri) as seen:
+            record = await seen.peers.recover(writer.ledger_id)
+            assert record == await client.describe_ledger(writer.ledger_id)
+            assert record is not None
+            assert (record.state, record.last_entry) == (LedgerState.CLOSED, 49)
+            with pytest.raises(LedgerFenced):
+                await writer.append(b"late")
+            mended = record.fragments[0].ensemble[0]
+            assert await payloads(seen.peers, record, mended) == [payload(n) for n in range(50)]
+            assert await seen.peers.recover(writer.ledger_id) == record, "and is left as it is from then on"
+
+    on_bookies(tmp_path, 4, scenario)
+
+
+def test_a_ledger_that_is_deleted_is_none(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await written(client, (3, 3, 2), 1)
+        await client.delete_ledger(writer.ledger_id)
+        async with watched(cluster.uri) as seen:
+            assert await seen.peers.recover(writer.ledger_id) is None
+            assert await seen.peers.recover(4711) is None
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_an_open_ledger_with_a_password_is_refused_with_what_to_do_and_its_writer_left_in_peace(
+    tmp_path: Path,
+) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger(password=PASSWORD)
+        await writer.append(b"a")
+        async with watched(cluster.uri) as seen:
+            with pytest.raises(PeersFailed) as refused:
+                await seen.peers.recover(writer.ledger_id)
+        assert str(refused.value) == (
+            f"ledger {writer.ledger_id} is not closed, and has a password: nobody but its owner can recover it; "
+            "have its owner close it, or recover it with `bookledger ledger recover --password-file FILE "
+            f"{writer.ledger_id}`, or delete it; then try again"
+        )
+        assert (await client.describe_ledger(writer.ledger_id)).state is LedgerState.OPEN
+        assert await writer.append(b"b") == 1
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_recovery_that_cannot_be_decided_is_said_so_and_succeeds_when_the_bookies_are_back(
+    tmp_path: Path,
+) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        await writer.append(b"a")
+        await writer.abandon()
+        away = [bookie.bookie_id for bookie in writer.record.fragments[0].ensemble[:2]]
+        for name in away:
+            await cluster.stop(name)
+        async with watched(cluster.uri) as seen:
+            with pytest.raises(PeersFailed, match=r"could not be recovered: too few .*bring back") as failed:
+                await seen.peers.recover(writer.ledger_id)
+            assert failed.value.ledger_id == writer.ledger_id
+            assert all(f"{name}: " in str(failed.value) for name in away)
+            assert (await client.describe_ledger(writer.ledger_id)).state is LedgerState.IN_RECOVERY
+            for name in away:
+                await cluster.start(name)
+            record = await seen.peers.recover(writer.ledger_id)
+            assert record is not None
+            assert record.last_entry == 0
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+# --- closing ----------------------------------------------------------------------------------------
+
+
+def test_closing_leaves_no_task_no_channel_and_no_thread(tmp_path: Path) -> None:
+    async def scenario(cluster: ProcessCluster, client: LedgerClient) -> None:
+        record = (await written(client, (3, 2, 2), 20_000)).record
+        writer = await client.create_ledger()
+        tasks, threads = asyncio.all_tasks(), threading.active_count()
+        seen = Watched(cluster.uri)
+
+        async def threads_have_ended() -> bool:
+            return threading.active_count() == threads
+
+        await seen.peers.recover(writer.ledger_id)
+        pages = seen.peers.entries(record, 0, 19_999, without=record.fragments[0].ensemble[0])
+        async with aclosing(pages):
+            await anext(pages)
+            assert asyncio.all_tasks() > tasks, "it reads ahead"
+            await seen.peers.close()
+            assert asyncio.all_tasks() <= tasks
+            await until_true(threads_have_ended)
+            channels = seen.bookies[0].channels
+            assert {channel.get_state() for channel in channels} == {grpc.ChannelConnectivity.SHUTDOWN}
+
+    on_processes(tmp_path, 3, scenario)
+
+
+def test_closing_ends_a_recovery_whose_bookies_do_not_answer(tmp_path: Path) -> None:
+    async def scenario(cluster: ProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger(ensemble_size=2)
+        await writer.append(b"a")
+        for bookie in writer.record.fragments[0].ensemble:
+            cluster.pause(bookie)
+        seen = Watched(cluster.uri, ClientConfig(read_seconds_max=60))
+
+        async def both_are_called() -> bool:
+            return bool(seen.bookies) and len(seen.bookies[0].channels) == 2
+
+        recovering = asyncio.create_task(seen.peers.recover(writer.ledger_id))
+        await until_true(both_are_called)
+        async with asyncio.timeout(CLOSED_SOON_SECONDS):
+            await seen.peers.close()
+            with pytest.raises(PeersFailed, match=f"ledger {writer.ledger_id} was ended by closing"):
+                await recovering
+
+    on_processes(tmp_path, 2, scenario)
+
+
+def test_a_client_of_bookies_that_was_closed_makes_no_connection_any_more(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        record = (await written(client, (3, 3, 2), 1)).record
+        bookies = WatchedBookies(cluster.store, QUICK)
+        await bookies.close()
+        bookie = record.fragments[0].ensemble[0]
+        with pytest.raises(BookieUnavailable, match="this client is closed"):
+            await bookies.read(bookie, ReadRequest(bookie.incarnation, record.ledger_id, 0, 0, MIB))
+        assert not bookies.channels
+
+    on_bookies(tmp_path, 3, scenario)

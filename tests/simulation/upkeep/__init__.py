@@ -1,0 +1,1 @@
+"""A bookie's whole storage kept in order under random faults: collection, compaction, scrub, repair, limbo, salvage."""

@@ -1,0 +1,269 @@
+"""One life of the bookie's process: it starts, takes the plan's steps, and ends with the power or by a step.
+
+The last one ends in calm: power, metadata and replicas stay, and everything must come to be in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import shutil
+import tempfile
+from collections.abc import Coroutine
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from bookie.bookie import Bookie
+from bookie.config import BookieConfig
+from bookie.errors import LogFailed
+from bookie.reserve import NAME as RESERVE
+from bookie.upkeep.limbo import enter_limbo
+from metadata import cluster
+from metadata.errors import MetadataError
+from metadata.ledger_store import LedgerStore
+from metadata.memory import MemoryStore
+from tests.bookie.logs import INCARNATION
+from tests.simulation.wet.shelf import MEMORY
+from tests.simulation.world import Violation
+
+from . import plan as steps
+from .calm import Calm
+from .changes import change
+from .chores import Chores
+from .clients import Clients
+from .ledgers import ME, Ledger
+from .looks import View, look, look_at
+from .metadata import Store
+from .probes import UpkeepProbe
+from .rot import rot
+from .site import Site
+
+BESIDE_SECONDS = 0.003
+
+
+class Ended(Exception):
+    """The process is to end: its log has failed, or it must not serve."""
+
+
+class Life:
+    """Belongs to one virtual loop."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._chance = site.stream("life", str(site.lives))
+        self._beside: list[asyncio.Task[None]] = []
+        self._store = Store(site.metadata)
+
+    async def run(self) -> None:
+        """Raises Ended, and BookieError or OSError where the bookie does not start; Died goes through all of it."""
+        self._bookie = await self._started()
+        self._look()
+        while self._site.steps:
+            step = self._site.steps[0]
+            if isinstance(step, steps.End):
+                await self._end(step)
+                return
+            self._site.steps.popleft()
+            self._site.note("%r", step)
+            await self._perform(step)
+            self._look_after(step)
+        await self._calm()
+        self._site.is_done = True
+
+    async def _calm(self) -> None:
+        """Nothing goes wrong from here on, and everything is in order in the end."""
+        self._site.calm()
+        await self._join()
+        self._must_live()
+        await Calm(self._site, self._bookie, self._clients, self._chores, self._look).comes()
+        await self._bookie.close()
+
+    # --- the start ------------------------------------------------------------------------------
+
+    async def _started(self) -> Bookie:
+        site, machine = self._site, self._site.machine
+        site.under_way["start"] += 1
+        bookie = await Bookie.open(_config(site.plan.sizes.segment), machine.disk, machine.index, INCARNATION)
+        self._bookie = bookie
+        site.under_way["start"] -= 1
+        if bookie.has_lost:
+            site.owes_limbo = True
+            await self._vouch_for_nothing(bookie)
+        elif site.owes_limbo:
+            raise Violation("limbo", "the bookie has forgotten that it had lost something")
+        made = await cluster.cluster_id(MemoryStore(site.metadata.data), create=True)
+        assert made is not None
+        self._clients = Clients(site, bookie, LedgerStore(self._store))
+        self._chores = Chores(site, bookie, self._store, made)
+        return bookie
+
+    async def _vouch_for_nothing(self, bookie: Bookie) -> None:
+        here = [one for one in self._site.ledgers if self._is_named(one)]
+        for ledger in here:
+            ledger.in_limbo, ledger.may_be_fenced = None, True
+        self._site.under_way["limbo"] += 1
+        try:
+            await enter_limbo(bookie, LedgerStore(self._store), ME)
+        except (MetadataError, LogFailed) as error:
+            raise Ended(f"it must not serve: {error}") from error
+        self._site.under_way["limbo"] -= 1
+        self._site.owes_limbo = False
+        for ledger in here:
+            ledger.in_limbo = True
+            ledger.is_fenced |= not ledger.record.is_closed
+
+    def _is_named(self, ledger: Ledger) -> bool:
+        return ledger.is_named and ledger.is_listed and not ledger.is_deleted
+
+    # --- steps ----------------------------------------------------------------------------------
+
+    async def _perform(self, step: steps.Step) -> None:
+        match step:
+            case steps.Append() | steps.Fence() | steps.Read():
+                await self._begin(self._client(step), beside=step.beside)
+            case (
+                steps.Collect()
+                | steps.Compact()
+                | steps.Checkpoint()
+                | steps.Scrub()
+                | steps.Repair()
+                | steps.Adopt()
+            ):
+                await self._begin(self._chore(step), beside=step.beside)
+            case steps.Crash(after, how, again):
+                self._site.machine.arm(after, how, again)
+            case steps.FailSync(after):
+                self._site.machine.disk.fail_sync_after(after, OSError(5, "the disk is broken"))
+            case steps.Rot():
+                rot(self._site, step)
+            case steps.LosePlace(nth):
+                await self._lose_place(nth)
+            case steps.PeersFail(times):
+                self._site.peers.failures = times
+            case steps.StoreFails(after):
+                self._site.metadata.fails_after = after
+            case steps.Lie(ledger_id):
+                self._site.metadata.lies.add(ledger_id)
+            case _:
+                change(self._site, step)
+        self._must_live()
+
+    async def _begin(self, work: Coroutine[Any, Any, None], *, beside: bool) -> None:
+        task = asyncio.ensure_future(work)
+        self._beside.append(task)
+        if beside:
+            await asyncio.sleep(self._chance.exponential(BESIDE_SECONDS))
+        else:
+            either: list[asyncio.Future[Any]] = [task, self._bookie.failed]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        self._reap()
+
+    def _reap(self) -> None:
+        for task in [one for one in self._beside if one.done()]:
+            self._beside.remove(task)
+            task.result()
+
+    def _must_live(self) -> None:
+        if self._bookie.failed.done():
+            self._site.reached(UpkeepProbe.SYNC_FAILED)
+            raise Ended(str(self._bookie.failed.result()))
+
+    async def _client(self, step: steps.Client) -> None:
+        match step:
+            case steps.Append():
+                await self._clients.append(step)
+            case steps.Fence():
+                await self._clients.fence(step)
+            case steps.Read():
+                await self._clients.read(step)
+
+    async def _chore(self, step: steps.Chore) -> None:
+        match step:
+            case steps.Collect(misplaced):
+                await self._chores.collect(misplaced=misplaced)
+            case steps.Compact(ratio):
+                await self._chores.compact(ratio)
+            case steps.Checkpoint():
+                await self._chores.checkpoint()
+            case steps.Scrub():
+                await self._chores.scrub()
+            case steps.Repair():
+                await self._chores.repair()
+            case steps.Adopt(bookie_id):
+                await self._chores.adopt(bookie_id)
+
+    async def _lose_place(self, nth: int) -> None:
+        """And a scrub puts it back."""
+        await self._join()
+        index = self._bookie.index
+        places = [one for one in index.places() if not self._site.ledgers.of(one[0]).is_deleted]
+        if not places:
+            return
+        ledger_id, place = places[nth % len(places)]
+        ledger = self._site.ledgers.of(ledger_id)
+        ledger.hidden.update(range(place.first_entry, place.last_entry + 1))
+        index.drop([(ledger_id, place)])
+        metadata = self._site.metadata
+        metadata.has_failed = False
+        await self._begin(self._chores.scrub(), beside=False)
+        if not (self._bookie.failed.done() or metadata.has_failed or ledger.damaged) and ledger.is_listed:
+            ledger.hidden.clear()
+
+    # --- ends -----------------------------------------------------------------------------------
+
+    async def _end(self, step: steps.End) -> None:
+        """The step itself is taken when the process is gone."""
+        if step.cleanly:
+            await self._join()
+            await self._bookie.close()
+        else:
+            self._site.reached(UpkeepProbe.KILLED)
+
+    async def _join(self) -> None:
+        while self._beside:
+            waiting: list[asyncio.Future[Any]] = [*self._beside, self._bookie.failed]
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            self._reap()
+            self._must_live()
+
+    # --- looking --------------------------------------------------------------------------------
+
+    def _look_after(self, step: steps.Step) -> None:
+        """A client changes nothing but its own ledger, where no upkeep is under way."""
+        loop = self._site.machine.disk.loop
+        assert loop is not None
+        if +self._site.under_way or not isinstance(step, steps.Append | steps.Fence | steps.Read):
+            self._look()
+        else:
+            with loop.still():
+                look_at(self._site, self._view(), self._site.ledgers.of(step.ledger))
+
+    def _look(self) -> None:
+        loop = self._site.machine.disk.loop
+        assert loop is not None
+        with loop.still():
+            look(self._site, self._view())
+
+    def _view(self) -> View:
+        bookie = self._bookie
+        return View("the bookie", bookie.index, bookie.files, bookie.states.peek)
+
+
+@cache
+def _directory() -> Path:
+    """Where a bookie looks for free space; nothing of it is kept there but its reserve."""
+    made = Path(tempfile.mkdtemp(dir=MEMORY if MEMORY.is_dir() else None))
+    atexit.register(shutil.rmtree, made)
+    (made / RESERVE).write_bytes(b"\0")
+    return made
+
+
+def _config(segment_bytes: int) -> BookieConfig:
+    return BookieConfig(
+        data_directory=_directory(),
+        metadata_uri="memory://simulated",
+        segment_bytes_max=segment_bytes,
+        disk_free_share_min=0.0,
+        disk_reserve_bytes=1,
+    )

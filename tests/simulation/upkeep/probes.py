@@ -1,0 +1,47 @@
+"""Rare paths of upkeep that random schedules must take, by name; a campaign that missed one tested less."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class UpkeepProbe(Enum):
+    """Each is taken by some of any two thousand seeds."""
+
+    CRASH_MOVING = "the power went while live frames were copied (step 1)"
+    CRASH_MOVED = "the power went when the copies stood and the checkpoint did not (step 2)"
+    CRASH_STATES = "the power went while states were written anew (step 2)"
+    CRASH_MANIFEST = "the power went before the manifest stood (step 3)"
+    CRASH_DELETING = "the power went while files were deleted (step 4)"
+    CRASH_BEFORE_FORGET = "the power went between a tombstone and the forgetting"
+    CRASH_FORGETTING = "the power went while a ledger was forgotten"
+    CRASH_DROPPING = "the power went while misplaced frames were dropped"
+    CRASH_LIMBO = "the power went while ledgers were put into limbo"
+    CRASH_REPAIR = "the power went during a repair"
+    CRASH_SCRUB = "the power went while a scrub mended something"
+    CRASH_ADOPTING = "the power went during an adoption"
+    CRASH_START = "the power went during a start"
+    CRASH_SALVAGE = "the power went during a salvage"
+    CRASH_REBUILD = "the power went while an index was made anew"
+    CRASH_CHECKPOINT = "the power went before a checkpoint was committed"
+    KILLED = "a process was killed and its page cache lived on"
+    SYNC_FAILED = "a sync failed, and the process ended"
+    COPY_FOUND = "a run found a copy that one before it had made"
+    READ_AGAIN = "a read looked up once more what compaction had moved"
+    APPEND_WHILE_COMPACTING = "an append was acknowledged during a compaction"
+    STATE_NEEDED = "a fence stood in nothing but a STATE record when the index was gone"
+    REFUSED_TO_START = "damage kept a bookie from starting, and it was salvaged"
+    LIMBO_LEFT = "a ledger left limbo"
+    LIMBO_STAYED = "a ledger could not be repaired, and stayed in limbo"
+    ENTRY_FETCHED = "a scrub fetched entries of a damaged frame"
+    FRAME_RESTORED = "a scrub put a frame back that the index had lost"
+    FORGOTTEN = "a ledger was forgotten"
+    LATE_WRITER = "a late writer of a forgotten ledger was refused"
+    LIE_REFUTED = "a listing lied, and the ledger stayed"
+    UNLISTED_KEPT = "a ledger that the metadata had never heard of was kept"
+    LISTING_FAILED = "a collection ended with a listing that failed"
+    MISPLACED_DROPPED = "misplaced frames were dropped"
+    WRITTEN_BACK = "what recovery wrote back here counted after the close"
+    ADOPTED = "a lost bookie's fragments were taken over"
+    SEGMENT_KEPT = "a segment with something unreadable was kept"
+    SEGMENT_LOST = "a whole segment was lost"

@@ -1,0 +1,286 @@
+"""One plan, one run of upkeep.
+
+run_upkeep_seed(7)         draws the plan of seed 7 and runs it
+run_upkeep_plan(plan)      raises Failed with the plan and the end of its trace where a promise was broken
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+from bookie import bookie as bookie_module
+from bookie import index, ledger_states, reading
+from bookie.bookie import Bookie
+from bookie.errors import BookieError
+from bookie.log import appender, writer
+from bookie.page_reader import PageReader
+from bookie.upkeep import collector, compactor, frames, inventory, limbo, mending, scrubber, survey
+from bookie.upkeep.compactor import Compactor
+from bookie.upkeep.scrubber import Scrubber
+from tests.simulation.virtual.loop import LoopStuck
+from tests.simulation.virtual.loop import run as run_loop
+from tests.simulation.world import Violation
+
+from . import plan as steps
+from .draw import draw
+from .found import open_bugs_mended
+from .life import Ended, Life
+from .log_turns import SteppedLogWriter
+from .looks import look_at_log_alone, note_fences_without_record
+from .loop import Died, UpkeepLoop
+from .plan import Plan, Sizes
+from .probes import UpkeepProbe
+from .rest import rebuild_index, salvage_log, until_done
+from .rot import lose_segment
+from .site import Site
+
+LIVES_MAX = 200
+TRACE_SHOWN = 60
+
+DID_NOT_START = (BookieError, OSError)
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepRun:
+    """What one plan led to."""
+
+    plan: Plan
+    probes: frozenset[UpkeepProbe]
+    lives: int
+    operations: int
+    trace: tuple[str, ...]
+    trace_hash: str
+
+
+class Failed(AssertionError):
+    """A plan broke a promise; `rule` says which, the cause how."""
+
+    def __init__(self, plan: Plan, rule: str, trace: list[str]) -> None:
+        super().__init__(f"{rule}\n{plan!r}\n" + "\n".join(trace[-TRACE_SHOWN:]))
+        self.plan = plan
+        self.rule = rule
+        self.trace = tuple(trace)
+
+
+def run_upkeep_seed(seed: int, *, tracing: bool = True) -> UpkeepRun:
+    """The plan of this seed, run."""
+    return run_upkeep_plan(draw(seed), tracing=tracing)
+
+
+def run_upkeep_plan(plan: Plan, *, tracing: bool = True, mended: bool = True) -> UpkeepRun:
+    """One whole run. Raises Failed. Without `mended` also for bugs that are known and open."""
+    site = Site(plan, tracing=tracing)
+    mends = open_bugs_mended() if mended else nullcontext()
+    with mends, _small_sizes(plan.sizes), _watched(site), site.machine.powers_the_index():
+        try:
+            _live_on(site)
+            look_at_log_alone(site)
+        except Violation as violation:
+            raise Failed(plan, violation.rule, site.trace) from violation
+        except Exception as error:  # a fault of the product, or of this harness: the plan fails with it
+            raise Failed(plan, type(error).__name__, site.trace) from error
+        finally:
+            site.machine.close()
+    operations = site.machine.disk.operations
+    return UpkeepRun(plan, frozenset(site.probes), site.lives, operations, tuple(site.trace), site.trace_hash)
+
+
+def _live_on(site: Site) -> None:
+    """One life after the other, until one has come to the end of the plan and to rest."""
+    while not site.is_done:
+        site.lives += 1
+        if site.lives > LIVES_MAX:
+            raise Violation("liveness", f"still not done after {LIVES_MAX} lives")
+        _live(site)
+        if not site.is_done:
+            _between_lives(site)
+            look_at_log_alone(site)
+
+
+def _live(site: Site) -> None:
+    loop = UpkeepLoop(site.stream("threads", str(site.lives)), site.plan.sizes.overtaken, site.died)
+    site.machine.boot(loop)
+    life = Life(site)
+    try:
+        run_loop(lambda: _ending(site, loop, life), loop)
+    except Died:
+        if site.machine.disk.is_off:
+            site.machine.crash()
+    except LoopStuck as stuck:
+        raise Violation("liveness", str(stuck)) from stuck
+    except Ended as ended:
+        site.note("ended: %s", ended)
+    except DID_NOT_START as error:
+        if not _has_ended_in_start(site):
+            raise
+        if isinstance(error, BookieError):
+            site.machine.halt()
+            site.under_way.clear()
+            salvage_log(site, error)
+        else:
+            site.note("did not start: %s", error)
+    finally:
+        site.machine.halt()
+        site.under_way.clear()
+    if site.is_done and loop.problems:
+        raise Violation("problems", loop.problems[0])
+
+
+def _has_ended_in_start(site: Site) -> bool:
+    return site.under_way["start"] > 0
+
+
+async def _ending(site: Site, loop: UpkeepLoop, life: Life) -> None:
+    """When it ends, however that is, nothing of this process happens any more."""
+    try:
+        await life.run()
+    finally:
+        loop.die()
+
+
+def _between_lives(site: Site) -> None:
+    """What ended the process, if it was a step."""
+    if not site.steps or not isinstance(site.steps[0], steps.End):
+        return
+    step = site.steps.popleft()
+    site.note("%r", step)
+    match step:
+        case steps.LoseIndex():
+            note_fences_without_record(site)
+            site.owes_limbo = False
+            site.machine.lose_index()
+        case steps.RebuildIndex():
+            until_done(site, "rebuild", lambda: rebuild_index(site))
+        case steps.OlderCopy():
+            until_done(site, "marking", lambda: site.machine.index.set_limbo_due(True))
+            site.owes_limbo = True
+        case steps.LoseSegment(nth):
+            lose_segment(site, nth)
+        case steps.Restart():
+            pass
+
+
+# --- the product, made small and watched ----------------------------------------------------------
+
+
+@contextmanager
+def _small_sizes(sizes: Sizes) -> Iterator[None]:
+    """The product's own bounds, small enough to be met in every run."""
+    bounds = (
+        (appender, "SMALL_GROUP_BYTES", sizes.group // 2),
+        (appender, "ZERO_STEP_BYTES", max(sizes.group // 2, sizes.step)),
+        (appender, "RESERVE_STEP_BYTES", sizes.step),
+        (writer, "GROUP_BYTES_MAX", sizes.group),
+        (compactor, "BATCH_BYTES", sizes.batch),
+        (compactor, "STATES_PER_BATCH", sizes.few),
+        (scrubber, "STATES_PER_BATCH", sizes.few),
+        (collector, "LEDGERS_PER_BATCH", sizes.few),
+        (collector, "FRAMES_PER_BATCH", sizes.few),
+        (limbo, "LEDGERS_PER_BATCH", sizes.few),
+        (ledger_states, "STATES_MAX", sizes.states),
+        (index, "ROWS_PER_CALL", sizes.few),
+        (reading, "OPEN_SEGMENTS_MAX", sizes.few),
+        (mending, "STORE_BYTES", sizes.batch),
+        (inventory, "WINDOW_ENTRIES", 4 * sizes.few),
+        (inventory, "FRAMES_PER_WINDOW", sizes.few),
+        (frames, "BATCH_BYTES", sizes.batch),
+        (survey, "STEP_BYTES", sizes.batch),
+        (bookie_module, "LogWriter", SteppedLogWriter),
+    )
+    with ExitStack() as stack:
+        for module, name, bound in bounds:
+            stack.enter_context(patch.object(module, name, bound))
+        yield
+
+
+UNDER_WAY = (
+    (Compactor, "empty", "emptying"),
+    (Compactor, "_move_frames", "moving"),
+    (Compactor, "_move_states", "states"),
+    (Compactor, "_delete", "dropping segments"),
+    (Bookie, "remove_segments", "deleting"),
+    (Bookie, "forget", "forgetting"),
+    (Bookie, "drop", "dropping"),
+    (Bookie, "checkpoint", "checkpoint"),
+    (Scrubber, "_mend", "mending"),
+)
+"""What is called what while it is under way."""
+
+
+@contextmanager
+def _watched(site: Site) -> Iterator[None]:
+    """Notes what the product does, from outside; its log is silent, since what it tells is meant to happen."""
+    bookie_log = logging.getLogger("bookie")
+    was_disabled, bookie_log.disabled = bookie_log.disabled, True
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    with ExitStack() as stack:
+        stack.callback(logging.disable, before)
+        stack.callback(setattr, bookie_log, "disabled", was_disabled)
+        for owner, name, what in UNDER_WAY:
+            stack.enter_context(patch.object(owner, name, _counting(site, getattr(owner, name), what)))
+        stack.enter_context(patch.object(Compactor, "_has_copy", _noting_copies(site)))
+        stack.enter_context(patch.object(PageReader, "_read_once", _noting_looks()))
+        stack.enter_context(patch.object(PageReader, "read", _noting_second_looks(site)))
+        yield
+
+
+def _counting(site: Site, method: Callable[..., Any], what: str) -> Callable[..., Any]:
+    async def counted(*arguments: Any, **options: Any) -> Any:
+        site.under_way[what] += 1
+        try:
+            return await method(*arguments, **options)
+        finally:
+            site.under_way[what] -= 1
+
+    return counted
+
+
+def _noting_copies(site: Site) -> Callable[..., bool]:
+    has_copy = Compactor._has_copy
+
+    def noting(*arguments: Any) -> bool:
+        found = has_copy(*arguments)
+        if found:
+            site.reached(UpkeepProbe.COPY_FOUND)
+        return found
+
+    return noting
+
+
+_LOOKS: ContextVar[list[bool]] = ContextVar("_LOOKS")
+"""Whether each look of one read has met damage."""
+
+
+def _noting_looks() -> Callable[..., Any]:
+    read_once = PageReader._read_once
+
+    async def noting(*arguments: Any) -> Any:
+        places, page = await read_once(*arguments)
+        _LOOKS.get([]).append(bool(page.damaged))
+        return places, page
+
+    return noting
+
+
+def _noting_second_looks(site: Site) -> Callable[..., Any]:
+    read = PageReader.read
+
+    async def noting(*arguments: Any) -> Any:
+        looks: list[bool] = []
+        token = _LOOKS.set(looks)
+        try:
+            page = await read(*arguments)
+        finally:
+            _LOOKS.reset(token)
+        if looks[0] and not looks[-1]:
+            site.reached(UpkeepProbe.READ_AGAIN)
+        return page
+
+    return noting

@@ -1,0 +1,81 @@
+"""Peers of real bookies that remember whom they asked, and ledgers for them to read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import grpc.aio
+
+from bookie.peers import Peers
+from bookie.wire import ReadReply, ReadRequest
+from ledgers import ClientConfig
+from ledgers.aio import LedgerClient, WriteHandle
+from ledgers.grpc_bookies import GrpcBookieClient
+from ledgers.peers import ClusterPeers
+from metadata.ledger_record import BookieRef, LedgerRecord
+from metadata.store import MetadataStore
+from tests.support.in_process import QUICK
+
+
+class WatchedBookies(GrpcBookieClient):
+    """Remembers who was asked, and every connection."""
+
+    def __init__(self, store: MetadataStore, config: ClientConfig) -> None:
+        super().__init__(store, config)
+        self.asked: set[BookieRef] = set()
+        self.channels: set[grpc.aio.Channel] = set()
+
+    async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply:
+        self.asked.add(bookie)
+        return await super().read(bookie, request)
+
+    async def _channel(self, bookie: BookieRef) -> grpc.aio.Channel:
+        channel = await super()._channel(bookie)
+        self.channels.add(channel)
+        return channel
+
+
+class Watched:
+    """Peers, and the bookies that they asked."""
+
+    def __init__(self, uri: str, config: ClientConfig = QUICK) -> None:
+        self.bookies: list[WatchedBookies] = []
+        self.peers = ClusterPeers(uri, config, bookies=self._make)
+
+    def _make(self, store: MetadataStore, config: ClientConfig) -> WatchedBookies:
+        self.bookies.append(WatchedBookies(store, config))
+        return self.bookies[-1]
+
+
+@asynccontextmanager
+async def watched(uri: str) -> AsyncIterator[Watched]:
+    made = Watched(uri)
+    try:
+        yield made
+    finally:
+        await made.peers.close()
+
+
+def payload(n: int) -> bytes:
+    return b"entry %d of this ledger " % n * 10
+
+
+async def written(client: LedgerClient, shape: tuple[int, int, int], count: int) -> WriteHandle:
+    """A closed ledger, a hundred entries a frame."""
+    e, w, a = shape
+    async with await client.create_ledger(ensemble_size=e, write_quorum=w, ack_quorum=a) as writer:
+        for n in range(count):
+            await writer.append_async(payload(n))
+            if n % 100 == 99:
+                await writer.flush()
+    return writer
+
+
+async def payloads(peers: Peers, record: LedgerRecord, without: BookieRef, first: int = 0) -> list[bytes]:
+    assert record.last_entry is not None
+    return [
+        bytes(one)
+        async for page in peers.entries(record, first, record.last_entry, without=without)
+        for _, one, _ in page.rows()
+    ]
