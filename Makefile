@@ -8,6 +8,7 @@
 #            [LAYER=cores|log|shells] … against the machines (the default), the real log and codec, the asyncio shells
 #            [LAYER=upkeep]           … against a bookie that is collected, compacted, scrubbed and repaired
 #   make soak                         a bookie stopped for a minute, 5 GB through three bookies; ten minutes
+#   make measure WHAT=reading|restart|many|compaction   figures of a bookie's storage; a minute to a quarter of an hour
 #   make protos                       regenerate the code beside each .proto
 
 SHELL := /bin/bash
@@ -31,7 +32,7 @@ SIMULATION_upkeep := tests.simulation.upkeep
 ARGS ?=
 PROTOS := metadata/records.proto metadata/etcd.proto bookie/wire/bookie.proto
 
-.PHONY: demo test check bench sim soak protos clean
+.PHONY: demo test check bench sim soak measure protos clean
 
 # Handed on in the environment, where nobody reads quotes, spaces and dollars in it.
 demo: export DEMO_FILE = $(value FILE)
@@ -59,6 +60,9 @@ sim: $(VENV)/.ready-test
 soak: $(VENV)/.ready-test
 	@echo "== soak: a bookie stopped for a minute, then 5 GB"
 	@BOOKLEDGER_STALL_SECONDS=60 BOOKLEDGER_SOAK_BYTES=5e9 $(BIN)/python -m pytest -s --timeout=1800 tests/integration/test_slow_bookie.py
+
+measure: $(VENV)/.ready-test
+	@$(BIN)/python -m tests.measure $(WHAT) $(ARGS)
 
 protos: $(VENV)/.ready-test
 	@echo "== protos: regenerating with the pinned grpcio-tools"

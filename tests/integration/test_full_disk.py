@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bookie.wire.messages import MaintainRequest, MaintenanceAction
 from ledgers import ClientConfig, NotEnoughBookies
 from ledgers.aio import LedgerClient
 from ledgers.cli.processes import BookieProcess, bookie_processes
@@ -20,6 +22,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk
 
 QUICK = ClientConfig(append_quorum_seconds_max=2)
 SIZE = 1000
+COLLECT = MaintainRequest(MaintenanceAction.COLLECT)
 
 
 @pytest.fixture
@@ -119,8 +122,11 @@ def test_B4_a_full_bookie_is_writable_again_by_itself_when_there_is_space(
         run(scenario(bookie), timeout_seconds=60)
 
 
-def test_B4_a_bookie_starts_on_a_full_disk_and_serves_what_it_has(tmp_path: Path, small_disk: Path) -> None:
-    """B4: kill -9 on a disk without a byte left, and again."""
+@pytest.mark.parametrize("end", ["killed", "stopped"])
+def test_B4_a_bookie_starts_on_a_full_disk_and_serves_what_it_has(
+    tmp_path: Path, small_disk: Path, end: str
+) -> None:
+    """B4: kill -9, or a stop whose space somebody else takes, on a disk without a byte left, and again."""
     uri = f"sqlite://{tmp_path}/metadata.db"
 
     async def scenario(bookie: BookieProcess) -> None:
@@ -128,7 +134,7 @@ def test_B4_a_bookie_starts_on_a_full_disk_and_serves_what_it_has(tmp_path: Path
             ledger_id, confirmed = await fill(client)
         use_up(small_disk)
         for _ in range(2):
-            bookie.kill()
+            bookie.kill() if end == "killed" else bookie.stop()
             use_up(small_disk)
             bookie.start()
         async with LedgerClient(uri, config=QUICK) as client:
@@ -137,3 +143,29 @@ def test_B4_a_bookie_starts_on_a_full_disk_and_serves_what_it_has(tmp_path: Path
 
     with bookie_processes(1, small_disk, uri) as (bookie,):
         run(scenario(bookie), timeout_seconds=60)
+
+
+def test_B4_space_is_freed_on_a_disk_that_somebody_else_has_filled(tmp_path: Path, small_disk: Path) -> None:
+    """B4: forgetting ledgers takes a little space first, which comes out of the reserve."""
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    alone = {"ensemble_size": 1, "write_quorum": 1, "ack_quorum": 1}
+
+    async def scenario() -> None:
+        async with LedgerClient(uri, config=QUICK) as client:
+            ledger_ids = []
+            for _ in range(6):
+                async with await client.create_ledger(**alone) as writer:  # type: ignore[arg-type]
+                    for n in range(1500):
+                        await writer.append_async(payload_of(n, SIZE))
+                ledger_ids.append(writer.ledger_id)
+            for ledger_id in ledger_ids[:-1]:
+                await client.delete_ledger(ledger_id)
+            use_up(small_disk)
+            [bookie] = await client.list_bookies()
+            reply = await client.maintain_bookie(bookie.bookie, COLLECT, 30)
+            assert (reply.detail, json.loads(reply.report)["ledgers_forgotten"]) == ("", 5)
+            assert json.loads(reply.report)["segments_dropped"] > 3
+            await check(client, ledger_ids[-1], 1500)
+
+    with bookie_processes(1, small_disk, uri, options=["--segment-size=1"]):
+        run(scenario(), timeout_seconds=60)

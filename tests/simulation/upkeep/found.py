@@ -1,70 +1,87 @@
-"""Bugs of the product's own that this layer has found, each with the smallest plan that shows it.
+"""Bugs of the product's own that this layer has found, each with the smallest plan that shows it, made by `shrink`.
 
-`mend` is set while the product has the bug still: every run mends it, so that the others are seen behind it. Once the
-product is mended, `mend` goes and the plan stays.
+`bug` plants it again: the plan must find it, and hold without.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
 
-from .plan import Append, Collect, Crash, Delete, Fence, LoseIndex, LoseSegment, Plan, Restart, Rot
-
-Mend = Callable[[], Any]
-"""Makes the context in which the product does not have the bug."""
+from . import planted
+from .plan import (
+    Append,
+    Change,
+    Collect,
+    Delete,
+    Fence,
+    LoseIndex,
+    LoseSegment,
+    Plan,
+    RebuildIndex,
+    Rot,
+    Scrub,
+    StoreFails,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What happens, in words; the plan; the rule that it broke; and the mend, where it is open."""
+    """What happened, in words; the plan; the bug, and the rule that it breaks with it."""
 
     what: str
     plan: Plan
+    bug: planted.Plant
     rule: str
-    mend: Mend | None = None
 
 
 FOUND = (
     Found(
-        "R6: a bookie that died while it went into limbo has forgotten that it had lost something",
+        "R6: a bookie that died while it went into limbo had forgotten that it had lost something",
         Plan(
-            seed=437,
-            steps=(Append(ledger=0), Append(ledger=0), Rot(), LoseIndex(), Crash(after=11), LoseIndex()),
+            seed=117,
+            steps=(
+                StoreFails(after=5),
+                Append(ledger=3),
+                LoseIndex(),
+                Append(ledger=3),
+                Change(ledger=2),
+                Rot(),
+                Scrub(),
+                Append(ledger=0),
+                LoseIndex(),
+            ),
         ),
+        planted.forgets_a_loss_that_it_has_checkpointed,
         "limbo",
     ),
     Found(
-        "B3: the state of a deleted ledger stays in memory where somebody asks while it is forgotten",
+        "B3: the state of a deleted ledger stayed in memory where somebody asked while it was forgotten",
         Plan(
-            seed=1200,
+            seed=532,
             steps=(
-                Append(ledger=0, entries=2),
+                Append(ledger=0),
+                Append(ledger=0, entries=4),
                 Delete(ledger=0),
-                Restart(),
-                Fence(ledger=0, beside=True),
-                Append(ledger=1, beside=True),
+                Fence(ledger=0),
                 Collect(beside=True),
-                Append(ledger=0, entries=3),
+                Append(ledger=0),
             ),
         ),
+        planted.keeps_what_is_looked_up_while_it_forgets,
         "B3",
     ),
     Found(
-        "upkeep: a damaged frame behind the end of a closed ledger stays for ever, and its segment with it",
-        Plan(seed=3, steps=(Append(ledger=2, deferred=True), Restart(), LoseSegment())),
+        "B2: a damaged frame behind the end of a closed ledger stayed for ever, and its segment with it",
+        Plan(
+            seed=1012,
+            steps=(
+                Collect(),
+                Append(ledger=1, entries=4, beside=True),
+                RebuildIndex(cleanly=False),
+                LoseSegment(),
+            ),
+        ),
+        planted.looks_for_damage_only_where_something_is_placed,
         "B2",
     ),
 )
-
-
-@contextmanager
-def open_bugs_mended() -> Iterator[None]:
-    """Inside the product has none of the bugs that are open."""
-    with ExitStack() as stack:
-        for found in FOUND:
-            if found.mend is not None:
-                stack.enter_context(found.mend())
-        yield

@@ -372,7 +372,7 @@ PLANTED: dict[Plant, tuple[int, int]] = {
     drops_misplaced_frames_of_open_ledgers: (33, 400),
     forgets_nothing: (0, 20),
     keeps_what_is_looked_up_while_it_forgets: (0, 2000),
-    forgets_the_row_before_the_frames: (0, 600),
+    forgets_the_row_before_the_frames: (1803, 2500),
     limbo_is_not_durable: (2, 30),
     forgets_a_loss_that_it_has_checkpointed: (0, 300),
     leaves_open_ledgers_without_a_fence_in_limbo: (2, 30),
@@ -384,6 +384,5 @@ PLANTED: dict[Plant, tuple[int, int]] = {
     names_itself_before_it_has_the_entries: (3, 30),
     takes_damage_for_absence: (3, 50),
     holds_every_state: (0, 20),
-    does_not_look_up_again: (236, 1000),
 }
 """Each, a seed that finds it at this time, and within how many from 0 on it is found in any case."""

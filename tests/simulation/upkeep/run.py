@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +29,6 @@ from tests.simulation.world import Violation
 
 from . import plan as steps
 from .draw import draw
-from .found import open_bugs_mended
 from .life import Ended, Life
 from .log_turns import SteppedLogWriter
 from .looks import look_at_log_alone, note_fences_without_record
@@ -73,11 +72,10 @@ def run_upkeep_seed(seed: int, *, tracing: bool = True) -> UpkeepRun:
     return run_upkeep_plan(draw(seed), tracing=tracing)
 
 
-def run_upkeep_plan(plan: Plan, *, tracing: bool = True, mended: bool = True) -> UpkeepRun:
-    """One whole run. Raises Failed. Without `mended` also for bugs that are known and open."""
+def run_upkeep_plan(plan: Plan, *, tracing: bool = True) -> UpkeepRun:
+    """One whole run. Raises Failed."""
     site = Site(plan, tracing=tracing)
-    mends = open_bugs_mended() if mended else nullcontext()
-    with mends, _small_sizes(plan.sizes), _watched(site), site.machine.powers_the_index():
+    with _small_sizes(plan.sizes), _watched(site), site.machine.powers_the_index():
         try:
             _live_on(site)
             look_at_log_alone(site)

@@ -14,14 +14,15 @@ import pytest
 from tests.simulation.world import Violation
 
 from . import plan as plan_module
-from .draw import draw
+from .draw import draw, draw_race
 from .found import FOUND, Found
 from .plan import Append, Close, Crash, LoseIndex, Plan
 from .planted import PLANTED, Plant
+from .planted import does_not_look_up_again
 from .planted import does_not_move_states as forgets_fences
 from .probes import UpkeepProbe
 from .run import Failed, UpkeepRun, run_upkeep_plan, run_upkeep_seed
-from .shrink import shrink
+from .shrink import rule_broken_by, shrink
 
 FIRST_SEED = int(os.environ.get("SIM_FIRST_SEED", "0"))
 SEEDS = int(os.environ.get("SIM_SEEDS", "120"))
@@ -48,6 +49,7 @@ REACHED_BY_FEW = {
 
 SAME_SEEDS = 8
 SHRUNK_STEPS_MAX = 10
+RACES_MAX = 60
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +93,12 @@ def test_a_plan_that_found_a_bug_holds(found: Found) -> None:
     run_upkeep_plan(found.plan)
 
 
+@pytest.mark.parametrize("found", FOUND, ids=lambda found: found.what.split(":")[0])
+def test_and_would_find_it_again(found: Found, monkeypatch: pytest.MonkeyPatch) -> None:
+    found.bug(monkeypatch)
+    assert rule_broken_by(found.plan) == found.rule
+
+
 def test_a_failing_plan_is_made_small() -> None:
     """Whatever else happens, only the crash and what it loses matter to this failure."""
 
@@ -119,6 +127,12 @@ def test_a_planted_bug_is_shrunk_to_what_it_needs(monkeypatch: pytest.MonkeyPatc
 def test_a_bug_planted_in_upkeep_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     assert _first_seed_that_fails(*PLANTED[plant]) is not None
+
+
+def test_a_read_that_does_not_look_up_again_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By plans that are about nothing else: others seldom read in that very moment."""
+    does_not_look_up_again(monkeypatch)
+    assert any(rule_broken_by(draw_race(seed)) for seed in range(RACES_MAX))
 
 
 def _first_seed_that_fails(likely: int, seeds_max: int) -> int | None:

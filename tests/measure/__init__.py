@@ -1,0 +1,1 @@
+"""Measurements of a bookie's storage that take too long for the tests: `make measure WHAT=…`."""

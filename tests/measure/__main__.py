@@ -1,0 +1,30 @@
+"""`python -m tests.measure reading|restart|many|compaction`: a line for each figure."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+from pathlib import Path
+
+from . import compaction, many, reading, restart
+
+WHAT = {
+    "reading": reading.measure,
+    "restart": restart.measure,
+    "many": many.measure,
+    "compaction": compaction.measure,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.measure")
+    parser.add_argument("what", choices=WHAT)
+    parser.add_argument("--share", type=float, default=1.0, help="of the full size, for a quick look")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        asyncio.run(WHAT[arguments.what](Path(scratch), arguments.share))
+
+
+if __name__ == "__main__":
+    main()
