@@ -1,12 +1,10 @@
 """Where each ledger's frames stand in the log: recent ones in memory, the rest in LMDB (rows: `places.py`).
 
-    places   every frame that is alive
+    places   every frame that is alive; sums: how much there should be of each ledger (`places_table.py`)
     usage    what each segment holds of each ledger: what makes a segment worth compacting, or dropping
-    sums     ledger → how many frames it has there, and what their hashes make together (`summed_table.py`)
     ledgers  ledger → its state (fence, last-add-confirmed)
     meta     "checkpoint" → position: the log before it is in the index; "version" → 2; sums of usage, ledgers, sums
 
-The position is part of a place's key, so a frame never hides another one that begins at the same entry.
 A checkpoint moves the recent frames and the changed states into LMDB in the same transaction as
 its position: no separate mark can disagree with it. After a crash the log is read from the
 checkpoint on, and the recent part is the same again.
@@ -20,16 +18,16 @@ import os
 import struct
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from heapq import merge
-from itertools import groupby, islice, takewhile
+from itertools import islice
 from pathlib import Path
 
 import lmdb
 
 from .errors import IndexDamaged, IndexUnusable
 from .ledger_state import LedgerState
-from .places import KEY, SPAN_CLASSES, Place, RecentPlaces, from_row, key_of, reach, to_row
-from .summed_table import NOTHING, SUM, Meta, Sum, SummedTable, readable, sum_of
+from .places import Place, RecentPlaces
+from .places_table import PlacesTable
+from .summed_table import Meta, SummedTable, readable
 from .usage import UsageTable
 
 MAP_BYTES_MAX = 256 * 1024**3
@@ -43,6 +41,9 @@ PLACES_PER_PAGE_MAX = 4096
 FORMAT_VERSION = 2
 
 _META_PAGES = 2
+
+DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PageFullError, lmdb.BadTxnError, struct.error)
+"""What LMDB, or a row, says of a file that is not what was written."""
 
 _LEDGER = struct.Struct(">Q")
 _POSITION = struct.Struct("<Q")
@@ -62,10 +63,9 @@ class Index:
                 str(directory), map_size=MAP_BYTES_MAX, max_dbs=5, subdir=True, mode=0o600, max_readers=64
             )
             _check_not_cut(directory / "data.mdb", pages=self._env.info()["last_pgno"] + 1)
-            self._places = self._env.open_db(b"places")
             self._meta = Meta(self._env)
+            self._places = PlacesTable(self._env, self._meta)
             self.usage = UsageTable(self._env, self._meta)
-            self._sums = SummedTable(self._env, b"sums", self._meta)
             self._ledgers = SummedTable(self._env, b"ledgers", self._meta)
             self._check_version(directory)
             self.check_tables()
@@ -104,19 +104,11 @@ class Index:
         Takes time with the ledger's frames.
         """
         with readable(), self._env.begin() as txn:
-            written = self._sum_of(txn, ledger_id)
-            rows = txn.cursor(self._places)
-            if not rows.set_range(KEY.pack(ledger_id, 0, 0, 0)):
-                return written == NOTHING
-            return written == sum_of(takewhile(lambda row: KEY.unpack(row[0])[0] == ledger_id, rows))
-
-    def _sum_of(self, txn: lmdb.Transaction, ledger_id: int) -> Sum:
-        value = self._sums.get(txn, _LEDGER.pack(ledger_id))
-        return NOTHING if value is None else Sum(*SUM.unpack(value))
+            return self._places.is_whole(txn, ledger_id)
 
     @property
     def _tables(self) -> tuple[SummedTable, ...]:
-        return self._ledgers, self._sums, self.usage.table
+        return self._ledgers, self._places.sums, self.usage.table
 
     def close(self) -> None:
         self._env.close()
@@ -134,7 +126,7 @@ class Index:
     ) -> list[Place]:
         """Up to `limit` frames that may hold entries of the range, in order, each once. On any thread."""
         with readable(), self._env.begin() as txn:
-            return list(islice(self._holding(txn, ledger_id, first_entry, last_entry, recent), limit))
+            return list(islice(self._places.holding(txn, ledger_id, first_entry, last_entry, recent), limit))
 
     def page(
         self, ledger_id: int, first_entry: int, last_entry: int, recent: Iterable[Place], bytes_max: int
@@ -147,7 +139,7 @@ class Index:
         found: list[Place] = []
         size, begun = 0, first_entry
         with readable(), self._env.begin() as txn:
-            for place in self._holding(txn, ledger_id, first_entry, last_entry, recent):
+            for place in self._places.holding(txn, ledger_id, first_entry, last_entry, recent):
                 is_enough = size >= bytes_max and place.first_entry > begun
                 if is_enough or len(found) == PLACES_PER_PAGE_MAX:
                     return found, place.first_entry - 1
@@ -155,36 +147,6 @@ class Index:
                 size += place.size
                 begun = max(begun, place.first_entry)
         return found, last_entry
-
-    def _holding(
-        self,
-        txn: lmdb.Transaction,
-        ledger_id: int,
-        first_entry: int,
-        last_entry: int,
-        recent: Iterable[Place],
-    ) -> Iterator[Place]:
-        stored = [
-            self._stored(txn, ledger_id, span, reach(span, first_entry), last_entry)
-            for span in range(SPAN_CLASSES)
-        ]
-        before = None
-        for place in merge(*stored, recent):
-            if place != before and place.last_entry >= first_entry:
-                yield place
-            before = place
-
-    def _stored(
-        self, txn: lmdb.Transaction, ledger_id: int, span: int, low: int, high: int
-    ) -> Iterator[Place]:
-        cursor = txn.cursor(self._places)
-        if not cursor.set_range(KEY.pack(ledger_id, span, low, 0)):
-            return
-        for key, value in cursor:
-            ledger, found_span, place = from_row(key, value)
-            if ledger != ledger_id or found_span != span or place.first_entry > high:
-                return
-            yield place
 
     def ledger(self, ledger_id: int) -> LedgerState | None:
         """A ledger's state as of the last checkpoint."""
@@ -205,20 +167,13 @@ class Index:
 
     def places(self, ledger_id: int | None = None) -> Iterator[tuple[int, Place]]:
         """Every frame the last checkpoint knew, with its ledger; of one ledger where it is named."""
-        with readable(), self._env.begin(db=self._places) as txn:
-            cursor = txn.cursor()
-            if not cursor.set_range(KEY.pack(ledger_id or 0, 0, 0, 0)):
-                return
-            for key, value in cursor:
-                owner, _, place = from_row(key, value)
-                if ledger_id is not None and owner != ledger_id:
-                    return
-                yield owner, place
+        with readable(), self._env.begin() as txn:
+            yield from self._places.all(txn, ledger_id)
 
     def still_points_to(self, frames: Sequence[tuple[int, Place]]) -> list[bool]:
         """Whether each of these frames was alive at the last checkpoint."""
-        with readable(), self._env.begin(db=self._places) as txn:
-            return [txn.get(key_of(ledger_id, place)) is not None for ledger_id, place in frames]
+        with readable(), self._env.begin() as txn:
+            return [self._places.has(txn, frame) for frame in frames]
 
     @property
     def checkpoint_position(self) -> int:
@@ -267,38 +222,12 @@ class Index:
         self, txn: lmdb.Transaction, position: int, ledger_rows: Iterable[tuple[int, bytes]]
     ) -> None:
         moving = self._moving
-        self._add_places(txn, moving)
-        self.usage.change(txn, moving, self._delete_places(txn, moving.removed), moving.states)
+        self._places.add(txn, moving)
+        self.usage.change(txn, moving, self._places.delete(txn, moving.removed), moving.states)
         for ledger_id, row in ledger_rows:
             self._ledgers.put(txn, _LEDGER.pack(ledger_id), row)
         self._meta.put(txn, _CHECKPOINT, _POSITION.pack(position))
         self._meta.put(txn, _VERSION, _POSITION.pack(FORMAT_VERSION))
-
-    def _add_places(self, txn: lmdb.Transaction, frames: Iterable[tuple[int, Place]]) -> None:
-        for ledger_id, places in groupby(frames, key=lambda frame: frame[0]):
-            rows = [to_row(*frame) for frame in places]
-            new = [row for row in rows if txn.put(*row, overwrite=False, db=self._places)]
-            self._change_sum(txn, ledger_id, added=new)
-
-    def _delete_places(
-        self, txn: lmdb.Transaction, places: Iterable[tuple[int, Place]]
-    ) -> list[tuple[int, Place]]:
-        """Deletes these rows; returns those that were there."""
-        gone = [found for found in places if txn.delete(key_of(*found), db=self._places)]
-        for ledger_id, frames in groupby(gone, key=lambda frame: frame[0]):
-            self._change_sum(txn, ledger_id, gone=[to_row(*frame) for frame in frames])
-        return gone
-
-    def _change_sum(
-        self,
-        txn: lmdb.Transaction,
-        ledger_id: int,
-        added: Sequence[tuple[bytes, bytes]] = (),
-        gone: Sequence[tuple[bytes, bytes]] = (),
-    ) -> None:
-        before, more, less = self._sum_of(txn, ledger_id), sum_of(added), sum_of(gone)
-        now = Sum(before.rows + more.rows - less.rows, before.hashes ^ more.hashes ^ less.hashes)
-        self._sums.put(txn, _LEDGER.pack(ledger_id), SUM.pack(*now))
 
     def end_checkpoint(self) -> None:
         """The moved frames are found in LMDB from now on; called on the event loop's thread."""
@@ -314,7 +243,7 @@ class Index:
     def drop(self, frames: Sequence[tuple[int, Place]]) -> None:
         """Points to these frames no more. On disk when it returns; for the thread that makes checkpoints."""
         with self._writing() as txn:
-            self.usage.change(txn, (), self._delete_places(txn, frames), {})
+            self.usage.change(txn, (), self._places.delete(txn, frames), {})
 
     def forget(self, ledger_ids: Collection[int]) -> None:
         """Knows these ledgers no more, besides what was added since the last checkpoint began.
@@ -324,24 +253,16 @@ class Index:
         """
         for ledger_id in ledger_ids:
             while self._forget_some(ledger_id):
-                pass
+                pass  # each a transaction of its own
         with self._writing() as txn:
             self.usage.forget(txn, ledger_ids)
             for ledger_id in ledger_ids:
-                self._sums.delete(txn, _LEDGER.pack(ledger_id))
+                self._places.sums.delete(txn, _LEDGER.pack(ledger_id))
                 self._ledgers.delete(txn, _LEDGER.pack(ledger_id))
 
     def _forget_some(self, ledger_id: int) -> bool:
-        """Deletes up to ROWS_PER_CALL of the ledger's places; says whether there may be more."""
         with self._writing() as txn:
-            cursor = txn.cursor(self._places)
-            cursor.set_range(KEY.pack(ledger_id, 0, 0, 0))
-            theirs = takewhile(lambda row: KEY.unpack(row[0])[0] == ledger_id, cursor)
-            rows = [(bytes(key), bytes(value)) for key, value in islice(theirs, ROWS_PER_CALL)]
-            for key, _ in rows:
-                txn.delete(key, db=self._places)
-            self._change_sum(txn, ledger_id, gone=rows)
-        return len(rows) == ROWS_PER_CALL
+            return self._places.forget_some(txn, ledger_id, ROWS_PER_CALL)
 
     def clear_usage(self, segments: Iterable[int]) -> None:
         """These segments are gone. On disk when it returns; for the thread that makes checkpoints."""
@@ -373,11 +294,10 @@ class Index:
                 for table in self._tables:
                     table.end(txn)
         except (lmdb.Error, struct.error) as error:
-            if isinstance(error, lmdb.MapFullError) or os.strerror(errno.ENOSPC) in str(error):
-                raise IndexUnusable(
-                    f"the index cannot be written ({error}); free some space on its disk"
-                ) from error
-            raise IndexDamaged(f"it cannot be written: {error}") from error
+            if isinstance(error, DAMAGE):
+                raise IndexDamaged(f"it cannot be written: {error}") from error
+            advice = "; free some space on its disk" if os.strerror(errno.ENOSPC) in str(error) else ""
+            raise IndexUnusable(f"the index cannot be written: {error}{advice}") from error
 
 
 def _state(ledger_id: int, row: bytes) -> LedgerState:

@@ -250,7 +250,7 @@ def test_an_index_in_which_rot_hides_a_frame_is_noticed_and_made_anew(stopped: P
     """R6: what it does not find is denied."""
 
     def hide_a_place(index: Index) -> None:
-        with index._env.begin(write=True, db=index._places) as txn:
+        with index._env.begin(write=True, db=index._places.db) as txn:
             cursor = txn.cursor()
             assert cursor.first()
             assert cursor.delete()

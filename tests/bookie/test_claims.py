@@ -192,7 +192,7 @@ def test_an_index_that_claims_more_than_the_log_itself_says_there_was_is_given_u
 
 
 def test_an_index_whose_rows_cannot_be_read_is_given_up(disk: SimulatedDisk, index: Index) -> None:
-    with index._env.begin(write=True, db=index._places) as txn:
+    with index._env.begin(write=True, db=index._places.db) as txn:
         txn.put(b"no key", b"no place")
     with pytest.raises(IndexUnusable, match="rebuild-index"):
         claims_of(index)

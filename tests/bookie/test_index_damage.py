@@ -39,7 +39,7 @@ def index(tmp_path: Path) -> Index:
 
 def lose(index: Index, ledger_id: int, first_entry: int) -> None:
     """A row is gone, and nobody took it away."""
-    with index._env.begin(write=True, db=index._places) as txn:
+    with index._env.begin(write=True, db=index._places.db) as txn:
         cursor = txn.cursor()
         assert cursor.set_range(KEY.pack(ledger_id, 0, first_entry, 0))
         assert cursor.delete()

@@ -178,7 +178,7 @@ def test_a_segment_whose_frames_the_index_has_lost_is_kept(tmp_path: Path) -> No
             await interleaved(bookie, 3, 40)
             await bookie.forget([0, 1])
             [(_, lost), *_] = [found for found in bookie.index.places(2) if found[1].position < 1 << 32]
-            with bookie.index._env.begin(write=True, db=bookie.index._places) as txn:
+            with bookie.index._env.begin(write=True, db=bookie.index._places.db) as txn:
                 assert txn.delete(key_of(2, lost))
             assert (await compactor(bookie).empty(0)).segments_kept == 1
             assert 0 in segments.numbers(bookie.disk)

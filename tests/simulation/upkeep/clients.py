@@ -43,7 +43,8 @@ class Clients:
                 await self._append(step, ledger, ids)
 
     async def _append(self, step: Append, ledger: Ledger, ids: list[int]) -> None:
-        is_excused = ledger.state_excused and not (ledger.is_listed and ledger.is_named)
+        is_open_here = ledger.is_listed and ledger.is_named and not ledger.record.is_closed
+        is_excused = ledger.state_excused and not is_open_here  # limbo fences what is open
         was_fenced, was_gone = ledger.is_fenced and not is_excused, ledger.is_gone and ledger.busy == 1
         was_compacting = self._site.under_way["emptying"]
         lac = max(ledger.held, default=-1) if step.lac and not step.recovery else -1

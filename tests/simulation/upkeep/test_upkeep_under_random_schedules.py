@@ -17,8 +17,7 @@ from . import plan as plan_module
 from .draw import draw, draw_race
 from .found import FOUND, Found
 from .plan import Append, Close, Crash, LoseIndex, Plan
-from .planted import PLANTED, Plant
-from .planted import does_not_look_up_again
+from .planted import PLANTED, Plant, does_not_look_up_again
 from .planted import does_not_move_states as forgets_fences
 from .probes import UpkeepProbe
 from .run import Failed, UpkeepRun, run_upkeep_plan, run_upkeep_seed

@@ -33,7 +33,7 @@ class Shelf:
         """An empty index."""
         index = self._free.pop() if self._free else self._new()
         with index._env.begin(write=True) as txn:
-            for database in (index._places, index._meta.db, *(table.db for table in index._tables)):
+            for database in (index._places.db, index._meta.db, *(table.db for table in index._tables)):
                 txn.drop(database, delete=False)
         forget_memory(index)
         return index
