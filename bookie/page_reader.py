@@ -15,6 +15,9 @@ from .wire.messages import EntryRange
 
 log = logging.getLogger(__name__)
 
+LOOKS_MAX = 16
+"""How often a page with damage is looked up at most, while compaction goes on moving frames."""
+
 WHOLE_MAX = 100_000
 """Ledgers of which it is remembered that the index has all their frames."""
 
@@ -30,12 +33,13 @@ class PageReader:
 
     async def read(self, ledger_id: int, first_entry: int, last_entry: int, bytes_max: int) -> EntryPage:
         """What the index points to; looked up once more where compaction may have moved it meanwhile."""
-        places, page = await self._read_once(ledger_id, first_entry, last_entry, bytes_max)
-        while page.damaged:
-            seen = places
-            places, page = await self._read_once(ledger_id, first_entry, last_entry, bytes_max)
-            if places == seen:
-                break
+        before, now = None, await self._read_once(ledger_id, first_entry, last_entry, bytes_max)
+        looks = 1
+        # What a second look finds damaged too may be another frame, moved only now: until two looks are the same.
+        while now[1].damaged and now != before and looks < LOOKS_MAX:
+            before, now = now, await self._read_once(ledger_id, first_entry, last_entry, bytes_max)
+            looks += 1
+        page = now[1]
         return page if await self._may_deny(ledger_id, first_entry, page) else _unsure(first_entry, page)
 
     async def _may_deny(self, ledger_id: int, first_entry: int, page: EntryPage) -> bool:

@@ -193,7 +193,7 @@ class Compactor:
         for other in others:
             if other.position > place.position and other == place._replace(position=other.position):
                 copy = read_record(bookie.files.get(other.position >> 32), other.position, other.size)
-                if isinstance(copy, Found) and copy.record.columns == found.record.columns:
+                if isinstance(copy, Found) and _say_the_same(copy.record, found.record):
                     return True
         return False
 
@@ -222,6 +222,10 @@ class Compactor:
     def _segments_that_should_be(self) -> set[int]:
         """Those on the disk, and those that the index points into: one that was lost is not given up (rule R6)."""
         return {*segments.numbers(self._bookie.disk), *self._bookie.index.usage.totals()}
+
+
+def _say_the_same(one: Record, other: Record) -> bool:
+    return (one.columns, one.last_add_confirmed) == (other.columns, other.last_add_confirmed)
 
 
 def state_record(state: LedgerState) -> Record:

@@ -170,7 +170,7 @@ def _look_at_state(view: View, ledger: Ledger, state: LedgerState) -> None:
     if ledger.in_limbo is False and state.limbo and not ledger.state_excused:
         raise Violation("limbo", f"{view.name}: ledger {ledger_id} is in limbo, and nobody put it there")
     lac = state.last_add_confirmed
-    may_be_behind = is_closed or ledger.state_excused or ledger.excused or state.limbo or about_to
+    may_be_behind = is_closed or ledger.state_excused or ledger.damaged or state.limbo or about_to
     if (lac.last_entry if lac else -1) < ledger.lac and not may_be_behind:
         raise Violation("LAC", f"{view.name}: ledger {ledger_id} knows {lac}, and had {ledger.lac}")
 

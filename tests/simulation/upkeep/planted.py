@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bookie import reading
+from bookie import page_reader, reading
 from bookie.bookie import Bookie
 from bookie.index import Index
 from bookie.ledger_state import Fence
@@ -336,6 +336,23 @@ def does_not_look_up_again(patch: Patch) -> None:
 
     async def broken(self: Any, *asked: Any) -> Any:
         return (await self._read_once(*asked))[1]
+
+    patch.setattr("bookie.page_reader.PageReader.read", broken)
+
+
+def looks_again_only_while_places_change(patch: Patch) -> None:
+    """A frame moves between a second look-up and its reading, on a page that has damage of its own."""
+
+    async def broken(self: Any, *asked: Any) -> Any:
+        places, page = await self._read_once(*asked)
+        while page.damaged:
+            seen = places
+            places, page = await self._read_once(*asked)
+            if places == seen:
+                break
+        ledger_id, first_entry, *_ = asked
+        is_sure = await self._may_deny(ledger_id, first_entry, page)
+        return page if is_sure else page_reader._unsure(first_entry, page)
 
     patch.setattr("bookie.page_reader.PageReader.read", broken)
 
