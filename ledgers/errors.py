@@ -155,8 +155,9 @@ class AppendTimeout(UnconfirmedError):
 class Unauthorized(UnconfirmedError):
     """The password given is not the one the ledger was created with, or the ledger has been deleted."""
 
-    def __init__(self, ledger_id: int) -> None:
-        super().__init__(f"the password does not fit ledger {ledger_id}, or the ledger is deleted")
+    def __init__(self, ledger_id: int, *, by_bookie: bool = False) -> None:
+        or_deleted = ", or the ledger is deleted" if by_bookie else ""
+        super().__init__(f"the password does not fit ledger {ledger_id}{or_deleted}")
         self.ledger_id = ledger_id
 
 

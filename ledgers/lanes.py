@@ -95,7 +95,7 @@ class _LaneEvents:
 
     def refused(self, status: Status) -> None:
         if status is Status.UNAUTHORIZED:
-            error: LedgerError = Unauthorized(self.ledger_id)
+            error: LedgerError = Unauthorized(self.ledger_id, by_bookie=True)
         else:
             error = LedgerFenced(self.ledger_id, f"bookie {self.opened.bookie} refuses its writer")
         self.events.refused(self.opened.lane, error)
