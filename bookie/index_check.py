@@ -17,10 +17,7 @@ from .ledger_state import Fence, LedgerState
 from .log import segments
 from .log.format import NO_LEDGER, place_of
 from .log.records import Found
-from .places import Place, place_of_frame
-
-Frame = tuple[int, Place]
-"""A ledger, and where a frame of it stands."""
+from .places import Frame, Place, place_of_frame
 
 Usage = Mapping[tuple[int, int], int]
 """(segment, ledger) → bytes of frames."""

@@ -34,6 +34,9 @@ class Place(NamedTuple):
     size: int
 
 
+Frame = tuple[int, Place]
+"""A ledger, and where a frame of it stands."""
+
 _ANY_POSITION = (0, 0, 0, 0)
 
 

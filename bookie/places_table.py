@@ -15,13 +15,10 @@ from itertools import groupby, islice, takewhile
 
 import lmdb
 
-from .places import KEY, SPAN_CLASSES, Place, from_row, key_of, reach, to_row
+from .places import KEY, SPAN_CLASSES, Frame, Place, from_row, key_of, reach, to_row
 from .summed_table import NOTHING, SUM, Meta, Sum, SummedTable, sum_of
 
 _LEDGER = struct.Struct(">Q")
-
-Frame = tuple[int, Place]
-"""A ledger, and where a frame of it stands."""
 
 
 class PlacesTable:

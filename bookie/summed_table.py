@@ -16,9 +16,7 @@ import lmdb
 from crc32c import crc32c
 
 from .errors import IndexDamaged
-
-Row = bytes | memoryview
-"""What LMDB hands out."""
+from .places import Row
 
 HASH_BYTES = 8
 

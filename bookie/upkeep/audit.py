@@ -11,15 +11,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..index import Index
-from ..places import Place
+from ..places import Frame, Place
 from ..wire.messages import EntryRange
 from .gaps import uncovered
 from .inventory import is_solid
 
 COPIES_LOOKED_AT_MAX = 4096
 """Frames with entries of one frame that the index does not know."""
-
-Frame = tuple[int, Place]
 
 
 class Audit:

@@ -25,7 +25,11 @@ from metadata.store import MetadataStore
 from ..bookie import Bookie
 from ..errors import DataDirectoryError
 from ..places import Place
+from ..wire.messages import EntryRange
+from .gaps import overlap
+from .inventory import span_of
 from .pace import Pace
+from .placed import shares
 from .threads import in_thread
 
 log = logging.getLogger(__name__)
@@ -125,17 +129,9 @@ class Collector:
 
     def _misplaced(self, record: LedgerRecord) -> list[tuple[int, Place]]:
         """Frames none of whose entries the metadata places here."""
-        ours = _ranges_of(record, self._me)
+        ours = [EntryRange(share.first_entry, share.last_entry) for share in shares(record, self._me)]
         return [
             (ledger_id, place)
             for ledger_id, place in self._bookie.index.places(record.ledger_id)
-            if not any(place.first_entry <= last and first <= place.last_entry for first, last in ours)
+            if not any(overlap(span_of(place), one) for one in ours)
         ]
-
-
-def _ranges_of(record: LedgerRecord, me: BookieRef) -> list[tuple[int, int]]:
-    """(first, last entry) of each fragment that names this bookie, up to the ledger's end."""
-    assert record.last_entry is not None
-    ends = [following.first_entry - 1 for following in record.fragments[1:]] + [record.last_entry]
-    named = zip(record.fragments, ends, strict=True)
-    return [(fragment.first_entry, end) for fragment, end in named if me in fragment.ensemble]

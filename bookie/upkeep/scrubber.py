@@ -26,8 +26,8 @@ from ..bookie import Bookie
 from ..errors import BookieError, DiskIsFull, LogFailed
 from ..log import manifest, segments
 from ..log.format import NO_LEDGER, place_of
-from ..places import Place
-from .audit import Audit, Frame
+from ..places import Frame, Place
+from .audit import Audit
 from .compactor import STATES_PER_BATCH, state_record
 from .pace import Pace
 from .repair import Repair
