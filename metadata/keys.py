@@ -6,6 +6,8 @@ ledgers/<id>               one record per ledger, id as 16 hex digits
 cookies/<bookie>           the identity a bookie was formatted with
 lives/<bookie>             how often the bookie has started
 bookies/live/<bookie>      registration of a live bookie (under its lease), which says whether it is read-only
+journals/<journal>/<acceptor>/state             what an acceptor of a journal has promised, and its latest segments
+journals/<journal>/<acceptor>/segments/<txid>   one finalized segment, by its first txid as 16 hex digits
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ LEDGERS = "ledgers/"
 COOKIES = "cookies/"
 BOOKIES = "bookies/live/"
 LIVES = "lives/"
+JOURNALS = "journals/"
 
 LEDGER_ID_MAX = 2**63 - 1
 
@@ -54,3 +57,17 @@ def bookie(bookie_id: str) -> str:
 
 def life(bookie_id: str) -> str:
     return LIVES + check_name(bookie_id)
+
+
+def journal_state(journal_id: str, acceptor: str) -> str:
+    return f"{JOURNALS}{check_name(journal_id)}/{check_name(acceptor)}/state"
+
+
+def journal_segments(journal_id: str, acceptor: str) -> str:
+    return f"{JOURNALS}{check_name(journal_id)}/{check_name(acceptor)}/segments/"
+
+
+def journal_segment(journal_id: str, acceptor: str, start_txid: int) -> str:
+    """The key of a finalized segment; fixed width, so that key order is the order of txids."""
+    assert 0 <= start_txid <= LEDGER_ID_MAX
+    return f"{journal_segments(journal_id, acceptor)}{start_txid:016x}"

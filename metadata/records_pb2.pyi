@@ -145,3 +145,105 @@ class Life(_message.Message):
     nonce: bytes
     position: int
     def __init__(self, format_version: _Optional[int] = ..., incarnation: _Optional[str] = ..., number: _Optional[int] = ..., nonce: _Optional[bytes] = ..., position: _Optional[int] = ...) -> None: ...
+
+class JournalStorage(_message.Message):
+    __slots__ = ("layout_version", "namespace_id", "cluster_id", "c_time")
+    LAYOUT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    C_TIME_FIELD_NUMBER: _ClassVar[int]
+    layout_version: int
+    namespace_id: int
+    cluster_id: str
+    c_time: int
+    def __init__(self, layout_version: _Optional[int] = ..., namespace_id: _Optional[int] = ..., cluster_id: _Optional[str] = ..., c_time: _Optional[int] = ...) -> None: ...
+
+class OpenSegment(_message.Message):
+    __slots__ = ("start_txid", "ledger_id", "layout_version", "writer_epoch", "end_txid", "finalized")
+    START_TXID_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
+    LAYOUT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    WRITER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    END_TXID_FIELD_NUMBER: _ClassVar[int]
+    FINALIZED_FIELD_NUMBER: _ClassVar[int]
+    start_txid: int
+    ledger_id: int
+    layout_version: int
+    writer_epoch: int
+    end_txid: int
+    finalized: bool
+    def __init__(self, start_txid: _Optional[int] = ..., ledger_id: _Optional[int] = ..., layout_version: _Optional[int] = ..., writer_epoch: _Optional[int] = ..., end_txid: _Optional[int] = ..., finalized: bool = ...) -> None: ...
+
+class AcceptedRecovery(_message.Message):
+    __slots__ = ("start_txid", "end_txid", "in_progress", "epoch")
+    START_TXID_FIELD_NUMBER: _ClassVar[int]
+    END_TXID_FIELD_NUMBER: _ClassVar[int]
+    IN_PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    start_txid: int
+    end_txid: int
+    in_progress: bool
+    epoch: int
+    def __init__(self, start_txid: _Optional[int] = ..., end_txid: _Optional[int] = ..., in_progress: bool = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class DroppedSegments(_message.Message):
+    __slots__ = ("generation_min", "generation_max", "start_txid_min")
+    GENERATION_MIN_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_MAX_FIELD_NUMBER: _ClassVar[int]
+    START_TXID_MIN_FIELD_NUMBER: _ClassVar[int]
+    generation_min: int
+    generation_max: int
+    start_txid_min: int
+    def __init__(self, generation_min: _Optional[int] = ..., generation_max: _Optional[int] = ..., start_txid_min: _Optional[int] = ...) -> None: ...
+
+class Journal(_message.Message):
+    __slots__ = ("format_version", "storage", "last_promised_epoch", "last_writer_epoch", "committed_txid", "segments", "accepted", "last_finalized_start", "purged_below", "generation", "dropped", "replaced_ledgers", "previous", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    STORAGE_FIELD_NUMBER: _ClassVar[int]
+    LAST_PROMISED_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    LAST_WRITER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_TXID_FIELD_NUMBER: _ClassVar[int]
+    SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+    ACCEPTED_FIELD_NUMBER: _ClassVar[int]
+    LAST_FINALIZED_START_FIELD_NUMBER: _ClassVar[int]
+    PURGED_BELOW_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    REPLACED_LEDGERS_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    storage: JournalStorage
+    last_promised_epoch: int
+    last_writer_epoch: int
+    committed_txid: int
+    segments: _containers.RepeatedCompositeFieldContainer[OpenSegment]
+    accepted: _containers.RepeatedCompositeFieldContainer[AcceptedRecovery]
+    last_finalized_start: int
+    purged_below: int
+    generation: int
+    dropped: _containers.RepeatedCompositeFieldContainer[DroppedSegments]
+    replaced_ledgers: _containers.RepeatedScalarFieldContainer[int]
+    previous: Journal
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., storage: _Optional[_Union[JournalStorage, _Mapping]] = ..., last_promised_epoch: _Optional[int] = ..., last_writer_epoch: _Optional[int] = ..., committed_txid: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[OpenSegment, _Mapping]]] = ..., accepted: _Optional[_Iterable[_Union[AcceptedRecovery, _Mapping]]] = ..., last_finalized_start: _Optional[int] = ..., purged_below: _Optional[int] = ..., generation: _Optional[int] = ..., dropped: _Optional[_Iterable[_Union[DroppedSegments, _Mapping]]] = ..., replaced_ledgers: _Optional[_Iterable[int]] = ..., previous: _Optional[_Union[Journal, _Mapping]] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+
+class FinalizedSegment(_message.Message):
+    __slots__ = ("format_version", "start_txid", "end_txid", "ledger_id", "layout_version", "writer_epoch", "generation", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    START_TXID_FIELD_NUMBER: _ClassVar[int]
+    END_TXID_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
+    LAYOUT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    WRITER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    start_txid: int
+    end_txid: int
+    ledger_id: int
+    layout_version: int
+    writer_epoch: int
+    generation: int
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., start_txid: _Optional[int] = ..., end_txid: _Optional[int] = ..., ledger_id: _Optional[int] = ..., layout_version: _Optional[int] = ..., writer_epoch: _Optional[int] = ..., generation: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...

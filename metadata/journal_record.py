@@ -1,0 +1,245 @@
+"""What an acceptor of a journal keeps in the metadata: one record that changes, and finalized segments that do not.
+
+The state is one compare-and-swap record, so a promise, the segment that goes with it and an accepted recovery change
+together or not at all. A finalized segment stays in the state until a record of its own stands; so
+the state does not grow with the journal. What was dropped is told from what replaced it by its generation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from google.protobuf.message import DecodeError
+
+from . import records_pb2 as pb
+from .errors import BadRecord
+
+FORMAT_VERSION = 1
+
+SEGMENTS_MAX = 1000
+"""Segments one state may hold that are not finalized in a record of their own; one or two, usually."""
+
+DROPPED_MAX = 1000
+"""Discards, rollbacks and formats one journal can remember."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalStorage:
+    """Whose edits a journal holds; what Hadoop keeps in a VERSION file."""
+
+    layout_version: int
+    namespace_id: int
+    cluster_id: str
+    c_time: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRecord:
+    """A segment in the state: a ledger that is written to, or was.
+
+    `end_txid` is None while a writer may still append. Once it stands the ledger is closed there.
+    """
+
+    start_txid: int
+    ledger_id: int
+    layout_version: int
+    writer_epoch: int
+    end_txid: int | None = None
+    finalized: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedRecovery:
+    """The end that a recovery of one segment was promised to have (an accepted value of Paxos)."""
+
+    start_txid: int
+    end_txid: int
+    in_progress: bool
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Segments of these generations that begin at `start_txid_min` or later no longer belong to the journal."""
+
+    generation_min: int
+    generation_max: int
+    start_txid_min: int
+
+
+@dataclass(frozen=True, slots=True)
+class FinalizedSegment:
+    """A segment that will never change; its ledger is closed, and ends with `end_txid`."""
+
+    start_txid: int
+    end_txid: int
+    ledger_id: int
+    layout_version: int
+    writer_epoch: int
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class JournalState:
+    """All that one acceptor has promised, in one record."""
+
+    storage: JournalStorage | None = None
+    last_promised_epoch: int = 0
+    last_writer_epoch: int = 0
+    committed_txid: int | None = None
+    segments: tuple[SegmentRecord, ...] = ()
+    accepted: tuple[AcceptedRecovery, ...] = ()
+    last_finalized_start: int = 0
+    purged_below: int = 0
+    generation: int = 0
+    dropped: tuple[Dropped, ...] = ()
+    replaced_ledgers: tuple[int, ...] = ()
+    previous: JournalState | None = None
+    nonce: bytes = field(default=b"", compare=False)
+
+    def shows(self, segment: FinalizedSegment) -> bool:
+        """Whether a finalized segment belongs to the journal: not purged, nor dropped with its generation."""
+        return segment.end_txid >= self.purged_below and not any(
+            d.generation_min <= segment.generation <= d.generation_max
+            and segment.start_txid >= d.start_txid_min
+            for d in self.dropped
+        )
+
+    def needs(self, segment: FinalizedSegment) -> bool:
+        """Whether this state, or the one a rollback would bring back, shows the segment."""
+        return self.shows(segment) or (self.previous is not None and self.previous.shows(segment))
+
+
+def encode_state(state: JournalState) -> bytes:
+    """The bytes kept under `journals/<journal>/<acceptor>/state`."""
+    return _state_message(state).SerializeToString(deterministic=True)
+
+
+def decode_state(key: str, value: bytes) -> JournalState:
+    """The inverse. Raises BadRecord for what cannot be trusted."""
+    try:
+        return _state(pb.Journal.FromString(value))
+    except (DecodeError, ValueError) as error:
+        raise BadRecord(key, str(error)) from error
+
+
+def encode_finalized(segment: FinalizedSegment, nonce: bytes) -> bytes:
+    """The bytes kept under `journals/<journal>/<acceptor>/segments/<txid>`."""
+    return pb.FinalizedSegment(
+        format_version=FORMAT_VERSION,
+        start_txid=segment.start_txid,
+        end_txid=segment.end_txid,
+        ledger_id=segment.ledger_id,
+        layout_version=segment.layout_version,
+        writer_epoch=segment.writer_epoch,
+        generation=segment.generation,
+        nonce=nonce,
+    ).SerializeToString(deterministic=True)
+
+
+def decode_finalized(key: str, value: bytes) -> FinalizedSegment:
+    """The inverse. Raises BadRecord for what cannot be trusted."""
+    try:
+        message = pb.FinalizedSegment.FromString(value)
+        _check_version(message.format_version)
+        if not 0 < message.start_txid <= message.end_txid:
+            raise ValueError(f"a segment from txid {message.start_txid} to {message.end_txid}")
+    except (DecodeError, ValueError) as error:
+        raise BadRecord(key, str(error)) from error
+    return FinalizedSegment(
+        message.start_txid,
+        message.end_txid,
+        message.ledger_id,
+        message.layout_version,
+        message.writer_epoch,
+        message.generation,
+    )
+
+
+def _check_version(version: int) -> None:
+    if version != FORMAT_VERSION:
+        raise ValueError(f"format version {version}; this program knows {FORMAT_VERSION}")
+
+
+def _state_message(state: JournalState) -> pb.Journal:
+    message = pb.Journal(
+        format_version=FORMAT_VERSION,
+        last_promised_epoch=state.last_promised_epoch,
+        last_writer_epoch=state.last_writer_epoch,
+        committed_txid=state.committed_txid,
+        last_finalized_start=state.last_finalized_start,
+        purged_below=state.purged_below,
+        generation=state.generation,
+        replaced_ledgers=state.replaced_ledgers,
+        nonce=state.nonce,
+    )
+    if state.storage is not None:
+        message.storage.CopyFrom(_storage_message(state.storage))
+    for s in state.segments:
+        message.segments.add(
+            start_txid=s.start_txid,
+            ledger_id=s.ledger_id,
+            layout_version=s.layout_version,
+            writer_epoch=s.writer_epoch,
+            end_txid=s.end_txid,
+            finalized=s.finalized,
+        )
+    for a in state.accepted:
+        message.accepted.add(
+            start_txid=a.start_txid, end_txid=a.end_txid, in_progress=a.in_progress, epoch=a.epoch
+        )
+    for d in state.dropped:
+        message.dropped.add(
+            generation_min=d.generation_min,
+            generation_max=d.generation_max,
+            start_txid_min=d.start_txid_min,
+        )
+    if state.previous is not None:
+        message.previous.CopyFrom(_state_message(state.previous))
+    return message
+
+
+def _storage_message(storage: JournalStorage) -> pb.JournalStorage:
+    return pb.JournalStorage(
+        layout_version=storage.layout_version,
+        namespace_id=storage.namespace_id,
+        cluster_id=storage.cluster_id,
+        c_time=storage.c_time,
+    )
+
+
+def _state(message: pb.Journal) -> JournalState:
+    _check_version(message.format_version)
+    storage = message.storage
+    state = JournalState(
+        storage=JournalStorage(
+            storage.layout_version, storage.namespace_id, storage.cluster_id, storage.c_time
+        )
+        if message.HasField("storage")
+        else None,
+        last_promised_epoch=message.last_promised_epoch,
+        last_writer_epoch=message.last_writer_epoch,
+        committed_txid=message.committed_txid if message.HasField("committed_txid") else None,
+        segments=tuple(_segment(s) for s in message.segments),
+        accepted=tuple(
+            AcceptedRecovery(a.start_txid, a.end_txid, a.in_progress, a.epoch) for a in message.accepted
+        ),
+        last_finalized_start=message.last_finalized_start,
+        purged_below=message.purged_below,
+        generation=message.generation,
+        dropped=tuple(Dropped(d.generation_min, d.generation_max, d.start_txid_min) for d in message.dropped),
+        replaced_ledgers=tuple(message.replaced_ledgers),
+        nonce=message.nonce,
+    )
+    return replace(state, previous=_state(message.previous)) if message.HasField("previous") else state
+
+
+def _segment(message: pb.OpenSegment) -> SegmentRecord:
+    return SegmentRecord(
+        message.start_txid,
+        message.ledger_id,
+        message.layout_version,
+        message.writer_epoch,
+        message.end_txid if message.HasField("end_txid") else None,
+        message.finalized,
+    )

@@ -1,0 +1,118 @@
+"""The records of one acceptor of a journal in a metadata store: read, change by compare-and-swap, list."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+
+from . import keys, settle
+from .errors import KeyExists, NoSuchKey, VersionConflict
+from .journal_record import (
+    FinalizedSegment,
+    JournalState,
+    decode_finalized,
+    decode_state,
+    encode_finalized,
+    encode_state,
+)
+from .store import MetadataStore
+
+
+@dataclass(frozen=True, slots=True)
+class VersionedState:
+    """An acceptor's state and the version a change must name."""
+
+    state: JournalState
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class VersionedSegment:
+    """A finalized segment's record and its version."""
+
+    segment: FinalizedSegment
+    version: int
+
+
+class JournalStore:
+    """One acceptor's records. Every change is one compare-and-swap with a nonce (rule M1)."""
+
+    def __init__(self, store: MetadataStore, journal_id: str, acceptor: str) -> None:
+        self._store = store
+        self._journal_id = journal_id
+        self._acceptor = acceptor
+        self._state_key = keys.journal_state(journal_id, acceptor)
+        self._segments_prefix = keys.journal_segments(journal_id, acceptor)
+
+    async def read_state(self) -> VersionedState | None:
+        """The state as it stands, or None where the acceptor has none yet."""
+        found = await self._store.get(self._state_key)
+        if found is None:
+            return None
+        return VersionedState(decode_state(self._state_key, found.value), found.version)
+
+    async def swap_state(self, state: JournalState, version: int | None) -> VersionedState | None:
+        """Puts the state in place of the one at `version` (None: of none); returns None where another stands."""
+        mine = replace(state, nonce=settle.new_nonce())
+        value = encode_state(mine)
+        try:
+            if version is None:
+                return VersionedState(mine, await settle.create(self._store, self._state_key, value))
+            return VersionedState(mine, await settle.replace(self._store, self._state_key, value, version))
+        except (KeyExists, VersionConflict, NoSuchKey):
+            return None
+
+    async def read_segment(self, start_txid: int) -> VersionedSegment | None:
+        """The record of the finalized segment that begins with `start_txid`."""
+        key = self._key(start_txid)
+        found = await self._store.get(key)
+        if found is None:
+            return None
+        return VersionedSegment(decode_finalized(key, found.value), found.version)
+
+    async def put_segment(self, segment: FinalizedSegment, version: int | None) -> bool:
+        """Stores a record where there is none, or in place of the one at `version`; whether it did."""
+        key, value = self._key(segment.start_txid), encode_finalized(segment, settle.new_nonce())
+        try:
+            if version is None:
+                await settle.create(self._store, key, value)
+            else:
+                await settle.replace(self._store, key, value, version)
+        except (KeyExists, VersionConflict, NoSuchKey):
+            return False
+        return True
+
+    async def delete_segment(self, found: VersionedSegment) -> None:
+        """Deletes the record as it was found. One that is gone or changed is left as it is."""
+        try:
+            await self._store.delete(self._key(found.segment.start_txid), found.version)
+        except (NoSuchKey, VersionConflict):
+            return
+
+    async def list_segments(self) -> AsyncIterator[VersionedSegment]:
+        """All records in the order of txids. A listing that fails part-way raises; it never just ends."""
+        after: str | None = None
+        while True:
+            page = await self._store.list_page(self._segments_prefix, after=after)
+            for item in page.items:
+                yield VersionedSegment(decode_finalized(item.key, item.value), item.version)
+            if page.next_after is None:
+                return
+            after = page.next_after
+
+    def _key(self, start_txid: int) -> str:
+        return keys.journal_segment(self._journal_id, self._acceptor, start_txid)
+
+
+async def list_journals(store: MetadataStore) -> AsyncIterator[tuple[str, str]]:
+    """Every acceptor of every journal, as (journal id, acceptor), in order."""
+    after: str | None = None
+    while True:
+        page = await store.list_page(keys.JOURNALS, after=after)
+        for item in page.items:
+            journal_id, acceptor, *rest = item.key.removeprefix(keys.JOURNALS).split("/")
+            if rest == ["state"]:
+                yield journal_id, acceptor
+        if page.next_after is None:
+            return
+        after = page.next_after

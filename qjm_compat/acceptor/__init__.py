@@ -1,0 +1,1 @@
+"""The acceptor: what a JournalNode promises, with ledgers for its disk."""

@@ -1,0 +1,80 @@
+"""Copying a segment from one acceptor into a ledger of another, verified on the way."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..batch import Batch
+from ..edits import EditLogError, check_batch
+from ..errors import SegmentUnreadable
+from ..segment_ledgers import SegmentLedgers
+from .edits_cache import cut
+from .effects import Copied, CopySegment
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentContent:
+    """A segment's edits, from the batch that holds the txid asked for on."""
+
+    layout_version: int
+    in_progress: bool
+    batches: AsyncGenerator[Batch, None]
+
+
+class SegmentReader(Protocol):
+    """Whoever can give the edits of a segment: an acceptor, here or elsewhere."""
+
+    async def read_segment(
+        self, start_txid: int, from_txid: int, *, in_progress_ok: bool = True
+    ) -> SegmentContent:
+        """Raises SegmentUnreadable where there is no such segment."""
+        ...
+
+
+async def copy_segment(source: SegmentReader, ledgers: SegmentLedgers, wanted: CopySegment) -> Copied:
+    """A new closed ledger with exactly the txids wanted. On an error no ledger is left."""
+    content = await source.read_segment(wanted.start_txid, wanted.start_txid)
+    ledger_id = await ledgers.create(wanted.start_txid)
+    try:
+        await _copy_batches(content, ledgers, ledger_id, wanted)
+        end = await ledgers.end(ledger_id)
+        if end.end_txid != wanted.end_txid:
+            raise SegmentUnreadable(f"the copy of {wanted} ends at txid {end.end_txid}")
+    except BaseException:
+        await ledgers.drop(ledger_id)
+        raise
+    return Copied(ledger_id, content.layout_version)
+
+
+async def _copy_batches(
+    content: SegmentContent, ledgers: SegmentLedgers, ledger_id: int, wanted: CopySegment
+) -> None:
+    next_txid = wanted.start_txid
+    async with aclosing(content.batches) as batches:
+        async for batch in batches:
+            if next_txid > wanted.end_txid:
+                return
+            part = checked_part(batch, next_txid, wanted.end_txid)
+            await (await ledgers.append(ledger_id, part)).confirmed()
+            next_txid = part.last_txid + 1
+    if next_txid <= wanted.end_txid:
+        raise SegmentUnreadable(
+            f"{wanted.source} gives segment {wanted.start_txid} up to txid {next_txid - 1} only, "
+            f"not to {wanted.end_txid}"
+        )
+
+
+def checked_part(batch: Batch, first_txid: int, last_txid: int) -> Batch:
+    """What of a batch lies between these txids, its frames verified. Raises SegmentUnreadable for a gap or damage."""
+    first, last = max(first_txid, batch.first_txid), min(last_txid, batch.last_txid)
+    if first != first_txid or last < first:
+        raise SegmentUnreadable(f"txid {first_txid} is missing: the next batch begins at {batch.first_txid}")
+    try:
+        check_batch(batch.records, batch.first_txid, batch.num_txns)
+        records = bytes(cut(batch, first, last))
+    except EditLogError as error:
+        raise SegmentUnreadable(f"the batch of txid {batch.first_txid} is damaged: {error}") from error
+    return Batch(first, last - first + 1, records, batch.committed_txid, batch.writer_epoch)

@@ -1,0 +1,65 @@
+"""The latest edits of an acceptor, at hand for readers that follow it."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ..batch import Batch
+from ..edits import slice_batch
+from ..errors import EditsNotCached
+from ..requests import JournaledEdits
+
+
+class EditsCache:
+    """Contiguous batches of one layout and one writer, the oldest dropped first. Holds what is on disk only."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._writer_epoch = 0
+        self._batches: deque[Batch] = deque()
+        self._bytes = 0
+        self._layout_version = 0
+
+    @property
+    def first_txid(self) -> int | None:
+        return self._batches[0].first_txid if self._batches else None
+
+    @property
+    def last_txid(self) -> int | None:
+        return self._batches[-1].last_txid if self._batches else None
+
+    def store(self, batch: Batch, layout_version: int) -> None:
+        """Adds a batch. One that does not follow the last, or is of another kind, begins the cache anew."""
+        last = self.last_txid
+        kind = (layout_version, batch.writer_epoch)
+        follows = last is None or batch.first_txid == last + 1
+        if kind != (self._layout_version, self._writer_epoch) or not follows:
+            self.clear()
+        self._layout_version, self._writer_epoch = kind
+        self._batches.append(batch)
+        self._bytes += len(batch.records)
+        while self._bytes > self._bytes_max:
+            self._bytes -= len(self._batches.popleft().records)
+
+    def clear(self) -> None:
+        self._batches.clear()
+        self._bytes = 0
+
+    def retrieve(self, since_txid: int, max_txns: int) -> JournaledEdits:
+        """At most `max_txns` edits from `since_txid` on. Raises EditsNotCached where they are gone, or never were."""
+        first, last = self.first_txid, self.last_txid
+        if first is None or last is None or since_txid < first:
+            raise EditsNotCached(since_txid, 0 if first is None else first - since_txid)
+        end = min(last, since_txid + max_txns - 1)
+        if end < since_txid:
+            return JournaledEdits(0, self._layout_version)
+        wanted = [b for b in self._batches if b.last_txid >= since_txid and b.first_txid <= end]
+        records = b"".join(cut(batch, since_txid, end) for batch in wanted)
+        return JournaledEdits(end - since_txid + 1, self._layout_version, records, self._writer_epoch)
+
+
+def cut(batch: Batch, first_txid: int, last_txid: int) -> bytes | memoryview:
+    """The frames of a batch with these txids, without a look at its frames where that is all of it."""
+    if first_txid <= batch.first_txid and batch.last_txid <= last_txid:
+        return batch.records
+    return slice_batch(batch.records, max(first_txid, batch.first_txid), min(last_txid, batch.last_txid))

@@ -1,0 +1,107 @@
+"""Promises: which writer an acceptor listens to, and that no ledger listens to an earlier one."""
+
+from __future__ import annotations
+
+from metadata.journal_record import JournalState
+
+from ..errors import JournalError, StaleEpoch
+from ..requests import GetJournalState, Heartbeat, JournalStateReply, NewEpoch, NewEpochReply, RequestInfo
+from . import transitions
+from .effects import Program, end_ledger
+from .memory import CONFLICTS_MAX, Memory
+
+
+def get_journal_state(me: Memory, _: GetJournalState) -> Program[JournalStateReply]:
+    """The highest epoch promised."""
+    state = yield from me.fresh()
+    return JournalStateReply(state.last_promised_epoch)
+
+
+def new_epoch(me: Memory, request: NewEpoch) -> Program[NewEpochReply]:
+    """Promises the journal to a new writer, and fences all ledgers of the old one before it answers."""
+    for _ in range(CONFLICTS_MAX):
+        state = yield from me.fresh()
+        _check_namespace(me, request, state)
+        if request.epoch <= state.last_promised_epoch:
+            raise StaleEpoch(
+                f"Proposed epoch {request.epoch} <= last promise {state.last_promised_epoch} ; "
+                f"journal id: {me.journal_id}"
+            )
+        if (yield from me.swap(transitions.promised(state, request.epoch))):
+            break
+    else:
+        raise me.gave_up()
+    me.serial = -1
+    me.open = None
+    state = yield from seal(me, request.epoch)
+    starts = [s.start_txid for s in state.segments]
+    latest = max((*starts, state.last_finalized_start))
+    return NewEpochReply(latest or None)
+
+
+def admit(me: Memory, info: RequestInfo) -> Program[JournalState]:
+    """Checks C1 and C2 of every writer's call; returns the state under which it was let in."""
+    for _ in range(CONFLICTS_MAX):
+        state = yield from me.fresh()
+        me.refuse_stale(info.epoch, state.last_promised_epoch)
+        if info.epoch == state.last_promised_epoch:
+            break
+        if (yield from me.swap(transitions.promised(state, info.epoch))):
+            me.serial = -1
+            state = yield from seal(me, info.epoch)
+            break
+    else:
+        raise me.gave_up()
+    me.take_number(info)
+    return state
+
+
+def heartbeat(me: Memory, request: Heartbeat) -> Program[None]:
+    """Check C2 alone."""
+    yield from admit(me, request.info)
+
+
+def still(me: Memory, epoch: int) -> Program[JournalState]:
+    """The state as it stands, if the journal is still promised to this writer and to none after it."""
+    state = yield from me.fresh()
+    me.refuse_stale(epoch, state.last_promised_epoch)
+    return state
+
+
+def seal(me: Memory, epoch: int) -> Program[JournalState]:
+    """Ends every ledger that somebody might still append to, and notes where. Segments without edits vanish.
+
+    After it no writer of an earlier epoch can add anything here, in whatever process it runs.
+    """
+    ends: dict[int, int | None] = {}
+    for _ in range(CONFLICTS_MAX):
+        state = yield from still(me, epoch)
+        left = transitions.unsealed(state)
+        if not left:
+            return state
+        for segment in left:
+            if segment.ledger_id not in ends:
+                end = yield from end_ledger(segment.ledger_id)
+                me.note_end(end)
+                ends[segment.ledger_id] = end.end_txid
+        if me.open is not None and me.open.ledger_id in ends:
+            me.open = None
+        state = transitions.sealed(state, ends)
+        if (yield from me.swap(state)):
+            return state
+    raise me.gave_up()
+
+
+def _check_namespace(me: Memory, request: NewEpoch, state: JournalState) -> None:
+    assert state.storage is not None
+    mine, theirs = state.storage, request.namespace
+    if mine.namespace_id != theirs.namespace_id:
+        raise JournalError(
+            f"Incompatible namespaceID for journal {me.journal_id}: NameNode has {theirs.namespace_id}, "
+            f"the journal has {mine.namespace_id} ; journal id: {me.journal_id}"
+        )
+    if mine.cluster_id != theirs.cluster_id:
+        raise JournalError(
+            f"Incompatible clusterID for journal {me.journal_id}: NameNode has {theirs.cluster_id}, "
+            f"the journal has {mine.cluster_id} ; journal id: {me.journal_id}"
+        )

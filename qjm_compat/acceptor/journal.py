@@ -1,0 +1,301 @@
+"""The acceptor's shell: performs what its programs ask for, on a metadata store and on ledgers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, cast
+
+from ledgers import LedgerFenced
+from ledgers.aio import LedgerClient
+from metadata.errors import MetadataError
+from metadata.journal_record import FinalizedSegment, SegmentRecord
+from metadata.journal_store import JournalStore
+from metadata.store import MetadataStore
+
+from ..batch import Batch
+from ..config import JournalConfig
+from ..edits import EditLogError, check_batch
+from ..errors import (
+    BadRequest,
+    EditsNotCached,
+    JournalError,
+    JournalUnavailable,
+    NewerTxid,
+    SegmentUnreadable,
+    StaleEpoch,
+)
+from ..metrics import AcceptorMetrics
+from ..requests import (
+    GetJournaledEdits,
+    JournaledEdits,
+    R,
+    Request,
+    SendEdits,
+)
+from ..segment_ledgers import SegmentLedgers
+from . import transitions
+from .copying import SegmentContent, SegmentReader, checked_part, copy_segment
+from .edits_cache import EditsCache, cut
+from .effects import (
+    CopySegment,
+    DeleteFinalized,
+    DropLedger,
+    Effect,
+    EndLedger,
+    ListFinalized,
+    LookAtLedger,
+    NewLedger,
+    Program,
+    PutFinalized,
+    ReadFinalized,
+    ReadState,
+    SwapState,
+)
+from .machine import CONCURRENT, RESETS, program
+from .manifest import place_of
+from .memory import Memory, OpenSegment
+from .segments import admit_edits
+
+
+class Journal:
+    """One acceptor of a journal, in this process. Several processes may have one of the same name at a time.
+
+    Their promises are compare-and-swaps on one record and their segments are ledgers, so what holds for one holds
+    for all; each has its own memory of the calls' numbers. Belongs to the event loop of its client.
+    """
+
+    def __init__(
+        self,
+        journal_id: str,
+        name: str,
+        store: MetadataStore,
+        client: LedgerClient,
+        config: JournalConfig,
+        peers: Mapping[str, SegmentReader],
+    ) -> None:
+        self.name = name
+        self.journal_id = journal_id
+        self.metrics = AcceptorMetrics()
+        self._config = config
+        self._store = JournalStore(store, journal_id, name)
+        self._ledgers = SegmentLedgers(client, journal_id, name, config)
+        self._peers = peers
+        self._memory = Memory(journal_id)
+        self._cache = EditsCache(config.edits_cache_bytes_max)
+        self._one_at_a_time = asyncio.Lock()
+
+    async def call(self, request: Request[R]) -> R:
+        """Answers one call; what it changes is durable then. Raises JournalError."""
+        if isinstance(request, SendEdits):
+            return cast("R", await self._send_edits(request))
+        if isinstance(request, GetJournaledEdits):
+            return cast("R", await self._journaled_edits(request))
+        if type(request) in CONCURRENT:
+            return await self._run(program(self._memory, request))
+        async with self._one_at_a_time:
+            answer = await self._run(program(self._memory, request))
+            self._note_epochs()
+            if type(request) in RESETS:
+                self._cache.clear()
+            return answer
+
+    async def close(self) -> None:
+        """Lets go of the open segment, as a crash would; whoever comes next ends it."""
+        self._memory.open = None
+        await self._ledgers.close()
+
+    # --- batches -------------------------------------------------------------------------------------
+
+    async def _send_edits(self, request: SendEdits) -> None:
+        """Checks and appends in the order of the calls; batches may be on their way to disk together."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        async with self._one_at_a_time:
+            segment = await self._run(admit_edits(self._memory, request))
+            if segment is None:
+                return
+            batch = self._checked(request)
+            try:
+                appended = await self._ledgers.append(segment.ledger_id, batch)
+            except JournalUnavailable as error:
+                raise self._aborted(segment, error) from error
+            segment.next_txid = batch.last_txid + 1
+        try:
+            await appended.confirmed()
+        except JournalUnavailable as error:
+            raise self._aborted(segment, error) from error
+        segment.durable_txid = max(segment.durable_txid, batch.last_txid)
+        self._cache.store(batch, segment.layout_version)
+        self.metrics.wrote(batch, loop.time() - began, self._memory.committed_txid)
+
+    def _checked(self, request: SendEdits) -> Batch:
+        if self._config.verify_edits:
+            try:
+                check_batch(request.records, request.first_txid, request.num_txns)
+            except EditLogError as error:
+                raise BadRequest(
+                    f"the batch of txids {request.first_txid} to {request.last_txid} is refused: {error} ; "
+                    f"journal id: {self.journal_id}"
+                ) from error
+        return Batch(
+            request.first_txid,
+            request.num_txns,
+            bytes(request.records),
+            self._memory.committed_txid,
+            request.info.epoch,
+        )
+
+    def _aborted(self, segment: OpenSegment, error: JournalUnavailable) -> JournalError:
+        """The segment takes no more here. A fence means that somebody else was promised the journal."""
+        if self._memory.open is segment:
+            self._memory.open = None
+        if isinstance(error.__cause__, LedgerFenced):
+            return StaleEpoch(
+                f"the ledger of segment {segment.start_txid} was fenced by a later writer: epoch "
+                f"{segment.writer_epoch} is over ; journal id: {self.journal_id}"
+            )
+        return error
+
+    # --- reading -------------------------------------------------------------------------------------
+
+    async def _journaled_edits(self, request: GetJournaledEdits) -> JournaledEdits:
+        last = self._cache.last_txid
+        if last is not None and request.since_txid <= last:
+            try:
+                return self._served(self._cache.retrieve(request.since_txid, request.max_txns))
+            except EditsNotCached as miss:
+                self.metrics.missed(miss.missing_txns)
+        return self._served(await self._edits_on_disk(request))
+
+    async def _edits_on_disk(self, request: GetJournaledEdits) -> JournaledEdits:
+        """From the ledger that holds them; of one segment, so fewer may come than there are."""
+        since = request.since_txid
+        place = await self._run(place_of(self._memory, since))
+        if since == place.highest_txid + 1:
+            return JournaledEdits(0)
+        if since > place.highest_txid:
+            raise NewerTxid(
+                f"Highest txn ID available in the journal is {place.highest_txid}, "
+                f"but requested txns starting at {since}."
+            )
+        log = place.log
+        if log is None:
+            raise EditsNotCached(since, 0)
+        content = await self.read_segment(log.start_txid, since)
+        edits = await _gathered(content, since, min(log.end_txid, since + request.max_txns - 1))
+        return replace(edits, writer_epoch=log.writer_epoch, is_final=not log.in_progress)
+
+    def _served(self, edits: JournaledEdits) -> JournaledEdits:
+        self.metrics.served(edits.txn_count, len(edits.records))
+        return edits
+
+    async def read_segment(
+        self, start_txid: int, from_txid: int, *, in_progress_ok: bool = True
+    ) -> SegmentContent:
+        """The edits of a segment that are on disk, from the batch that holds `from_txid` on. Never fences.
+
+        Raises SegmentUnreadable where there is no such segment; reading raises JournalUnavailable.
+        """
+        segment = await self._find(start_txid)
+        in_progress = isinstance(segment, SegmentRecord) and not segment.finalized
+        if segment is None or (in_progress and not in_progress_ok):
+            raise SegmentUnreadable(
+                f"No edit log found starting at txid {start_txid} ; journal id: {self.journal_id}"
+            )
+        batches = self._ledgers.batches(segment.ledger_id, from_txid)
+        return SegmentContent(segment.layout_version, in_progress, batches)
+
+    async def _find(self, start_txid: int) -> SegmentRecord | FinalizedSegment | None:
+        with _metadata_errors():
+            found = await self._store.read_state()
+            if found is None:
+                return None
+            segment = transitions.segment_at(found.state, start_txid)
+            if segment is not None:
+                return segment
+            record = await self._store.read_segment(start_txid)
+        return record.segment if record is not None and found.state.shows(record.segment) else None
+
+    # --- programs ------------------------------------------------------------------------------------
+
+    async def _run(self, steps: Program[R]) -> R:
+        """Drives one program to its answer."""
+        try:
+            effect = next(steps)
+            while True:
+                try:
+                    outcome = await self._perform(effect)
+                except JournalError as error:
+                    effect = steps.throw(error)
+                else:
+                    effect = steps.send(outcome)
+        except StopIteration as end:
+            return cast("R", end.value)
+
+    async def _perform(self, effect: Effect) -> Any:
+        with _metadata_errors():
+            match effect:
+                case ReadState():
+                    return await self._store.read_state()
+                case SwapState(state, version):
+                    return await self._store.swap_state(state, version)
+                case ReadFinalized(start_txid):
+                    return await self._store.read_segment(start_txid)
+                case PutFinalized(segment, version):
+                    return await self._store.put_segment(segment, version)
+                case ListFinalized():
+                    return tuple([found async for found in self._store.list_segments()])
+                case DeleteFinalized(found):
+                    return await self._store.delete_segment(found)
+                case NewLedger(start_txid):
+                    return await self._ledgers.create(start_txid)
+                case EndLedger(ledger_id):
+                    return await self._ledgers.end(ledger_id)
+                case LookAtLedger(ledger_id):
+                    return await self._ledgers.look(ledger_id)
+                case DropLedger(ledger_id):
+                    return await self._ledgers.drop(ledger_id)
+                case CopySegment(source):
+                    return await copy_segment(self._peer(source), self._ledgers, effect)
+
+    def _peer(self, name: str) -> SegmentReader:
+        if name not in self._peers:
+            raise BadRequest(
+                f"{name!r} is no acceptor of journal {self.journal_id}: {sorted(self._peers)} are"
+            )
+        return self._peers[name]
+
+    def _note_epochs(self) -> None:
+        stored = self._memory.stored
+        if stored is not None:
+            self.metrics.epochs(stored.state.last_promised_epoch, stored.state.last_writer_epoch)
+
+
+async def _gathered(content: SegmentContent, first_txid: int, last_txid: int) -> JournaledEdits:
+    """The edits of these txids, in one piece."""
+    parts: list[bytes | memoryview] = []
+    next_txid = first_txid
+    try:
+        async for batch in content.batches:
+            if next_txid > last_txid:
+                break
+            if batch.first_txid < next_txid:
+                batch = checked_part(batch, next_txid, batch.last_txid)
+            parts.append(cut(batch, next_txid, last_txid))
+            next_txid = batch.last_txid + 1
+    finally:
+        await content.batches.aclose()
+    count = min(next_txid - 1, last_txid) - first_txid + 1
+    return JournaledEdits(count, content.layout_version, b"".join(parts))
+
+
+@contextmanager
+def _metadata_errors() -> Iterator[None]:
+    """The one place where the metadata's errors become the journal's."""
+    try:
+        yield
+    except MetadataError as error:
+        raise JournalUnavailable(f"the metadata store under the journal failed: {error}") from error

@@ -1,0 +1,103 @@
+"""What an acceptor can give to readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from metadata.journal_record import FinalizedSegment, JournalState, SegmentRecord
+
+from ..requests import GetEditLogManifest, Manifest, RemoteEditLog
+from . import transitions
+from .effects import LedgerEnd, Program, list_finalized, look_at_ledger
+from .memory import Memory
+
+
+def get_edit_log_manifest(me: Memory, request: GetEditLogManifest) -> Program[Manifest]:
+    """Every segment that holds `since_txid` or later, one in progress up to what is on disk. Never fences."""
+    state = yield from me.look_formatted()
+    logs = yield from finalized_logs(state)
+    if request.in_progress_ok:
+        logs += yield from _logs_in_progress(me, state)
+    wanted = [log for log in logs if log.end_txid >= request.since_txid]
+    return Manifest(without_overlaps(wanted), me.committed_txid)
+
+
+def finalized_logs(state: JournalState) -> Program[list[RemoteEditLog]]:
+    """All finalized segments: those with records of their own, and those that have none yet."""
+    found = yield from list_finalized()
+    segments = {f.segment.start_txid: f.segment for f in found if state.shows(f.segment)}
+    for segment in state.segments:
+        if segment.finalized:
+            segments[segment.start_txid] = transitions.record_of(segment, state.generation)
+    return [_log(segments[start]) for start in sorted(segments)]
+
+
+def _log(segment: FinalizedSegment) -> RemoteEditLog:
+    return RemoteEditLog(segment.start_txid, segment.end_txid, writer_epoch=segment.writer_epoch)
+
+
+def _logs_in_progress(me: Memory, state: JournalState) -> Program[list[RemoteEditLog]]:
+    """Those that hold something. An empty one is nobody's concern: a NameNode would not start beside it."""
+    logs: list[RemoteEditLog] = []
+    for segment in state.segments:
+        if not segment.finalized:
+            end = yield from written(me, segment)
+            if end.end_txid is not None:
+                logs.append(
+                    RemoteEditLog(
+                        segment.start_txid,
+                        end.end_txid,
+                        in_progress=True,
+                        writer_epoch=segment.writer_epoch,
+                        committed_txid=end.committed_txid,
+                    )
+                )
+    return logs
+
+
+def written(me: Memory, segment: SegmentRecord) -> Program[LedgerEnd]:
+    """What is on disk of a segment in progress, and what its own writer said to be committed."""
+    mine = me.open
+    if mine is not None and mine.ledger_id == segment.ledger_id:
+        end = mine.durable_txid if mine.durable_txid >= mine.start_txid else None
+        return LedgerEnd(end, me.committed_txid)
+    end_of_ledger = yield from look_at_ledger(segment.ledger_id)
+    if segment.end_txid is None:
+        me.note_end(end_of_ledger)
+    return end_of_ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where edits from a txid on are to be read: in `log`, or nowhere, `highest_txid` being the last there is."""
+
+    log: RemoteEditLog | None
+    highest_txid: int
+
+
+def place_of(me: Memory, txid: int) -> Program[Place]:
+    """The segment that holds `txid`. The latest segments are looked at first: followers ask for these."""
+    state = yield from me.look_formatted()
+    latest = yield from _logs_in_progress(me, state)
+    latest += [_log(transitions.record_of(s, state.generation)) for s in state.segments if s.finalized]
+    holding = _holding(without_overlaps(latest), txid)
+    if holding is not None:
+        return Place(holding, holding.end_txid)
+    logs = without_overlaps([*(yield from finalized_logs(state)), *latest])
+    return Place(_holding(logs, txid), max((log.end_txid for log in logs), default=0))
+
+
+def _holding(logs: Iterable[RemoteEditLog], txid: int) -> RemoteEditLog | None:
+    return next((log for log in logs if log.start_txid <= txid <= log.end_txid), None)
+
+
+def without_overlaps(logs: Iterable[RemoteEditLog]) -> tuple[RemoteEditLog, ...]:
+    """In order of their starts. What is finalized beats what is in progress, and a later start an earlier one."""
+    kept: list[RemoteEditLog] = []
+    for log in sorted(logs, key=lambda log: (log.start_txid, not log.in_progress)):
+        while kept and kept[-1].end_txid >= log.start_txid and (kept[-1].in_progress or not log.in_progress):
+            kept.pop()
+        if not kept or kept[-1].end_txid < log.start_txid:
+            kept.append(log)
+    return tuple(kept)

@@ -1,0 +1,118 @@
+"""Recovery of one segment, the acceptor's side of it: what is here, and having what was chosen.
+
+This is Paxos with the segment's end for its value. The value and the ledger that holds it are accepted in one
+compare-and-swap, so a crash leaves either all of an acceptance or nothing of it.
+"""
+
+from __future__ import annotations
+
+from metadata.journal_record import AcceptedRecovery, JournalState, SegmentRecord
+
+from ..errors import BadRequest, JournalError, RuleViolated
+from ..requests import AcceptRecovery, PrepareRecovery, PrepareReply, SegmentState
+from . import transitions
+from .effects import Program, copy_segment, drop_ledger, read_finalized
+from .epochs import admit, seal
+from .memory import Memory, state_of
+from .segments import change
+
+
+def prepare_recovery(me: Memory, request: PrepareRecovery) -> Program[PrepareReply]:
+    """What is here of the segment, after which no earlier writer can add to it, and what was accepted for it."""
+    yield from admit(me, request.info)
+    me.open = None
+    state = yield from seal(me, request.info.epoch)
+    found = yield from _on_disk(state, request.segment_txid)
+    accepted = transitions.accepted_at(state, request.segment_txid)
+    if accepted is None or (found is not None and not found.in_progress):
+        return PrepareReply(found, None, state.last_writer_epoch, me.committed_txid)
+    _check_holds(me, found, accepted)
+    return PrepareReply(found, accepted.epoch, state.last_writer_epoch, me.committed_txid)
+
+
+def accept_recovery(me: Memory, request: AcceptRecovery) -> Program[None]:
+    """Has the chosen segment, copied if it is not what is here, and remembers that it was chosen."""
+    epoch, wanted = request.info.epoch, request.state
+    yield from admit(me, request.info)
+    me.open = None
+    state = yield from seal(me, epoch)
+    if wanted.end_txid <= 0 or wanted.end_txid < wanted.start_txid:
+        raise BadRequest(f"bad recovery state for segment {wanted.start_txid}: {wanted}")
+    here = yield from _on_disk(state, wanted.start_txid)
+    _check_may_accept(me, state, here, wanted, epoch)
+    if here is not None and not here.in_progress:
+        return  # finalized, at this very end: nothing is left to decide
+    copy: SegmentRecord | None = None
+    if not _is_same(here, wanted):
+        copy = yield from _copied(request)
+    try:
+        yield from change(me, epoch, lambda now: transitions.accepted(now, wanted, epoch, copy))
+    except JournalError:
+        if copy is not None:
+            yield from drop_ledger(copy.ledger_id)  # nothing refers to it
+        raise
+
+
+def _on_disk(state: JournalState, start_txid: int) -> Program[SegmentState | None]:
+    """The sealed or finalized segment that begins there."""
+    segment = transitions.segment_at(state, start_txid)
+    if segment is not None:
+        return state_of(segment)
+    found = yield from read_finalized(start_txid)
+    if found is None or not state.shows(found.segment):
+        return None
+    return SegmentState(start_txid, found.segment.end_txid, False, found.segment.writer_epoch)
+
+
+def _check_holds(me: Memory, found: SegmentState | None, accepted: AcceptedRecovery) -> None:
+    if found is None or found.end_txid != accepted.end_txid:
+        raise RuleViolated(
+            f"segment {accepted.start_txid} was accepted with end {accepted.end_txid}, "
+            f"and is {found} ; journal id: {me.journal_id}"
+        )
+
+
+def _check_may_accept(
+    me: Memory, state: JournalState, here: SegmentState | None, wanted: SegmentState, epoch: int
+) -> None:
+    before = transitions.accepted_at(state, wanted.start_txid)
+    if before is not None and before.epoch > epoch:
+        raise RuleViolated(
+            f"segment {wanted.start_txid} was accepted in the later epoch {before.epoch} ; "
+            f"journal id: {me.journal_id}"
+        )
+    if here is None or _is_same(here, wanted):
+        return
+    committed = me.committed_txid
+    if (
+        committed is not None
+        and wanted.end_txid < committed <= here.end_txid
+        and here.start_txid <= committed
+    ):
+        raise RuleViolated(
+            f"Cannot accept segment {wanted.start_txid}-{wanted.end_txid}: would discard already-committed "
+            f"txn, up to {committed} of {here.end_txid} ; journal id: {me.journal_id}"
+        )
+    if not here.in_progress:
+        raise RuleViolated(
+            f"Cannot replace finalized segment {here.start_txid}-{here.end_txid} of epoch {here.writer_epoch} by "
+            f"one of epoch {wanted.writer_epoch} that ends at {wanted.end_txid} ; journal id: {me.journal_id}"
+        )
+
+
+def _is_same(here: SegmentState | None, wanted: SegmentState) -> bool:
+    """The same end of the same writer is the same content: one writer writes each transaction once.
+
+    Two writers may have begun a segment at the same place, each at another minority, and written as far.
+    """
+    if here is None or here.end_txid != wanted.end_txid:
+        return False
+    return here.writer_epoch == wanted.writer_epoch or wanted.writer_epoch == 0
+
+
+def _copied(request: AcceptRecovery) -> Program[SegmentRecord]:
+    wanted = request.state
+    copied = yield from copy_segment(request.source, wanted.start_txid, wanted.end_txid, wanted.writer_epoch)
+    return SegmentRecord(
+        wanted.start_txid, copied.ledger_id, copied.layout_version, wanted.writer_epoch, wanted.end_txid
+    )

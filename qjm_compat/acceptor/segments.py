@@ -1,0 +1,224 @@
+"""Segments: starting, finalizing and purging them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from metadata.journal_record import JournalState, SegmentRecord
+
+from ..errors import BadJournalState, BadRequest, JournalError, JournalOutOfSync, RuleViolated
+from ..requests import FinalizeLogSegment, PurgeLogs, SendEdits, StartLogSegment
+from . import transitions
+from .effects import (
+    DeleteFinalized,
+    Program,
+    drop_ledger,
+    end_ledger,
+    list_finalized,
+    new_ledger,
+    put_finalized,
+    read_finalized,
+)
+from .epochs import admit, seal, still
+from .memory import CONFLICTS_MAX, Memory, OpenSegment
+
+
+def start_log_segment(me: Memory, request: StartLogSegment) -> Program[None]:
+    """A new ledger for a new segment, and with it, in one step, the writer's epoch."""
+    epoch = request.info.epoch
+    yield from admit(me, request.info)
+    me.open = None
+    state = yield from seal(me, epoch)
+    yield from _refuse_edits_at(me, state, request.txid)
+    yield from _archive_all(me, state)
+    assert state.storage is not None
+    layout = request.layout_version or state.storage.layout_version
+    ledger_id = yield from new_ledger(request.txid, epoch)
+    segment = SegmentRecord(request.txid, ledger_id, layout, epoch)
+    try:
+        yield from change(me, epoch, lambda now: _started(me, now, segment))
+    except JournalError:
+        yield from drop_ledger(ledger_id)  # nothing refers to it
+        raise
+    me.open = OpenSegment(request.txid, ledger_id, layout, epoch, request.txid, request.txid - 1)
+
+
+def admit_edits(me: Memory, request: SendEdits) -> Program[OpenSegment | None]:
+    """Checks C1 to C3 of a batch; returns the segment it belongs to, None for an empty one.
+
+    From memory alone while the writer stays the same: a writer that has been superseded elsewhere meets the
+    fence of the ledger instead.
+    """
+    known = me.stored.state if me.stored is not None else None
+    info = request.info
+    if me.open is not None and known is not None and known.storage is not None:
+        me.refuse_stale(info.epoch, known.last_promised_epoch)
+    if known is None or known.storage is None or me.open is None or info.epoch > known.last_promised_epoch:
+        known = yield from admit(me, info)
+    else:
+        me.take_number(info)
+    me.check_writer(info.epoch, known)
+    return me.segment_for(request) if request.num_txns else None
+
+
+def finalize_log_segment(me: Memory, request: FinalizeLogSegment) -> Program[None]:
+    """Ends a segment for ever at `end_txid`, which must be its last. Asking again is fine."""
+    start, end, epoch = request.start_txid, request.end_txid, request.info.epoch
+    state = yield from admit(me, request.info)
+    if me.open is not None and me.open.start_txid == start:
+        written, me.open = me.open.next_txid - 1, None
+        if written != end:
+            raise JournalOutOfSync(
+                f"Trying to finalize in-progress log segment {start} to end at txid {end} "
+                f"but only written up to txid {written} ; journal id: {me.journal_id}"
+            )
+    segment = transitions.segment_at(state, start)
+    if segment is None:
+        yield from _check_finalized_before(me, state, start, end)
+        return
+    yield from _check_end(me, segment, end)
+    state = yield from change(me, epoch, lambda now: _finalized(me, now, segment, end))
+    yield from _archive_all(me, state)
+
+
+def purge_logs(me: Memory, request: PurgeLogs) -> Program[None]:
+    """Forgets what ended before a txid, and deletes what nothing refers to any more."""
+    yield from admit(me, request.info)
+    keep = request.min_txid_to_keep
+    state = yield from change(me, request.info.epoch, lambda now: transitions.purged(now, keep))
+    yield from sweep(me, state)
+
+
+def sweep(me: Memory, state: JournalState) -> Program[None]:
+    """Deletes ledgers and records that neither the state nor a rollback needs. May stop anywhere and be repeated."""
+    kept = transitions.kept_ledgers(state)
+    for found in (yield from list_finalized()):
+        if not state.needs(found.segment):
+            if found.segment.ledger_id not in kept:
+                yield from drop_ledger(found.segment.ledger_id)
+            yield DeleteFinalized(found)
+    deleted = [ledger for ledger in state.replaced_ledgers if ledger not in kept]
+    for ledger in deleted:
+        yield from drop_ledger(ledger)
+    if deleted:
+        yield from me.swap(transitions.swept(state, frozenset(deleted)))  # else the next sweep does it
+
+
+def change(me: Memory, epoch: int, step: Callable[[JournalState], JournalState]) -> Program[JournalState]:
+    """Takes one step of the state for a writer that is still the latest; `step` raises what forbids it."""
+    for _ in range(CONFLICTS_MAX):
+        state = step((yield from still(me, epoch)))
+        if (yield from me.swap(state)):
+            return state
+    raise me.gave_up()
+
+
+def _started(me: Memory, state: JournalState, segment: SegmentRecord) -> JournalState:
+    old = transitions.segment_at(state, segment.start_txid)
+    if old is not None:
+        _refuse_edits_of(me, old)
+    return transitions.started(state, segment, frozenset(me.archived))
+
+
+def _refuse_edits_at(me: Memory, state: JournalState, txid: int) -> Program[None]:
+    """A segment may begin where one was begun before only if that holds a single transaction."""
+    segment = transitions.segment_at(state, txid)
+    if segment is not None:
+        _refuse_edits_of(me, segment)
+    elif (yield from _visible(state, txid)) is not None:
+        raise _already_finalized(me, txid)
+
+
+def _refuse_edits_of(me: Memory, segment: SegmentRecord) -> None:
+    if segment.finalized:
+        raise _already_finalized(me, segment.start_txid)
+    if segment.end_txid != segment.start_txid:
+        raise BadJournalState(
+            f"The log file of segment {segment.start_txid} seems to contain valid transactions, "
+            f"up to txid {segment.end_txid} ; journal id: {me.journal_id}"
+        )
+
+
+def _already_finalized(me: Memory, txid: int) -> BadJournalState:
+    return BadJournalState(
+        f"Already have a finalized segment beginning at {txid} ; journal id: {me.journal_id}"
+    )
+
+
+def _check_finalized_before(me: Memory, state: JournalState, start: int, end: int) -> Program[None]:
+    known = yield from _visible(state, start)
+    if known is None:
+        raise JournalOutOfSync(
+            f"No log file to finalize at transaction ID {start} ; journal id: {me.journal_id}"
+        )
+    _check_same_end(me, start, known, end)
+
+
+def _check_end(me: Memory, segment: SegmentRecord, end: int) -> Program[None]:
+    """What is on disk must reach exactly `end`."""
+    on_disk = segment.end_txid
+    if on_disk is None:
+        found = yield from end_ledger(segment.ledger_id)
+        me.note_end(found)
+        on_disk = found.end_txid
+    if segment.finalized:
+        assert on_disk is not None
+        _check_same_end(me, segment.start_txid, on_disk, end)
+    elif on_disk != end:
+        raise JournalOutOfSync(
+            f"Trying to finalize in-progress log segment {segment.start_txid} to end at txid {end} "
+            f"but on disk only contains up to txid {on_disk} ; journal id: {me.journal_id}"
+        )
+
+
+def _check_same_end(me: Memory, start: int, known: int, end: int) -> None:
+    if known != end:
+        raise BadRequest(
+            f"Trying to re-finalize already finalized log [{start}-{known}] "
+            f"with different endTxId {end} ; journal id: {me.journal_id}"
+        )
+
+
+def _finalized(me: Memory, state: JournalState, segment: SegmentRecord, end: int) -> JournalState:
+    now = transitions.segment_at(state, segment.start_txid)
+    if now is None or now.ledger_id != segment.ledger_id:
+        raise JournalOutOfSync(
+            f"segment {segment.start_txid} was replaced meanwhile ; journal id: {me.journal_id}"
+        )
+    return transitions.finalized(state, segment.start_txid, end)
+
+
+def _visible(state: JournalState, start: int) -> Program[int | None]:
+    """The end of the finalized segment that begins there, by its record."""
+    found = yield from read_finalized(start)
+    return found.segment.end_txid if found is not None and state.shows(found.segment) else None
+
+
+def _archive_all(me: Memory, state: JournalState) -> Program[None]:
+    """Gives every finalized segment of the state its own record, so that the next step may drop it there."""
+    for segment in state.segments:
+        if segment.finalized and segment.ledger_id not in me.archived:
+            yield from _archive(me, state, segment)
+            me.archived.add(segment.ledger_id)
+    me.archived &= transitions.kept_ledgers(state)
+
+
+def _archive(me: Memory, state: JournalState, segment: SegmentRecord) -> Program[None]:
+    record = transitions.record_of(segment, state.generation)
+    version: int | None = None
+    for _ in range(CONFLICTS_MAX):
+        if (yield from put_finalized(record, version)):
+            return
+        found = yield from read_finalized(segment.start_txid)
+        if found is None:
+            version = None
+        elif found.segment.ledger_id == segment.ledger_id:
+            return
+        elif state.shows(found.segment):
+            raise RuleViolated(
+                f"segment {segment.start_txid} is finalized twice, in ledgers {found.segment.ledger_id} "
+                f"and {segment.ledger_id} ; journal id: {me.journal_id}"
+            )
+        else:
+            version = found.version  # dropped by a discard or a rollback, and not deleted yet
+    raise me.gave_up()

@@ -1,0 +1,186 @@
+"""Formatting, upgrading and rolling back a journal: calls without an epoch, made while no NameNode runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from metadata.journal_record import JournalState, JournalStorage
+
+from ..errors import BadJournalState, JournalError, JournalNotEmpty, JournalNotFormatted
+from ..requests import (
+    CanRollBack,
+    DiscardSegments,
+    DoFinalize,
+    DoPreUpgrade,
+    DoRollback,
+    DoUpgrade,
+    Format,
+    GetJournalCTime,
+    GetStorageInfo,
+    IsFormatted,
+)
+from . import transitions
+from .effects import Program, end_ledger
+from .manifest import finalized_logs
+from .memory import CONFLICTS_MAX, Memory
+from .segments import sweep
+
+Step = Callable[[JournalState], JournalState]
+
+
+def is_formatted(me: Memory, _: IsFormatted) -> Program[bool]:
+    """Never fails for a journal that is not there."""
+    state = yield from me.look()
+    return state is not None and state.storage is not None
+
+
+def get_storage_info(me: Memory, _: GetStorageInfo) -> Program[JournalStorage]:
+    state = yield from me.look_formatted()
+    assert state.storage is not None
+    return state.storage
+
+
+def get_journal_c_time(me: Memory, _: GetJournalCTime) -> Program[int]:
+    state = yield from me.look_formatted()
+    assert state.storage is not None
+    return state.storage.c_time
+
+
+def format_journal(me: Memory, request: Format) -> Program[None]:
+    """A new journal. One that is there is kept, unless `force`; its ledgers are fenced before they are deleted."""
+    if request.namespace.namespace_id == 0:
+        raise BadJournalState("can't format with uninitialized namespace info: its namespaceID is 0")
+    for _ in range(CONFLICTS_MAX):
+        old = yield from me.fresh_or_none()
+        if old is not None and not request.force:
+            raise JournalNotEmpty(
+                f"Can't format the storage directory because the current directory is not empty: journal "
+                f"{me.journal_id} is formatted already; force it if its edits may be forgotten"
+            )
+        yield from _fence_all(me, old)
+        state = transitions.formatted(old, request.namespace.storage)
+        if (yield from me.swap(state)):
+            _forget(me)
+            me.committed_txid = None
+            yield from sweep(me, state)
+            return
+    raise me.gave_up()
+
+
+def do_pre_upgrade(me: Memory, _: DoPreUpgrade) -> Program[None]:
+    """Keeps the journal as it is for a rollback. Until `do_upgrade` it counts as not formatted."""
+    yield from _step(me, lambda state: _upgrading(me, state))
+
+
+def do_upgrade(me: Memory, request: DoUpgrade) -> Program[None]:
+    """The journal goes on under new storage info."""
+
+    def step(state: JournalState) -> JournalState:
+        if state.previous is None or state.storage is not None:
+            raise BadJournalState(f"journal {me.journal_id} is not being upgraded: doPreUpgrade comes first")
+        return transitions.upgraded(state, request.storage)
+
+    yield from _step(me, step)
+
+
+def do_finalize(me: Memory, _: DoFinalize) -> Program[None]:
+    """Gives up the rollback, and deletes what only it needed."""
+    state = yield from _step(me, transitions.rollback_given_up)
+    yield from sweep(me, state)
+
+
+def can_roll_back(me: Memory, request: CanRollBack) -> Program[bool]:
+    """False where there is nothing to go back to. Raises JournalError where that is of another layout."""
+    state = yield from me.look()
+    previous = state.previous if state is not None else None
+    if previous is None or previous.storage is None:
+        return False
+    if previous.storage.layout_version != request.target_layout_version:
+        raise JournalError(
+            f"Cannot rollback to storage version {request.target_layout_version}: the previous state of "
+            f"journal {me.journal_id} is of version {previous.storage.layout_version}"
+        )
+    return True
+
+
+def do_rollback(me: Memory, _: DoRollback) -> Program[None]:
+    """Back to what was there before the upgrade. Later segments are dropped, epochs stay promised."""
+
+    def step(state: JournalState) -> JournalState:
+        if state.previous is None:
+            raise BadJournalState(f"journal {me.journal_id} has no previous state to roll back to")
+        return transitions.rolled_back(state, state.previous)
+
+    yield from _step(me, step)
+
+
+def discard_segments(me: Memory, request: DiscardSegments) -> Program[None]:
+    """Forgets every segment from a txid on; they are deleted with the next purge."""
+    start = request.start_txid
+    for _ in range(CONFLICTS_MAX):
+        yield from me.fresh()
+        state = yield from _fence_all(me, me.stored.state if me.stored is not None else None)
+        assert state is not None
+        kept = yield from _kept_before(me, state, start)
+        if (yield from me.swap(transitions.discarded(state, start, kept))):
+            _forget(me)
+            me.committed_txid = start - 1
+            return
+    raise me.gave_up()
+
+
+def _kept_before(me: Memory, state: JournalState, start: int) -> Program[int]:
+    """The start of the last finalized segment that stays."""
+    logs = yield from finalized_logs(state)
+    ends = [(log.start_txid, log.end_txid) for log in logs]
+    ends += [(s.start_txid, s.end_txid) for s in state.segments if s.end_txid is not None]
+    for first, last in ends:
+        if first < start <= last:
+            raise BadJournalState(
+                f"Cannot discard segments from txid {start} on: it lies inside segment {first}-{last} ; "
+                f"journal id: {me.journal_id}"
+            )
+    return max((log.start_txid for log in logs if log.start_txid < start), default=0)
+
+
+def _fence_all(me: Memory, state: JournalState | None) -> Program[JournalState | None]:
+    """Ends every ledger that is still written to; their ends are noted by the change that follows."""
+    if state is None:
+        return None
+    ends: dict[int, int | None] = {}
+    for segment in transitions.unsealed(state):
+        end = yield from end_ledger(segment.ledger_id)
+        me.note_end(end)
+        ends[segment.ledger_id] = end.end_txid
+    return transitions.sealed(state, ends)
+
+
+def _upgrading(me: Memory, state: JournalState) -> JournalState:
+    if state.storage is None:
+        raise JournalNotFormatted(me.journal_id)
+    if state.previous is not None:
+        raise BadJournalState(
+            f"journal {me.journal_id} still keeps the state before its last upgrade: finalize that or roll it back"
+        )
+    return transitions.upgrading(state)
+
+
+def _step(me: Memory, step: Step) -> Program[JournalState]:
+    """One change of a journal that is there, with all writers fenced."""
+    for _ in range(CONFLICTS_MAX):
+        found = yield from me.fresh_or_none()
+        if found is None:
+            raise JournalNotFormatted(me.journal_id)
+        sealed = yield from _fence_all(me, found)
+        assert sealed is not None
+        state = step(sealed)
+        if state == found or (yield from me.swap(state)):
+            _forget(me)
+            return state
+    raise me.gave_up()
+
+
+def _forget(me: Memory) -> None:
+    """What this acceptor knew of an open segment is void."""
+    me.open = None
+    me.archived.clear()

@@ -1,0 +1,220 @@
+"""How an acceptor's state may change: each function is one step, from a state to the next.
+
+Nothing here decides whether a step is allowed; the programs do. A ledger that a step leaves behind goes to
+`replaced_ledgers`, so that it is deleted, and only after the step stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from metadata.journal_record import (
+    DROPPED_MAX,
+    SEGMENTS_MAX,
+    AcceptedRecovery,
+    Dropped,
+    FinalizedSegment,
+    JournalState,
+    JournalStorage,
+    SegmentRecord,
+)
+
+from ..errors import BadJournalState
+from ..requests import SegmentState
+
+
+def segment_at(state: JournalState, start_txid: int) -> SegmentRecord | None:
+    """The segment of the state that begins there."""
+    return next((s for s in state.segments if s.start_txid == start_txid), None)
+
+
+def accepted_at(state: JournalState, start_txid: int) -> AcceptedRecovery | None:
+    return next((a for a in state.accepted if a.start_txid == start_txid), None)
+
+
+def unsealed(state: JournalState) -> tuple[SegmentRecord, ...]:
+    """Segments whose ledgers somebody may still append to."""
+    return tuple(s for s in state.segments if s.end_txid is None)
+
+
+def promised(state: JournalState, epoch: int) -> JournalState:
+    return replace(state, last_promised_epoch=epoch)
+
+
+def sealed(state: JournalState, ends: Mapping[int, int | None]) -> JournalState:
+    """With the ends that ledgers turned out to have; a segment that holds nothing never was."""
+    kept: list[SegmentRecord] = []
+    empty: list[int] = []
+    for segment in state.segments:
+        if segment.ledger_id in ends and segment.end_txid is None:
+            end = ends[segment.ledger_id]
+            if end is None:
+                empty.append(segment.ledger_id)
+                continue
+            segment = replace(segment, end_txid=end)
+        kept.append(segment)
+    return replace(state, segments=tuple(kept), replaced_ledgers=(*state.replaced_ledgers, *empty))
+
+
+def started(state: JournalState, segment: SegmentRecord, archived: frozenset[int]) -> JournalState:
+    """A new segment of a new writer, in place of one that holds a single transaction at most.
+
+    Segments whose own records stand (`archived`, by ledger) leave the state.
+    """
+    old = segment_at(state, segment.start_txid)
+    kept = tuple(s for s in state.segments if s is not old and not (s.finalized and s.ledger_id in archived))
+    if len(kept) >= SEGMENTS_MAX:
+        raise BadJournalState(
+            f"{len(kept)} segments of this journal were never finalized here; purge those that are not needed"
+        )
+    return _without_accepted(
+        replace(
+            state,
+            last_writer_epoch=segment.writer_epoch,
+            segments=(*kept, segment),
+            replaced_ledgers=_with(state.replaced_ledgers, old),
+        ),
+        segment.start_txid,
+    )
+
+
+def finalized(state: JournalState, start_txid: int, end_txid: int) -> JournalState:
+    """A segment of the state ends for ever; what was accepted for it is settled."""
+    segments = tuple(
+        replace(s, end_txid=end_txid, finalized=True) if s.start_txid == start_txid else s
+        for s in state.segments
+    )
+    latest = max(state.last_finalized_start, start_txid)
+    return _without_accepted(replace(state, segments=segments, last_finalized_start=latest), start_txid)
+
+
+def accepted(
+    state: JournalState, wanted: SegmentState, epoch: int, copy: SegmentRecord | None
+) -> JournalState:
+    """A recovery's choice, and with it, in the same step, the ledger that holds it."""
+    kept = tuple(a for a in state.accepted if a.start_txid != wanted.start_txid)
+    choice = AcceptedRecovery(wanted.start_txid, wanted.end_txid, wanted.in_progress, epoch)
+    state = replace(state, accepted=(*kept, choice))
+    if copy is None:
+        return state
+    old = segment_at(state, wanted.start_txid)
+    others = tuple(s for s in state.segments if s is not old)
+    return replace(
+        state,
+        segments=tuple(sorted((*others, copy), key=lambda s: s.start_txid)),
+        replaced_ledgers=_with(state.replaced_ledgers, old),
+    )
+
+
+def purged(state: JournalState, min_txid_to_keep: int) -> JournalState:
+    """Without what ended before; a segment that may still grow stays."""
+    gone = [s for s in state.segments if s.end_txid is not None and s.end_txid < min_txid_to_keep]
+    return replace(
+        state,
+        purged_below=max(state.purged_below, min_txid_to_keep),
+        segments=tuple(s for s in state.segments if s not in gone),
+        accepted=tuple(a for a in state.accepted if a.start_txid >= min_txid_to_keep),
+        # One that is finalized may have a record of its own, and goes with it.
+        replaced_ledgers=(*state.replaced_ledgers, *(s.ledger_id for s in gone)),
+    )
+
+
+def discarded(state: JournalState, start_txid: int, last_kept_start: int) -> JournalState:
+    """Without all segments from `start_txid` on; what was committed ends before it."""
+    gone = [s for s in state.segments if s.start_txid >= start_txid]
+    return _dropping(
+        replace(
+            state,
+            committed_txid=start_txid - 1,
+            segments=tuple(s for s in state.segments if s not in gone),
+            accepted=tuple(a for a in state.accepted if a.start_txid < start_txid),
+            last_finalized_start=last_kept_start,
+            replaced_ledgers=(*state.replaced_ledgers, *(s.ledger_id for s in gone)),
+        ),
+        Dropped(0, state.generation, start_txid),
+    )
+
+
+def formatted(old: JournalState | None, storage: JournalStorage) -> JournalState:
+    """A new journal. What an old one promised stays promised, so that its writers stay refused."""
+    if old is None:
+        return JournalState(storage=storage)
+    behind = old.previous
+    left = (*(s.ledger_id for s in old.segments), *(s.ledger_id for s in (behind.segments if behind else ())))
+    return JournalState(
+        storage=storage,
+        last_promised_epoch=old.last_promised_epoch,
+        generation=old.generation + 1,
+        dropped=(Dropped(0, old.generation, 0),),
+        replaced_ledgers=(*old.replaced_ledgers, *left),
+    )
+
+
+def upgrading(state: JournalState) -> JournalState:
+    """First step of an upgrade: not formatted any more, with all that was there to go back to."""
+    return replace(state, storage=None, previous=state)
+
+
+def upgraded(state: JournalState, storage: JournalStorage) -> JournalState:
+    """Second step: the same segments, and a new generation for all that follow."""
+    return replace(state, storage=storage, generation=state.generation + 1)
+
+
+def rolled_back(state: JournalState, previous: JournalState) -> JournalState:
+    """What was there before the upgrade; promises never go back."""
+    kept = {s.ledger_id for s in previous.segments}
+    left = tuple(s.ledger_id for s in state.segments if s.ledger_id not in kept)
+    back = replace(
+        previous,
+        last_promised_epoch=max(state.last_promised_epoch, previous.last_promised_epoch),
+        generation=state.generation,
+        replaced_ledgers=tuple(i for i in (*state.replaced_ledgers, *left) if i not in kept),
+        previous=None,
+    )
+    if state.generation == previous.generation:  # not upgraded yet: nothing was written since
+        return back
+    return _dropping(back, Dropped(previous.generation + 1, state.generation, 0))
+
+
+def rollback_given_up(state: JournalState) -> JournalState:
+    return replace(state, previous=None)
+
+
+def swept(state: JournalState, deleted: frozenset[int]) -> JournalState:
+    """Ledgers that are deleted need not be remembered."""
+    left = tuple(ledger for ledger in state.replaced_ledgers if ledger not in deleted)
+    return replace(state, replaced_ledgers=left)
+
+
+def kept_ledgers(state: JournalState) -> frozenset[int]:
+    """Ledgers that the state, or the one to roll back to, refers to."""
+    states = (state, state.previous) if state.previous is not None else (state,)
+    return frozenset(s.ledger_id for one in states for s in one.segments)
+
+
+def record_of(segment: SegmentRecord, generation: int) -> FinalizedSegment:
+    """The record that a finalized segment of the state will have."""
+    assert segment.finalized and segment.end_txid is not None
+    return FinalizedSegment(
+        segment.start_txid,
+        segment.end_txid,
+        segment.ledger_id,
+        segment.layout_version,
+        segment.writer_epoch,
+        generation,
+    )
+
+
+def _dropping(state: JournalState, dropped: Dropped) -> JournalState:
+    if len(state.dropped) >= DROPPED_MAX:
+        raise BadJournalState(f"this journal was rolled back {DROPPED_MAX} times; copy it into a new one")
+    return replace(state, generation=state.generation + 1, dropped=(*state.dropped, dropped))
+
+
+def _without_accepted(state: JournalState, start_txid: int) -> JournalState:
+    return replace(state, accepted=tuple(a for a in state.accepted if a.start_txid != start_txid))
+
+
+def _with(ledgers: tuple[int, ...], segment: SegmentRecord | None) -> tuple[int, ...]:
+    return ledgers if segment is None else (*ledgers, segment.ledger_id)

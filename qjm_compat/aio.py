@@ -1,0 +1,312 @@
+"""The journal manager for asyncio: what Hadoop's JournalManager interface asks of a journal, on ledgers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, aclosing
+from types import TracebackType
+from typing import Self
+
+from ledgers import ClientConfig
+from ledgers.aio import LedgerClient
+from ledgers.quorum import majority
+from metadata import keys, open_store
+from metadata.errors import MetadataError
+
+from .acceptor.copying import checked_part
+from .acceptor.journal import Journal
+from .batch import Batch
+from .config import AcceptorConfig, JournalConfig
+from .edits import EditOp
+from .errors import BadJournalState, BadRequest, JournalUnavailable, RuleViolated
+from .manager.effects import Need
+from .manager.input_stream import EditLogInputStream, decoded
+from .manager.loggers import LoggerSet
+from .manager.output_stream import EditLogOutputStream
+from .manager.proposer import Proposer
+from .manager.segments_seen import durable_edits, segments_seen
+from .requests import (
+    GetEditLogManifest,
+    GetJournaledEdits,
+    GetStorageInfo,
+    NamespaceInfo,
+    PurgeLogs,
+    SegmentState,
+)
+
+DEFAULT_ACCEPTOR = "main"
+"""The acceptor of a journal that has only one: its segments are replicated by their ledgers."""
+
+PURGE_SECONDS_MAX = 10.0
+"""How long closing waits for a purge that is under way."""
+
+
+class QuorumJournalManager:
+    """A journal: to write it, become its writer with `recover_unfinalized_segments`; reading needs nothing.
+
+    With one acceptor, the default, the ledgers replicate every edit and the metadata keeps the promises. With
+    `acceptors`, each has ledgers of its own, and a majority of them decides. Use as `async with`; belongs to the
+    event loop it is opened on. Every writer after the first gets a higher epoch, and whoever held the journal
+    before is refused from then on with StaleEpoch.
+    """
+
+    def __init__(
+        self,
+        metadata_uri: str,
+        journal_id: str,
+        *,
+        namespace: NamespaceInfo | None = None,
+        acceptors: Sequence[AcceptorConfig] | None = None,
+        config: JournalConfig | None = None,
+        client_config: ClientConfig | None = None,
+    ) -> None:
+        try:
+            self.journal_id = keys.check_name(journal_id)
+        except ValueError as error:
+            raise BadRequest(f"bad journal id: {error}") from error
+        self.config = config or JournalConfig()
+        self._acceptors = tuple(acceptors or (AcceptorConfig(DEFAULT_ACCEPTOR, metadata_uri),))
+        if len({a.name for a in self._acceptors}) != len(self._acceptors):
+            raise BadRequest("two acceptors have the same name")
+        self._namespace = namespace
+        self._client_config = client_config
+        self._stack = AsyncExitStack()
+        self._journals: dict[str, Journal] = {}
+        self._loggers: LoggerSet | None = None
+        self._proposer = Proposer(tuple(a.name for a in self._acceptors), self.config)
+        self._stream: EditLogOutputStream | None = None
+        self._purges: set[asyncio.Future[None]] = set()
+
+    # --- opening and closing ------------------------------------------------------------------------------
+
+    async def connect(self) -> None:
+        """Opens ledgers and metadata; done by `async with`. Raises JournalUnavailable, LedgerError for a bad URI."""
+        if self._loggers is not None:
+            return
+        clients: dict[str, LedgerClient] = {}
+        for acceptor in self._acceptors:
+            uri = acceptor.metadata_uri
+            if uri not in clients:
+                clients[uri] = await self._stack.enter_async_context(
+                    LedgerClient(uri, config=self._client_config)
+                )
+            try:
+                store = await open_store(uri)
+            except MetadataError as error:
+                raise JournalUnavailable(f"the metadata store did not answer: {error}") from error
+            self._stack.push_async_callback(store.close)
+            self._journals[acceptor.name] = Journal(
+                self.journal_id, acceptor.name, store, clients[uri], self.config, self._journals
+            )
+        self._loggers = LoggerSet(tuple(self._journals.values()), self.config)
+
+    async def close(self) -> None:
+        """Lets go of the journal. A segment that is not finalized is ended by the next writer; twice is fine."""
+        if self._purges:
+            await asyncio.wait(self._purges, timeout=PURGE_SECONDS_MAX)
+        if self._stream is not None:
+            await self._stream.abort()
+        if self._loggers is not None:
+            await self._loggers.close()
+        for journal in self._journals.values():
+            await journal.close()
+        self._loggers = None
+        self._journals.clear()
+        await self._stack.aclose()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.connect()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # --- the whole journal -----------------------------------------------------------------------------------
+
+    async def format(self, namespace: NamespaceInfo, *, force: bool = False) -> None:
+        """Makes the journal new, at every acceptor. Raises QuorumFailed, naming those that hold one already."""
+        await self._set.run(self._proposer.format(namespace, force=force))
+        self._namespace = namespace
+
+    async def is_formatted(self) -> bool:
+        """Whether any acceptor holds the journal; all must answer."""
+        return await self._set.run(self._proposer.is_formatted())
+
+    async def do_pre_upgrade(self) -> None:
+        """First step of an upgrade: keeps what is there. Until the second step the journal cannot be written."""
+        await self._set.run(self._proposer.do_pre_upgrade())
+
+    async def do_upgrade(self, namespace: NamespaceInfo) -> None:
+        """Second step: the journal goes on under this namespace's layout and creation time."""
+        await self._set.run(self._proposer.do_upgrade(namespace))
+        self._namespace = namespace
+
+    async def do_finalize(self) -> None:
+        """Gives up the rollback."""
+        await self._set.run(self._proposer.do_finalize())
+
+    async def can_roll_back(self, target_layout_version: int) -> bool:
+        """Whether there is a state of this layout to go back to."""
+        return await self._set.run(self._proposer.can_roll_back(target_layout_version))
+
+    async def do_rollback(self) -> None:
+        """Back to what was there before the upgrade."""
+        await self._set.run(self._proposer.do_rollback())
+
+    async def discard_segments(self, start_txid: int) -> None:
+        """Forgets every segment from a txid on. Raises QuorumFailed where the txid lies inside of one."""
+        await self._set.run(self._proposer.discard_segments(start_txid))
+
+    async def get_journal_c_time(self) -> int:
+        """The journal's creation time."""
+        return await self._set.run(self._proposer.get_journal_c_time())
+
+    async def namespace(self) -> NamespaceInfo:
+        """Whose edits the journal holds: as given, or as a majority of the acceptors knows it."""
+        if self._namespace is None:
+            ask = self._set.acceptors.ask(
+                "getStorageInfo", GetStorageInfo(), Need.MAJORITY, self.config.get_journal_state_seconds_max
+            )
+            stored = set((await self._set.run(ask)).values())
+            if len(stored) != 1:
+                raise RuleViolated(f"the acceptors do not agree on the namespace: {stored}")
+            info = stored.pop()
+            self._namespace = NamespaceInfo(
+                info.namespace_id, info.cluster_id, "", info.c_time, info.layout_version
+            )
+        return self._namespace
+
+    # --- writing ------------------------------------------------------------------------------------------
+
+    @property
+    def epoch(self) -> int | None:
+        """This writer's epoch, once it has one."""
+        return self._proposer.epoch
+
+    async def recover_unfinalized_segments(self) -> SegmentState | None:
+        """Becomes the writer and finalizes what the last one left open; returns that segment, if there was one.
+
+        Once only: a manager that lost the journal is closed, and another one made. Raises QuorumFailed.
+        """
+        return await self._set.run(self._proposer.recover_unfinalized_segments(await self.namespace()))
+
+    async def create_new_unique_epoch(self) -> int:
+        """The first half of becoming the writer: refuses all earlier ones, and recovers nothing."""
+        await self._set.run(self._proposer.create_new_unique_epoch(await self.namespace()))
+        assert self.epoch is not None
+        return self.epoch
+
+    async def start_log_segment(
+        self, first_txid: int, layout_version: int | None = None
+    ) -> EditLogOutputStream:
+        """Begins a segment and returns its output stream. Raises BadJournalState before recovery, QuorumFailed."""
+        if self._stream is not None:
+            raise BadJournalState(f"segment {self._stream.first_txid} is still being written")
+        layout = layout_version if layout_version is not None else (await self.namespace()).layout_version
+        await self._set.run(self._proposer.start_log_segment(first_txid, layout))
+        self._stream = EditLogOutputStream(self._set, first_txid, layout, self._ended)
+        return self._stream
+
+    async def finalize_log_segment(self, first_txid: int, last_txid: int) -> None:
+        """Ends a segment for ever at a majority. Raises QuorumFailed."""
+        await self._set.run(self._proposer.finalize_log_segment(first_txid, last_txid))
+
+    def purge_logs_older_than(self, min_txid_to_keep: int) -> None:
+        """Has segments that end before a txid deleted. Returns at once; what fails is done by the next purge."""
+        for call in self._set.calls(PurgeLogs(min_txid_to_keep=min_txid_to_keep)):
+            self._purges.add(call)
+            call.add_done_callback(self._purges.discard)
+
+    # --- reading ------------------------------------------------------------------------------------------
+
+    async def select_input_streams(
+        self, from_txid: int = 0, *, in_progress_ok: bool = False, only_durable: bool = True
+    ) -> list[EditLogInputStream]:
+        """The segments that hold `from_txid` or later, in order, to be read one after the other.
+
+        With `in_progress_ok` also what is being written, up to what is on the disks of a quorum. Raises QuorumFailed.
+        """
+        seconds_max = self.config.select_input_streams_seconds_max
+        request = GetEditLogManifest(from_txid, in_progress_ok)
+        ask = self._set.acceptors.ask("getEditLogManifest", request, Need.MAJORITY, seconds_max)
+        manifests = await self._set.run(ask)
+        quorum = majority(tuple(range(len(self._acceptors))))
+        readers = dict(enumerate(self._journals.values()))
+        return [
+            EditLogInputStream(segment, readers, from_txid)
+            for segment in segments_seen(manifests, quorum, only_durable=only_durable)
+            if segment.last_txid >= from_txid
+        ]
+
+    async def journaled_edits(self, from_txid: int) -> Batch | None:
+        """The next edits that a quorum has on disk, None where there are none yet; at most `tail_txns_max`.
+
+        Raises QuorumFailed where too few acceptors have them at hand; then the input streams still may.
+        """
+        edits = await self._durable_edits(from_txid)
+        return None if edits is None else edits[0]
+
+    async def tail(self, from_txid: int) -> AsyncGenerator[EditOp, None]:
+        """Every edit from `from_txid` on as it becomes durable, for ever. Raises JournalError."""
+        async with aclosing(self.tail_batches(from_txid)) as batches:
+            async for ops in batches:
+                for op in ops:
+                    yield op
+
+    async def tail_batches(self, from_txid: int) -> AsyncGenerator[list[EditOp], None]:
+        """The same edits as `tail`, as many at a time as there are."""
+        next_txid = from_txid
+        while True:
+            found = await self._durable_edits(next_txid)
+            if found is None:
+                await asyncio.sleep(self.config.tail_poll_seconds)
+                continue
+            batch, layout_version = found
+            yield decoded(batch, layout_version)
+            next_txid = batch.last_txid + 1
+
+    async def _durable_edits(self, from_txid: int) -> tuple[Batch, int] | None:
+        seconds_max = self.config.select_input_streams_seconds_max
+        request = GetJournaledEdits(from_txid, self.config.tail_txns_max)
+        ask = self._set.acceptors.ask("getJournaledEdits", request, Need.MAJORITY, seconds_max)
+        replies = await self._set.run(ask)
+        quorum = majority(tuple(range(len(self._acceptors))))
+        found = durable_edits(replies, quorum)
+        if found is None:
+            return None
+        edits, count = found
+        whole = Batch(from_txid, edits.txn_count, edits.records, None, edits.writer_epoch)
+        return checked_part(whole, from_txid, from_txid + count - 1), edits.layout_version
+
+    # --- what is going on -----------------------------------------------------------------------------------
+
+    def metrics(self) -> dict[str, dict[str, int | float | str]]:
+        """Counters by Hadoop's names: `Journal-<id>` (`-<acceptor>` with several), `IPCLoggerChannel-<acceptor>`."""
+        found: dict[str, dict[str, int | float | str]] = {}
+        for journal in self._journals.values():
+            suffix = "" if len(self._journals) == 1 else f"-{journal.name}"
+            found[f"Journal-{self.journal_id}{suffix}"] = dict(journal.metrics.snapshot())
+        for logger in self._set.loggers:
+            found[f"IPCLoggerChannel-{logger.name}"] = logger.metrics.snapshot()
+        return found
+
+    def report(self) -> str:
+        """What an operator sees: the segment being written, and how far each acceptor is."""
+        return self._stream.report() if self._stream is not None else self._set.report()
+
+    @property
+    def _set(self) -> LoggerSet:
+        if self._loggers is None:
+            raise BadJournalState("this journal manager is not open; use it as `async with`")
+        return self._loggers
+
+    def _ended(self, stream: EditLogOutputStream) -> None:
+        if self._stream is stream:
+            self._stream = None

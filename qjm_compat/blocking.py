@@ -1,0 +1,274 @@
+"""The journal manager for ordinary code: the asyncio one on a loop thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import aclosing
+from types import TracebackType
+from typing import Self, TypeVar
+
+from ledgers import ClientConfig
+from ledgers.loop_thread import LoopThread, iterate
+
+from . import aio
+from .batch import Batch
+from .config import AcceptorConfig, JournalConfig
+from .edits import EditOp
+from .manager import input_stream, output_stream
+from .manager.input_stream import decoded
+from .requests import NamespaceInfo, SegmentState
+
+T = TypeVar("T")
+
+
+class QuorumJournalManager:
+    """A journal; see `qjm_compat.aio.QuorumJournalManager`. Use as `with`. May be used from several threads."""
+
+    def __init__(
+        self,
+        metadata_uri: str,
+        journal_id: str,
+        *,
+        namespace: NamespaceInfo | None = None,
+        acceptors: Sequence[AcceptorConfig] | None = None,
+        config: JournalConfig | None = None,
+        client_config: ClientConfig | None = None,
+    ) -> None:
+        self._manager = aio.QuorumJournalManager(
+            metadata_uri,
+            journal_id,
+            namespace=namespace,
+            acceptors=acceptors,
+            config=config,
+            client_config=client_config,
+        )
+        self._thread = LoopThread()
+        try:
+            self._thread.run(self._manager.connect())
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Lets go of the journal; twice is fine."""
+        self._thread.close(self._manager.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def journal_id(self) -> str:
+        return self._manager.journal_id
+
+    @property
+    def epoch(self) -> int | None:
+        """This writer's epoch, once it has one."""
+        return self._manager.epoch
+
+    def format(self, namespace: NamespaceInfo, *, force: bool = False) -> None:
+        """Makes the journal new. Raises QuorumFailed where there is one already, unless `force`."""
+        self._thread.run(self._manager.format(namespace, force=force))
+
+    def is_formatted(self) -> bool:
+        """Whether any acceptor holds the journal."""
+        return self._thread.run(self._manager.is_formatted())
+
+    def namespace(self) -> NamespaceInfo:
+        """Whose edits the journal holds."""
+        return self._thread.run(self._manager.namespace())
+
+    def recover_unfinalized_segments(self) -> SegmentState | None:
+        """Becomes the writer, once; finalizes what the last one left open and returns it."""
+        return self._thread.run(self._manager.recover_unfinalized_segments())
+
+    def create_new_unique_epoch(self) -> int:
+        """The first half of becoming the writer."""
+        return self._thread.run(self._manager.create_new_unique_epoch())
+
+    def start_log_segment(self, first_txid: int, layout_version: int | None = None) -> EditLogOutputStream:
+        """Begins a segment and returns its output stream."""
+        stream = self._thread.run(self._manager.start_log_segment(first_txid, layout_version))
+        return EditLogOutputStream(self._thread, stream)
+
+    def finalize_log_segment(self, first_txid: int, last_txid: int) -> None:
+        """Ends a segment for ever at a majority."""
+        self._thread.run(self._manager.finalize_log_segment(first_txid, last_txid))
+
+    def purge_logs_older_than(self, min_txid_to_keep: int) -> None:
+        """Has segments that end before a txid deleted, and waits for nothing."""
+        self._thread.call_soon(lambda: self._manager.purge_logs_older_than(min_txid_to_keep))
+
+    def select_input_streams(
+        self, from_txid: int = 0, *, in_progress_ok: bool = False, only_durable: bool = True
+    ) -> list[EditLogInputStream]:
+        """The segments that hold `from_txid` or later, in order."""
+        streams = self._thread.run(
+            self._manager.select_input_streams(
+                from_txid, in_progress_ok=in_progress_ok, only_durable=only_durable
+            )
+        )
+        return [EditLogInputStream(self._thread, stream) for stream in streams]
+
+    def journaled_edits(self, from_txid: int) -> Batch | None:
+        """The next edits that a quorum has on disk, None where there are none yet."""
+        return self._thread.run(self._manager.journaled_edits(from_txid))
+
+    def tail(self, from_txid: int) -> Iterator[EditOp]:
+        """Every edit from `from_txid` on as it becomes durable, for ever."""
+        for ops in iterate(self._thread, self._manager.tail_batches(from_txid)):
+            yield from ops
+
+    def do_pre_upgrade(self) -> None:
+        """First step of an upgrade."""
+        self._thread.run(self._manager.do_pre_upgrade())
+
+    def do_upgrade(self, namespace: NamespaceInfo) -> None:
+        """Second step of an upgrade."""
+        self._thread.run(self._manager.do_upgrade(namespace))
+
+    def do_finalize(self) -> None:
+        """Gives up the rollback."""
+        self._thread.run(self._manager.do_finalize())
+
+    def can_roll_back(self, target_layout_version: int) -> bool:
+        """Whether there is a state of this layout to go back to."""
+        return self._thread.run(self._manager.can_roll_back(target_layout_version))
+
+    def do_rollback(self) -> None:
+        """Back to what was there before the upgrade."""
+        self._thread.run(self._manager.do_rollback())
+
+    def discard_segments(self, start_txid: int) -> None:
+        """Forgets every segment from a txid on."""
+        self._thread.run(self._manager.discard_segments(start_txid))
+
+    def get_journal_c_time(self) -> int:
+        """The journal's creation time."""
+        return self._thread.run(self._manager.get_journal_c_time())
+
+    def metrics(self) -> dict[str, dict[str, int | float | str]]:
+        """Counters by Hadoop's names."""
+        return self._thread.run(_now(self._manager.metrics))
+
+    def report(self) -> str:
+        """What an operator sees."""
+        return self._thread.run(_now(self._manager.report))
+
+
+async def _now(ask: Callable[[], T]) -> T:
+    """An answer that the loop's thread must give, for what it tells of changes there."""
+    return ask()
+
+
+async def _result(task: asyncio.Task[int]) -> int:
+    return await asyncio.shield(task)
+
+
+class EditLogOutputStream:
+    """The writer's end of one segment; see `qjm_compat.manager.output_stream.EditLogOutputStream`.
+
+    One thread writes to it at a time; the one that flushes may be another.
+    """
+
+    def __init__(self, thread: LoopThread, stream: output_stream.EditLogOutputStream) -> None:
+        self._thread = thread
+        self._stream = stream
+
+    @property
+    def first_txid(self) -> int:
+        return self._stream.first_txid
+
+    @property
+    def next_txid(self) -> int:
+        """The transaction that must be written next."""
+        return self._stream.next_txid
+
+    @property
+    def committed_txid(self) -> int:
+        """The last transaction known to be on a quorum."""
+        return self._stream.committed_txid
+
+    def write(self, op: EditOp) -> None:
+        """Takes one edit in."""
+        self._stream.write(op)
+
+    def write_raw(self, records: bytes, num_txns: int) -> None:
+        """Takes op frames in as they are."""
+        self._stream.write_raw(records, num_txns)
+
+    def should_force_sync(self) -> bool:
+        """Whether so much is buffered that it is time to flush."""
+        return self._stream.should_force_sync()
+
+    def set_ready_to_flush(self) -> None:
+        """Sets apart what was written so far."""
+        self._stream.set_ready_to_flush()
+
+    def flush(self) -> int:
+        """Returns the last txid on a quorum when all that was set apart is there."""
+        return self._thread.run(self._stream.flush())
+
+    def flush_async(self) -> Future[int]:
+        """Sends what was set apart; the future ends when it is on a quorum. Waits while many are under way."""
+        settled = self._thread.run(self._stream.flush_async())
+        return self._thread.submit(_result(settled))
+
+    def close(self) -> None:
+        """Ends the stream; everything must have been flushed."""
+        self._thread.run(self._stream.close())
+
+    def abort(self) -> None:
+        """Ends the stream without a word about what was not flushed."""
+        self._thread.run(self._stream.abort())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.abort()
+
+
+class EditLogInputStream:
+    """The edits of one segment; see `qjm_compat.manager.input_stream.EditLogInputStream`."""
+
+    def __init__(self, thread: LoopThread, stream: input_stream.EditLogInputStream) -> None:
+        self._thread = thread
+        self._stream = stream
+
+    @property
+    def first_txid(self) -> int:
+        return self._stream.first_txid
+
+    @property
+    def last_txid(self) -> int:
+        return self._stream.last_txid
+
+    @property
+    def is_in_progress(self) -> bool:
+        return self._stream.is_in_progress
+
+    def __iter__(self) -> Iterator[EditOp]:
+        """The edits, decoded."""
+        for batch in self.batches():
+            yield from decoded(batch, self._stream.layout_version)
+
+    def batches(self) -> Iterator[Batch]:
+        """The same edits as they were flushed."""
+        return iterate(self._thread, self._pages())
+
+    async def _pages(self) -> AsyncGenerator[Batch, None]:
+        async with aclosing(self._stream.batches()) as batches:
+            async for batch in batches:
+                yield batch

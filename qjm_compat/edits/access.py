@@ -1,0 +1,142 @@
+"""Who may do what with a file: its permissions, and its access control list.
+
+Ops that make a file have the list as a byte an entry (and the name, if it has one); SET_ACL has it as a message.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Annotated
+
+from .errors import BrokenOp
+from .java import read_maybe_text, read_text, write_maybe_text, write_text
+from .kinds import STRING, Kind, Mode, Text, array, record, to_enum
+from .protobuf import (
+    Fields,
+    maybe_bytes,
+    one_int,
+    read_delimited,
+    read_message,
+    refuse_others,
+    some_bytes,
+    write_delimited,
+    write_message,
+)
+
+ENTRIES_MAX = 1024 * 1024
+"""Entries of one list; Hadoop itself takes 32 of each scope."""
+
+_HAS_NAME = 0x40
+_UNUSED = 0x80
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """Whose a file is, and who may do what with it."""
+
+    user: Text
+    group: Text
+    mode: Mode
+
+
+class AclScope(IntEnum):
+    """What an entry is for: the file itself, or what is made in a directory."""
+
+    ACCESS = 0
+    DEFAULT = 1
+
+
+class AclType(IntEnum):
+    """Whom an entry is about."""
+
+    USER = 0
+    GROUP = 1
+    MASK = 2
+    OTHER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class AclEntry:
+    """One entry of an access control list; without a name it is about the file's own user or group."""
+
+    scope: AclScope
+    type: AclType
+    permissions: int
+    """1 execute, 2 write, 4 read."""
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AclChange:
+    """The whole access control list that a file gets."""
+
+    path: str
+    entries: tuple[AclEntry, ...]
+
+
+def permissions_text(permissions: int) -> str:
+    """As `ls` has it: r-x."""
+    return "".join([letter if permissions & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1))])
+
+
+def _checked(permissions: int) -> int:
+    if not 0 <= permissions <= 7:
+        raise BrokenOp(f"{permissions} are no permissions")
+    return permissions
+
+
+def _read_entry(data: bytes, at: int) -> tuple[AclEntry, int]:
+    byte = data[at]
+    if byte & _UNUSED:
+        raise BrokenOp(f"an entry of an access control list begins with {byte:#x}")
+    name, at = STRING.read(data, at + 1) if byte & _HAS_NAME else (None, at + 1)
+    return AclEntry(AclScope(byte >> 5 & 1), AclType(byte >> 3 & 3), byte & 7, name), at
+
+
+def _write_entry(entry: AclEntry) -> bytes:
+    byte = entry.scope << 5 | entry.type << 3 | _checked(entry.permissions)
+    if entry.name is None:
+        return bytes([byte])
+    return bytes([byte | _HAS_NAME]) + STRING.write(entry.name)
+
+
+def _entry_to_json(entry: AclEntry) -> object:
+    name = {} if entry.name is None else {"name": entry.name}
+    permissions = permissions_text(entry.permissions)
+    return {"scope": entry.scope.name, "type": entry.type.name, **name, "permissions": permissions}
+
+
+def _read_change(data: bytes, at: int) -> tuple[AclChange, int]:
+    fields, end = read_delimited(data, at)
+    refuse_others(fields, (1, 2))
+    path = maybe_bytes(fields, 1)
+    if path is None:
+        raise BrokenOp("an access control list is of no path")
+    entries = tuple([_entry_of(read_message(raw)) for raw in some_bytes(fields, 2)])
+    return AclChange(read_text(path), entries), end
+
+
+def _entry_of(fields: Fields) -> AclEntry:
+    refuse_others(fields, (1, 2, 3, 4))
+    about, scope = to_enum(AclType, one_int(fields, 1)), to_enum(AclScope, one_int(fields, 2))
+    return AclEntry(scope, about, _checked(one_int(fields, 3)), read_maybe_text(maybe_bytes(fields, 4)))
+
+
+def _write_change(change: AclChange) -> bytes:
+    entries = [(2, write_message(_fields_of(entry))) for entry in change.entries]
+    return write_delimited([(1, write_text(change.path)), *entries])
+
+
+def _fields_of(entry: AclEntry) -> list[tuple[int, int | bytes | None]]:
+    permissions, name = _checked(entry.permissions), write_maybe_text(entry.name)
+    return [(1, int(entry.type)), (2, int(entry.scope)), (3, permissions), (4, name)]
+
+
+def _change_to_json(change: AclChange) -> object:
+    return {"path": change.path, "entries": [_entry_to_json(entry) for entry in change.entries]}
+
+
+Permissions = Annotated[Permission, record(Permission)]
+Acl = Annotated[tuple[AclEntry, ...], array(Kind(_read_entry, _write_entry, _entry_to_json), ENTRIES_MAX)]
+AclMessage = Annotated[AclChange, Kind(_read_change, _write_change, _change_to_json)]

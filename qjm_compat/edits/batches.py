@@ -1,0 +1,61 @@
+"""Ops as a writer sends them in one flush: whole frames of consecutive transactions, without a header."""
+
+from __future__ import annotations
+
+from .errors import BrokenFrame
+from .frames import Buffer, follow, frame_at
+
+
+def check_batch(records: Buffer, first_txid: int, num_txns: int) -> None:
+    """Raises BrokenFrame unless `records` is exactly the ops first_txid … first_txid + num_txns - 1.
+
+    Each must be whole and undamaged, in order, with nothing behind the last.
+    """
+    view = memoryview(records)
+    end = _walk(view, 0, first_txid, first_txid + num_txns)
+    if end != len(view):
+        raise BrokenFrame(end, f"{len(view) - end} bytes follow the {num_txns} ops that were announced")
+
+
+def slice_batch(records: Buffer, first_txid: int, last_txid: int) -> memoryview:
+    """The ops first_txid … last_txid of consecutive ones, without a copy.
+
+    All up to last_txid are checked as `check_batch` does it; what is behind is not looked at. Raises BrokenFrame
+    where an op is not what it should be, or where `records` lacks one of those asked for.
+    """
+    view = memoryview(records)
+    if first_txid > last_txid:
+        return view[:0]
+    _, txid, _ = frame_at(view, 0)
+    if txid > first_txid:
+        raise BrokenFrame(0, f"transaction {first_txid} was asked for, and the first one is {txid}")
+    begin = _walk(view, 0, txid, first_txid)
+    return view[begin : _walk(view, begin, first_txid, last_txid + 1)]
+
+
+def frame_offsets(records: Buffer) -> list[int]:
+    """Where each op begins. Raises BrokenFrame unless all are whole and undamaged; their txids may be any."""
+    view = memoryview(records)
+    offsets, offset = [], 0
+    while offset < len(view):
+        offsets.append(offset)
+        _, _, offset = frame_at(view, offset)
+    return offsets
+
+
+def _walk(view: memoryview, offset: int, txid: int, txid_end: int) -> int:
+    """Where the ops txid … txid_end - 1, which begin at `offset`, end."""
+    while txid < txid_end:
+        offset, txid = follow(view, offset, txid, txid_end)
+        if txid < txid_end:
+            offset, txid = _one(view, offset, txid), txid + 1
+    return offset
+
+
+def _one(view: memoryview, offset: int, txid: int) -> int:
+    if offset == len(view):
+        raise BrokenFrame(offset, f"transaction {txid} was expected, and the ops end here")
+    _, found, end = frame_at(view, offset)
+    if found != txid:
+        raise BrokenFrame(offset, f"transaction {txid} was expected, and {found} stands here")
+    return end

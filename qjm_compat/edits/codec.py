@@ -1,0 +1,94 @@
+"""Ops from bytes and back. What is read and written again at the same layout is the same bytes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from .errors import BrokenFrame, BrokenOp
+from .frames import HEADER_BYTES, OP_BYTES_MIN, Buffer, decode_header, encode_frame, frame_at
+from .op import NEWEST_LAYOUT, EditOp, check_absent, layout_of
+from .scan import scan_segment
+
+_BODY_AT = 13
+_CRC_BYTES = OP_BYTES_MIN - _BODY_AT
+
+
+def decode_op(frame: Buffer, layout_version: int) -> EditOp:
+    """The op of one whole frame.
+
+    Raises BrokenFrame, UnknownLayout, UnknownOp, or BrokenOp for a body that does not fit; all are EditLogErrors.
+    """
+    opcode, txid, end = frame_at(frame, 0)
+    if end != len(frame):
+        raise BrokenFrame(end, f"{len(frame) - end} bytes follow the op")
+    return _decode(opcode, txid, bytes(frame[_BODY_AT : end - _CRC_BYTES]), layout_version)
+
+
+def iter_ops(records: Buffer, layout_version: int) -> Iterator[EditOp]:
+    """The ops of whole frames without a header, as far as each can be decoded. Raises what `decode_op` raises."""
+    view = memoryview(records)
+    offset = 0
+    while offset < len(view):
+        opcode, txid, end = frame_at(view, offset)
+        yield _decode(opcode, txid, bytes(view[offset + _BODY_AT : end - _CRC_BYTES]), layout_version)
+        offset = end
+
+
+def iter_segment(data: Buffer) -> Iterator[EditOp]:
+    """The ops of a whole segment file, up to its padding.
+
+    Raises BrokenHeader, what `decode_op` raises, and BrokenFrame where the file is damaged, after the ops before it;
+    offsets are those of the file.
+    """
+    view = memoryview(data)
+    layout_version = decode_header(view)
+    scan = scan_segment(view)
+    end = scan.damage[0].offset if scan.damage else scan.valid_bytes
+    yield from iter_ops(view[HEADER_BYTES:end], layout_version)
+    if scan.damage:
+        raise BrokenFrame(end, scan.damage[0].reason)
+
+
+def encode_op(op: EditOp, layout_version: int) -> bytes:
+    """The op as a whole frame.
+
+    Raises UnknownLayout, and BrokenOp for a value that cannot be written at this layout.
+    """
+    layout = layout_of(op.opcode, layout_version)
+    check_absent(op, layout, layout_version)
+    try:
+        body = b"".join([kind.write(getattr(op, name)) for name, kind in layout.fields])
+        return encode_frame(op.opcode, op.txid, body)
+    except (BrokenOp, struct.error, ValueError) as error:
+        raise BrokenOp(f"{op.name} {op.txid}: {error}") from error
+
+
+def op_to_json(op: EditOp) -> dict[str, object]:
+    """The op as JSON has it: txid, op (its name), and its fields. Bytes are hex, modes octal, times milliseconds.
+
+    All fields are there, also those that the op's layout lacks.
+    """
+    layout = layout_of(op.opcode, NEWEST_LAYOUT)
+    shown = {name: kind.to_json(getattr(op, name)) for name, kind in layout.fields}
+    return {"txid": op.txid, "op": op.name, **shown}
+
+
+def _decode(opcode: int, txid: int, body: bytes, layout_version: int) -> EditOp:
+    layout = layout_of(opcode, layout_version)
+    values: dict[str, object] = {"txid": txid}
+    at, name = 0, ""
+    try:
+        for name, kind in layout.fields:
+            values[name], at = kind.read(body, at)
+    except BrokenOp as error:
+        raise BrokenOp(
+            f"{layout.cls.name} {txid}: its {name}, behind byte {at} of the body: {error}"
+        ) from error
+    except (struct.error, IndexError) as error:
+        raise BrokenOp(
+            f"{layout.cls.name} {txid}: the body of {len(body)} bytes ends in its {name}"
+        ) from error
+    if at != len(body):
+        raise BrokenOp(f"{layout.cls.name} {txid}: {len(body) - at} bytes are left of its body")
+    return layout.cls(**values)  # type: ignore[arg-type]

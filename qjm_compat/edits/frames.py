@@ -1,0 +1,129 @@
+"""The frames of Hadoop's edit log, whatever the ops in them say.
+
+A segment is a header and ops one after the other; a writer sends the ops alone. All integers are big-endian.
+
+    header, 8 bytes
+     0  layout   i32  negative; a newer layout is smaller
+     4  flags    i32  length of the layout's flags: 0, nobody has ever had one
+
+    op, 17 bytes and its body
+     0  opcode   u8   255 is no op but the terminator: padding of 0 and 255 follows it
+     1  length   u32  of itself, txid and body: 12 + body
+     5  txid     i64
+    13  body
+        crc      u32  CRC-32 over everything before it
+
+A length is believed only after it is compared with what is there, so no input makes a reader take more memory
+than the input itself.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from zlib import crc32
+
+from .errors import BrokenFrame, BrokenHeader
+
+Buffer = bytes | bytearray | memoryview
+
+HEADER_BYTES = 8
+OP_BYTES_MIN = 17
+OP_BYTES_MAX = 50 * 1024 * 1024
+"""Largest op with its frame; what claims to be larger is damage."""
+
+TERMINATOR = 0xFF
+PREALLOCATION_BYTES = 1024 * 1024
+"""A segment that is being written is padded with terminators to a multiple of this."""
+
+INVALID_TXID = -12345
+"""Hadoop's "no transaction"."""
+
+OLDEST_LAYOUT = -56
+"""The first layout whose ops carry a length."""
+
+_HEADER = struct.Struct(">ii")
+_CRC = struct.Struct(">I")
+_START = struct.Struct(">BIq")
+_CRC_AND_START = struct.Struct(">IBIq")
+_LENGTH_MIN = OP_BYTES_MIN - 5
+_LENGTH_MAX = OP_BYTES_MAX - 5
+
+
+def encode_header(layout_version: int) -> bytes:
+    return _HEADER.pack(layout_version, 0)
+
+
+def decode_header(data: Buffer) -> int:
+    """The layout version that `data` begins with. Raises BrokenHeader; newer layouts than any known are accepted."""
+    if len(data) < HEADER_BYTES:
+        raise BrokenHeader(f"the header is cut short: {len(data)} bytes of {HEADER_BYTES}")
+    layout, flags = _HEADER.unpack_from(data)
+    if layout >= -1:
+        raise BrokenHeader(f"{layout} is no layout version: the header was never written, or is damaged")
+    if layout > OLDEST_LAYOUT:
+        raise BrokenHeader(f"layout {layout} is too old: ops have a length from layout {OLDEST_LAYOUT} on")
+    if flags:
+        raise BrokenHeader(f"the header claims {flags} bytes of layout flags; no layout has any")
+    return int(layout)
+
+
+def segment_bytes(layout_version: int, frames: Iterable[Buffer], *, padding: bool = False) -> bytes:
+    """A whole segment file; with padding, as one that is still being written."""
+    data = b"".join([encode_header(layout_version), *frames])
+    if not padding:
+        return data
+    return data + bytes([TERMINATOR]) * (-len(data) % PREALLOCATION_BYTES)
+
+
+def encode_frame(opcode: int, txid: int, body: Buffer) -> bytes:
+    """One op as it stands in a log. Raises ValueError for a body no reader would accept."""
+    if len(body) > OP_BYTES_MAX - OP_BYTES_MIN:
+        raise ValueError(f"a body of {len(body)} bytes is larger than an op may be")
+    frame = _START.pack(opcode, _LENGTH_MIN + len(body), txid) + body
+    return frame + _CRC.pack(crc32(frame))
+
+
+def frame_at(data: Buffer, offset: int) -> tuple[int, int, int]:
+    """(opcode, txid, where it ends) of the op at `offset`. Raises BrokenFrame unless it is whole and undamaged."""
+    left = len(data) - offset
+    if left < OP_BYTES_MIN:
+        raise BrokenFrame(
+            offset, f"the op is cut short: {left} bytes, where an op has at least {OP_BYTES_MIN}"
+        )
+    opcode, length, txid = _START.unpack_from(data, offset)
+    if opcode == TERMINATOR:
+        raise BrokenFrame(offset, "an op was expected here, and the terminator stands here")
+    if not _LENGTH_MIN <= length <= _LENGTH_MAX:
+        raise BrokenFrame(offset, f"the op claims a length of {length}, not {_LENGTH_MIN} to {_LENGTH_MAX}")
+    if length + 5 > left:
+        raise BrokenFrame(offset, f"the op is cut short: {left} of {length + 5} bytes")
+    crc_at = offset + 1 + length
+    if crc32(data[offset:crc_at]) != _CRC.unpack_from(data, crc_at)[0]:
+        raise BrokenFrame(offset, f"the checksum of the op (transaction {txid}, if true) does not fit")
+    return opcode, txid, crc_at + 4
+
+
+def follow(data: Buffer, offset: int, txid: int, txid_end: int) -> tuple[int, int]:
+    """Walks over whole, undamaged ops of the transactions txid, txid + 1, … before `txid_end`.
+
+    Returns where the walk ended and the transaction it would have expected there. The op at that place is not the
+    next, or is damaged, or the last one of `data`: `frame_at` tells which.
+    """
+    # One unpacking an op: the checksum of one and the start of the next lie side by side.
+    unpack, checksum = _CRC_AND_START.unpack_from, crc32
+    crc_at_max = len(data) - _CRC_AND_START.size
+    if offset > crc_at_max:
+        return offset, txid
+    opcode, length, found = _START.unpack_from(data, offset)
+    for expected in range(txid, txid_end):
+        crc_at = offset + 1 + length
+        if found != expected or length < _LENGTH_MIN or crc_at > crc_at_max:
+            return offset, expected
+        if opcode == TERMINATOR or length > _LENGTH_MAX:
+            return offset, expected
+        crc, opcode, length, found = unpack(data, crc_at)
+        if checksum(data[offset:crc_at]) != crc:
+            return offset, expected
+        offset = crc_at + 4
+    return offset, max(txid, txid_end)

@@ -1,0 +1,107 @@
+"""How Java and Hadoop write strings and numbers of variable length.
+
+Every value has exactly one form. Other forms, which some readers accept and no writer has ever made, are refused: so
+what is read and written again is the same bytes.
+"""
+
+from __future__ import annotations
+
+from .errors import BrokenOp
+
+I32_MAX = (1 << 31) - 1
+I64_MAX = (1 << 63) - 1
+
+_ONE_BYTE_MIN = -112
+_ONE_BYTE_MAX = 127
+
+
+def read_utf8(raw: bytes) -> str:
+    """Hadoop's own UTF-8: a character beyond 65535 is two surrogates, of three bytes each."""
+    if raw.isascii():
+        return raw.decode("ascii")
+    try:
+        text = _join_surrogates(raw.decode("utf-8", "surrogatepass"))
+    except UnicodeDecodeError as error:
+        raise BrokenOp(f"a string is not UTF-8: {error.reason}") from error
+    if write_utf8(text) != raw:
+        raise BrokenOp("a string is not UTF-8 as Hadoop writes it")
+    return text
+
+
+def write_utf8(text: str) -> bytes:
+    if text.isascii():
+        return text.encode("ascii")
+    units = text.encode("utf-16-be", "surrogatepass")
+    apart = "".join([chr(units[at] << 8 | units[at + 1]) for at in range(0, len(units), 2)])
+    return apart.encode("utf-8", "surrogatepass")
+
+
+def _join_surrogates(text: str) -> str:
+    return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
+
+
+def read_text(raw: bytes) -> str:
+    """Plain UTF-8, as everybody else has it."""
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BrokenOp(f"a string is not UTF-8: {error.reason}") from error
+
+
+def write_text(text: str) -> bytes:
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise BrokenOp(f"a string cannot be written as UTF-8: {error.reason}") from error
+
+
+def read_vlong(data: bytes, at: int) -> tuple[int, int]:
+    """A number from -112 to 127 is one byte. Of others the first byte tells the sign and how many bytes follow."""
+    first = data[at]
+    if first <= _ONE_BYTE_MAX:
+        return first, at + 1
+    first -= 256
+    if first >= _ONE_BYTE_MIN:
+        return first, at + 1
+    negative = first < -120
+    size = -120 - first if negative else -112 - first
+    raw = data[at + 1 : at + 1 + size]
+    value = int.from_bytes(raw, "big")
+    value = ~value if negative else value
+    if len(raw) < size:
+        raise BrokenOp("a number is cut short")
+    if not raw[0] or _ONE_BYTE_MIN <= value <= _ONE_BYTE_MAX or not ~I64_MAX <= value <= I64_MAX:
+        raise BrokenOp("a number is not written as Hadoop writes it")
+    return value, at + 1 + size
+
+
+def write_vlong(value: int) -> bytes:
+    if _ONE_BYTE_MIN <= value <= _ONE_BYTE_MAX:
+        return bytes([value & 0xFF])
+    if not ~I64_MAX <= value <= I64_MAX:
+        raise BrokenOp(f"{value} does not fit into 64 bits")
+    magnitude = ~value if value < 0 else value
+    size = (magnitude.bit_length() + 7) // 8
+    first = (-120 if value < 0 else -112) - size
+    return bytes([first & 0xFF]) + magnitude.to_bytes(size, "big")
+
+
+def read_vint(data: bytes, at: int) -> tuple[int, int]:
+    value, end = read_vlong(data, at)
+    if not ~I32_MAX <= value <= I32_MAX:
+        raise BrokenOp(f"{value} does not fit into 32 bits")
+    return value, end
+
+
+def write_vint(value: int) -> bytes:
+    if not ~I32_MAX <= value <= I32_MAX:
+        raise BrokenOp(f"{value} does not fit into 32 bits")
+    return write_vlong(value)
+
+
+def read_maybe_text(raw: bytes | None) -> str | None:
+    return None if raw is None else read_text(raw)
+
+
+def write_maybe_text(text: str | None) -> bytes | None:
+    return None if text is None else write_text(text)

@@ -1,0 +1,102 @@
+"""What an op is: a frozen dataclass whose fields, in order, are its body; and the list of all of them by op code.
+
+    @edit_op(3, "OP_MKDIR")
+    class Mkdir(EditOp):
+        inode_id: I64
+        path: String
+        …
+        attributes: XAttrs = since(-57, default=())
+
+A field with `since` is written at that layout and newer ones (they are smaller); at older ones it has its default.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, ClassVar, TypeVar, dataclass_transform
+
+from .errors import BrokenOp, UnknownLayout, UnknownOp
+from .frames import OLDEST_LAYOUT
+from .kinds import Kind, fields_of
+
+NEWEST_LAYOUT = -67
+"""The newest layout whose fields are known."""
+
+_SINCE = "since"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditOp:
+    """One transaction of the edit log."""
+
+    opcode: ClassVar[int]
+    name: ClassVar[str]
+    """As Hadoop calls it: OP_MKDIR."""
+
+    txid: int
+
+
+Op = TypeVar("Op", bound=EditOp)
+V = TypeVar("V")
+
+OPS: dict[int, type[EditOp]] = {}
+"""Every op that there is, by its code."""
+
+OBSOLETE = {5: "OP_DATANODE_ADD", 6: "OP_DATANODE_REMOVE"}
+"""Codes that were given up long before ops had a length: nothing has a body for them."""
+
+
+def since(layout_version: int, *, default: V) -> V:
+    """A field that older layouts lack. (Said to be of the field's own type, as dataclasses' `field` is.)"""
+    found: V = field(default=default, metadata={_SINCE: layout_version})
+    return found
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(since, field))
+def edit_op(opcode: int, name: str) -> Callable[[type[Op]], type[Op]]:
+    """Makes a class the op of this code."""
+
+    def register(cls: type[Op]) -> type[Op]:
+        made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
+        made.opcode, made.name = opcode, name
+        assert opcode not in OPS
+        OPS[opcode] = made
+        return made
+
+    return register
+
+
+@dataclass(frozen=True, slots=True)
+class OpLayout:
+    """The fields of an op at one layout."""
+
+    cls: type[EditOp]
+    fields: tuple[tuple[str, Kind[Any]], ...]
+    absent: tuple[tuple[str, object], ...]
+    """(name, default) of those that this layout lacks."""
+
+
+@cache
+def layout_of(opcode: int, layout_version: int) -> OpLayout:
+    """Raises UnknownLayout, or UnknownOp where no op has this code."""
+    if not NEWEST_LAYOUT <= layout_version <= OLDEST_LAYOUT:
+        raise UnknownLayout(f"layout {layout_version} is none of {OLDEST_LAYOUT} to {NEWEST_LAYOUT}")
+    if opcode in OBSOLETE:
+        raise UnknownOp(f"op code {opcode} ({OBSOLETE[opcode]}) was given up before layout {OLDEST_LAYOUT}")
+    if opcode not in OPS:
+        raise UnknownOp(f"op code {opcode} is not known")
+    cls = OPS[opcode]
+    first = {one.name: one.metadata.get(_SINCE, OLDEST_LAYOUT) for one in dataclasses.fields(cls)}
+    there = tuple([(name, kind) for name, kind in fields_of(cls) if layout_version <= first[name]])
+    absent = [(one.name, one.default) for one in dataclasses.fields(cls) if layout_version > first[one.name]]
+    return OpLayout(cls, there, tuple(absent))
+
+
+def check_absent(op: EditOp, layout: OpLayout, layout_version: int) -> None:
+    """Raises BrokenOp if the op says something that this layout cannot say."""
+    for name, default in layout.absent:
+        if getattr(op, name) != default:
+            raise BrokenOp(f"layout {layout_version} has no {name}, and {op.name} says {getattr(op, name)!r}")

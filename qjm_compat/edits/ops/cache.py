@@ -1,0 +1,92 @@
+"""What is to be kept in memory, and the pools that share it. Changes say only what they change: None is no change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ..kinds import I16, I32, I64, Mode, ShortBytes, String, flagged
+from ..op import EditOp, edit_op
+from .files import NO_CALL
+
+
+@dataclass(frozen=True, slots=True)
+class CacheDirective:
+    """A path that is to be kept in memory."""
+
+    directive_id: I64
+    path: String | None = None
+    replication: I16 | None = None
+    pool: String | None = None
+    expires_ms: I64 | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CachePool:
+    """A share of the memory, and whose it is."""
+
+    pool: String
+    owner: String | None = None
+    group: String | None = None
+    mode: Mode | None = None
+    limit_bytes: I64 | None = None
+    lifetime_max_ms: I64 | None = None
+    default_replication: I16 | None = None
+
+
+Directive = Annotated[CacheDirective, flagged(CacheDirective, required=1)]
+Pool = Annotated[CachePool, flagged(CachePool, required=1)]
+
+
+@edit_op(34, "OP_ADD_CACHE_DIRECTIVE")
+class AddCacheDirective(EditOp):
+    """Something is to be kept in memory."""
+
+    directive: Directive
+    rpc_client_id: ShortBytes = b""
+    rpc_call_id: I32 = NO_CALL
+
+
+@edit_op(39, "OP_MODIFY_CACHE_DIRECTIVE")
+class ModifyCacheDirective(EditOp):
+    """It is to be kept otherwise."""
+
+    directive: Directive
+    rpc_client_id: ShortBytes = b""
+    rpc_call_id: I32 = NO_CALL
+
+
+@edit_op(35, "OP_REMOVE_CACHE_DIRECTIVE")
+class RemoveCacheDirective(EditOp):
+    """It need no longer be kept."""
+
+    directive_id: I64
+    rpc_client_id: ShortBytes = b""
+    rpc_call_id: I32 = NO_CALL
+
+
+@edit_op(36, "OP_ADD_CACHE_POOL")
+class AddCachePool(EditOp):
+    """A pool is made."""
+
+    info: Pool
+    rpc_client_id: ShortBytes = b""
+    rpc_call_id: I32 = NO_CALL
+
+
+@edit_op(37, "OP_MODIFY_CACHE_POOL")
+class ModifyCachePool(EditOp):
+    """A pool is changed."""
+
+    info: Pool
+    rpc_client_id: ShortBytes = b""
+    rpc_call_id: I32 = NO_CALL
+
+
+@edit_op(38, "OP_REMOVE_CACHE_POOL")
+class RemoveCachePool(EditOp):
+    """A pool goes, with all its directives."""
+
+    pool: String
+    rpc_client_id: ShortBytes = b""
+    rpc_call_id: I32 = NO_CALL

@@ -1,0 +1,73 @@
+"""Policies of erasure coding, from layout -64 on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ..kinds import I32, ShortBytes, String, array, record
+from ..op import EditOp, edit_op
+from .files import NO_CALL
+
+OPTIONS_MAX = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraOption:
+    """One more setting of a policy."""
+
+    key: String
+    value: String
+
+
+ExtraOptions = Annotated[tuple[ExtraOption, ...], array(record(ExtraOption), OPTIONS_MAX)]
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureCodingPolicy:
+    """How a file is cut into cells, and how many of them may be lost."""
+
+    codec: String
+    data_units: I32
+    parity_units: I32
+    cell_bytes: I32
+    options: ExtraOptions = ()
+
+
+Policy = Annotated[ErasureCodingPolicy, record(ErasureCodingPolicy)]
+
+
+@edit_op(49, "OP_ADD_ERASURE_CODING_POLICY")
+class AddErasureCodingPolicy(EditOp):
+    """A policy is made known."""
+
+    policy: Policy
+    rpc_client_id: ShortBytes = b""
+    rpc_call_id: I32 = NO_CALL
+
+
+@edit_op(50, "OP_ENABLE_ERASURE_CODING_POLICY")
+class EnableErasureCodingPolicy(EditOp):
+    """A policy may be used."""
+
+    policy_name: String
+    rpc_client_id: ShortBytes = b""
+    rpc_call_id: I32 = NO_CALL
+
+
+@edit_op(51, "OP_DISABLE_ERASURE_CODING_POLICY")
+class DisableErasureCodingPolicy(EditOp):
+    """A policy may not be used for new files."""
+
+    policy_name: String
+    rpc_client_id: ShortBytes = b""
+    rpc_call_id: I32 = NO_CALL
+
+
+@edit_op(52, "OP_REMOVE_ERASURE_CODING_POLICY")
+class RemoveErasureCodingPolicy(EditOp):
+    """A policy goes."""
+
+    policy_name: String
+    rpc_client_id: ShortBytes = b""
+    rpc_call_id: I32 = NO_CALL

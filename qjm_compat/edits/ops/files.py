@@ -1,0 +1,102 @@
+"""Files and their blocks, from creation to closing."""
+
+from __future__ import annotations
+
+from ..access import Acl, Permissions
+from ..blocks import Blocks, CompactBlocks
+from ..kinds import I8, I16, I32, I64, Flag, ShortBytes, String
+from ..op import EditOp, edit_op, since
+from ..xattrs import XAttrs
+
+NO_CALL = -2
+"""The call id of an op that no client asked for."""
+
+
+@edit_op(0, "OP_ADD")
+class Add(EditOp):
+    """A file is created, or (before layout -62) opened for appending."""
+
+    inode_id: I64
+    path: String
+    replication: I16
+    mtime_ms: I64
+    atime_ms: I64
+    block_size: I64
+    blocks: Blocks
+    permission: Permissions
+    acl: Acl
+    attributes: XAttrs = since(-57, default=())
+    client_name: String
+    client_machine: String
+    overwrite: Flag = since(-58, default=False)
+    storage_policy_id: I8 = since(-60, default=0)
+    erasure_coding_policy_id: I8 = since(-64, default=0)
+    rpc_client_id: ShortBytes = b""
+    rpc_call_id: I32 = NO_CALL
+
+
+@edit_op(9, "OP_CLOSE")
+class Close(EditOp):
+    """A file is closed; `blocks` are all it has."""
+
+    inode_id: I64
+    path: String
+    replication: I16
+    mtime_ms: I64
+    atime_ms: I64
+    block_size: I64
+    blocks: Blocks
+    permission: Permissions
+
+
+@edit_op(47, "OP_APPEND")
+class Append(EditOp):
+    """A file is opened for appending, to its last block or to a new one."""
+
+    path: String
+    client_name: String
+    client_machine: String
+    new_block: Flag
+    rpc_client_id: ShortBytes = b""
+    rpc_call_id: I32 = NO_CALL
+
+
+@edit_op(46, "OP_TRUNCATE")
+class Truncate(EditOp):
+    """A file is cut to a length; `blocks` is the one that is cut, or empty where the cut is between two."""
+
+    path: String
+    client_name: String
+    client_machine: String
+    length_bytes: I64
+    timestamp_ms: I64
+    blocks: CompactBlocks
+
+
+@edit_op(33, "OP_ADD_BLOCK")
+class AddBlock(EditOp):
+    """A file gets one more block; `blocks` is the one before it, if there is any, and it."""
+
+    path: String
+    blocks: CompactBlocks
+    rpc_client_id: ShortBytes = b""
+    rpc_call_id: I32 = NO_CALL
+
+
+@edit_op(25, "OP_UPDATE_BLOCKS")
+class UpdateBlocks(EditOp):
+    """The blocks of a file are these."""
+
+    path: String
+    blocks: CompactBlocks
+    rpc_client_id: ShortBytes = b""
+    rpc_call_id: I32 = NO_CALL
+
+
+@edit_op(22, "OP_REASSIGN_LEASE")
+class ReassignLease(EditOp):
+    """Somebody else writes the file from here on."""
+
+    lease_holder: String
+    path: String
+    new_holder: String

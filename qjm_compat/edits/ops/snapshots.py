@@ -1,0 +1,55 @@
+"""Snapshots of directories. When they were made, renamed or removed is told from layout -66 on."""
+
+from __future__ import annotations
+
+from ..kinds import I32, I64, ShortBytes, String
+from ..op import EditOp, edit_op, since
+from .files import NO_CALL
+
+
+@edit_op(29, "OP_ALLOW_SNAPSHOT")
+class AllowSnapshot(EditOp):
+    """A directory may have snapshots."""
+
+    root: String
+
+
+@edit_op(30, "OP_DISALLOW_SNAPSHOT")
+class DisallowSnapshot(EditOp):
+    """A directory may no longer have snapshots."""
+
+    root: String
+
+
+@edit_op(26, "OP_CREATE_SNAPSHOT")
+class CreateSnapshot(EditOp):
+    """A snapshot is made."""
+
+    root: String
+    snapshot: String
+    mtime_ms: I64 = since(-66, default=0)
+    rpc_client_id: ShortBytes = b""
+    rpc_call_id: I32 = NO_CALL
+
+
+@edit_op(27, "OP_DELETE_SNAPSHOT")
+class DeleteSnapshot(EditOp):
+    """A snapshot goes."""
+
+    root: String
+    snapshot: String
+    mtime_ms: I64 = since(-66, default=0)
+    rpc_client_id: ShortBytes = b""
+    rpc_call_id: I32 = NO_CALL
+
+
+@edit_op(28, "OP_RENAME_SNAPSHOT")
+class RenameSnapshot(EditOp):
+    """A snapshot gets another name."""
+
+    root: String
+    old_name: String
+    new_name: String
+    mtime_ms: I64 = since(-66, default=0)
+    rpc_client_id: ShortBytes = b""
+    rpc_call_id: I32 = NO_CALL

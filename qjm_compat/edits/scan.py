@@ -1,0 +1,205 @@
+"""What a segment file holds, told by its frames alone, also where part of it is damaged.
+
+As Hadoop scans: the ops end with the file, or with a terminator behind which is nothing but padding; where no op can be
+read, every following byte is tried until one can. So damage in the middle does not hide the ops behind it. Beyond
+Hadoop, the effort of that is bounded, damage is told, and whether the transactions follow one another.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .errors import BrokenFrame, BrokenHeader
+from .frames import (
+    HEADER_BYTES,
+    INVALID_TXID,
+    OP_BYTES_MAX,
+    OP_BYTES_MIN,
+    TERMINATOR,
+    Buffer,
+    decode_header,
+    follow,
+    frame_at,
+)
+
+DAMAGE_MAX = 1024
+"""Damaged places that are told one by one; all are counted."""
+
+RESYNC_EFFORT_BYTES = 64 * 1024 * 1024
+RESYNC_EFFORT_FACTOR = 16
+"""Looking for the next op reads at most this much of what claims to be one, and this many times the file's size.
+
+Damage seldom looks like an op; only what was made to be slow takes so much.
+"""
+
+_TXID_END = 1 << 63
+_PADDING = bytes([0, TERMINATOR])
+_PIECE_BYTES = 64 * 1024
+
+# An op code, then a length that an op can have, going by its first byte and its least value.
+_MAYBE_AN_OP = re.compile(rb"[^\xff](?=[\x00-\x03])(?!\x00\x00\x00[\x00-\x0b])", re.DOTALL)
+assert OP_BYTES_MAX < 0x04000000
+assert OP_BYTES_MIN - 5 == 0x0C
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Bytes offset … end - 1 of the file are neither op nor padding."""
+
+    offset: int
+    end: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentScan:
+    """The whole, undamaged ops of a segment file.
+
+    Without any, `first_txid` and `last_txid` are INVALID_TXID. `last_txid` is the highest there is. `valid_bytes` is
+    where the last op ends, so that a file without damage is header and ops up to there, and padding from there on;
+    damage that begins there is a torn tail. Of a file with a corrupt header (there is none, or it was never written)
+    nothing was read.
+    """
+
+    layout_version: int | None
+    valid_bytes: int
+    first_txid: int
+    last_txid: int
+    ops: int
+    is_header_corrupt: bool
+    is_contiguous: bool
+    """Each op's txid is one more than that of the op before it."""
+    damage: tuple[Damage, ...] = ()
+    damaged_places: int = 0
+    """All of them; `damage` has the first DAMAGE_MAX."""
+
+    @property
+    def is_empty(self) -> bool:
+        return self.ops == 0
+
+
+def scan_segment(data: Buffer, *, txid_max: int | None = None) -> SegmentScan:
+    """Reads a whole segment file, or only its ops up to the first one beyond `txid_max`.
+
+    Damage is no error here but part of the answer. Raises BrokenHeader for a layout from before ops had a length.
+    """
+    view = memoryview(data)
+    try:
+        layout = decode_header(view)
+    except BrokenHeader as error:
+        if _is_of_old_layout(view):
+            raise
+        damage = Damage(0, len(view), str(error))
+        return SegmentScan(None, 0, INVALID_TXID, INVALID_TXID, 0, True, True, (damage,), 1)
+    return _Scanner(view, _TXID_END if txid_max is None else txid_max + 1).scan(layout)
+
+
+def _is_of_old_layout(view: memoryview) -> bool:
+    """Whether it is a log that this cannot read, rather than no log."""
+    return len(view) >= HEADER_BYTES and -56 < int.from_bytes(view[:4], "big", signed=True) < -1
+
+
+class _Scanner:
+    def __init__(self, view: memoryview, txid_end: int) -> None:
+        self.view = view
+        self.txid_end = txid_end
+        self.offset = HEADER_BYTES
+        self.valid_bytes = HEADER_BYTES
+        self.first_txid = self.last_txid = INVALID_TXID
+        self.expected: int | None = None
+        self.ops = 0
+        self.is_contiguous = True
+        self.damage: list[Damage] = []
+        self.damaged_places = 0
+        self.effort = RESYNC_EFFORT_BYTES + RESYNC_EFFORT_FACTOR * len(view)
+        self._padding_from: int | None = None
+
+    def scan(self, layout: int) -> SegmentScan:
+        while self.offset < len(self.view) and not self._at_padding() and self._step():
+            pass
+        return SegmentScan(
+            layout,
+            self.valid_bytes,
+            self.first_txid,
+            self.last_txid,
+            self.ops,
+            False,
+            self.is_contiguous,
+            tuple(self.damage),
+            self.damaged_places,
+        )
+
+    def _step(self) -> bool:
+        """Takes the op here and those that follow it by number, or the damage; False where there is no more to do."""
+        try:
+            _, txid, end = frame_at(self.view, self.offset)
+        except BrokenFrame as error:
+            self._note_damage(error.reason, self._next_op())
+            return True
+        if txid >= self.txid_end:
+            return False
+        self._take(txid, txid, end)
+        offset, expected = follow(self.view, end, txid + 1, self.txid_end)
+        if expected > txid + 1:
+            self._take(txid + 1, expected - 1, offset)
+        return True
+
+    def _take(self, first: int, last: int, end: int) -> None:
+        self.is_contiguous = self.is_contiguous and self.expected in (None, first)
+        self.first_txid = self.first_txid if self.ops else first
+        self.last_txid = max(self.last_txid, last) if self.ops else last
+        self.ops += last - first + 1
+        self.expected = last + 1
+        self.offset = self.valid_bytes = end
+
+    def _note_damage(self, reason: str, end: int) -> None:
+        self.damaged_places += 1
+        if len(self.damage) < DAMAGE_MAX:
+            self.damage.append(Damage(self.offset, end, reason))
+        self.offset = end
+
+    def _next_op(self) -> int:
+        """Where the next op begins, or else the padding, or the file's end."""
+        for found in _MAYBE_AN_OP.finditer(self.view, self.offset + 1):
+            offset = found.start()
+            size = 5 + int.from_bytes(self.view[offset + 1 : offset + 5], "big")
+            if size > min(OP_BYTES_MAX, len(self.view) - offset):
+                continue
+            self.effort -= size
+            if self.effort < 0:
+                return len(self.view)
+            if self._is_op(offset):
+                return offset
+        return max(self.offset + 1, self._padding())
+
+    def _is_op(self, offset: int) -> bool:
+        try:
+            frame_at(self.view, offset)
+        except BrokenFrame:
+            return False
+        return True
+
+    def _at_padding(self) -> bool:
+        return self.view[self.offset] == TERMINATOR and self.offset >= self._padding()
+
+    def _padding(self) -> int:
+        """The first terminator behind which there is nothing but padding; the file's end, if there is none."""
+        if self._padding_from is None:
+            self._padding_from = _padding_of(self.view)
+        return self._padding_from
+
+
+def _padding_of(view: memoryview) -> int:
+    end = begin = len(view)
+    while begin:
+        piece = bytes(view[max(0, end - _PIECE_BYTES) : end])
+        begin = end - len(piece) + len(piece.rstrip(_PADDING))
+        if begin > end - len(piece):
+            break
+        end = begin
+    for offset in range(begin, len(view), _PIECE_BYTES):
+        found = bytes(view[offset : offset + _PIECE_BYTES]).find(TERMINATOR)
+        if found >= 0:
+            return offset + found
+    return len(view)

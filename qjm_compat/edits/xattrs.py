@@ -1,0 +1,103 @@
+"""Extended attributes, always as a message: of a new file without a path, of a change with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Annotated
+
+from .errors import BrokenOp
+from .java import read_maybe_text, read_text, write_maybe_text, write_text
+from .kinds import Kind, to_enum
+from .protobuf import (
+    Fields,
+    maybe_bytes,
+    one_int,
+    read_delimited,
+    read_message,
+    refuse_others,
+    some_bytes,
+    write_delimited,
+    write_message,
+)
+
+
+class XAttrNamespace(IntEnum):
+    """Who may see an extended attribute."""
+
+    USER = 0
+    TRUSTED = 1
+    SECURITY = 2
+    SYSTEM = 3
+    RAW = 4
+
+
+@dataclass(frozen=True, slots=True)
+class XAttr:
+    """An extended attribute; one that is to be removed has no value."""
+
+    namespace: XAttrNamespace
+    name: str
+    value: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class XAttrChange:
+    """Extended attributes of a file that are set or removed."""
+
+    path: str | None
+    attributes: tuple[XAttr, ...]
+
+
+def _read_change(data: bytes, at: int) -> tuple[XAttrChange, int]:
+    fields, end = read_delimited(data, at)
+    refuse_others(fields, (1, 2))
+    attributes = tuple([_attribute_of(read_message(raw)) for raw in some_bytes(fields, 2)])
+    return XAttrChange(read_maybe_text(maybe_bytes(fields, 1)), attributes), end
+
+
+def _attribute_of(fields: Fields) -> XAttr:
+    refuse_others(fields, (1, 2, 3))
+    name = maybe_bytes(fields, 2)
+    if name is None:
+        raise BrokenOp("an extended attribute has no name")
+    return XAttr(to_enum(XAttrNamespace, one_int(fields, 1)), read_text(name), maybe_bytes(fields, 3))
+
+
+def _write_change(change: XAttrChange) -> bytes:
+    attributes = [(2, write_message(_fields_of(one))) for one in change.attributes]
+    return write_delimited([(1, write_maybe_text(change.path)), *attributes])
+
+
+def _fields_of(one: XAttr) -> list[tuple[int, int | bytes | None]]:
+    return [(1, int(one.namespace)), (2, write_text(one.name)), (3, one.value)]
+
+
+def _change_to_json(change: XAttrChange) -> object:
+    return {"path": change.path, "attributes": _list_to_json(change.attributes)}
+
+
+def _read_list(data: bytes, at: int) -> tuple[tuple[XAttr, ...], int]:
+    if data[at] == 0:  # most files have none
+        return (), at + 1
+    change, end = _read_change(data, at)
+    if change.path is not None:
+        raise BrokenOp("the extended attributes of a new file name a path")
+    return change.attributes, end
+
+
+def _write_list(attributes: tuple[XAttr, ...]) -> bytes:
+    return _write_change(XAttrChange(None, attributes))
+
+
+def _list_to_json(attributes: tuple[XAttr, ...]) -> object:
+    return [_to_json(one) for one in attributes]
+
+
+def _to_json(one: XAttr) -> object:
+    value = {} if one.value is None else {"value": one.value.hex()}
+    return {"namespace": one.namespace.name, "name": one.name, **value}
+
+
+XAttrs = Annotated[tuple[XAttr, ...], Kind(_read_list, _write_list, _list_to_json)]
+XAttrMessage = Annotated[XAttrChange, Kind(_read_change, _write_change, _change_to_json)]

@@ -1,0 +1,142 @@
+"""What can go wrong with a journal, as errors an operator or a NameNode can act on.
+
+    JournalError
+    ├── JournalNotFormatted      format the journal first, or name the right one
+    ├── JournalNotEmpty          it holds edits: format it only with force
+    ├── StaleEpoch               another writer has taken over: this one must stop
+    ├── JournalOutOfSync         this acceptor missed something; it takes part again from the next segment on
+    │   └── LoggerTooFarBehind   … because its queue is full
+    ├── BadRequest               a call that no correct writer makes
+    ├── BadJournalState          what is asked does not fit what is there
+    ├── RuleViolated             going on would lose or change edits that were promised: nothing was changed
+    ├── NewerTxid                the reader is ahead of this acceptor
+    ├── EditsNotCached           read the segments instead
+    ├── SegmentUnreadable        no copy of a segment could be read to its end
+    ├── QuorumFailed             too few acceptors said yes; names what each of the others said
+    │   └── QuorumTimeout        … because they did not answer in time
+    ├── StreamClosed             the output stream takes no more
+    └── JournalUnavailable       the ledgers or the metadata under the journal did not answer
+
+`java_class` is what Hadoop calls the error; its messages hold the phrases that operators search logs for.
+A flush that failed may or may not be in the journal: the next recovery settles which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_SERVER = "org.apache.hadoop.hdfs.qjournal.server."
+_PROTOCOL = "org.apache.hadoop.hdfs.qjournal.protocol."
+_CLIENT = "org.apache.hadoop.hdfs.qjournal.client."
+
+
+class JournalError(Exception):
+    """Root of the errors of journals."""
+
+    java_class = "java.io.IOException"
+
+
+class JournalNotFormatted(JournalError):
+    """The acceptor has no such journal."""
+
+    java_class = _PROTOCOL + "JournalNotFormattedException"
+
+    def __init__(self, journal_id: str, where: str = "") -> None:
+        super().__init__(f"Journal {where or journal_id} not formatted ; journal id: {journal_id}")
+
+
+class JournalNotEmpty(JournalError):
+    """Formatting would forget a journal that is there."""
+
+    java_class = "org.apache.hadoop.hdfs.server.common.InconsistentFSStateException"
+
+
+class StaleEpoch(JournalError):
+    """A later writer was promised the journal. Whoever gets this must not write any more."""
+
+
+class JournalOutOfSync(JournalError):
+    """The acceptor cannot follow this writer; the writer goes on with the others until the next segment."""
+
+    java_class = _PROTOCOL + "JournalOutOfSyncException"
+
+
+class LoggerTooFarBehind(JournalOutOfSync):
+    """What waits for this acceptor is over the bound."""
+
+    java_class = _CLIENT + "LoggerTooFarBehindException"
+
+
+class BadRequest(JournalError):
+    """An argument that cannot be meant."""
+
+    java_class = "java.lang.IllegalArgumentException"
+
+
+class BadJournalState(JournalError):
+    """The journal is not in a state for this call."""
+
+    java_class = "java.lang.IllegalStateException"
+
+
+class RuleViolated(JournalError):
+    """What is asked would break a promise. Nothing was changed; find out how it came to this."""
+
+    java_class = "java.lang.AssertionError"
+
+
+class NewerTxid(JournalError):
+    """Nothing so new is here. Ask the others, or later."""
+
+    java_class = _SERVER + "NewerTxnIdException"
+
+
+class EditsNotCached(JournalError):
+    """These edits are no longer at hand; the segments have them."""
+
+    java_class = _SERVER + "JournaledEditsCache$CacheMissException"
+
+    def __init__(self, since_txid: int, missing_txns: int) -> None:
+        super().__init__(f"edits from txid {since_txid} on are not cached ({missing_txns} too old)")
+        self.missing_txns = missing_txns
+
+
+class SegmentUnreadable(JournalError):
+    """No copy of the segment can be read; says what each of them answered."""
+
+
+class QuorumFailed(JournalError):
+    """Too few acceptors did what was asked. It may have happened at some of them."""
+
+    java_class = _CLIENT + "QuorumException"
+
+    def __init__(self, what: str, needed: int, asked: int, errors: Mapping[str, Exception]) -> None:
+        said = "\n".join(f"{name}: {error}" for name, error in errors.items())
+        super().__init__(
+            f"{what}: Got too many exceptions to achieve quorum size {needed}/{asked}. "
+            f"{len(errors)} exceptions thrown:\n{said}"
+        )
+        self.errors = dict(errors)
+
+
+class QuorumTimeout(QuorumFailed):
+    """Too few acceptors answered in time."""
+
+    java_class = "java.io.IOException"
+
+    def __init__(self, what: str, seconds: float, silent: str, errors: Mapping[str, Exception]) -> None:
+        said = "".join(f"\n{name}: {error}" for name, error in errors.items())
+        JournalError.__init__(
+            self,
+            f"{what}: Timed out waiting {seconds * 1000:.0f} ms for a quorum of nodes to respond. "
+            f"No answer from {silent}.{said}",
+        )
+        self.errors = dict(errors)
+
+
+class StreamClosed(JournalError):
+    """The stream was closed, or aborted after a failed flush."""
+
+
+class JournalUnavailable(JournalError):
+    """The ledgers or the metadata under the journal failed. The call may have happened; recovery settles it."""

@@ -1,0 +1,1 @@
+"""The proposer: what Hadoop's QuorumJournalManager does, over any number of acceptors."""

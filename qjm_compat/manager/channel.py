@@ -1,0 +1,179 @@
+"""The calls of one writer to one acceptor, as a pure machine: numbered, in order, bounded.
+
+Calls that change the journal go one at a time and in order; batches may follow each other without waiting, for an
+acceptor takes them in in order. An acceptor that misses a batch is out of sync: it gets no more of them until
+it has begun a new segment. `now` is the caller's clock, in seconds.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ..config import JournalConfig
+from ..errors import BadJournalState, JournalError, JournalOutOfSync, LoggerTooFarBehind
+from ..requests import (
+    FinalizeLogSegment,
+    Heartbeat,
+    Request,
+    RequestInfo,
+    SendEdits,
+    StartLogSegment,
+    WriterRequest,
+)
+
+QUEUED_CALLS_MAX = 100_000
+"""Calls waiting for one acceptor; batches are bounded by their bytes long before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Make the call now, after all that were to be sent before it."""
+
+    call: int
+    request: Request[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The call is over; it was never made."""
+
+    call: int
+    error: JournalError
+
+
+ChannelEffect: TypeAlias = Send | Fail
+
+
+@dataclass(slots=True)
+class _Waiting:
+    call: int
+    request: Request[Any]
+    size: int
+
+
+class Channel:
+    """What one writer has said, and has yet to say, to one acceptor."""
+
+    def __init__(self, name: str, config: JournalConfig) -> None:
+        self.name = name
+        self.epoch = 0
+        self.is_out_of_sync = False
+        self.committed_txid: int | None = None
+        self.highest_acked_txid = 0
+        self.queued_bytes = 0
+        self._config = config
+        self._serial = 0
+        self._calls = 0
+        self._waiting: deque[_Waiting] = deque()
+        self._under_way: dict[int, _Waiting] = {}
+        self._heartbeat_at = float("-inf")
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits and nothing is under way."""
+        return not self._waiting and not self._under_way
+
+    @property
+    def queued_calls(self) -> int:
+        return len(self._waiting) + len(self._under_way)
+
+    def set_epoch(self, epoch: int) -> None:
+        """From now on calls are made for this epoch."""
+        self.epoch = epoch
+
+    def set_committed(self, txid: int) -> None:
+        """What a quorum has; told with the next call."""
+        if self.committed_txid is not None and txid < self.committed_txid:
+            raise BadJournalState(f"committed txid cannot go back from {self.committed_txid} to {txid}")
+        self.committed_txid = txid
+
+    def submit(self, request: Request[Any], now: float) -> tuple[int, list[ChannelEffect]]:
+        """Takes a call in; returns its number. It ends with `answered`, `failed` or a `Fail`."""
+        self._calls += 1
+        call = self._calls
+        size = len(request.records) if isinstance(request, SendEdits) else 0
+        refusal = self._refusal(request, size)
+        if refusal is not None:
+            return call, [Fail(call, refusal)]
+        self._waiting.append(_Waiting(call, request, size))
+        self.queued_bytes += size
+        return call, self._pump(now)
+
+    def answered(self, call: int, now: float) -> list[ChannelEffect]:
+        """The acceptor did what was asked."""
+        done = self._over(call)
+        if isinstance(done.request, StartLogSegment):
+            self.is_out_of_sync = False
+        elif isinstance(done.request, SendEdits) and done.request.num_txns:
+            self.highest_acked_txid = max(self.highest_acked_txid, done.request.last_txid)
+        return self._pump(now)
+
+    def failed(self, call: int, now: float) -> list[ChannelEffect]:
+        """The acceptor refused, or did not answer. After a batch it is out of sync."""
+        done = self._over(call)
+        if isinstance(done.request, SendEdits):
+            self.is_out_of_sync = True
+        return self._pump(now)
+
+    def _refusal(self, request: Request[Any], size: int) -> JournalError | None:
+        """A full queue refuses more, but never a single batch, however large."""
+        limit = self._config.queued_edits_bytes_max
+        if isinstance(request, WriterRequest) and self.epoch <= 0:
+            return BadJournalState(f"bad epoch: {self.epoch}: create a new unique epoch first")
+        too_many = self.queued_calls >= QUEUED_CALLS_MAX
+        if too_many or (size and self.queued_bytes and self.queued_bytes + size > limit):
+            return LoggerTooFarBehind(
+                f"{self.queued_bytes} bytes wait for {self.name} and {limit} may: it is too far behind"
+            )
+        return None
+
+    def _over(self, call: int) -> _Waiting:
+        done = self._under_way.pop(call)
+        self.queued_bytes -= done.size
+        return done
+
+    def _pump(self, now: float) -> list[ChannelEffect]:
+        """Sends what may be sent."""
+        effects: list[ChannelEffect] = []
+        while self._waiting and self._may_send(self._waiting[0].request):
+            head = self._waiting.popleft()
+            error = self._disabled(head.request)
+            if error is not None:
+                self.queued_bytes -= head.size
+                effects += self._heartbeat(now)
+                effects.append(Fail(head.call, error))
+            else:
+                self._under_way[head.call] = head
+                effects.append(Send(head.call, self._numbered(head.request)))
+        return effects
+
+    def _may_send(self, request: Request[Any]) -> bool:
+        if not self._under_way:
+            return True
+        if not isinstance(request, SendEdits) or len(self._under_way) >= self._config.pipelined_batches_max:
+            return False
+        return all(isinstance(other.request, SendEdits) for other in self._under_way.values())
+
+    def _disabled(self, request: Request[Any]) -> JournalError | None:
+        if self.is_out_of_sync and isinstance(request, SendEdits | FinalizeLogSegment):
+            return JournalOutOfSync(f"Journal {self.name} disabled until next roll: it missed a batch")
+        return None
+
+    def _heartbeat(self, now: float) -> list[ChannelEffect]:
+        """Tells an acceptor that is out of sync what is committed, once in a while."""
+        if now - self._heartbeat_at < self._config.heartbeat_seconds or self._under_way:
+            return []
+        self._heartbeat_at = now
+        self._calls += 1
+        beat = _Waiting(self._calls, Heartbeat(), 0)
+        self._under_way[beat.call] = beat
+        return [Send(beat.call, self._numbered(beat.request))]
+
+    def _numbered(self, request: Request[Any]) -> Request[Any]:
+        if not isinstance(request, WriterRequest):
+            return request
+        info = RequestInfo(self.epoch, self._serial, self.committed_txid)
+        self._serial += 1
+        return request.numbered(info)

@@ -1,0 +1,85 @@
+"""What a proposer's programs ask for: the same call to every acceptor, and so many answers."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from ledgers.quorum import Outcome, Quorum, majority
+
+from ..errors import QuorumFailed, QuorumTimeout
+from ..requests import Request
+
+T = TypeVar("T")
+
+
+class Need(Enum):
+    """How many acceptors must do what is asked."""
+
+    MAJORITY = "majority"
+    ALL = "all"
+
+    def quorum(self, acceptors: int) -> Quorum:
+        voters = tuple(range(acceptors))
+        return majority(voters) if self is Need.MAJORITY else Quorum(voters, acceptors)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """→ Answers: the request made to every acceptor. Ends when the need is met or can no longer be, or in time."""
+
+    what: str
+    request: Request[Any]
+    need: Need
+    seconds_max: float
+
+
+@dataclass(frozen=True, slots=True)
+class SetEpoch:
+    """→ None: every channel writes for this epoch from now on, those included whose acceptors did not answer."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answers(Generic[T]):
+    """What acceptors said, by their numbers."""
+
+    replies: Mapping[int, T] = field(default_factory=dict)
+    errors: Mapping[int, Exception] = field(default_factory=dict)
+
+    def outcome(self, need: Need, acceptors: int) -> Outcome:
+        return need.quorum(acceptors).outcome(self.replies.keys(), self.errors.keys())
+
+
+ProposerEffect: TypeAlias = Ask | SetEpoch
+Program: TypeAlias = Generator[ProposerEffect, Any, T]
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptors:
+    """The acceptors of a journal, by name; their numbers are their places here."""
+
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def ask(self, what: str, request: Request[T], need: Need, seconds_max: float) -> Program[Mapping[int, T]]:
+        """The replies of a quorum. Raises QuorumFailed or QuorumTimeout, naming what each acceptor said."""
+        answers: Answers[T] = yield Ask(what, request, need, seconds_max)
+        self.check(what, answers, need, seconds_max)
+        return answers.replies
+
+    def check(self, what: str, answers: Answers[Any], need: Need, seconds_max: float) -> None:
+        """Raises unless the need is met."""
+        outcome = answers.outcome(need, len(self))
+        errors = {self.names[n]: error for n, error in sorted(answers.errors.items())}
+        if outcome is Outcome.LOST:
+            raise QuorumFailed(what, need.quorum(len(self)).needed, len(self), errors)
+        if outcome is Outcome.PENDING:
+            heard = answers.replies.keys() | answers.errors.keys()
+            silent = ", ".join(name for n, name in enumerate(self.names) if n not in heard)
+            raise QuorumTimeout(what, seconds_max, silent, errors)

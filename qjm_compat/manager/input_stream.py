@@ -1,0 +1,84 @@
+"""Reading a segment from whichever acceptor can give it, without skipping or repeating a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+
+from ..acceptor.copying import SegmentReader, checked_part
+from ..batch import Batch
+from ..edits import EditLogError, EditOp, iter_ops
+from ..errors import JournalError, SegmentUnreadable
+from .segments_seen import SegmentSeen
+
+
+class EditLogInputStream:
+    """The edits `first_txid` … `last_txid` of one segment. May be read several times.
+
+    A copy that fails, is damaged or ends too soon is left for the next one, at the very transaction where it failed.
+    """
+
+    def __init__(self, segment: SegmentSeen, readers: Mapping[int, SegmentReader], from_txid: int) -> None:
+        self.segment_txid = segment.first_txid
+        self.first_txid = max(segment.first_txid, from_txid)
+        self.last_txid = segment.last_txid
+        self.is_in_progress = segment.in_progress
+        self.layout_version = 0
+        self._segment = segment
+        self._readers = readers
+
+    async def __aiter__(self) -> AsyncGenerator[EditOp, None]:
+        """The edits, decoded. Raises SegmentUnreadable when no copy has the next one; what came before is good."""
+        async with aclosing(self.batches()) as batches:
+            async for batch in batches:
+                for op in decoded(batch, self.layout_version):
+                    yield op
+
+    async def batches(self) -> AsyncGenerator[Batch, None]:
+        """The same edits as they were flushed, frames and checksums verified."""
+        next_txid = self.first_txid
+        said: dict[int, Exception] = {}
+        turn = 0
+        failures = 0  # in a row, without anything new in between
+        while next_txid <= self.last_txid:
+            copy = self._segment.copies[turn % len(self._segment.copies)]
+            before = next_txid
+            try:
+                async with aclosing(self._copy(copy.acceptor, next_txid)) as parts:
+                    async for part in parts:
+                        yield part
+                        next_txid = part.last_txid + 1
+            except JournalError as error:
+                said[copy.acceptor] = error
+                turn += 1
+            failures = 0 if next_txid > before else failures + 1
+            if failures >= len(self._segment.copies):
+                raise self._unreadable(next_txid, said)
+
+    async def _copy(self, acceptor: int, from_txid: int) -> AsyncGenerator[Batch, None]:
+        """What one copy gives, from there to where it ends, or to where the segment does."""
+        content = await self._readers[acceptor].read_segment(self.segment_txid, from_txid)
+        self.layout_version = content.layout_version
+        next_txid = from_txid
+        async with aclosing(content.batches) as batches:
+            async for batch in batches:
+                part = checked_part(batch, next_txid, self.last_txid)
+                yield part
+                next_txid = part.last_txid + 1
+                if next_txid > self.last_txid:
+                    return
+        raise SegmentUnreadable(f"it ends at txid {next_txid - 1}, not at {self.last_txid}")
+
+    def _unreadable(self, txid: int, said: Mapping[int, Exception]) -> SegmentUnreadable:
+        copies = "; ".join(f"{getattr(self._readers[n], 'name', n)}: {error}" for n, error in said.items())
+        return SegmentUnreadable(
+            f"no copy of segment {self.segment_txid}-{self.last_txid} has txid {txid}: {copies}"
+        )
+
+
+def decoded(batch: Batch, layout_version: int) -> list[EditOp]:
+    """The ops of a batch. Raises SegmentUnreadable for one that cannot be decoded."""
+    try:
+        return list(iter_ops(batch.records, layout_version))
+    except EditLogError as error:
+        raise SegmentUnreadable(f"the batch of txid {batch.first_txid} cannot be decoded: {error}") from error

@@ -1,0 +1,135 @@
+"""One acceptor as a writer sees it: the channel's shell. Calls become futures; reads go past the queue."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from ledgers.tasks import Tasks
+
+from ..config import JournalConfig
+from ..errors import JournalError, JournalUnavailable
+from ..metrics import LoggerMetrics
+from ..requests import Acceptor, GetEditLogManifest, GetJournaledEdits, GetStorageInfo, R, Request, SendEdits
+from .channel import Channel, ChannelEffect, Fail, Send
+
+log = logging.getLogger(__name__)
+
+PARALLEL_READS_MAX = 5
+"""Reads under way at one acceptor, beside the calls that change the journal."""
+
+READS = frozenset({GetEditLogManifest, GetJournaledEdits, GetStorageInfo})
+
+
+class Logger:
+    """The calls of one writer to one acceptor. Belongs to its event loop."""
+
+    def __init__(self, acceptor: Acceptor, config: JournalConfig) -> None:
+        self.acceptor = acceptor
+        self.channel = Channel(acceptor.name, config)
+        self.metrics = LoggerMetrics(self.channel)
+        self._config = config
+        self._loop = asyncio.get_running_loop()
+        self._answers: dict[int, asyncio.Future[Any]] = {}
+        self._submitted: dict[int, float] = {}
+        self._reads = asyncio.Semaphore(PARALLEL_READS_MAX)
+        self._tasks = Tasks(_broken)
+        self._is_closed = False
+
+    @property
+    def name(self) -> str:
+        return self.acceptor.name
+
+    def call(self, request: Request[R]) -> asyncio.Future[R]:
+        """Makes a call, in its turn if it changes the journal. The future ends with the answer or a JournalError."""
+        answer: asyncio.Future[R] = self._loop.create_future()
+        answer.add_done_callback(_retrieved)
+        if self._is_closed:
+            answer.set_exception(JournalUnavailable(f"the channel to {self.name} was closed"))
+        elif type(request) in READS:
+            self._tasks.start(self._read(request, answer))
+        else:
+            self._submit(request, answer)
+        return answer
+
+    async def close(self) -> None:
+        """Gives up what is under way; whether it happened is not known."""
+        self._is_closed = True
+        await self._tasks.close()
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_exception(JournalUnavailable(f"the channel to {self.name} was closed"))
+        self._answers.clear()
+
+    def report(self) -> str:
+        """One line for an operator, in Hadoop's words."""
+        written = self.channel.highest_acked_txid
+        lag = self.metrics.current_lag_txns
+        behind = f" ({lag} txns/{self.metrics.lag_time_millis}ms behind)" if lag else ""
+        never = "" if written else " (never written)"
+        rejoin = " (will try to re-sync on next segment)" if self.channel.is_out_of_sync else ""
+        return f"{self.name} (Written txid {written}{behind}{never}{rejoin})"
+
+    def _submit(self, request: Request[R], answer: asyncio.Future[R]) -> None:
+        call, effects = self.channel.submit(request, self._loop.time())
+        self._answers[call] = answer
+        self._submitted[call] = self._loop.time()
+        self._perform(effects)
+
+    def _perform(self, effects: list[ChannelEffect]) -> None:
+        for effect in effects:
+            match effect:
+                case Send(call, request):
+                    self._tasks.start(self._make(call, request))
+                case Fail(call, error):
+                    self._end(call, lambda answer, error=error: answer.set_exception(error))  # type: ignore[misc]
+
+    async def _make(self, call: int, request: Request[Any]) -> None:
+        sent = self._loop.time()
+        try:
+            reply = await self.acceptor.call(request)
+        except JournalError as error:
+            failure = error
+            self._end(call, lambda answer: answer.set_exception(failure))
+            self._perform(self.channel.failed(call, self._loop.time()))
+        else:
+            effects = self.channel.answered(call, self._loop.time())
+            self._note_latency(call, request, sent)
+            self._end(call, lambda answer: answer.set_result(reply))
+            self._perform(effects)
+
+    def _note_latency(self, call: int, request: Request[Any], sent: float) -> None:
+        now = self._loop.time()
+        if isinstance(request, SendEdits):
+            self.metrics.wrote(now - self._submitted.get(call, sent), now - sent)
+        if now - sent > self._config.slow_call_seconds:
+            log.warning("%s took %.1f s at %s", type(request).__name__, now - sent, self.name)
+
+    def _end(self, call: int, how: Callable[[asyncio.Future[Any]], None]) -> None:
+        self._submitted.pop(call, None)
+        answer = self._answers.pop(call, None)  # a heartbeat has none: nobody waits for it
+        if answer is not None and not answer.done():
+            how(answer)
+
+    async def _read(self, request: Request[R], answer: asyncio.Future[R]) -> None:
+        try:
+            async with self._reads:
+                reply = await self.acceptor.call(request)
+        except JournalError as error:
+            if not answer.done():
+                answer.set_exception(error)
+        else:
+            if not answer.done():
+                answer.set_result(reply)
+
+
+def _retrieved(answer: asyncio.Future[Any]) -> None:
+    """An answer may come when nobody waits for it any more: late, after a quorum was found without it."""
+    if not answer.cancelled():
+        answer.exception()
+
+
+def _broken(error: BaseException) -> None:
+    log.error("a call to an acceptor broke off", exc_info=error)

@@ -1,0 +1,214 @@
+"""Writing a segment: two buffers, one that fills while the other goes to the acceptors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from ..edits import EditOp, check_batch, encode_op
+from ..edits.errors import EditLogError
+from ..errors import BadRequest, JournalError, StreamClosed
+from ..requests import SendEdits
+
+if TYPE_CHECKING:
+    from .loggers import LoggerSet
+
+FLUSHES_UNDER_WAY_MAX = 64
+"""Batches sent and not confirmed; `flush_async` waits while there are so many."""
+
+
+class EditsBuffer:
+    """Edits that wait to be flushed, in order and without a gap."""
+
+    def __init__(self, first_txid: int) -> None:
+        self.first_txid = first_txid
+        self.num_txns = 0
+        self.size = 0
+        self._parts: list[bytes] = []
+
+    @property
+    def next_txid(self) -> int:
+        return self.first_txid + self.num_txns
+
+    def add(self, records: bytes, num_txns: int) -> None:
+        self._parts.append(records)
+        self.num_txns += num_txns
+        self.size += len(records)
+
+    def records(self) -> bytes:
+        return b"".join(self._parts)
+
+
+class EditLogOutputStream:
+    """The writer's end of one segment. Belongs to its event loop.
+
+    `write` fills a buffer; `set_ready_to_flush` sets it apart, and the next edits fill another; `flush` has what was
+    set apart on the disks of a quorum when it returns. After a flush that failed the stream takes nothing more:
+    whether the edits are in the journal only a recovery tells.
+    """
+
+    def __init__(
+        self,
+        loggers: LoggerSet,
+        first_txid: int,
+        layout_version: int,
+        on_end: Callable[[EditLogOutputStream], None],
+    ) -> None:
+        self.first_txid = first_txid
+        self.layout_version = layout_version
+        self._loggers = loggers
+        self._filling = EditsBuffer(first_txid)
+        self._ready = EditsBuffer(first_txid)
+        self._under_way: deque[asyncio.Task[int]] = deque()
+        self._committed_txid = first_txid - 1
+        self._failure: JournalError | None = None
+        self._is_closed = False
+        self._on_end = on_end
+
+    @property
+    def next_txid(self) -> int:
+        """The transaction that must be written next."""
+        return self._filling.next_txid
+
+    @property
+    def committed_txid(self) -> int:
+        """The last transaction known to be on a quorum; the one before the segment at first."""
+        return self._committed_txid
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Edits written and not yet handed to the acceptors."""
+        return self._filling.size + self._ready.size
+
+    def write(self, op: EditOp) -> None:
+        """Takes one edit in. Raises BadRequest for a transaction that is not the next."""
+        if op.txid != self.next_txid:
+            raise BadRequest(f"txid {op.txid} cannot be written: {self.next_txid} is next")
+        self._add(encode_op(op, self.layout_version), 1)
+
+    def write_raw(self, records: bytes, num_txns: int) -> None:
+        """Takes op frames in as they are. Raises BadRequest unless they are whole, sound and the next."""
+        try:
+            check_batch(records, self.next_txid, num_txns)
+        except EditLogError as error:
+            raise BadRequest(f"these frames cannot be written: {error}") from error
+        self._add(bytes(records), num_txns)
+
+    def should_force_sync(self) -> bool:
+        """Whether so much is buffered that it is time to flush."""
+        return self._filling.size >= self._loggers.config.output_buffer_bytes
+
+    def set_ready_to_flush(self) -> None:
+        """Sets apart what was written so far. What an earlier call set apart must have been flushed."""
+        self._check_open()
+        if self._ready.num_txns:
+            raise StreamClosed("the buffer that was set apart has not been flushed")
+        self._ready, self._filling = self._filling, EditsBuffer(self._filling.next_txid)
+
+    async def flush(self) -> int:
+        """Returns the last txid on a quorum when all that was set apart is there.
+
+        Raises QuorumFailed or QuorumTimeout; the stream has ended then.
+        """
+        await self.flush_async()
+        while self._under_way:
+            await asyncio.shield(self._under_way[0])
+        self._check_open()
+        return self._committed_txid
+
+    async def flush_async(self) -> asyncio.Task[int]:
+        """Sends what was set apart, and returns a task that ends when it is on a quorum; many may be under way.
+
+        Waits only while FLUSHES_UNDER_WAY_MAX are.
+        """
+        self._check_open()
+        while len(self._under_way) >= FLUSHES_UNDER_WAY_MAX:
+            await asyncio.wait([self._under_way[0]])
+        self._check_open()
+        batch, self._ready = self._ready, EditsBuffer(self._filling.first_txid)
+        task = asyncio.create_task(self._settled(batch))
+        self._under_way.append(task)
+        task.add_done_callback(self._flushed)
+        return task
+
+    async def close(self) -> None:
+        """Ends the stream; everything must have been flushed. The segment stays open until it is finalized."""
+        if self._is_closed:
+            return
+        if self._failure is None and self._under_way:
+            await self.flush()
+        left = self._filling.num_txns + self._ready.num_txns
+        self._end()
+        if left and self._failure is None:
+            raise StreamClosed(f"{left} transactions were written and not flushed: they are lost")
+
+    async def abort(self) -> None:
+        """Ends the stream without a word about what was not flushed."""
+        self._end()
+        for task in list(self._under_way):
+            task.cancel()
+
+    def report(self) -> str:
+        """One line for an operator."""
+        return f"Writing segment beginning at txid {self.first_txid}. \n{self._loggers.report()}"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            await self.close()
+        else:
+            await self.abort()
+
+    def _add(self, records: bytes, num_txns: int) -> None:
+        self._check_open()
+        self._filling.add(records, num_txns)
+
+    def _check_open(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if self._is_closed:
+            raise StreamClosed("this stream was closed")
+
+    def _settled(self, batch: EditsBuffer) -> Coroutine[Any, Any, int]:
+        """Puts the batch into every channel's queue, and returns what waits for a quorum of answers."""
+        if not batch.num_txns:
+            return _nothing_to_flush(batch.first_txid - 1)
+        request = SendEdits(
+            segment_txid=self.first_txid,
+            first_txid=batch.first_txid,
+            num_txns=batch.num_txns,
+            records=batch.records(),
+        )
+        return self._loggers.edits_settled(request, self._loggers.calls(request))
+
+    def _flushed(self, task: asyncio.Task[int]) -> None:
+        self._under_way.remove(task)
+        if task.cancelled():
+            self._fail(
+                StreamClosed("a flush was given up: whether its edits are in the journal is not known")
+            )
+        elif (error := task.exception()) is not None:
+            self._fail(
+                error if isinstance(error, JournalError) else StreamClosed(f"a flush broke off: {error!r}")
+            )
+        else:
+            self._committed_txid = max(self._committed_txid, task.result())
+
+    def _fail(self, error: JournalError) -> None:
+        if self._failure is None:
+            self._failure = error
+
+    def _end(self) -> None:
+        self._is_closed = True
+        self._on_end(self)
+
+
+async def _nothing_to_flush(txid: int) -> int:
+    return txid

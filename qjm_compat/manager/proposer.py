@@ -1,0 +1,160 @@
+"""The proposer as a pure machine: becoming the writer, and bringing the acceptors to one truth first."""
+
+from __future__ import annotations
+
+from ..config import JournalConfig
+from ..errors import BadJournalState, RuleViolated
+from ..requests import (
+    AcceptRecovery,
+    CanRollBack,
+    DiscardSegments,
+    DoFinalize,
+    DoPreUpgrade,
+    DoRollback,
+    DoUpgrade,
+    FinalizeLogSegment,
+    Format,
+    GetJournalCTime,
+    GetJournalState,
+    IsFormatted,
+    NamespaceInfo,
+    NewEpoch,
+    PrepareRecovery,
+    R,
+    Request,
+    SegmentState,
+    StartLogSegment,
+)
+from .effects import Acceptors, Need, Program, SetEpoch
+from .recovery_source import best_source
+
+
+class Proposer:
+    """One writer's view of a journal. It can become the writer once; a new one is a new proposer."""
+
+    def __init__(self, acceptors: tuple[str, ...], config: JournalConfig) -> None:
+        self.acceptors = Acceptors(acceptors)
+        self.epoch: int | None = None
+        self.is_active_writer = False
+        self._config = config
+
+    # --- becoming the writer -------------------------------------------------------------------------
+
+    def create_new_unique_epoch(self, namespace: NamespaceInfo) -> Program[dict[int, int]]:
+        """An epoch that no other writer has, above all before it; returns the acceptors' latest segments.
+
+        Raises QuorumFailed, also when another proposer was faster: then a new proposer may try again.
+        """
+        if self.epoch is not None:
+            raise BadJournalState(f"this writer has epoch {self.epoch} already")
+        states = yield from self._majority(
+            "getJournalState", GetJournalState(), self._config.get_journal_state_seconds_max
+        )
+        epoch = 1 + max(state.last_promised_epoch for state in states.values())
+        replies = yield from self._majority(
+            f"newEpoch({epoch})", NewEpoch(namespace, epoch), self._config.new_epoch_seconds_max
+        )
+        self.epoch = epoch
+        yield SetEpoch(epoch)
+        return {n: r.last_segment_txid for n, r in replies.items() if r.last_segment_txid is not None}
+
+    def recover_unfinalized_segments(self, namespace: NamespaceInfo) -> Program[SegmentState | None]:
+        """Becomes the writer, and has the latest segment finalized at one end by a majority.
+
+        Returns the segment recovered, None where there was none. Earlier ones are finalized at a majority already: a
+        segment begins only after that.
+        """
+        self.is_active_writer = False
+        latest = yield from self.create_new_unique_epoch(namespace)
+        recovered = None
+        if latest:
+            recovered = yield from self.recover_unclosed_segment(max(latest.values()))
+        self.is_active_writer = True
+        return recovered
+
+    def recover_unclosed_segment(self, start_txid: int) -> Program[SegmentState | None]:
+        """One round of Paxos over the end of a segment, and its finalization."""
+        replies = yield from self._majority(
+            f"prepareRecovery({start_txid})",
+            PrepareRecovery(segment_txid=start_txid),
+            self._config.prepare_recovery_seconds_max,
+        )
+        source = best_source(replies)
+        chosen = replies[source].segment
+        if chosen is None:
+            return None  # nobody holds an edit of it: it never was
+        yield from self._majority(
+            f"acceptRecovery({start_txid}-{chosen.end_txid})",
+            AcceptRecovery(state=chosen, source=self.acceptors.names[source]),
+            self._config.accept_recovery_seconds_max,
+        )
+        yield from self.finalize_log_segment(chosen.start_txid, chosen.end_txid)
+        return chosen
+
+    # --- segments -------------------------------------------------------------------------------------
+
+    def start_log_segment(self, txid: int, layout_version: int | None) -> Program[None]:
+        """Begins a segment at a majority. Raises BadJournalState before this is the writer."""
+        if not self.is_active_writer:
+            raise BadJournalState("must recover segments before starting a new one")
+        yield from self._majority(
+            f"startLogSegment({txid})",
+            StartLogSegment(txid=txid, layout_version=layout_version),
+            self._config.start_segment_seconds_max,
+        )
+
+    def finalize_log_segment(self, start_txid: int, end_txid: int) -> Program[None]:
+        """Ends a segment for ever at a majority."""
+        yield from self._majority(
+            f"finalizeLogSegment({start_txid}-{end_txid})",
+            FinalizeLogSegment(start_txid=start_txid, end_txid=end_txid),
+            self._config.finalize_segment_seconds_max,
+        )
+
+    # --- the whole journal: every acceptor must do these -----------------------------------------------
+
+    def format(self, namespace: NamespaceInfo, *, force: bool) -> Program[None]:
+        yield from self._all("format", Format(namespace, force))
+
+    def is_formatted(self) -> Program[bool]:
+        """Whether any acceptor holds something. All must answer."""
+        return any((yield from self._all("isFormatted", IsFormatted())).values())
+
+    def do_pre_upgrade(self) -> Program[None]:
+        yield from self._all("doPreUpgrade", DoPreUpgrade())
+
+    def do_upgrade(self, namespace: NamespaceInfo) -> Program[None]:
+        yield from self._all("doUpgrade", DoUpgrade(namespace.storage))
+
+    def do_finalize(self) -> Program[None]:
+        yield from self._all("doFinalize", DoFinalize())
+
+    def can_roll_back(self, target_layout_version: int) -> Program[bool]:
+        """Raises RuleViolated where the acceptors do not agree."""
+        return (yield from self._agreed("canRollBack", CanRollBack(target_layout_version)))
+
+    def do_rollback(self) -> Program[None]:
+        yield from self._all("doRollback", DoRollback())
+
+    def discard_segments(self, start_txid: int) -> Program[None]:
+        yield from self._all(f"discardSegments({start_txid})", DiscardSegments(start_txid))
+
+    def get_journal_c_time(self) -> Program[int]:
+        """Raises RuleViolated where the acceptors do not agree."""
+        return (yield from self._agreed("getJournalCTime", GetJournalCTime()))
+
+    # ----------------------------------------------------------------------------------------------------
+
+    def _majority(self, what: str, request: Request[R], seconds_max: float) -> Program[dict[int, R]]:
+        return dict((yield from self.acceptors.ask(what, request, Need.MAJORITY, seconds_max)))
+
+    def _all(self, what: str, request: Request[R]) -> Program[dict[int, R]]:
+        seconds = self._config.operations_seconds_max
+        return dict((yield from self.acceptors.ask(what, request, Need.ALL, seconds)))
+
+    def _agreed(self, what: str, request: Request[R]) -> Program[R]:
+        answers = yield from self._all(what, request)
+        different = {self.acceptors.names[n]: answer for n, answer in answers.items()}
+        if len(set(different.values())) != 1:
+            raise RuleViolated(f"{what}: the acceptors do not agree: {different}")
+        return answers[0]

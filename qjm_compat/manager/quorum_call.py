@@ -1,0 +1,62 @@
+"""Waiting for a quorum of answers, in time; a process that was stopped meanwhile blames nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from ledgers.quorum import Outcome
+
+from .effects import Answers, Need, T
+
+log = logging.getLogger(__name__)
+
+WARN_AT = (0.3, 0.7)
+"""Shares of the time limit after which a wait is worth a line in the log."""
+
+PAUSE_SHARE_MIN = 0.3
+"""A wake-up so late, as a share of the limit, means that this process stood still: the limit is moved by it."""
+
+STEP_SECONDS_MAX = 1.0
+
+
+async def wait_for(
+    what: str, calls: Sequence[asyncio.Future[T]], need: Need, seconds_max: float
+) -> Answers[T]:
+    """The answers once the need is met, or cannot be met any more, or the time is over. The calls go on."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    deadline = began + seconds_max
+    warnings = [began + share * seconds_max for share in WARN_AT]
+    while True:
+        answers = collected(calls)
+        now = loop.time()
+        if answers.outcome(need, len(calls)) is not Outcome.PENDING or now >= deadline:
+            return answers
+        if warnings and now >= warnings[0]:
+            warnings.pop(0)
+            log.warning("waited %.1f of %.1f s for a quorum: %s", now - began, seconds_max, what)
+        step = min(deadline - now, STEP_SECONDS_MAX, *(w - now for w in warnings))
+        pending = [call for call in calls if not call.done()]
+        await asyncio.wait(pending, timeout=step, return_when=asyncio.FIRST_COMPLETED)
+        late = loop.time() - now - step
+        if late > PAUSE_SHARE_MIN * seconds_max:
+            log.warning("this process stood still for %.1f s; waiting so much longer: %s", late, what)
+            deadline += late
+
+
+def collected(calls: Sequence[asyncio.Future[T]]) -> Answers[T]:
+    """What has come so far. Raises what is no answer at all: a defect of ours."""
+    replies: dict[int, T] = {}
+    errors: dict[int, Exception] = {}
+    for number, call in enumerate(calls):
+        if not call.done():
+            continue
+        error: Any = call.exception()
+        if error is None:
+            replies[number] = call.result()
+        else:
+            errors[number] = error
+    return Answers(replies, errors)

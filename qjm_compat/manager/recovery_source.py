@@ -1,0 +1,60 @@
+"""Which acceptor's copy of a segment a recovery takes (§2.9 of the QJM design)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..errors import BadRequest, RuleViolated
+from ..requests import PrepareReply
+
+
+def best_source(replies: Mapping[int, PrepareReply]) -> int:
+    """The number of the acceptor to recover from; the first among equals.
+
+    Raises RuleViolated where two finalized copies differ, or where the best copy lacks what is known to be committed.
+    """
+    numbers = sorted(replies)
+    best = numbers[0]
+    for number in numbers[1:]:
+        if compare(replies[number], replies[best]) > 0:
+            best = number
+    _check_holds_commits(replies, best)
+    return best
+
+
+def compare(one: PrepareReply, other: PrepareReply) -> int:
+    """Positive where `one` is the better source, zero where they are equally good."""
+    a, b = one.segment, other.segment
+    if a is None or b is None:
+        return (a is not None) - (b is not None)
+    if a.start_txid != b.start_txid:
+        raise BadRequest(f"segments {a} and {b} do not begin at the same txid")
+    if a.in_progress != b.in_progress:
+        return b.in_progress - a.in_progress
+    if not a.in_progress:
+        if a.end_txid != b.end_txid:
+            raise RuleViolated(f"finalized segs with different lengths: {a} and {b}")
+        return 0
+    return _sign((max_seen_epoch(one), a.end_txid), (max_seen_epoch(other), b.end_txid))
+
+
+def max_seen_epoch(reply: PrepareReply) -> int:
+    """The latest writer that an acceptor has heard of concerning the segment: as its writer, or as its recoverer."""
+    return max(reply.accepted_in_epoch or 0, reply.last_writer_epoch)
+
+
+def _sign(a: tuple[int, int], b: tuple[int, int]) -> int:
+    return (a > b) - (a < b)
+
+
+def _check_holds_commits(replies: Mapping[int, PrepareReply], best: int) -> None:
+    segment = replies[best].segment
+    if segment is None:
+        return
+    for reply in replies.values():
+        committed = reply.last_committed_txid
+        if committed is not None and committed > segment.end_txid:
+            raise RuleViolated(
+                f"the best copy of segment {segment.start_txid} ends at txid {segment.end_txid}, "
+                f"but txid {committed} was committed"
+            )

@@ -1,0 +1,99 @@
+"""Which segments a reader may read, from what a quorum of acceptors told: pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ledgers.quorum import Quorum
+
+from ..errors import RuleViolated
+from ..requests import JournaledEdits, Manifest, RemoteEditLog
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One acceptor's copy of a segment."""
+
+    acceptor: int
+    log: RemoteEditLog
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentSeen:
+    """A segment to read up to `last_txid`, and who has how much of it, the longest copy first."""
+
+    first_txid: int
+    last_txid: int
+    in_progress: bool
+    copies: tuple[Copy, ...]
+
+
+def segments_seen(
+    manifests: Mapping[int, Manifest], quorum: Quorum, *, only_durable: bool
+) -> list[SegmentSeen]:
+    """All segments in order, each once. One in progress ends where a quorum has it, with `only_durable`.
+
+    Raises RuleViolated where two finalized copies differ in length.
+    """
+    groups: dict[int, list[Copy]] = defaultdict(list)
+    for number, manifest in sorted(manifests.items()):
+        for log in manifest.logs:
+            groups[log.start_txid].append(Copy(number, log))
+    seen: list[SegmentSeen] = []
+    end = 0
+    for start in sorted(groups):
+        segment = _of_group(start, groups[start], quorum, only_durable=only_durable)
+        if segment is not None and not (segment.in_progress and start <= end):
+            seen.append(segment)  # what is in progress inside of a finalized segment was overruled
+            end = max(end, segment.last_txid)
+    return seen
+
+
+def _of_group(start: int, copies: list[Copy], quorum: Quorum, *, only_durable: bool) -> SegmentSeen | None:
+    final = [copy for copy in copies if not copy.log.in_progress]
+    if final:
+        ends = {copy.log.end_txid for copy in final}
+        if len(ends) != 1:
+            raise RuleViolated(f"segment {start} is finalized with different ends: {sorted(ends)}")
+        return SegmentSeen(start, ends.pop(), False, tuple(final))
+    return _in_progress(start, copies, quorum, only_durable=only_durable)
+
+
+def _in_progress(start: int, copies: list[Copy], quorum: Quorum, *, only_durable: bool) -> SegmentSeen | None:
+    """Copies count together only if one writer wrote them: others may hold other edits under the same txids."""
+    latest = max(copy.log.writer_epoch for copy in copies)
+    ours = [copy for copy in copies if copy.log.writer_epoch == latest]
+    last = max(copy.log.end_txid for copy in ours)
+    if only_durable:
+        last = min(last, _durable(ours, quorum))
+    if last < start:
+        return None
+    longest_first = sorted(ours, key=lambda copy: -copy.log.end_txid)
+    return SegmentSeen(start, last, True, tuple(longest_first))
+
+
+def _durable(copies: Iterable[Copy], quorum: Quorum) -> int:
+    """The last txid that a quorum has, or that their writer said a quorum has."""
+    marks = {copy.acceptor: copy.log.end_txid for copy in copies}
+    told = max((copy.log.committed_txid or 0 for copy in copies), default=0)
+    return max(told, quorum.mark({voter: marks.get(voter, 0) for voter in quorum.voters}))
+
+
+def durable_edits(replies: Mapping[int, JournaledEdits], quorum: Quorum) -> tuple[JournaledEdits, int] | None:
+    """Edits to give to a follower, and how many of them, None where no quorum has any of the next."""
+    final = [reply for reply in replies.values() if reply.is_final]
+    if final:
+        longest = max(final, key=lambda reply: reply.txn_count)
+        return (longest, longest.txn_count) if longest.txn_count else None
+    latest = max((r.writer_epoch for r in replies.values() if r.txn_count), default=None)
+    if latest is None:
+        return None
+    ours = {n: r for n, r in replies.items() if r.txn_count and r.writer_epoch == latest}
+    counts = {voter: ours[voter].txn_count if voter in ours else 0 for voter in quorum.voters}
+    durable = quorum.mark(counts)
+    if durable == 0:
+        return None
+    longest = max(ours.values(), key=lambda reply: reply.txn_count)
+    return longest, durable

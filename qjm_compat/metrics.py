@@ -1,0 +1,148 @@
+"""What an acceptor and a writer tell of themselves, under the names of Hadoop's JMX beans.
+
+`AcceptorMetrics.snapshot` has the names of the bean `Journal-<id>`, `LoggerMetrics.snapshot` those of
+`IPCLoggerChannel-<address>`.
+"""
+
+from __future__ import annotations
+
+import time
+
+from .batch import Batch
+from .manager.channel import Channel
+from .quantiles import PERCENTILES, Latencies
+
+WINDOWS_SECONDS = (60, 300, 3600)
+
+
+class AcceptorMetrics:
+    """Counters of one acceptor since it started."""
+
+    def __init__(self) -> None:
+        self.batches_written = 0
+        self.txns_written = 0
+        self.bytes_written = 0
+        self.batches_written_while_lagging = 0
+        self.last_promised_epoch = 0
+        self.last_writer_epoch = 0
+        self.last_written_txid = 0
+        self.last_journal_timestamp_ms = 0
+        self.committed_txid = 0
+        self.txns_served = 0
+        self.bytes_served = 0
+        self.empty_responses = 0
+        self.misses = 0
+        self.missed_txns = 0
+        self._syncs = {seconds: Latencies(seconds) for seconds in WINDOWS_SECONDS}
+
+    def wrote(self, batch: Batch, seconds: float, committed_txid: int | None) -> None:
+        """A batch is on disk, so long after it came."""
+        self.batches_written += 1
+        self.txns_written += batch.num_txns
+        self.bytes_written += len(batch.records)
+        self.last_written_txid = batch.last_txid
+        self.last_journal_timestamp_ms = time.time_ns() // 1_000_000
+        self.committed_txid = max(self.committed_txid, committed_txid or 0)
+        self.batches_written_while_lagging += batch.last_txid <= self.committed_txid
+        now = time.monotonic()
+        for latencies in self._syncs.values():
+            latencies.add(seconds, now)
+
+    def epochs(self, promised: int, writer: int) -> None:
+        self.last_promised_epoch, self.last_writer_epoch = promised, writer
+
+    def served(self, txns: int, size: int) -> None:
+        """Edits were given to a reader that follows."""
+        self.txns_served += txns
+        self.bytes_served += size
+        self.empty_responses += txns == 0
+
+    def missed(self, txns: int) -> None:
+        """A reader asked for edits that are older than the cache by so many."""
+        self.misses += 1
+        self.missed_txns += txns
+
+    @property
+    def current_lag_txns(self) -> int:
+        """How far this acceptor is behind what it knows to be committed."""
+        return max(self.committed_txid - self.last_written_txid, 0) if self.committed_txid else 0
+
+    def snapshot(self) -> dict[str, int | float]:
+        """All of it by Hadoop's names; latencies in microseconds."""
+        values: dict[str, int | float] = {
+            "BatchesWritten": self.batches_written,
+            "TxnsWritten": self.txns_written,
+            "BytesWritten": self.bytes_written,
+            "BatchesWrittenWhileLagging": self.batches_written_while_lagging,
+            "LastWriterEpoch": self.last_writer_epoch,
+            "LastPromisedEpoch": self.last_promised_epoch,
+            "LastWrittenTxId": self.last_written_txid,
+            "LastJournalTimestamp": self.last_journal_timestamp_ms,
+            "CurrentLagTxns": self.current_lag_txns,
+            "TxnsServedViaRpc": self.txns_served,
+            "BytesServedViaRpc": self.bytes_served,
+            "RpcRequestCacheMissAmountNumMisses": self.misses,
+            "RpcRequestCacheMissAmountAvgTxns": self.missed_txns / self.misses if self.misses else 0,
+            "RpcEmptyResponses": self.empty_responses,
+        }
+        for seconds, latencies in self._syncs.items():
+            values |= _percentiles(f"Syncs{seconds}s", latencies)
+        return values
+
+
+class LoggerMetrics:
+    """What a writer sees of one acceptor. `CurrentLagTxns` and `LagTimeMillis` say how far it is behind a quorum."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._in_sync_at = time.monotonic()
+        self._rpc = {seconds: Latencies(seconds) for seconds in WINDOWS_SECONDS}
+        self._end_to_end = {seconds: Latencies(seconds) for seconds in WINDOWS_SECONDS}
+
+    def wrote(self, end_to_end_seconds: float, rpc_seconds: float) -> None:
+        """A batch was acknowledged: so long after it was queued, and after it was sent."""
+        now = time.monotonic()
+        for latencies in self._end_to_end.values():
+            latencies.add(end_to_end_seconds, now)
+        for latencies in self._rpc.values():
+            latencies.add(rpc_seconds, now)
+        self._note_lag(now)
+
+    def committed(self) -> None:
+        """A quorum has more than before."""
+        self._note_lag(time.monotonic())
+
+    def _note_lag(self, now: float) -> None:
+        if self.current_lag_txns == 0:
+            self._in_sync_at = now
+
+    @property
+    def current_lag_txns(self) -> int:
+        return max((self._channel.committed_txid or 0) - self._channel.highest_acked_txid, 0)
+
+    @property
+    def lag_time_millis(self) -> int:
+        return round((time.monotonic() - self._in_sync_at) * 1000) if self.current_lag_txns else 0
+
+    def snapshot(self) -> dict[str, int | float | str]:
+        """All of it by Hadoop's names; latencies in microseconds."""
+        values: dict[str, int | float | str] = {
+            "IsOutOfSync": str(self._channel.is_out_of_sync).lower(),
+            "CurrentLagTxns": self.current_lag_txns,
+            "LagTimeMillis": self.lag_time_millis,
+            "QueuedEditsSize": self._channel.queued_bytes,
+            "QueuedCalls": self._channel.queued_calls,
+        }
+        for seconds in WINDOWS_SECONDS:
+            values |= _percentiles(f"WritesE2E{seconds}s", self._end_to_end[seconds])
+            values |= _percentiles(f"WritesRpc{seconds}s", self._rpc[seconds])
+        return values
+
+
+def _percentiles(prefix: str, latencies: Latencies) -> dict[str, int]:
+    now = time.monotonic()
+    values = {f"{prefix}NumOps": latencies.count(now)}
+    for percentile in PERCENTILES:
+        name = f"{prefix}{percentile}thPercentileLatencyMicros"
+        values[name] = latencies.percentile_micros(percentile, now)
+    return values

@@ -1,0 +1,300 @@
+"""What a writer or a reader may ask of an acceptor, and what it answers: one class per call.
+
+Each request is a `Request[R]`, R being its answer. Those that change a journal carry a `RequestInfo`, which the
+channel to the acceptor fills in. The names are those of Hadoop's QJournalProtocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, Protocol, Self, TypeVar
+
+from metadata.journal_record import JournalStorage
+
+R = TypeVar("R")
+
+INVALID_TXID = -12345
+"""What Hadoop writes where there is no transaction id."""
+
+
+class Request(Generic[R]):
+    """A call whose answer is an R."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestInfo:
+    """Who asks: the writer's epoch, the call's number within it, and what the writer knows to be committed."""
+
+    epoch: int
+    serial: int
+    committed_txid: int | None = None
+
+
+UNNUMBERED = RequestInfo(0, -1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterRequest(Request[R]):
+    """A call that is refused to all writers but the latest."""
+
+    info: RequestInfo = UNNUMBERED
+
+    def numbered(self, info: RequestInfo) -> Self:
+        """The same call with its number."""
+        return replace(self, info=info)
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceInfo:
+    """The namespace a NameNode writes for."""
+
+    namespace_id: int
+    cluster_id: str
+    block_pool_id: str = ""
+    c_time: int = 0
+    layout_version: int = -63
+    build_version: str = ""
+    software_version: str = ""
+
+    @property
+    def storage(self) -> JournalStorage:
+        """What a journal keeps of it."""
+        return JournalStorage(self.layout_version, self.namespace_id, self.cluster_id, self.c_time)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentState:
+    """A segment as a recovery talks of it.
+
+    `writer_epoch` tells apart what two writers wrote at the same txids, which Hadoop's state does not; 0
+    where it is not known.
+    """
+
+    start_txid: int
+    end_txid: int
+    in_progress: bool
+    writer_epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class IsFormatted(Request[bool]):
+    """Whether the acceptor holds this journal."""
+
+
+@dataclass(frozen=True, slots=True)
+class GetStorageInfo(Request[JournalStorage]):
+    """Whose edits the journal holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format(Request[None]):
+    """Makes the journal new. With `force` all that it holds is forgotten."""
+
+    namespace: NamespaceInfo
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JournalStateReply:
+    """What an acceptor has promised."""
+
+    last_promised_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class GetJournalState(Request[JournalStateReply]):
+    """Asks for the highest epoch promised."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewEpochReply:
+    """The first txid of the acceptor's latest segment that holds anything."""
+
+    last_segment_txid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewEpoch(Request[NewEpochReply]):
+    """Promises the journal to the writer of this epoch, and to none before it."""
+
+    namespace: NamespaceInfo
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartLogSegment(WriterRequest[None]):
+    """Begins a segment; None for `layout_version` means the journal's own."""
+
+    txid: int
+    layout_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendEdits(WriterRequest[None]):
+    """Hadoop's `journal`: appends a batch; `records` are `num_txns` op frames. None at all only tells of a commit."""
+
+    segment_txid: int
+    first_txid: int
+    num_txns: int
+    records: bytes = field(repr=False)
+
+    @property
+    def last_txid(self) -> int:
+        return self.first_txid + self.num_txns - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat(WriterRequest[None]):
+    """Tells an acceptor that is out of sync what is committed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinalizeLogSegment(WriterRequest[None]):
+    """Ends a segment for ever."""
+
+    start_txid: int
+    end_txid: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeLogs(WriterRequest[None]):
+    """Forgets segments that end before `min_txid_to_keep`."""
+
+    min_txid_to_keep: int
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareReply:
+    """What an acceptor has of a segment, and what it accepted for it before."""
+
+    segment: SegmentState | None
+    accepted_in_epoch: int | None
+    last_writer_epoch: int
+    last_committed_txid: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrepareRecovery(WriterRequest[PrepareReply]):
+    """Phase 1 of a recovery of one segment."""
+
+    segment_txid: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptRecovery(WriterRequest[None]):
+    """Phase 2: have this segment, copied from the acceptor named `source` where it is not what is here."""
+
+    state: SegmentState
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteEditLog:
+    """A segment in a manifest; `end_txid` of one in progress is what was written so far.
+
+    `writer_epoch` says whose it is (0: not known), and `committed_txid` what its own writer said in it to be on a
+    quorum. Hadoop's manifest has neither.
+    """
+
+    start_txid: int
+    end_txid: int
+    in_progress: bool = False
+    writer_epoch: int = 0
+    committed_txid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The segments an acceptor can give, in order, none overlapping another."""
+
+    logs: Sequence[RemoteEditLog]
+    committed_txid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GetEditLogManifest(Request[Manifest]):
+    """Segments that hold `since_txid` or anything after it. Anybody may ask."""
+
+    since_txid: int
+    in_progress_ok: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JournaledEdits:
+    """Edits straight from an acceptor: `records` are `txn_count` op frames of one layout, without a header.
+
+    All were written by the writer of `writer_epoch`; `is_final` says that they are of a finalized segment.
+    """
+
+    txn_count: int
+    layout_version: int = 0
+    records: bytes = field(default=b"", repr=False)
+    writer_epoch: int = 0
+    is_final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GetJournaledEdits(Request[JournaledEdits]):
+    """At most `max_txns` edits from `since_txid` on that are on the acceptor's disks."""
+
+    since_txid: int
+    max_txns: int
+
+
+@dataclass(frozen=True, slots=True)
+class DoPreUpgrade(Request[None]):
+    """First step of an upgrade: keeps what is there for a rollback."""
+
+
+@dataclass(frozen=True, slots=True)
+class DoUpgrade(Request[None]):
+    """Second step: the journal goes on under this storage info."""
+
+    storage: JournalStorage
+
+
+@dataclass(frozen=True, slots=True)
+class DoFinalize(Request[None]):
+    """Gives up the rollback. Without an upgrade it does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class CanRollBack(Request[bool]):
+    """Whether there is something of this layout to go back to."""
+
+    target_layout_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class DoRollback(Request[None]):
+    """Goes back to what was there before the upgrade."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardSegments(Request[None]):
+    """Forgets every segment from `start_txid` on."""
+
+    start_txid: int
+
+
+@dataclass(frozen=True, slots=True)
+class GetJournalCTime(Request[int]):
+    """The journal's creation time, which an upgrade changes."""
+
+
+class Acceptor(Protocol):
+    """The seam between a writer and an acceptor, wherever it runs."""
+
+    @property
+    def name(self) -> str:
+        """Unique among the acceptors of a journal."""
+        ...
+
+    async def call(self, request: Request[R]) -> R:
+        """The answer, given when what the request changes is durable. Raises JournalError."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,187 @@
+"""Segments as ledgers: appending batches to one, ending it, and reading it.
+
+A segment's ledger says in its custom metadata which journal, acceptor and segment it was made for, so that one which
+lost its place can be told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager, suppress
+from dataclasses import dataclass
+
+from ledgers import LedgerError, NoSuchEntry, NoSuchLedger
+from ledgers.aio import LedgerClient, ReadHandle, WriteHandle
+
+from .acceptor.effects import LedgerEnd
+from .batch import Assembler, Batch, BatchHeader, entries_of, header_of
+from .config import JournalConfig
+from .errors import JournalUnavailable, SegmentUnreadable
+
+JOURNAL_OF_LEDGER = "bookledger.journal"
+ACCEPTOR_OF_LEDGER = "bookledger.acceptor"
+SEGMENT_OF_LEDGER = "bookledger.segment"
+
+_EMPTY = LedgerEnd(None)
+
+
+@contextmanager
+def ledger_errors(doing: str) -> Iterator[None]:
+    """The one place where the ledgers' errors become the journal's."""
+    try:
+        yield
+    except LedgerError as error:
+        raise JournalUnavailable(f"{doing}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """A batch on its way to disk: done when all its entries are confirmed."""
+
+    entries: list[asyncio.Future[int]]
+
+    async def confirmed(self) -> None:
+        """Returns when the whole batch is on disk. Raises JournalUnavailable; then it may be or not."""
+        with ledger_errors("the batch is not confirmed"):
+            for future in self.entries:
+                await future
+
+
+class SegmentLedgers:
+    """The ledgers of one acceptor's segments. Belongs to the event loop of its client."""
+
+    def __init__(self, client: LedgerClient, journal_id: str, acceptor: str, config: JournalConfig) -> None:
+        self._client = client
+        self._labels = {JOURNAL_OF_LEDGER: journal_id.encode(), ACCEPTOR_OF_LEDGER: acceptor.encode()}
+        self._config = config
+        self._writers: dict[int, WriteHandle] = {}
+
+    # --- writing -----------------------------------------------------------------------------------
+
+    async def create(self, start_txid: int) -> int:
+        """A new ledger that `append` takes batches for."""
+        config = self._config
+        with ledger_errors(f"no ledger for segment {start_txid}"):
+            writer = await self._client.create_ledger(
+                ensemble_size=config.ensemble_size,
+                write_quorum=config.write_quorum,
+                ack_quorum=config.ack_quorum,
+                digest=config.digest,
+                password=config.password,
+                custom_metadata={**self._labels, SEGMENT_OF_LEDGER: str(start_txid).encode()},
+            )
+        self._writers[writer.ledger_id] = writer
+        return writer.ledger_id
+
+    async def append(self, ledger_id: int, batch: Batch) -> Appended:
+        """Takes a batch in; batches get to disk in the order of these calls.
+
+        Waits only while the ledger's writer is full. Raises JournalUnavailable when the ledger takes no more.
+        """
+        writer = self._writers.get(ledger_id)
+        if writer is None:
+            raise JournalUnavailable(f"ledger {ledger_id} is not written to from here any more")
+        with ledger_errors(f"ledger {ledger_id} takes no more"):
+            return Appended([await writer.append_async(entry) for entry in entries_of(batch)])
+
+    async def end(self, ledger_id: int) -> LedgerEnd:
+        """Closes the ledger for everybody, and says what it holds. Its own writer's end is its end, if it is well."""
+        writer = self._writers.pop(ledger_id, None)
+        if writer is not None:
+            with suppress(LedgerError):  # it was fenced or failed: recovery below settles where it ends
+                await writer.close()
+        with ledger_errors(f"ledger {ledger_id} could not be ended"):
+            reader = await self._client.open_ledger(ledger_id, password=self._config.password)
+            return await _end_of(reader)
+
+    async def drop(self, ledger_id: int) -> None:
+        """Deletes it; one that is gone is no error."""
+        writer = self._writers.pop(ledger_id, None)
+        if writer is not None:
+            await writer.abandon()
+        with ledger_errors(f"ledger {ledger_id} could not be deleted"), suppress(NoSuchLedger):
+            await self._client.delete_ledger(ledger_id)
+
+    async def close(self) -> None:
+        """Lets go of all writers, as a crash would: what they wrote is kept, and ended by the next writer."""
+        writers, self._writers = list(self._writers.values()), {}
+        for writer in writers:
+            await writer.abandon()
+
+    # --- reading ------------------------------------------------------------------------------------
+
+    async def look(self, ledger_id: int) -> LedgerEnd:
+        """What is confirmed in it, without disturbing its writer."""
+        with ledger_errors(f"ledger {ledger_id} could not be read"):
+            return await _end_of(await self._open(ledger_id))
+
+    async def batches(self, ledger_id: int, from_txid: int) -> AsyncGenerator[Batch, None]:
+        """Confirmed batches, the first being the one that holds `from_txid`, to what is confirmed now. Never fences."""
+        with ledger_errors(f"ledger {ledger_id} could not be read"):
+            reader = await self._open(ledger_id)
+            first = await _entry_of(reader, from_txid)
+            async with aclosing(_batches(reader, first, from_txid)) as found:
+                async for batch in found:
+                    yield batch
+
+    async def follow(self, ledger_id: int, from_txid: int) -> AsyncGenerator[Batch, None]:
+        """Like `batches`, and goes on with those to come until the ledger is closed."""
+        with ledger_errors(f"ledger {ledger_id} could not be followed"):
+            reader = await self._open(ledger_id)
+            assembler = Assembler()
+            async with aclosing(reader.tail(await _entry_of(reader, from_txid))) as entries:
+                async for entry in entries:
+                    batch = assembler.feed(entry.payload)
+                    if batch is not None and batch.last_txid >= from_txid:
+                        yield batch
+
+    async def _open(self, ledger_id: int) -> ReadHandle:
+        return await self._client.open_ledger(ledger_id, recovery=False, password=self._config.password)
+
+
+async def _batches(reader: ReadHandle, first: int, from_txid: int) -> AsyncGenerator[Batch, None]:
+    assembler = Assembler()
+    async with aclosing(reader.read(first)) as entries:
+        async for entry in entries:
+            batch = assembler.feed(entry.payload)
+            if batch is not None and batch.last_txid >= from_txid:
+                yield batch
+
+
+async def _header(reader: ReadHandle, entry_id: int) -> BatchHeader:
+    return header_of((await reader.read_entry(entry_id)).payload)
+
+
+async def _end_of(reader: ReadHandle) -> LedgerEnd:
+    """The end of the last batch that is whole."""
+    last = reader.last_add_confirmed
+    while last >= 0:
+        header = await _header(reader, last)
+        if header.is_last_part:
+            return LedgerEnd(header.last_txid, header.committed_txid)
+        last -= header.part + 1
+    return _EMPTY
+
+
+async def _entry_of(reader: ReadHandle, txid: int) -> int:
+    """The first entry of the batch that holds `txid`, or of the first batch after it, by halving the ledger."""
+    low, high = 0, reader.last_add_confirmed + 1
+    while low < high:
+        middle = (low + high) // 2
+        header = await _header(reader, middle)
+        if header.last_txid < txid:
+            low = middle + 1
+        else:
+            high = middle
+    if low > reader.last_add_confirmed:
+        return low
+    header = await _header(reader, low)
+    if header.part > low:
+        raise SegmentUnreadable(
+            f"entry {low} of ledger {reader.ledger_id} says that it is part {header.part}"
+        )
+    return low - header.part
+
+
+__all__ = ["Appended", "NoSuchEntry", "SegmentLedgers", "ledger_errors"]
