@@ -9,6 +9,8 @@
 #            [LAYER=upkeep]           … against a bookie that is collected, compacted, scrubbed and repaired
 #   make soak                         a bookie stopped for a minute, 5 GB through three bookies; ten minutes
 #   make measure WHAT=reading|restart|many|compaction   figures of a bookie's storage; a minute to a quarter of an hour
+#                WHAT=edits           … of the edit log's codec
+#   make hadoop                       fetch Hadoop for the tests that run it: two versions, 95 MB, with Maven
 #   make protos                       regenerate the code beside each .proto
 
 SHELL := /bin/bash
@@ -30,9 +32,11 @@ SIMULATION_log := tests.simulation.wet
 SIMULATION_shells := tests.simulation.virtual
 SIMULATION_upkeep := tests.simulation.upkeep
 ARGS ?=
+COPY_JARS := org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies
+HADOOP := $(foreach version,2.7.3 3.4.1,build/hadoop/$(version)/jars)
 PROTOS := metadata/records.proto metadata/etcd.proto bookie/wire/bookie.proto
 
-.PHONY: demo test check bench sim soak measure protos clean
+.PHONY: demo test check bench sim soak measure hadoop protos clean
 
 # Handed on in the environment, where nobody reads quotes, spaces and dollars in it.
 demo: export DEMO_FILE = $(value FILE)
@@ -64,12 +68,25 @@ soak: $(VENV)/.ready-test
 measure: $(VENV)/.ready-test
 	@$(BIN)/python -m tests.measure $(WHAT) $(ARGS)
 
+hadoop: $(HADOOP)
+	@echo "== hadoop: $^"
+
 protos: $(VENV)/.ready-test
 	@echo "== protos: regenerating with the pinned grpcio-tools"
 	@$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. $(PROTOS)
 
 clean:
 	rm -rf $(VENV) build dist
+
+# Complete or not there at all: the tests run what they find.
+build/hadoop/%/jars: tests/support/hadoop/%.pom.xml
+	@echo "== fetching Hadoop $* (half a minute)"
+	@for tool in java mvn; do command -v $$tool >/dev/null || \
+	  { echo "Hadoop needs Java 17, and Maven to fetch it: install a JDK 17 and maven first" >&2; exit 1; }; done
+	@rm -rf $@ $@.new
+	@mvn --quiet --batch-mode -Dstyle.color=never --file $< $(COPY_JARS) -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$@.new
+	@mv $@.new $@
+	@touch $@
 
 # --- setting up ----------------------------------------------------------------------------------
 # A stamp stands for "this set of packages is installed as pyproject.toml asks".

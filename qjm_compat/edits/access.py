@@ -24,7 +24,7 @@ from .protobuf import (
     write_message,
 )
 
-ENTRIES_MAX = 1024 * 1024
+ENTRIES_MAX = 64 * 1024
 """Entries of one list; Hadoop itself takes 32 of each scope."""
 
 _HAS_NAME = 0x40

@@ -79,8 +79,8 @@ def _decode(opcode: int, txid: int, body: bytes, layout_version: int) -> EditOp:
     values: dict[str, object] = {"txid": txid}
     at, name = 0, ""
     try:
-        for name, kind in layout.fields:
-            values[name], at = kind.read(body, at)
+        for name, read in layout.readers:
+            values[name], at = read(body, at)
     except BrokenOp as error:
         raise BrokenOp(
             f"{layout.cls.name} {txid}: its {name}, behind byte {at} of the body: {error}"

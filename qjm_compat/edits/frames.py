@@ -87,13 +87,13 @@ def encode_frame(opcode: int, txid: int, body: Buffer) -> bytes:
 def frame_at(data: Buffer, offset: int) -> tuple[int, int, int]:
     """(opcode, txid, where it ends) of the op at `offset`. Raises BrokenFrame unless it is whole and undamaged."""
     left = len(data) - offset
+    if left > 0 and data[offset] == TERMINATOR:
+        raise BrokenFrame(offset, "an op was expected here, and the terminator stands here")
     if left < OP_BYTES_MIN:
         raise BrokenFrame(
             offset, f"the op is cut short: {left} bytes, where an op has at least {OP_BYTES_MIN}"
         )
     opcode, length, txid = _START.unpack_from(data, offset)
-    if opcode == TERMINATOR:
-        raise BrokenFrame(offset, "an op was expected here, and the terminator stands here")
     if not _LENGTH_MIN <= length <= _LENGTH_MAX:
         raise BrokenFrame(offset, f"the op claims a length of {length}, not {_LENGTH_MIN} to {_LENGTH_MAX}")
     if length + 5 > left:

@@ -12,7 +12,7 @@ I32_MAX = (1 << 31) - 1
 I64_MAX = (1 << 63) - 1
 
 _ONE_BYTE_MIN = -112
-_ONE_BYTE_MAX = 127
+VINT_ONE_BYTE_MAX = 127
 
 
 def read_utf8(raw: bytes) -> str:
@@ -58,7 +58,7 @@ def write_text(text: str) -> bytes:
 def read_vlong(data: bytes, at: int) -> tuple[int, int]:
     """A number from -112 to 127 is one byte. Of others the first byte tells the sign and how many bytes follow."""
     first = data[at]
-    if first <= _ONE_BYTE_MAX:
+    if first <= VINT_ONE_BYTE_MAX:
         return first, at + 1
     first -= 256
     if first >= _ONE_BYTE_MIN:
@@ -70,13 +70,13 @@ def read_vlong(data: bytes, at: int) -> tuple[int, int]:
     value = ~value if negative else value
     if len(raw) < size:
         raise BrokenOp("a number is cut short")
-    if not raw[0] or _ONE_BYTE_MIN <= value <= _ONE_BYTE_MAX or not ~I64_MAX <= value <= I64_MAX:
+    if not raw[0] or _ONE_BYTE_MIN <= value <= VINT_ONE_BYTE_MAX or not ~I64_MAX <= value <= I64_MAX:
         raise BrokenOp("a number is not written as Hadoop writes it")
     return value, at + 1 + size
 
 
 def write_vlong(value: int) -> bytes:
-    if _ONE_BYTE_MIN <= value <= _ONE_BYTE_MAX:
+    if _ONE_BYTE_MIN <= value <= VINT_ONE_BYTE_MAX:
         return bytes([value & 0xFF])
     if not ~I64_MAX <= value <= I64_MAX:
         raise BrokenOp(f"{value} does not fit into 64 bits")

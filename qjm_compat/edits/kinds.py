@@ -23,7 +23,17 @@ from enum import IntEnum
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
 
 from .errors import BrokenOp
-from .java import read_text, read_utf8, read_vint, read_vlong, write_text, write_utf8, write_vint, write_vlong
+from .java import (
+    VINT_ONE_BYTE_MAX,
+    read_text,
+    read_utf8,
+    read_vint,
+    read_vlong,
+    write_text,
+    write_utf8,
+    write_vint,
+    write_vlong,
+)
 
 T = TypeVar("T")
 E = TypeVar("E", bound=IntEnum)
@@ -78,7 +88,7 @@ def _read_string(data: bytes, at: int) -> tuple[str, int]:
 
 
 def _read_text(data: bytes, at: int) -> tuple[str, int]:
-    size, begin = read_vint(data, at)
+    size, begin = (data[at], at + 1) if data[at] <= VINT_ONE_BYTE_MAX else read_vint(data, at)
     raw, end = take(data, begin, size)
     return read_text(raw), end
 
@@ -142,11 +152,12 @@ def _kind_in(hint: object) -> Kind[Any] | None:
 def record(cls: type[T]) -> Kind[T]:
     """The fields of a dataclass, one after the other."""
     fields = fields_of(cls)
+    readers = [kind.read for _, kind in fields]
 
     def read(data: bytes, at: int) -> tuple[T, int]:
         values = []
-        for _, kind in fields:
-            value, at = kind.read(data, at)
+        for reader in readers:
+            value, at = reader(data, at)
             values.append(value)
         return cls(*values), at
 

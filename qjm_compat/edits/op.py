@@ -77,6 +77,8 @@ class OpLayout:
     fields: tuple[tuple[str, Kind[Any]], ...]
     absent: tuple[tuple[str, object], ...]
     """(name, default) of those that this layout lacks."""
+    readers: tuple[tuple[str, Callable[[bytes, int], tuple[Any, int]]], ...]
+    """(name, how it is read) of the fields."""
 
 
 @cache
@@ -92,7 +94,7 @@ def layout_of(opcode: int, layout_version: int) -> OpLayout:
     first = {one.name: one.metadata.get(_SINCE, OLDEST_LAYOUT) for one in dataclasses.fields(cls)}
     there = tuple([(name, kind) for name, kind in fields_of(cls) if layout_version <= first[name]])
     absent = [(one.name, one.default) for one in dataclasses.fields(cls) if layout_version > first[one.name]]
-    return OpLayout(cls, there, tuple(absent))
+    return OpLayout(cls, there, tuple(absent), tuple([(name, kind.read) for name, kind in there]))
 
 
 def check_absent(op: EditOp, layout: OpLayout, layout_version: int) -> None:

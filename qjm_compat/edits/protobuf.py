@@ -14,6 +14,9 @@ _VARINT = 0
 _BYTES = 2
 _VARINT_BYTES_MAX = 10
 
+FIELDS_MAX = 64 * 1024
+"""Fields of one message, and so entries of a list in it; Hadoop itself writes some dozens."""
+
 Fields = list[tuple[int, int | bytes]]
 """(field number, value), in the order of the bytes."""
 
@@ -42,6 +45,8 @@ def read_message(data: bytes) -> Fields:
     fields: Fields = []
     at = 0
     while at < len(data):
+        if len(fields) == FIELDS_MAX:
+            raise BrokenOp(f"a message of more than {FIELDS_MAX} fields")
         key, at = read_varint(data, at)
         size_or_value, at = read_varint(data, at)
         if key & 7 == _VARINT:

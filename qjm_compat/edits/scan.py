@@ -1,8 +1,10 @@
 """What a segment file holds, told by its frames alone, also where part of it is damaged.
 
-As Hadoop scans: the ops end with the file, or with a terminator behind which is nothing but padding; where no op can be
-read, every following byte is tried until one can. So damage in the middle does not hide the ops behind it. Beyond
-Hadoop, the effort of that is bounded, damage is told, and whether the transactions follow one another.
+As Hadoop scans: the ops end with the file, or with a terminator behind which is nothing but padding; where no op can
+be read, every following byte is tried until one can. So damage in the middle does not hide the ops behind it. (Hadoop
+means to do so, but overlooks the first op that it finds again, and all of them where a length is damaged: of such a
+file it may say a lower last transaction.) Beyond Hadoop, the effort is bounded, damage is told, and whether the
+transactions follow one another.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ RESYNC_EFFORT_FACTOR = 16
 Damage seldom looks like an op; only what was made to be slow takes so much.
 """
 
-_TXID_END = 1 << 63
+_NO_END = 1 << 64
 _PADDING = bytes([0, TERMINATOR])
 _PIECE_BYTES = 64 * 1024
 
@@ -80,9 +82,10 @@ class SegmentScan:
 
 
 def scan_segment(data: Buffer, *, txid_max: int | None = None) -> SegmentScan:
-    """Reads a whole segment file, or only its ops up to the first one beyond `txid_max`.
+    """Reads a whole segment file; or only up to the op `txid_max`, or the first one beyond it.
 
-    Damage is no error here but part of the answer. Raises BrokenHeader for a layout from before ops had a length.
+    What is behind those is not looked at: somebody may be writing there. Damage is no error here but part of the
+    answer. Raises BrokenHeader for a layout from before ops had a length.
     """
     view = memoryview(data)
     try:
@@ -92,7 +95,7 @@ def scan_segment(data: Buffer, *, txid_max: int | None = None) -> SegmentScan:
             raise
         damage = Damage(0, len(view), str(error))
         return SegmentScan(None, 0, INVALID_TXID, INVALID_TXID, 0, True, True, (damage,), 1)
-    return _Scanner(view, _TXID_END if txid_max is None else txid_max + 1).scan(layout)
+    return _Scanner(view, _NO_END if txid_max is None else txid_max + 1).scan(layout)
 
 
 def _is_of_old_layout(view: memoryview) -> bool:
@@ -116,7 +119,7 @@ class _Scanner:
         self._padding_from: int | None = None
 
     def scan(self, layout: int) -> SegmentScan:
-        while self.offset < len(self.view) and not self._at_padding() and self._step():
+        while self.offset < len(self.view) and self._is_wanted() and not self._at_padding() and self._step():
             pass
         return SegmentScan(
             layout,
@@ -129,6 +132,9 @@ class _Scanner:
             tuple(self.damage),
             self.damaged_places,
         )
+
+    def _is_wanted(self) -> bool:
+        return not self.ops or self.last_txid + 1 < self.txid_end
 
     def _step(self) -> bool:
         """Takes the op here and those that follow it by number, or the damage; False where there is no more to do."""

@@ -1,4 +1,4 @@
-"""`python -m tests.measure reading|restart|many|compaction`: a line for each figure."""
+"""`python -m tests.measure reading|restart|many|compaction|edits`: a line for each figure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from . import compaction, many, reading, restart
+from . import compaction, edits, many, reading, restart
 
 WHAT = {
     "reading": reading.measure,
     "restart": restart.measure,
     "many": many.measure,
     "compaction": compaction.measure,
+    "edits": edits.measure,
 }
 
 

@@ -9,7 +9,8 @@ from ..kinds import I32, ShortBytes, String, array, record
 from ..op import EditOp, edit_op
 from .files import NO_CALL
 
-OPTIONS_MAX = 1024 * 1024
+OPTIONS_MAX = 64 * 1024
+"""Of one policy; Hadoop has no bound, and uses none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,10 @@ from ..xattrs import XAttrs
 from .files import NO_CALL
 
 SOURCES_MAX = 1024 * 1024
+"""Files that are put together at once, as Hadoop has it."""
+
 OPTIONS_MAX = 1024
+"""Options of one renaming; there are three different ones."""
 
 
 class RenameOption(IntEnum):

@@ -11,6 +11,8 @@ from ..kinds import I64, NUMBER_8, Kind, Text, VInt, VLong, record, take
 from ..op import EditOp, edit_op
 
 KEY_BYTES_MAX = 1024 * 1024
+"""As Hadoop has it."""
+
 _WITHHELD = -1
 
 
