@@ -7,7 +7,9 @@
 #   make sim [SEEDS=n] [SEED=n]       random schedules of faults against the protocol; SEED repeats one with its plan
 #            [LAYER=cores|log|shells] … against the machines (the default), the real log and codec, the asyncio shells
 #            [LAYER=upkeep]           … against a bookie that is collected, compacted, scrubbed and repaired
+#            [LAYER=journals]         … against writers, acceptors and readers of a journal
 #   make soak                         a bookie stopped for a minute, 5 GB through three bookies; ten minutes
+#   make soak-journals [SECONDS=n]    writers that take journals from each other, and faults on bookies; ten minutes
 #   make measure WHAT=reading|restart|many|compaction   figures of a bookie's storage; a minute to a quarter of an hour
 #                WHAT=edits           … of the edit log's codec
 #   make hadoop                       fetch Hadoop for the tests that run it: two versions, 95 MB, with Maven
@@ -24,19 +26,22 @@ SEEDS_cores := 20000
 SEEDS_log := 3000
 SEEDS_shells := 500
 SEEDS_upkeep := 2000
+SEEDS_journals := 10000
 SEEDS ?= $(SEEDS_$(LAYER))
 SEED ?=
+SECONDS ?= 120
 LAYER ?= cores
 SIMULATION_cores := tests.simulation.campaign
 SIMULATION_log := tests.simulation.wet
 SIMULATION_shells := tests.simulation.virtual
 SIMULATION_upkeep := tests.simulation.upkeep
+SIMULATION_journals := tests.simulation.journals
 ARGS ?=
 COPY_JARS := org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies
 HADOOP := $(foreach version,2.7.3 3.4.1,build/hadoop/$(version)/jars)
 PROTOS := metadata/records.proto metadata/etcd.proto bookie/wire/bookie.proto
 
-.PHONY: demo test check bench sim soak measure hadoop protos clean
+.PHONY: demo test check bench sim soak soak-journals measure hadoop protos clean
 
 # Handed on in the environment, where nobody reads quotes, spaces and dollars in it.
 demo: export DEMO_FILE = $(value FILE)
@@ -64,6 +69,11 @@ sim: $(VENV)/.ready-test
 soak: $(VENV)/.ready-test
 	@echo "== soak: a bookie stopped for a minute, then 5 GB"
 	@BOOKLEDGER_STALL_SECONDS=60 BOOKLEDGER_SOAK_BYTES=5e9 $(BIN)/python -m pytest -s --timeout=1800 tests/integration/test_slow_bookie.py
+
+soak-journals: $(VENV)/.ready-test
+	@echo "== soak-journals: rivals for $(SECONDS) seconds over each form, then every fault on real bookies"
+	@BOOKLEDGER_SOAK_SECONDS=$(SECONDS) PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -s --timeout=3600 \
+	  -k soak_journals tests/integration/test_journals_soak.py tests/scenarios/test_journal_under_faults.py $(ARGS)
 
 measure: $(VENV)/.ready-test
 	@$(BIN)/python -m tests.measure $(WHAT) $(ARGS)

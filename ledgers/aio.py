@@ -197,11 +197,11 @@ class LedgerClient:
                 await handle.read_last_add_confirmed()
             return handle
 
-    async def list_ledgers(self) -> AsyncIterator[LedgerRecord]:
-        """Every ledger's metadata, in id order."""
+    async def list_ledgers(self, *, first_ledger: int = 0) -> AsyncIterator[LedgerRecord]:
+        """The metadata of every ledger from `first_ledger` on, in id order."""
         cluster = await self._connected()
         with _metadata_errors():
-            async for found in cluster.ledgers.list():
+            async for found in cluster.ledgers.list(first_ledger):
                 yield found.record
 
     async def describe_ledger(self, ledger_id: int) -> LedgerRecord:

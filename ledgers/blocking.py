@@ -111,9 +111,9 @@ class LedgerClient:
         opened = self._client.open_ledger(ledger_id, recovery=recovery, password=password)
         return ReadHandle(self._thread, self._thread.run(opened))
 
-    def list_ledgers(self) -> Iterator[LedgerRecord]:
-        """Every ledger's metadata, in id order."""
-        pages = in_pages(self._client.list_ledgers(), RECORDS_PER_HOP)
+    def list_ledgers(self, *, first_ledger: int = 0) -> Iterator[LedgerRecord]:
+        """The metadata of every ledger from `first_ledger` on, in id order."""
+        pages = in_pages(self._client.list_ledgers(first_ledger=first_ledger), RECORDS_PER_HOP)
         return chain.from_iterable(iterate(self._thread, pages))
 
     def describe_ledger(self, ledger_id: int) -> LedgerRecord:

@@ -61,15 +61,17 @@ class LedgerStore:
         found = await self._store.get(key)
         return found is not None and _versioned(key, found.value, found.version) is None
 
-    async def list(self) -> AsyncIterator[VersionedRecord]:
-        """Every ledger in id order. A listing that fails part-way raises; it never just ends."""
-        async for _, found in self.list_with_deleted():
+    async def list(self, first_ledger: int = 0) -> AsyncIterator[VersionedRecord]:
+        """Every ledger from `first_ledger` on, by id. A listing that fails part-way raises; it never just ends."""
+        async for _, found in self.list_with_deleted(first_ledger):
             if found is not None:
                 yield found
 
-    async def list_with_deleted(self) -> AsyncIterator[tuple[int, VersionedRecord | None]]:
+    async def list_with_deleted(
+        self, first_ledger: int = 0
+    ) -> AsyncIterator[tuple[int, VersionedRecord | None]]:
         """Every ledger that there is or was, in id order, None for a deleted one. It never just ends either."""
-        after: str | None = None
+        after = keys.ledger(first_ledger - 1) if first_ledger > 0 else None
         while True:
             page = await self._store.list_page(keys.LEDGERS, after=after)
             for item in page.items:

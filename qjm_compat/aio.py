@@ -25,6 +25,7 @@ from .manager.input_stream import EditLogInputStream, decoded
 from .manager.loggers import LoggerSet
 from .manager.output_stream import EditLogOutputStream
 from .manager.proposer import Proposer
+from .manager.quorum_call import collected, wait_for
 from .manager.segments_seen import durable_edits, segments_seen
 from .requests import (
     GetEditLogManifest,
@@ -65,6 +66,11 @@ class QuorumJournalManager:
             self.journal_id = keys.check_name(journal_id)
         except ValueError as error:
             raise BadRequest(f"bad journal id: {error}") from error
+        try:
+            for acceptor in acceptors or ():
+                keys.check_name(acceptor.name)
+        except ValueError as error:
+            raise BadRequest(f"bad name of an acceptor: {error}") from error
         self.config = config or JournalConfig()
         self._acceptors = tuple(acceptors or (AcceptorConfig(DEFAULT_ACCEPTOR, metadata_uri),))
         if len({a.name for a in self._acceptors}) != len(self._acceptors):
@@ -224,6 +230,12 @@ class QuorumJournalManager:
             self._purges.add(call)
             call.add_done_callback(self._purges.discard)
 
+    async def purge(self, min_txid_to_keep: int) -> None:
+        """The same, and waits until it is done at a majority. Raises QuorumFailed."""
+        request = PurgeLogs(min_txid_to_keep=min_txid_to_keep)
+        seconds_max = self.config.operations_seconds_max
+        await self._set.run(self._set.acceptors.ask("purgeLogs", request, Need.MAJORITY, seconds_max))
+
     # --- reading ------------------------------------------------------------------------------------------
 
     async def select_input_streams(
@@ -274,11 +286,15 @@ class QuorumJournalManager:
 
     async def _durable_edits(self, from_txid: int) -> tuple[Batch, int] | None:
         seconds_max = self.config.select_input_streams_seconds_max
-        request = GetJournaledEdits(from_txid, self.config.tail_txns_max)
-        ask = self._set.acceptors.ask("getJournaledEdits", request, Need.MAJORITY, seconds_max)
-        replies = await self._set.run(ask)
+        calls = self._set.calls(GetJournaledEdits(from_txid, self.config.tail_txns_max))
+        answers = await wait_for("getJournaledEdits", calls, Need.MAJORITY, seconds_max)
+        self._set.acceptors.check("getJournaledEdits", answers, Need.MAJORITY, seconds_max)
         quorum = majority(tuple(range(len(self._acceptors))))
-        found = durable_edits(replies, quorum)
+        found = durable_edits(answers.replies, quorum)
+        if found is None and any(reply.txn_count for reply in answers.replies.values()):
+            # One that lags has nothing to read and answers first: with the others there may be a quorum.
+            await wait_for("getJournaledEdits", calls, Need.ALL, self.config.tail_poll_seconds)
+            found = durable_edits(collected(calls).replies, quorum)
         if found is None:
             return None
         edits, count = found
@@ -310,3 +326,5 @@ class QuorumJournalManager:
     def _ended(self, stream: EditLogOutputStream) -> None:
         if self._stream is stream:
             self._stream = None
+        if stream.is_in_doubt:  # a second try could give other edits the txids of those
+            self._proposer.is_active_writer = False

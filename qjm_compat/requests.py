@@ -196,7 +196,8 @@ class RemoteEditLog:
     """A segment in a manifest; `end_txid` of one in progress is what was written so far.
 
     `writer_epoch` says whose it is (0: not known), and `committed_txid` what its own writer said in it to be on a
-    quorum. Hadoop's manifest has neither.
+    quorum. `accepted_in_epoch` is that of the recovery which chose this end, 0 while none has. Hadoop's manifest
+    has none of these.
     """
 
     start_txid: int
@@ -204,6 +205,7 @@ class RemoteEditLog:
     in_progress: bool = False
     writer_epoch: int = 0
     committed_txid: int | None = None
+    accepted_in_epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +228,8 @@ class GetEditLogManifest(Request[Manifest]):
 class JournaledEdits:
     """Edits straight from an acceptor: `records` are `txn_count` op frames of one layout, without a header.
 
-    All were written by the writer of `writer_epoch`; `is_final` says that they are of a finalized segment.
+    All were written by the writer of `writer_epoch`; `is_final` says that they are of a finalized segment, and
+    `accepted_in_epoch` which recovery accepted them here, 0 where none did.
     """
 
     txn_count: int
@@ -234,6 +237,7 @@ class JournaledEdits:
     records: bytes = field(default=b"", repr=False)
     writer_epoch: int = 0
     is_final: bool = False
+    accepted_in_epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ lost its place can be told.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
@@ -23,7 +24,12 @@ JOURNAL_OF_LEDGER = "bookledger.journal"
 ACCEPTOR_OF_LEDGER = "bookledger.acceptor"
 SEGMENT_OF_LEDGER = "bookledger.segment"
 
+CLOSE_SECONDS_MAX = 5.0
+"""How long letting go of a journal waits for its ledgers to be closed."""
+
 _EMPTY = LedgerEnd(None)
+
+log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -104,10 +110,13 @@ class SegmentLedgers:
             await self._client.delete_ledger(ledger_id)
 
     async def close(self) -> None:
-        """Lets go of all writers, as a crash would: what they wrote is kept, and ended by the next writer."""
+        """Lets go of all writers. What they wrote is kept; the next writer of the journal ends the segments.
+
+        A ledger whose writer is well is closed, so that readers see all that was confirmed; one that cannot be
+        within CLOSE_SECONDS_MAX is left as a crash would leave it.
+        """
         writers, self._writers = list(self._writers.values()), {}
-        for writer in writers:
-            await writer.abandon()
+        await asyncio.gather(*(_let_go(writer) for writer in writers))
 
     # --- reading ------------------------------------------------------------------------------------
 
@@ -138,6 +147,15 @@ class SegmentLedgers:
 
     async def _open(self, ledger_id: int) -> ReadHandle:
         return await self._client.open_ledger(ledger_id, recovery=False, password=self._config.password)
+
+
+async def _let_go(writer: WriteHandle) -> None:
+    try:
+        async with asyncio.timeout(CLOSE_SECONDS_MAX):
+            await writer.close()
+    except (TimeoutError, LedgerError) as error:
+        log.info("ledger %d is left to be recovered: %s", writer.ledger_id, error or "no answer in time")
+        await writer.abandon()
 
 
 async def _batches(reader: ReadHandle, first: int, from_txid: int) -> AsyncGenerator[Batch, None]:

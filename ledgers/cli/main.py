@@ -21,6 +21,9 @@ _GROUPS = {
     "standalone": ("ledgers.cli.standalone", "standalone", "Run bookies and an embedded metadata store."),
     "bookie": ("ledgers.cli.bookie", "bookie", "Run, format and inspect a bookie."),
     "ledger": ("ledgers.cli.ledger", "ledger", "Create, write, read and repair ledgers."),
+    "journal": ("ledgers.cli.journal", "journal", "Keep, move and check the edit logs of HDFS NameNodes."),
+    "replay": ("ledgers.cli.replay", "replay", "Copy closed ledgers or a journal's edits to Parquet, on Spark."),
+    "sim": ("ledgers.cli.sim", "sim", "Run the simulator's campaign as Spark tasks."),
     "demo": ("ledgers.cli.demo", "demo", "Lose a bookie and a writer, and nothing else, before your eyes."),
     "bench": ("ledgers.cli.bench", "bench", "Measure appends beside a plain-socket baseline."),
 }
@@ -104,14 +107,17 @@ def _report(error: BaseException) -> int:
     from bookie.errors import BookieError
     from ledgers.errors import LedgerError
     from metadata.errors import MetadataError
+    from qjm_compat.edits.errors import EditLogError
+    from qjm_compat.errors import JournalError
 
     if isinstance(error, OSError):
         cannot_write = isinstance(error, BrokenPipeError) and standard_files.nobody_reads()
         standard_files.give_output_up()
         if cannot_write:
             return 1  # whoever read our output has seen enough
-    if not isinstance(error, BookieError | LedgerError | MetadataError | ValueError | OSError):
+    clear = BookieError | LedgerError | MetadataError | JournalError | EditLogError | ValueError | OSError
+    if not isinstance(error, clear):
         raise error
     logging.getLogger(__name__).debug("where it happened", exc_info=error)
-    click.echo(f"bookledger: {error}", err=True)
+    click.echo(f"bookledger: {'; '.join(str(error).splitlines())}", err=True)
     return 1

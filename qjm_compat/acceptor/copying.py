@@ -57,6 +57,7 @@ async def _copy_batches(
         async for batch in batches:
             if next_txid > wanted.end_txid:
                 return
+            check_writer(batch, wanted)
             part = checked_part(batch, next_txid, wanted.end_txid)
             await (await ledgers.append(ledger_id, part)).confirmed()
             next_txid = part.last_txid + 1
@@ -64,6 +65,15 @@ async def _copy_batches(
         raise SegmentUnreadable(
             f"{wanted.source} gives segment {wanted.start_txid} up to txid {next_txid - 1} only, "
             f"not to {wanted.end_txid}"
+        )
+
+
+def check_writer(batch: Batch, wanted: CopySegment) -> None:
+    """Raises SegmentUnreadable for another writer's edits: a later recovery may have replaced the source's since."""
+    if wanted.writer_epoch and batch.writer_epoch not in (0, wanted.writer_epoch):
+        raise SegmentUnreadable(
+            f"{wanted.source} has edits of the writer of epoch {batch.writer_epoch} at txid {batch.first_txid}, "
+            f"not of epoch {wanted.writer_epoch}"
         )
 
 

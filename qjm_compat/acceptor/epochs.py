@@ -31,7 +31,6 @@ def new_epoch(me: Memory, request: NewEpoch) -> Program[NewEpochReply]:
             break
     else:
         raise me.gave_up()
-    me.serial = -1
     me.open = None
     state = yield from seal(me, request.epoch)
     starts = [s.start_txid for s in state.segments]
@@ -47,7 +46,6 @@ def admit(me: Memory, info: RequestInfo) -> Program[JournalState]:
         if info.epoch == state.last_promised_epoch:
             break
         if (yield from me.swap(transitions.promised(state, info.epoch))):
-            me.serial = -1
             state = yield from seal(me, info.epoch)
             break
     else:

@@ -186,7 +186,12 @@ class Journal:
             raise EditsNotCached(since, 0)
         content = await self.read_segment(log.start_txid, since)
         edits = await _gathered(content, since, min(log.end_txid, since + request.max_txns - 1))
-        return replace(edits, writer_epoch=log.writer_epoch, is_final=not log.in_progress)
+        return replace(
+            edits,
+            writer_epoch=log.writer_epoch,
+            is_final=not log.in_progress,
+            accepted_in_epoch=log.accepted_in_epoch,
+        )
 
     def _served(self, edits: JournaledEdits) -> JournaledEdits:
         self.metrics.served(edits.txn_count, len(edits.records))

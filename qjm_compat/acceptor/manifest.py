@@ -44,6 +44,7 @@ def _logs_in_progress(me: Memory, state: JournalState) -> Program[list[RemoteEdi
         if not segment.finalized:
             end = yield from written(me, segment)
             if end.end_txid is not None:
+                accepted = transitions.accepted_at(state, segment.start_txid)
                 logs.append(
                     RemoteEditLog(
                         segment.start_txid,
@@ -51,6 +52,7 @@ def _logs_in_progress(me: Memory, state: JournalState) -> Program[list[RemoteEdi
                         in_progress=True,
                         writer_epoch=segment.writer_epoch,
                         committed_txid=end.committed_txid,
+                        accepted_in_epoch=accepted.epoch if accepted is not None else 0,
                     )
                 )
     return logs
@@ -84,6 +86,9 @@ def place_of(me: Memory, txid: int) -> Program[Place]:
     holding = _holding(without_overlaps(latest), txid)
     if holding is not None:
         return Place(holding, holding.end_txid)
+    highest = max((log.end_txid for log in latest), default=0)
+    if txid > highest >= max(1, state.last_finalized_start):
+        return Place(None, highest)  # a follower that has everything asks so again and again
     logs = without_overlaps([*(yield from finalized_logs(state)), *latest])
     return Place(_holding(logs, txid), max((log.end_txid for log in logs), default=0))
 

@@ -38,8 +38,10 @@ class Memory:
     journal_id: str
     stored: VersionedState | None = None
     serial: int = -1
+    serial_epoch: int = 0
     committed_txid: int | None = None
     open: OpenSegment | None = None
+    generation: int = 0
     archived: set[int] = field(default_factory=set)
 
     # --- the metadata ----------------------------------------------------------------------------
@@ -50,6 +52,10 @@ class Memory:
         state = self.stored.state if self.stored is not None else None
         if state is None or state.storage is None:
             raise JournalNotFormatted(self.journal_id)
+        if state.generation != self.generation:  # formatted, discarded or rolled back, here or elsewhere
+            self.generation = state.generation
+            self.committed_txid = None
+            self.archived.clear()
         self.note_committed(state.committed_txid)
         return state
 
@@ -106,7 +112,9 @@ class Memory:
             )
 
     def take_number(self, info: RequestInfo) -> None:
-        """Checks C2c and C2d: the call's number rises, and what is committed does not go back."""
+        """Checks C2c and C2d: the call's number rises within its epoch, and what is committed does not go back."""
+        if info.epoch != self.serial_epoch:  # it may have been promised in another process
+            self.serial, self.serial_epoch = -1, info.epoch
         if info.serial <= self.serial:
             raise JournalOutOfSync(
                 f"IPC serial {info.serial} from client was not higher than "

@@ -11,10 +11,10 @@ from metadata.journal_record import AcceptedRecovery, JournalState, SegmentRecor
 from ..errors import BadRequest, JournalError, RuleViolated
 from ..requests import AcceptRecovery, PrepareRecovery, PrepareReply, SegmentState
 from . import transitions
-from .effects import Program, copy_segment, drop_ledger, read_finalized
+from .effects import Program, copy_segment, read_finalized
 from .epochs import admit, seal
 from .memory import Memory, state_of
-from .segments import change
+from .segments import change, withdraw
 
 
 def prepare_recovery(me: Memory, request: PrepareRecovery) -> Program[PrepareReply]:
@@ -47,9 +47,9 @@ def accept_recovery(me: Memory, request: AcceptRecovery) -> Program[None]:
         copy = yield from _copied(request)
     try:
         yield from change(me, epoch, lambda now: transitions.accepted(now, wanted, epoch, copy))
-    except JournalError:
+    except JournalError as error:
         if copy is not None:
-            yield from drop_ledger(copy.ledger_id)  # nothing refers to it
+            yield from withdraw(me, copy.ledger_id, error)
         raise
 
 

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from metadata.journal_record import JournalState, SegmentRecord
+from metadata.journal_record import FinalizedSegment, JournalState, SegmentRecord
 
-from ..errors import BadJournalState, BadRequest, JournalError, JournalOutOfSync, RuleViolated
+from ..errors import (
+    BadJournalState,
+    BadRequest,
+    JournalError,
+    JournalOutOfSync,
+    JournalUnavailable,
+    RuleViolated,
+)
 from ..requests import FinalizeLogSegment, PurgeLogs, SendEdits, StartLogSegment
 from . import transitions
 from .effects import (
@@ -37,8 +44,8 @@ def start_log_segment(me: Memory, request: StartLogSegment) -> Program[None]:
     segment = SegmentRecord(request.txid, ledger_id, layout, epoch)
     try:
         yield from change(me, epoch, lambda now: _started(me, now, segment))
-    except JournalError:
-        yield from drop_ledger(ledger_id)  # nothing refers to it
+    except JournalError as error:
+        yield from withdraw(me, ledger_id, error)
         raise
     me.open = OpenSegment(request.txid, ledger_id, layout, epoch, request.txid, request.txid - 1)
 
@@ -77,7 +84,7 @@ def finalize_log_segment(me: Memory, request: FinalizeLogSegment) -> Program[Non
         yield from _check_finalized_before(me, state, start, end)
         return
     yield from _check_end(me, segment, end)
-    state = yield from change(me, epoch, lambda now: _finalized(me, now, segment, end))
+    state = yield from change(me, epoch, lambda now: _finalized(me, now, segment, end, epoch))
     yield from _archive_all(me, state)
 
 
@@ -111,6 +118,19 @@ def change(me: Memory, epoch: int, step: Callable[[JournalState], JournalState])
         if (yield from me.swap(state)):
             return state
     raise me.gave_up()
+
+
+def withdraw(me: Memory, ledger_id: int, why: JournalError) -> Program[None]:
+    """Deletes the ledger of a step that was refused; nothing may refer to it.
+
+    A swap without an answer may stand, now or later, so its ledger stays. One that stood and was built upon
+    before it could be told looks like another's: then the state that was read since names the ledger.
+    """
+    if isinstance(why, JournalUnavailable):
+        return
+    state = me.stored.state if me.stored is not None else None
+    if state is None or ledger_id not in (*transitions.kept_ledgers(state), *state.replaced_ledgers):
+        yield from drop_ledger(ledger_id)
 
 
 def _started(me: Memory, state: JournalState, segment: SegmentRecord) -> JournalState:
@@ -179,11 +199,18 @@ def _check_same_end(me: Memory, start: int, known: int, end: int) -> None:
         )
 
 
-def _finalized(me: Memory, state: JournalState, segment: SegmentRecord, end: int) -> JournalState:
+def _finalized(me: Memory, state: JournalState, segment: SegmentRecord, end: int, epoch: int) -> JournalState:
     now = transitions.segment_at(state, segment.start_txid)
     if now is None or now.ledger_id != segment.ledger_id:
         raise JournalOutOfSync(
             f"segment {segment.start_txid} was replaced meanwhile ; journal id: {me.journal_id}"
+        )
+    accepted = transitions.accepted_at(state, segment.start_txid)
+    if now.writer_epoch != epoch and not now.finalized and (accepted is None or accepted.epoch != epoch):
+        # Another writer's edits may end at the same txid as those that were chosen.
+        raise JournalOutOfSync(
+            f"segment {segment.start_txid} was written in epoch {now.writer_epoch} and not accepted in epoch "
+            f"{epoch} ; journal id: {me.journal_id}"
         )
     return transitions.finalized(state, segment.start_txid, end)
 
@@ -197,28 +224,38 @@ def _visible(state: JournalState, start: int) -> Program[int | None]:
 def _archive_all(me: Memory, state: JournalState) -> Program[None]:
     """Gives every finalized segment of the state its own record, so that the next step may drop it there."""
     for segment in state.segments:
-        if segment.finalized and segment.ledger_id not in me.archived:
-            yield from _archive(me, state, segment)
+        if not segment.finalized or segment.ledger_id in me.archived:
+            continue
+        if (yield from _archive(me, state, segment)):
             me.archived.add(segment.ledger_id)
     me.archived &= transitions.kept_ledgers(state)
 
 
-def _archive(me: Memory, state: JournalState, segment: SegmentRecord) -> Program[None]:
+def _archive(me: Memory, state: JournalState, segment: SegmentRecord) -> Program[bool]:
+    """Whether the record stands. Where a rollback wants the one that is there, the segment stays in the state."""
     record = transitions.record_of(segment, state.generation)
     version: int | None = None
     for _ in range(CONFLICTS_MAX):
         if (yield from put_finalized(record, version)):
-            return
+            return True
         found = yield from read_finalized(segment.start_txid)
         if found is None:
             version = None
-        elif found.segment.ledger_id == segment.ledger_id:
-            return
         elif state.shows(found.segment):
-            raise RuleViolated(
-                f"segment {segment.start_txid} is finalized twice, in ledgers {found.segment.ledger_id} "
-                f"and {segment.ledger_id} ; journal id: {me.journal_id}"
-            )
-        else:
-            version = found.version  # dropped by a discard or a rollback, and not deleted yet
+            _check_same_ledger(me, found.segment, segment)
+            return True
+        elif state.needs(found.segment):
+            return False
+        else:  # dropped by a discard or a rollback, and not deleted yet: nothing else knows its ledger
+            if found.segment.ledger_id not in transitions.kept_ledgers(state):
+                yield from drop_ledger(found.segment.ledger_id)
+            version = found.version
     raise me.gave_up()
+
+
+def _check_same_ledger(me: Memory, found: FinalizedSegment, segment: SegmentRecord) -> None:
+    if found.ledger_id != segment.ledger_id:
+        raise RuleViolated(
+            f"segment {segment.start_txid} is finalized twice, in ledgers {found.ledger_id} "
+            f"and {segment.ledger_id} ; journal id: {me.journal_id}"
+        )

@@ -111,7 +111,8 @@ def do_rollback(me: Memory, _: DoRollback) -> Program[None]:
             raise BadJournalState(f"journal {me.journal_id} has no previous state to roll back to")
         return transitions.rolled_back(state, state.previous)
 
-    yield from _step(me, step)
+    state = yield from _step(me, step)
+    me.committed_txid = state.committed_txid  # what was committed since is rolled back with its edits
 
 
 def discard_segments(me: Memory, request: DiscardSegments) -> Program[None]:
@@ -132,13 +133,11 @@ def discard_segments(me: Memory, request: DiscardSegments) -> Program[None]:
 def _kept_before(me: Memory, state: JournalState, start: int) -> Program[int]:
     """The start of the last finalized segment that stays."""
     logs = yield from finalized_logs(state)
-    ends = [(log.start_txid, log.end_txid) for log in logs]
-    ends += [(s.start_txid, s.end_txid) for s in state.segments if s.end_txid is not None]
-    for first, last in ends:
-        if first < start <= last:
+    for log in logs:  # a copy in progress may reach further than what was chosen elsewhere: it is no obstacle
+        if log.start_txid < start <= log.end_txid:
             raise BadJournalState(
-                f"Cannot discard segments from txid {start} on: it lies inside segment {first}-{last} ; "
-                f"journal id: {me.journal_id}"
+                f"Cannot discard segments from txid {start} on: it lies inside segment "
+                f"{log.start_txid}-{log.end_txid} ; journal id: {me.journal_id}"
             )
     return max((log.start_txid for log in logs if log.start_txid < start), default=0)
 

@@ -68,6 +68,7 @@ class Channel:
         self._calls = 0
         self._waiting: deque[_Waiting] = deque()
         self._under_way: dict[int, _Waiting] = {}
+        self._batches_under_way = 0
         self._heartbeat_at = float("-inf")
 
     @property
@@ -132,6 +133,7 @@ class Channel:
     def _over(self, call: int) -> _Waiting:
         done = self._under_way.pop(call)
         self.queued_bytes -= done.size
+        self._batches_under_way -= isinstance(done.request, SendEdits)
         return done
 
     def _pump(self, now: float) -> list[ChannelEffect]:
@@ -146,6 +148,7 @@ class Channel:
                 effects.append(Fail(head.call, error))
             else:
                 self._under_way[head.call] = head
+                self._batches_under_way += isinstance(head.request, SendEdits)
                 effects.append(Send(head.call, self._numbered(head.request)))
         return effects
 
@@ -154,7 +157,7 @@ class Channel:
             return True
         if not isinstance(request, SendEdits) or len(self._under_way) >= self._config.pipelined_batches_max:
             return False
-        return all(isinstance(other.request, SendEdits) for other in self._under_way.values())
+        return self._batches_under_way == len(self._under_way)
 
     def _disabled(self, request: Request[Any]) -> JournalError | None:
         if self.is_out_of_sync and isinstance(request, SendEdits | FinalizeLogSegment):

@@ -90,10 +90,11 @@ class Logger:
         sent = self._loop.time()
         try:
             reply = await self.acceptor.call(request)
-        except JournalError as error:
+        except Exception as error:
             failure = error
             self._end(call, lambda answer: answer.set_exception(failure))
             self._perform(self.channel.failed(call, self._loop.time()))
+            _raise_defect(error)
         else:
             effects = self.channel.answered(call, self._loop.time())
             self._note_latency(call, request, sent)
@@ -117,9 +118,10 @@ class Logger:
         try:
             async with self._reads:
                 reply = await self.acceptor.call(request)
-        except JournalError as error:
+        except Exception as error:
             if not answer.done():
                 answer.set_exception(error)
+            _raise_defect(error)
         else:
             if not answer.done():
                 answer.set_result(reply)
@@ -129,6 +131,12 @@ def _retrieved(answer: asyncio.Future[Any]) -> None:
     """An answer may come when nobody waits for it any more: late, after a quorum was found without it."""
     if not answer.cancelled():
         answer.exception()
+
+
+def _raise_defect(error: Exception) -> None:
+    """What is no answer of an acceptor's ends the call like one, and is told with its traceback besides."""
+    if not isinstance(error, JournalError):
+        raise error
 
 
 def _broken(error: BaseException) -> None:

@@ -79,6 +79,11 @@ class EditLogOutputStream:
         return self._committed_txid
 
     @property
+    def is_in_doubt(self) -> bool:
+        """Whether edits were sent of which it is not known that a quorum has them."""
+        return self._ready.first_txid - 1 > self._committed_txid
+
+    @property
     def buffered_bytes(self) -> int:
         """Edits written and not yet handed to the acceptors."""
         return self._filling.size + self._ready.size
@@ -115,8 +120,8 @@ class EditLogOutputStream:
         """
         await self.flush_async()
         while self._under_way:
-            await asyncio.shield(self._under_way[0])
-        self._check_open()
+            await self._until_ended(self._under_way[0])
+            self._check_open()
         return self._committed_txid
 
     async def flush_async(self) -> asyncio.Task[int]:
@@ -126,7 +131,7 @@ class EditLogOutputStream:
         """
         self._check_open()
         while len(self._under_way) >= FLUSHES_UNDER_WAY_MAX:
-            await asyncio.wait([self._under_way[0]])
+            await self._until_ended(self._under_way[0])
         self._check_open()
         batch, self._ready = self._ready, EditsBuffer(self._filling.first_txid)
         task = asyncio.create_task(self._settled(batch))
@@ -187,6 +192,12 @@ class EditLogOutputStream:
             records=batch.records(),
         )
         return self._loggers.edits_settled(request, self._loggers.calls(request))
+
+    async def _until_ended(self, task: asyncio.Task[int]) -> None:
+        """Returns when a flush is over and `_flushed` has heard of it, which the loop tells one step later."""
+        await asyncio.wait([task])
+        if task in self._under_way:
+            await asyncio.sleep(0)
 
     def _flushed(self, task: asyncio.Task[int]) -> None:
         self._under_way.remove(task)

@@ -64,7 +64,6 @@ class Proposer:
         Returns the segment recovered, None where there was none. Earlier ones are finalized at a majority already: a
         segment begins only after that.
         """
-        self.is_active_writer = False
         latest = yield from self.create_new_unique_epoch(namespace)
         recovered = None
         if latest:

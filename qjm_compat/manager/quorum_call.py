@@ -48,7 +48,7 @@ async def wait_for(
 
 
 def collected(calls: Sequence[asyncio.Future[T]]) -> Answers[T]:
-    """What has come so far. Raises what is no answer at all: a defect of ours."""
+    """What has come so far. A call that broke off counts as an error, whatever broke it."""
     replies: dict[int, T] = {}
     errors: dict[int, Exception] = {}
     for number, call in enumerate(calls):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ledgers.quorum import Quorum
@@ -62,23 +62,31 @@ def _of_group(start: int, copies: list[Copy], quorum: Quorum, *, only_durable: b
 
 
 def _in_progress(start: int, copies: list[Copy], quorum: Quorum, *, only_durable: bool) -> SegmentSeen | None:
-    """Copies count together only if one writer wrote them: others may hold other edits under the same txids."""
-    latest = max(copy.log.writer_epoch for copy in copies)
-    ours = [copy for copy in copies if copy.log.writer_epoch == latest]
-    last = max(copy.log.end_txid for copy in ours)
+    """Copies count together only if one writer wrote them: others may hold other edits under the same txids.
+
+    Nor does what a writer left somewhere count together with what a recovery accepted elsewhere, or what two
+    recoveries did: until one of them has a quorum of its own, a later one may still choose a shorter end.
+    """
+    votes: dict[tuple[int, int], list[Copy]] = defaultdict(list)
+    for copy in copies:
+        votes[copy.log.writer_epoch, copy.log.accepted_in_epoch].append(copy)
+    epoch = max(writer for writer, _ in votes)
+    last = max(copy.log.end_txid for copy in copies if copy.log.writer_epoch == epoch)
     if only_durable:
-        last = min(last, _durable(ours, quorum))
+        last, epoch = max((_durable(group, quorum), writer) for (writer, _), group in votes.items())
     if last < start:
         return None
+    ours = [copy for copy in copies if copy.log.writer_epoch == epoch]
     longest_first = sorted(ours, key=lambda copy: -copy.log.end_txid)
     return SegmentSeen(start, last, True, tuple(longest_first))
 
 
-def _durable(copies: Iterable[Copy], quorum: Quorum) -> int:
-    """The last txid that a quorum has, or that their writer said a quorum has."""
+def _durable(copies: Sequence[Copy], quorum: Quorum) -> int:
+    """The last txid there that a quorum has, or that their writer said a quorum has."""
     marks = {copy.acceptor: copy.log.end_txid for copy in copies}
-    told = max((copy.log.committed_txid or 0 for copy in copies), default=0)
-    return max(told, quorum.mark({voter: marks.get(voter, 0) for voter in quorum.voters}))
+    told = max(copy.log.committed_txid or 0 for copy in copies)
+    durable = max(told, quorum.mark({voter: marks.get(voter, 0) for voter in quorum.voters}))
+    return min(durable, max(marks.values()))
 
 
 def durable_edits(replies: Mapping[int, JournaledEdits], quorum: Quorum) -> tuple[JournaledEdits, int] | None:
@@ -87,13 +95,15 @@ def durable_edits(replies: Mapping[int, JournaledEdits], quorum: Quorum) -> tupl
     if final:
         longest = max(final, key=lambda reply: reply.txn_count)
         return (longest, longest.txn_count) if longest.txn_count else None
-    latest = max((r.writer_epoch for r in replies.values() if r.txn_count), default=None)
-    if latest is None:
-        return None
-    ours = {n: r for n, r in replies.items() if r.txn_count and r.writer_epoch == latest}
-    counts = {voter: ours[voter].txn_count if voter in ours else 0 for voter in quorum.voters}
-    durable = quorum.mark(counts)
-    if durable == 0:
-        return None
-    longest = max(ours.values(), key=lambda reply: reply.txn_count)
-    return longest, durable
+    votes: dict[tuple[int, int], dict[int, JournaledEdits]] = defaultdict(dict)
+    for number, reply in replies.items():
+        if reply.txn_count:
+            votes[reply.writer_epoch, reply.accepted_in_epoch][number] = reply
+    best: tuple[JournaledEdits, int] | None = None
+    for ours in votes.values():
+        durable = quorum.mark(
+            {voter: ours[voter].txn_count if voter in ours else 0 for voter in quorum.voters}
+        )
+        if durable > (best[1] if best is not None else 0):
+            best = max(ours.values(), key=lambda reply: reply.txn_count), durable
+    return best

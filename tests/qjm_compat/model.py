@@ -13,7 +13,7 @@ from typing import Any, cast
 from metadata.journal_record import FinalizedSegment, JournalState
 from metadata.journal_store import VersionedSegment, VersionedState
 from qjm_compat.acceptor import transitions
-from qjm_compat.acceptor.copying import SegmentContent, checked_part
+from qjm_compat.acceptor.copying import SegmentContent, check_writer, checked_part
 from qjm_compat.acceptor.effects import (
     Copied,
     CopySegment,
@@ -36,7 +36,16 @@ from qjm_compat.acceptor.manifest import place_of
 from qjm_compat.acceptor.memory import Memory
 from qjm_compat.acceptor.segments import admit_edits
 from qjm_compat.batch import Batch
-from qjm_compat.errors import JournalUnavailable, NewerTxid, SegmentUnreadable, StaleEpoch
+from qjm_compat.edits import EditLogError, check_batch
+from qjm_compat.errors import (
+    BadRequest,
+    EditsNotCached,
+    JournalError,
+    JournalUnavailable,
+    NewerTxid,
+    SegmentUnreadable,
+    StaleEpoch,
+)
 from qjm_compat.requests import GetJournaledEdits, JournaledEdits, R, Request, SendEdits
 
 
@@ -116,6 +125,14 @@ class ModelDisk:
             return None
         return found.segment.ledger_id, found.segment.layout_version, False
 
+    def finalize_without_a_record(self, start_txid: int, end_txid: int) -> None:
+        """What a process leaves that dies between the two steps of a finalization."""
+        assert self.state is not None
+        segment = transitions.segment_at(self.state.state, start_txid)
+        assert segment is not None
+        self._ledger(segment.ledger_id).is_closed = True
+        self._swap(transitions.finalized(self.state.state, start_txid, end_txid), self.state.version)
+
     def _swap(self, state: JournalState, version: int | None) -> VersionedState | None:
         if version != (self.state.version if self.state is not None else None):
             return None
@@ -144,6 +161,7 @@ class ModelDisk:
         next_txid = wanted.start_txid
         for batch in source._ledger(found[0]).batches:
             if next_txid <= wanted.end_txid:
+                check_writer(batch, wanted)
                 part = checked_part(batch, next_txid, wanted.end_txid)
                 copy.batches.append(part)
                 next_txid = part.last_txid + 1
@@ -186,18 +204,26 @@ class ModelAcceptor:
             effect = next(steps)
             while True:
                 try:
-                    outcome = self.disk.perform(effect, self._disks)
-                except JournalUnavailable as error:
+                    outcome = self.perform(effect)
+                except JournalError as error:
                     effect = steps.throw(error)
                 else:
                     effect = steps.send(outcome)
         except StopIteration as end:
             return cast("R", end.value)
 
+    def perform(self, effect: Effect) -> Any:
+        """The outcome of one effect."""
+        return self.disk.perform(effect, self._disks)
+
     def _send_edits(self, request: SendEdits) -> None:
         segment = self.run(admit_edits(self.memory, request))
         if segment is None:
             return
+        try:
+            check_batch(request.records, request.first_txid, request.num_txns)
+        except EditLogError as error:
+            raise BadRequest(f"the batch of txid {request.first_txid} is refused: {error}") from error
         batch = Batch(
             request.first_txid,
             request.num_txns,
@@ -218,8 +244,13 @@ class ModelAcceptor:
         place = self.run(place_of(self.memory, since))
         if since == place.highest_txid + 1:
             return JournaledEdits(0)
+        if since > place.highest_txid:
+            raise NewerTxid(
+                f"Highest txn ID available in the journal is {place.highest_txid}, "
+                f"but requested txns starting at {since}."
+            )
         if place.log is None:
-            raise NewerTxid(f"Highest txn ID available in the journal is {place.highest_txid}, not {since}")
+            raise EditsNotCached(since, 0)
         last = min(place.log.end_txid, since + request.max_txns - 1)
         found = self.disk.segment(place.log.start_txid)
         assert found is not None
@@ -236,6 +267,7 @@ class ModelAcceptor:
             b"".join(records),
             place.log.writer_epoch,
             not place.log.in_progress,
+            place.log.accepted_in_epoch,
         )
 
     async def read_segment(

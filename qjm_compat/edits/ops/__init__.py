@@ -1,7 +1,125 @@
-"""Every op of the edit log; importing this makes all of them known to `op.OPS`."""
+"""Every op of the edit log by its name; importing this makes all of them known to `op.OPS`."""
 
 from __future__ import annotations
 
-from . import attributes, cache, erasure_coding, files, namespace, segments, snapshots, tokens
+from .attributes import (
+    ClearNamesQuota,
+    RemoveXAttr,
+    SetAcl,
+    SetNamesQuota,
+    SetOwner,
+    SetPermissions,
+    SetQuota,
+    SetQuotaByStorageType,
+    SetReplication,
+    SetStoragePolicy,
+    SetXAttr,
+    Times,
+)
+from .cache import (
+    AddCacheDirective,
+    AddCachePool,
+    ModifyCacheDirective,
+    ModifyCachePool,
+    RemoveCacheDirective,
+    RemoveCachePool,
+)
+from .erasure_coding import (
+    AddErasureCodingPolicy,
+    DisableErasureCodingPolicy,
+    EnableErasureCodingPolicy,
+    RemoveErasureCodingPolicy,
+)
+from .files import (
+    Add,
+    AddBlock,
+    Append,
+    Close,
+    ReassignLease,
+    Truncate,
+    UpdateBlocks,
+)
+from .namespace import (
+    ConcatDelete,
+    Delete,
+    Mkdir,
+    Rename,
+    RenameOld,
+    Symlink,
+)
+from .segments import (
+    AllocateBlockId,
+    EndLogSegment,
+    RollingUpgradeFinalize,
+    RollingUpgradeStart,
+    SetGenstampV1,
+    SetGenstampV2,
+    StartLogSegment,
+)
+from .snapshots import (
+    AllowSnapshot,
+    CreateSnapshot,
+    DeleteSnapshot,
+    DisallowSnapshot,
+    RenameSnapshot,
+)
+from .tokens import (
+    CancelDelegationToken,
+    GetDelegationToken,
+    RenewDelegationToken,
+    UpdateMasterKey,
+)
 
-__all__ = ["attributes", "cache", "erasure_coding", "files", "namespace", "segments", "snapshots", "tokens"]
+__all__ = [
+    "Add",
+    "AddBlock",
+    "AddCacheDirective",
+    "AddCachePool",
+    "AddErasureCodingPolicy",
+    "AllocateBlockId",
+    "AllowSnapshot",
+    "Append",
+    "CancelDelegationToken",
+    "ClearNamesQuota",
+    "Close",
+    "ConcatDelete",
+    "CreateSnapshot",
+    "Delete",
+    "DeleteSnapshot",
+    "DisableErasureCodingPolicy",
+    "DisallowSnapshot",
+    "EnableErasureCodingPolicy",
+    "EndLogSegment",
+    "GetDelegationToken",
+    "Mkdir",
+    "ModifyCacheDirective",
+    "ModifyCachePool",
+    "ReassignLease",
+    "RemoveCacheDirective",
+    "RemoveCachePool",
+    "RemoveErasureCodingPolicy",
+    "RemoveXAttr",
+    "Rename",
+    "RenameOld",
+    "RenameSnapshot",
+    "RenewDelegationToken",
+    "RollingUpgradeFinalize",
+    "RollingUpgradeStart",
+    "SetAcl",
+    "SetGenstampV1",
+    "SetGenstampV2",
+    "SetNamesQuota",
+    "SetOwner",
+    "SetPermissions",
+    "SetQuota",
+    "SetQuotaByStorageType",
+    "SetReplication",
+    "SetStoragePolicy",
+    "SetXAttr",
+    "StartLogSegment",
+    "Symlink",
+    "Times",
+    "Truncate",
+    "UpdateBlocks",
+    "UpdateMasterKey",
+]

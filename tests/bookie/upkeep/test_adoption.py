@@ -287,8 +287,8 @@ def test_an_empty_ledgers_place_is_taken_without_asking_anybody(tmp_path: Path) 
 
 def test_a_listing_that_fails_changes_nothing(tmp_path: Path) -> None:
     class Away(LedgerStore):
-        async def list(self) -> AsyncIterator[VersionedRecord]:
-            async for one in super().list():
+        async def list(self, first_ledger: int = 0) -> AsyncIterator[VersionedRecord]:
+            async for one in super().list(first_ledger):
                 yield one
                 raise StoreUnavailable("the store went away")
 

@@ -1,0 +1,182 @@
+"""One acceptor by itself: what its state says, what its records say, and what its ledgers hold."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from ledgers import LedgerError
+from metadata.journal_record import FinalizedSegment, SegmentRecord
+from metadata.ledger_record import LedgerRecord
+
+from ..batch import Batch
+from ..edits import EditLogError, check_batch, iter_ops
+from ..errors import JournalError
+from ..segment_ledgers import (
+    ACCEPTOR_OF_LEDGER,
+    JOURNAL_OF_LEDGER,
+    SEGMENT_OF_LEDGER,
+    SegmentLedgers,
+)
+from .acceptor_seen import AcceptorSeen
+from .findings import CopyFound, Findings
+from .state_check import check_state
+from .survey import Survey
+
+DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A segment as the metadata tells it; `end_txid` is None while it may grow."""
+
+    start_txid: int
+    end_txid: int | None
+    ledger_id: int
+    layout_version: int
+    writer_epoch: int
+    finalized: bool
+
+
+@dataclass(slots=True)
+class _Read:
+    """What was read of a segment so far."""
+
+    next_txid: int
+    digest: hashlib.blake2b
+    marks: dict[int, bytes] = field(default_factory=dict)
+
+
+class AcceptorCheck:
+    """Adds to the findings what one acceptor has, and what is wrong with it."""
+
+    def __init__(
+        self,
+        survey: Survey,
+        seen: AcceptorSeen,
+        found: Findings,
+        *,
+        deep: bool,
+        on_bytes: Callable[[int], None],
+    ) -> None:
+        self._survey = survey
+        self._seen = seen
+        self._found = found
+        self._deep = deep
+        self._on_bytes = on_bytes
+        self._ledgers: SegmentLedgers = survey.ledgers(seen.name)
+        self._client = survey.clients[survey.acceptors[seen.name]]
+
+    async def run(self) -> None:
+        for problem in check_state(self._seen):
+            self._found.problem(f"acceptor {self._seen.name}", problem)
+        for segment in expected_segments(self._seen):
+            await self._check(segment)
+
+    async def _check(self, segment: Expected) -> None:
+        where = f"acceptor {self._seen.name}, segment {segment.start_txid}"
+        try:
+            record = await self._client.describe_ledger(segment.ledger_id)
+        except LedgerError as error:
+            self._found.problem(where, error)
+            return
+        for problem in self._wrong_with(segment, record):
+            self._found.problem(where, problem)
+        read = _Read(segment.start_txid, hashlib.blake2b(digest_size=DIGEST_BYTES))
+        try:
+            await self._read(segment, read)
+            whole = self._ends_well(segment, read, where)
+        except (JournalError, EditLogError) as error:
+            self._found.problem(where, f"behind txid {read.next_txid - 1}: {error}")
+            whole = False
+        self._note_copy(segment, read, whole=whole)
+
+    def _wrong_with(self, segment: Expected, record: LedgerRecord) -> list[str]:
+        """A segment that has an end stands in a closed ledger that was made for it."""
+        problems = []
+        if segment.end_txid is not None and not record.is_closed:
+            problems.append(
+                f"it ends at txid {segment.end_txid}, and its ledger {record.ledger_id} is not closed"
+            )
+        labels = {
+            JOURNAL_OF_LEDGER: self._survey.journal_id,
+            ACCEPTOR_OF_LEDGER: self._seen.name,
+            SEGMENT_OF_LEDGER: str(segment.start_txid),
+        }
+        for label, value in labels.items():
+            told = record.custom_metadata.get(label, b"").decode(errors="replace")
+            if told != value:
+                problems.append(f"its ledger {record.ledger_id} says {label}={told!r}, not {value!r}")
+        return problems
+
+    async def _read(self, segment: Expected, read: _Read) -> None:
+        async with aclosing(self._ledgers.batches(segment.ledger_id, segment.start_txid)) as batches:
+            async for batch in batches:
+                check_batch(batch.records, read.next_txid, batch.num_txns)
+                if self._deep:
+                    for _ in iter_ops(batch.records, segment.layout_version):
+                        pass
+                self._took(segment, read, batch)
+
+    def _took(self, segment: Expected, read: _Read, batch: Batch) -> None:
+        read.digest.update(batch.records)
+        read.next_txid += batch.num_txns
+        if not segment.finalized:
+            read.marks[batch.last_txid] = read.digest.digest()
+        self._found.ops += batch.num_txns
+        self._found.bytes += len(batch.records)
+        self._on_bytes(len(batch.records))
+
+    def _ends_well(self, segment: Expected, read: _Read, where: str) -> bool:
+        end = read.next_txid - 1
+        if segment.end_txid is None or end == segment.end_txid:
+            return True
+        self._found.problem(
+            where, f"its ledger {segment.ledger_id} ends at txid {end}, not at {segment.end_txid}"
+        )
+        return False
+
+    def _note_copy(self, segment: Expected, read: _Read, *, whole: bool) -> None:
+        end = segment.end_txid if segment.end_txid is not None else read.next_txid - 1
+        if end < segment.start_txid:
+            return  # nothing was written to it yet
+        self._found.copies.append(
+            CopyFound(
+                self._seen.name,
+                segment.start_txid,
+                end,
+                segment.finalized,
+                segment.writer_epoch,
+                read.digest.digest() if whole else None,
+                read.marks,
+            )
+        )
+
+
+def expected_segments(seen: AcceptorSeen) -> list[Expected]:
+    """All segments of an acceptor, those with records of their own first."""
+    return [*map(_of_record, seen.finalized), *map(_of_state, seen.latest)]
+
+
+def _of_record(record: FinalizedSegment) -> Expected:
+    return Expected(
+        record.start_txid,
+        record.end_txid,
+        record.ledger_id,
+        record.layout_version,
+        record.writer_epoch,
+        True,
+    )
+
+
+def _of_state(segment: SegmentRecord) -> Expected:
+    return Expected(
+        segment.start_txid,
+        segment.end_txid,
+        segment.ledger_id,
+        segment.layout_version,
+        segment.writer_epoch,
+        segment.finalized,
+    )

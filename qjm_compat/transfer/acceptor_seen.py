@@ -1,0 +1,53 @@
+"""What one acceptor of a journal has in the metadata, at one moment: pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from metadata.journal_record import FinalizedSegment, JournalState, SegmentRecord
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptorSeen:
+    """One acceptor at one moment. `records` are all that stand, also of segments that no longer belong to it."""
+
+    name: str
+    version: int | None
+    state: JournalState
+    records: tuple[FinalizedSegment, ...]
+
+    @property
+    def finalized(self) -> tuple[FinalizedSegment, ...]:
+        """The finalized segments of the journal that have records, in order."""
+        return tuple(record for record in self.records if self.state.shows(record))
+
+    @property
+    def latest(self) -> tuple[SegmentRecord, ...]:
+        """Segments of the state that have no record (yet)."""
+        recorded = {record.ledger_id for record in self.finalized}
+        return tuple(s for s in self.state.segments if s.ledger_id not in recorded)
+
+    @property
+    def in_progress(self) -> tuple[SegmentRecord, ...]:
+        return tuple(s for s in self.state.segments if not s.finalized)
+
+    @property
+    def last_final_start(self) -> int:
+        """Where the last finalized segment begins; 0 where there is none."""
+        starts = [s.start_txid for s in self.state.segments if s.finalized]
+        return max([*starts, *(s.start_txid for s in self.finalized)], default=0)
+
+    def has_final(self, start_txid: int) -> bool:
+        """Whether the segment that begins there is finalized here, with a record or without."""
+        return any(s.start_txid == start_txid for s in self.finalized) or any(
+            s.start_txid == start_txid and s.finalized for s in self.state.segments
+        )
+
+    def needs(self, ledger_id: int) -> bool:
+        """Whether anything here refers to a ledger, be it only to have it deleted."""
+        state = self.state
+        states = (state, state.previous) if state.previous is not None else (state,)
+        return any(record.ledger_id == ledger_id for record in self.records) or any(
+            ledger_id in one.replaced_ledgers or any(s.ledger_id == ledger_id for s in one.segments)
+            for one in states
+        )

@@ -1,0 +1,108 @@
+"""Whether the copies of a journal make one sequence of transactions: pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from ledgers.quorum import majority
+
+from .findings import CopyFound, Findings
+
+JOURNAL = "journal"
+
+
+def check_agreement(found: Findings, purged_below: Mapping[str, int]) -> None:
+    """Adds to the findings what the copies contradict each other in, and where edits are missing.
+
+    `purged_below` says, for every acceptor, what it has forgotten because it was told to.
+    """
+    final: dict[int, list[CopyFound]] = defaultdict(list)
+    for copy in found.copies:
+        if copy.finalized:
+            final[copy.first_txid].append(copy)
+    ends = {first: _end_of(found, first, final[first]) for first in sorted(final)}
+    latest = max(ends, default=0)
+    for first, last in ends.items():
+        _check_quorum(found, final[first], last, purged_below, is_latest=first == latest)
+    open_copies = _in_progress(found.copies, max(ends.values(), default=0))
+    _check_marks(found, open_copies)
+    spans = [*ends.items(), *_span(open_copies)]
+    _check_continuity(found, spans)
+    if spans:
+        found.first_txid, found.last_txid, found.segments = spans[0][0], spans[-1][1], len(spans)
+
+
+def _end_of(found: Findings, first: int, copies: Sequence[CopyFound]) -> int:
+    """The end of a finalized segment; its copies must have the same end and the same edits."""
+    ends = sorted({copy.last_txid for copy in copies})
+    if len(ends) != 1:
+        found.problem(f"segment {first}", f"it is finalized with different ends: {_told(copies)}")
+    elif len({copy.digest for copy in copies if copy.digest is not None}) > 1:
+        names = ", ".join(copy.acceptor for copy in copies)
+        found.problem(f"segment {first}-{ends[0]}", f"the copies of {names} hold different edits")
+    return ends[-1]
+
+
+def _check_quorum(
+    found: Findings,
+    copies: Sequence[CopyFound],
+    last: int,
+    purged_below: Mapping[str, int],
+    *,
+    is_latest: bool,
+) -> None:
+    """A segment begins only when the one before it is finalized at a majority."""
+    first = copies[0].first_txid
+    there = {copy.acceptor for copy in copies} | {name for name, txid in purged_below.items() if last < txid}
+    lacking = [name for name in found.acceptors if name not in there]
+    needed = majority(tuple(range(len(found.acceptors)))).needed
+    if not lacking:
+        return
+    what = f"acceptor {', '.join(lacking)} does not have it finalized"
+    if len(there) >= needed or is_latest:
+        found.notes.append(f"segment {first}-{last}: {what}")
+    else:
+        found.problem(f"segment {first}-{last}", f"no majority has it: {what}")
+
+
+def _in_progress(copies: Sequence[CopyFound], finalized_end: int) -> list[CopyFound]:
+    """The copies of the segment in progress that count: the latest one, of its latest writer."""
+    behind = [c for c in copies if not c.finalized and c.first_txid > finalized_end]
+    if not behind:
+        return []
+    first = max(copy.first_txid for copy in behind)
+    epoch = max(copy.writer_epoch for copy in behind if copy.first_txid == first)
+    return [c for c in behind if c.first_txid == first and c.writer_epoch == epoch]
+
+
+def _check_marks(found: Findings, copies: Sequence[CopyFound]) -> None:
+    """What one writer wrote is the same at every acceptor, as far as each of them has it."""
+    shared = set.intersection(*(set(copy.marks) for copy in copies)) if copies else set()
+    if shared and len({copy.marks[max(shared)] for copy in copies}) > 1:
+        names = ", ".join(copy.acceptor for copy in copies)
+        found.problem(
+            f"segment {copies[0].first_txid} (in progress)", f"the copies of {names} hold different edits"
+        )
+
+
+def _span(copies: Sequence[CopyFound]) -> Iterator[tuple[int, int]]:
+    if copies:
+        yield copies[0].first_txid, max(copy.last_txid for copy in copies)
+
+
+def _check_continuity(found: Findings, spans: Sequence[tuple[int, int]]) -> None:
+    for (first, last), (following, _) in zip(spans, spans[1:], strict=False):
+        if following > last + 1:
+            found.problem(JOURNAL, f"{txids(last + 1, following - 1)} missing")
+        elif following <= last:
+            found.problem(JOURNAL, f"segment {first}-{last} reaches into segment {following}")
+
+
+def txids(first: int, last: int) -> str:
+    """Transactions as the subject of a sentence."""
+    return f"txid {first} is" if first == last else f"txids {first} to {last} are"
+
+
+def _told(copies: Sequence[CopyFound]) -> str:
+    return ", ".join(f"{copy.acceptor} has {copy.first_txid}-{copy.last_txid}" for copy in copies)

@@ -1,0 +1,186 @@
+"""A journal into a directory of segment files, as a NameNode reads them.
+
+Each file is written under a temporary name, synced, and renamed; then the directory is synced. So a crash leaves whole
+files and at most one with .tmp behind its name, which the next export writes anew.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from ..aio import QuorumJournalManager
+from ..edits import TERMINATOR, encode_header
+from ..manager.input_stream import EditLogInputStream
+from .errors import TransferRefused
+from .names import PREFIX, SegmentName, finalized_name, in_progress_name, parsed
+from .segment_file import PADDING
+
+OnBytes = Callable[[int], None]
+
+SEEN_TXID = "seen_txid"
+"""A NameNode refuses to start without edits up to the txid in this file."""
+
+COMPARED_BYTES = 1024 * 1024
+"""Read at a time where two files are compared."""
+
+TEMPORARY = ".tmp"
+
+
+@dataclass(slots=True)
+class Exported:
+    """What an export wrote, and how many segments stood there already. `last_txid` is the last of the directory's."""
+
+    segments: int = 0
+    ops: int = 0
+    bytes: int = 0
+    segments_there: int = 0
+    last_txid: int | None = None
+
+
+async def export_directory(
+    journal: QuorumJournalManager,
+    folder: Path,
+    *,
+    from_txid: int = 0,
+    in_progress: bool = False,
+    on_bytes: OnBytes = lambda _: None,
+) -> Exported:
+    """Writes every segment that holds `from_txid` or later as a file, and raises the directory's seen_txid.
+
+    One in progress only if asked for, up to what is durable; a later export goes on with it. Raises
+    TransferRefused rather than overwrite or contradict what is there, JournalError, OSError.
+    """
+    folder.mkdir(exist_ok=True)
+    streams = await journal.select_input_streams(0, in_progress_ok=in_progress)
+    wanted = [stream for stream in streams if stream.last_txid >= from_txid]
+    for stream in wanted:
+        _check_room(folder, stream)
+    done = Exported()
+    for stream in wanted:
+        await _export(stream, folder, on_bytes, done)
+    if wanted:
+        _raise_seen_txid(folder, wanted[-1].first_txid)
+    return done
+
+
+async def _export(stream: EditLogInputStream, folder: Path, on_bytes: OnBytes, done: Exported) -> None:
+    path = folder / _name(stream)
+    temporary = folder / (path.name + TEMPORARY)
+    try:
+        await _write(stream, temporary, on_bytes)
+        if _put(temporary, path, is_final=not stream.is_in_progress):
+            done.segments += 1
+            done.ops += stream.last_txid - stream.first_txid + 1
+            done.bytes += path.stat().st_size
+        else:
+            done.segments_there += 1
+    finally:
+        temporary.unlink(missing_ok=True)
+    _drop_replaced(folder, stream)
+    sync_directory(folder)
+    done.last_txid = stream.last_txid
+
+
+async def _write(stream: EditLogInputStream, path: Path, on_bytes: OnBytes) -> None:
+    with path.open("wb") as file:
+        async with aclosing(stream.batches()) as batches:
+            async for batch in batches:
+                if file.tell() == 0:  # the layout is known with the first batch
+                    file.write(encode_header(stream.layout_version))
+                file.write(batch.records)
+                on_bytes(len(batch.records))
+        file.flush()
+        os.fdatasync(file.fileno())
+
+
+def _put(temporary: Path, path: Path, *, is_final: bool) -> bool:
+    """Gives the file its name; whether it was not there. Raises TransferRefused where something else is."""
+    if not path.exists():
+        temporary.rename(path)
+        return True
+    if is_final:
+        if not (_begins_with(path, temporary) and _begins_with(temporary, path)):
+            raise TransferRefused(f"{path} is there with other edits than the journal's")
+        return False
+    if not _begins_with(temporary, path):
+        raise TransferRefused(f"{path} is there with edits that the journal does not have")
+    temporary.rename(path)
+    return True
+
+
+def _check_room(folder: Path, stream: EditLogInputStream) -> None:
+    """No other file may claim these txids: a NameNode would take either. Our own earlier export in progress may."""
+    for path in folder.iterdir():
+        other = parsed(path.name) if path.name.startswith(PREFIX) else None
+        if other is None or other.file == _name(stream) or not _overlaps(other, stream):
+            continue
+        if other.last_txid is not None or other.first_txid != stream.first_txid:
+            raise TransferRefused(f"{path} has some of the txids {stream.first_txid} to {stream.last_txid}")
+
+
+def _overlaps(other: SegmentName, stream: EditLogInputStream) -> bool:
+    last = other.last_txid if other.last_txid is not None else other.first_txid
+    return other.first_txid <= stream.last_txid and stream.first_txid <= last
+
+
+def _drop_replaced(folder: Path, stream: EditLogInputStream) -> None:
+    """A segment that was exported in progress and is finalized now has only one file."""
+    earlier = folder / in_progress_name(stream.first_txid)
+    if stream.is_in_progress or not earlier.exists():
+        return
+    if not _begins_with(folder / _name(stream), earlier):
+        raise TransferRefused(f"{earlier} is there with edits that the journal does not have")
+    earlier.unlink()
+
+
+def _begins_with(longer: Path, shorter: Path) -> bool:
+    """Whether one file is the beginning of the other. Padding at the end of the shorter one is no part of it."""
+    with longer.open("rb") as one, shorter.open("rb") as other:
+        while piece := other.read(COMPARED_BYTES):
+            there = one.read(len(piece))
+            if piece != there:
+                same = next(
+                    (n for n, (a, b) in enumerate(zip(piece, there, strict=False)) if a != b), len(there)
+                )
+                rest = piece[same:]
+                return rest[0] == TERMINATOR and not rest.strip(PADDING) and _is_padding(other)
+    return True
+
+
+def _is_padding(rest: BinaryIO) -> bool:
+    return all(not piece.strip(PADDING) for piece in iter(lambda: rest.read(COMPARED_BYTES), b""))
+
+
+def _name(stream: EditLogInputStream) -> str:
+    if stream.is_in_progress:
+        return in_progress_name(stream.first_txid)
+    return finalized_name(stream.first_txid, stream.last_txid)
+
+
+def _raise_seen_txid(folder: Path, txid: int) -> None:
+    """A segment's first txid is what a NameNode writes there when it begins one. It never goes back."""
+    path = folder / SEEN_TXID
+    with suppress(FileNotFoundError):
+        if int(path.read_text()) >= txid:
+            return
+    temporary = folder / (SEEN_TXID + TEMPORARY)
+    with temporary.open("wb") as file:
+        file.write(b"%d\n" % txid)
+        file.flush()
+        os.fdatasync(file.fileno())
+    temporary.rename(path)
+    sync_directory(folder)
+
+
+def sync_directory(folder: Path) -> None:
+    """Has the names in a directory on disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

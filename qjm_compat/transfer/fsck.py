@@ -1,0 +1,94 @@
+"""The proof that a journal is whole: every copy of every segment is read, and nobody is disturbed.
+
+Three rounds: each acceptor by itself (`acceptor_check`), the acceptors against each other (`agreement`), and ledgers
+that belong to nothing. A writer or a purge may be at work meanwhile: what looks wrong is believed only
+when the acceptors stood still while it was looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from metadata.journal_record import JournalStorage
+
+from ..errors import JournalUnavailable
+from .acceptor_check import AcceptorCheck
+from .acceptor_seen import AcceptorSeen
+from .agreement import JOURNAL, check_agreement
+from .errors import TransferRefused
+from .findings import Findings
+from .orphans import ORPHAN_AGE_SECONDS, find_orphans
+from .survey import Survey
+
+ROUNDS_MAX = 3
+"""Looks at a journal that changes and does not look well meanwhile."""
+
+OnBytes = Callable[[int], None]
+
+
+async def check_journal(
+    survey: Survey,
+    *,
+    deep: bool = False,
+    orphan_age_seconds: float = ORPHAN_AGE_SECONDS,
+    on_bytes: OnBytes = lambda _: None,
+) -> Findings:
+    """Reads the whole journal and says what is wrong with it. `deep` decodes every op as well.
+
+    Raises TransferRefused where no acceptor is formatted, JournalUnavailable where the metadata fails meanwhile.
+    """
+    for _ in range(ROUNDS_MAX):
+        seen, silent = await survey.look_at_those_that_answer()
+        found = await _check(survey, seen, silent, deep=deep, on_bytes=on_bytes)
+        if not found.problems or not await _has_changed(survey, seen):
+            break
+    else:
+        found.notes.append("the journal was changed all the while: what is wrong here may be so no longer")
+    reachable = {survey.acceptors[name] for name in seen}
+    found.orphans = await find_orphans(survey, reachable, orphan_age_seconds)
+    for orphan in found.orphans:
+        found.problem(JOURNAL, orphan)
+    return found
+
+
+async def _check(
+    survey: Survey,
+    seen: Mapping[str, AcceptorSeen],
+    silent: Mapping[str, JournalUnavailable],
+    *,
+    deep: bool,
+    on_bytes: OnBytes,
+) -> Findings:
+    found = Findings(acceptors=tuple(survey.acceptors))
+    if len(silent) == len(survey.acceptors):
+        raise next(iter(silent.values()))
+    if not any(one.state.storage for one in seen.values()):
+        raise TransferRefused(
+            f"journal {survey.journal_id} is not formatted at {', '.join(survey.acceptors)}"
+        )
+    for name in survey.acceptors:
+        if name in silent:
+            found.problem(f"acceptor {name}", silent[name])
+        elif name not in seen:
+            found.problem(f"acceptor {name}", "it is not formatted")
+        else:
+            await AcceptorCheck(survey, seen[name], found, deep=deep, on_bytes=on_bytes).run()
+    _check_storage(seen, found)
+    check_agreement(found, {name: one.state.purged_below for name, one in seen.items()})
+    return found
+
+
+def _check_storage(seen: Mapping[str, AcceptorSeen], found: Findings) -> None:
+    """All acceptors hold the edits of one namespace."""
+    different: dict[JournalStorage, list[str]] = {}
+    for name, one in seen.items():
+        if one.state.storage is not None:
+            different.setdefault(one.state.storage, []).append(name)
+    if len(different) > 1:
+        told = "; ".join(f"{', '.join(names)}: {storage}" for storage, names in different.items())
+        found.problem(JOURNAL, f"the acceptors are of different namespaces: {told}")
+
+
+async def _has_changed(survey: Survey, seen: Mapping[str, AcceptorSeen]) -> bool:
+    now, _ = await survey.look_at_those_that_answer()
+    return {name: one.version for name, one in seen.items()} != {n: one.version for n, one in now.items()}

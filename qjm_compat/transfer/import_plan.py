@@ -1,0 +1,98 @@
+"""What of a directory is to be written to a journal, decided before anything is: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from .errors import TransferRefused
+from .names import SegmentName
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A segment that the journal has, up to what is durable of it."""
+
+    first_txid: int
+    last_txid: int
+    in_progress: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.first_txid} to {self.last_txid}{' (in progress)' if self.in_progress else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A segment file that holds edits, and the txids of these."""
+
+    name: SegmentName
+    last_txid: int
+
+    @property
+    def first_txid(self) -> int:
+        return self.name.first_txid
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One file: the journal has what comes before `from_txid`, and the rest is to be written; None: it has all."""
+
+    source: Source
+    held: tuple[Held, ...]
+    from_txid: int | None
+
+
+def check_gaps(sources: Sequence[Source]) -> None:
+    """Raises TransferRefused for the first txid that is in none of the files."""
+    for before, after in zip(sources, sources[1:], strict=False):
+        if after.first_txid != before.last_txid + 1:
+            raise TransferRefused(
+                f"txids {before.last_txid + 1} to {after.first_txid - 1} are missing between "
+                f"{before.name.file} and {after.name.file}"
+            )
+
+
+def plan(sources: Iterable[Source], held: Sequence[Held], *, allow_gaps: bool) -> list[Step]:
+    """Every file is there, or follows what is there. Raises TransferRefused for one that does neither.
+
+    A file may also be there in part, which is what an import leaves that was stopped: then the rest follows.
+    """
+    steps: list[Step] = []
+    end = held[-1].last_txid if held else None
+    for source in sources:
+        there = tuple(
+            h for h in held if h.last_txid >= source.first_txid and h.first_txid <= source.last_txid
+        )
+        if there:
+            _check_tiles(source, there)
+            next_txid = there[-1].last_txid + 1
+            if next_txid <= source.last_txid and there[-1] is not held[-1]:
+                raise _does_not_fit(source, there)
+        else:
+            next_txid = source.first_txid
+            _check_follows(source, end, allow_gaps=allow_gaps or (not steps and end is None))
+        steps.append(Step(source, there, next_txid if next_txid <= source.last_txid else None))
+        end = source.last_txid if end is None else max(end, source.last_txid)
+    return steps
+
+
+def _check_tiles(source: Source, there: Sequence[Held]) -> None:
+    begins = [source.first_txid, *(h.last_txid + 1 for h in there[:-1])]
+    if [h.first_txid for h in there] != begins or there[-1].last_txid > source.last_txid:
+        raise _does_not_fit(source, there)
+
+
+def _check_follows(source: Source, end: int | None, *, allow_gaps: bool) -> None:
+    if end is not None and source.first_txid <= end:
+        raise TransferRefused(
+            f"{source.name.file} is older than what the journal has, which lacks it and ends at txid {end}"
+        )
+    if not allow_gaps and end is not None and source.first_txid != end + 1:
+        raise TransferRefused(
+            f"txids {end + 1} to {source.first_txid - 1} are missing between the journal and {source.name.file}"
+        )
+
+
+def _does_not_fit(source: Source, there: Sequence[Held]) -> TransferRefused:
+    segments = ", ".join(map(str, there))
+    return TransferRefused(f"{source.name.file} does not end where the journal's segments do: {segments}")

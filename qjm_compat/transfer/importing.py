@@ -1,0 +1,293 @@
+"""A directory of segment files into a journal.
+
+Nothing is written that was not verified, and nothing that is there is written again: it is compared. What stops an
+import leaves a journal that the same import goes on with; a segment that it was writing then ends where it stopped,
+and another goes on behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..aio import QuorumJournalManager
+from ..batch import Batch
+from ..edits import NEWEST_LAYOUT
+from ..manager.output_stream import EditLogOutputStream
+from ..requests import NamespaceInfo
+from .errors import TransferRefused
+from .import_plan import Held, Source, Step, check_gaps, plan
+from .names import LeftOut, SegmentName, listing
+from .segment_file import CheckedSegment, RawBatch, batches_of, checked_segment
+from .survey import Survey
+from .version_file import VERSION, read_version
+
+BATCH_BYTES = 512 * 1024
+"""Edits in one batch, as a NameNode's buffer has them; a larger op stands alone."""
+
+UNDER_WAY_BYTES_MAX = 4 * 1024 * 1024
+"""Batches sent and not confirmed; well below the bound past which an acceptor is left out."""
+
+OnBytes = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportOptions:
+    """`finalize`: end the last segment too, if its file is in progress. `allow_gaps`: txids may be missing.
+
+    `take_over`: a segment is in progress, and whoever writes it shall be fenced. `from_txid`: leave out files that
+    end before it.
+    """
+
+    finalize: bool = True
+    allow_gaps: bool = False
+    take_over: bool = False
+    from_txid: int = 0
+
+
+@dataclass(slots=True)
+class Imported:
+    """What an import did. `segments`, `ops` and `bytes` were written; the rest was there, or is no part of it."""
+
+    formatted: bool = False
+    segments: int = 0
+    ops: int = 0
+    bytes: int = 0
+    segments_there: int = 0
+    ops_there: int = 0
+    last_txid: int | None = None
+    left_in_progress: int | None = None
+    notes: list[str] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+
+
+def find_current(directory: Path) -> Path:
+    """The directory with the segment files: this one, or the `current` in it."""
+    below = directory / "current"
+    return below if below.is_dir() else directory
+
+
+def bytes_in(directory: Path) -> int:
+    """The size of all segment files there: no less than an import has to read."""
+    folder = find_current(directory)
+    return sum((folder / s.file).stat().st_size for s in _listed(folder)[0])
+
+
+async def import_directory(
+    journal: QuorumJournalManager,
+    survey: Survey,
+    directory: Path,
+    options: ImportOptions,
+    on_bytes: OnBytes = lambda _: None,
+) -> Imported:
+    """Has in the journal what is in the directory. `journal` becomes the writer only if there is something to write.
+
+    Raises TransferRefused, naming the file and what is wrong with it, JournalError, OSError. The same call may be
+    made again.
+    """
+    work = _Import(journal, survey, find_current(directory), options, on_bytes)
+    await work.run()
+    return work.done
+
+
+class _Import:
+    def __init__(
+        self,
+        journal: QuorumJournalManager,
+        survey: Survey,
+        folder: Path,
+        options: ImportOptions,
+        on_bytes: OnBytes,
+    ) -> None:
+        self.journal = journal
+        self.survey = survey
+        self.folder = folder
+        self.options = options
+        self.on_bytes = on_bytes
+        self.done = Imported()
+
+    async def run(self) -> None:
+        sources = self._sources()
+        await self._agree_on_namespace()
+        steps = await self._plan(sources)
+        if self._has_work(steps):
+            await self._become_writer()
+            steps = await self._plan(sources)  # what was in progress has an end now
+        for step in steps:
+            await self._take(step, is_last=step is steps[-1])
+        await self._note_laggards()
+
+    def _sources(self) -> list[Source]:
+        """The files that hold edits, their txids without a gap. Only those in progress are read for that."""
+        names, self.done.left_out = _listed(self.folder)
+        sources: list[Source] = []
+        for name in names:
+            last = name.last_txid or self._end_of(name)
+            if last is None:
+                self.done.left_out.append(LeftOut(name.file, "it holds no edits yet"))
+            elif last >= self.options.from_txid:
+                sources.append(Source(name, last))
+        if not sources:
+            raise TransferRefused(f"{self.folder} holds no edits to import")
+        if not self.options.allow_gaps:
+            check_gaps(sources)
+        return sources
+
+    def _end_of(self, name: SegmentName) -> int | None:
+        checked = checked_segment(self.folder, name)
+        return None if checked is None else checked.last_txid
+
+    async def _agree_on_namespace(self) -> None:
+        """Formats a journal that is not there; one that is must be of the same namespace."""
+        theirs = read_version(self.folder)
+        if not await self.journal.is_formatted():
+            if theirs is None:
+                raise TransferRefused(f"{self.folder} has no {VERSION}: format the journal first, by hand")
+            await self.journal.format(theirs)
+            self.done.formatted = True
+        elif theirs is not None:
+            _check_same(theirs, await self.journal.namespace(), self.folder)
+
+    async def _plan(self, sources: list[Source]) -> list[Step]:
+        streams = await self.journal.select_input_streams(0, in_progress_ok=True)
+        held = [Held(s.first_txid, s.last_txid, s.is_in_progress) for s in streams]
+        return plan(sources, held, allow_gaps=self.options.allow_gaps)
+
+    def _has_work(self, steps: list[Step]) -> bool:
+        for step in steps:
+            in_progress = any(held.in_progress for held in step.held)
+            if step.from_txid is not None or (in_progress and self._is_ended(step, step is steps[-1])):
+                return True
+        return False
+
+    def _is_ended(self, step: Step, is_last: bool) -> bool:
+        """Whether the journal's segment is to be finalized. Where others follow, it must be."""
+        return step.source.name.last_txid is not None or self.options.finalize or not is_last
+
+    async def _become_writer(self) -> None:
+        in_progress = await self.survey.in_progress()
+        if in_progress is not None and not self.options.take_over:
+            raise TransferRefused(
+                f"{in_progress}, is in progress: its writer may be alive, and an import would fence it; "
+                f"take over if it is not"
+            )
+        recovered = await self.journal.recover_unfinalized_segments()
+        if in_progress is not None and recovered is not None:
+            self.done.notes.append(f"segment {recovered.start_txid} was ended at txid {recovered.end_txid}")
+
+    async def _take(self, step: Step, *, is_last: bool) -> None:
+        name = step.source.name
+        checked = checked_segment(self.folder, name)
+        if checked is None or checked.last_txid < step.source.last_txid:
+            raise TransferRefused(f"{name.file} was cut while it was imported")
+        if checked.last_txid > step.source.last_txid:
+            checked = checked.up_to(step.source.last_txid)
+        await self._check_layout(checked, name)
+        if step.held:
+            await self._compare(checked, step)
+        if step.from_txid is not None:
+            await self._write(checked, step.from_txid, is_ended=self._is_ended(step, is_last))
+        else:
+            self.done.segments_there += 1
+        self.done.last_txid = checked.last_txid
+        if checked.torn is not None:
+            self.done.notes.append(f"{name.file} ends with txid {checked.last_txid}: {checked.torn}")
+
+    async def _check_layout(self, checked: CheckedSegment, name: SegmentName) -> None:
+        """No checksum covers a segment's header; a layout that nobody has heard of is damage."""
+        namespace = await self.journal.namespace()
+        if checked.layout_version < min(NEWEST_LAYOUT, namespace.layout_version):
+            raise TransferRefused(
+                f"{name.file} claims layout {checked.layout_version}, newer than the journal's "
+                f"{namespace.layout_version}"
+            )
+
+    async def _compare(self, checked: CheckedSegment, step: Step) -> None:
+        """What the journal has must be what the file has, byte for byte."""
+        offset = 0
+        end = step.held[-1].last_txid
+        async with aclosing(self._held_batches(checked, step)) as batches:
+            async for batch in batches:
+                following = offset + len(batch.records)
+                if checked.records[offset:following] != batch.records:
+                    raise TransferRefused(
+                        f"{step.source.name.file}: the journal has other edits in txids {batch.first_txid} "
+                        f"to {batch.last_txid}"
+                    )
+                offset = following
+                self.on_bytes(len(batch.records))
+        self.done.ops_there += end - checked.first_txid + 1
+
+    async def _held_batches(self, checked: CheckedSegment, step: Step) -> AsyncGenerator[Batch, None]:
+        first, last = step.held[0].first_txid, step.held[-1].last_txid
+        for stream in await self.journal.select_input_streams(first, in_progress_ok=True):
+            if stream.first_txid > last:
+                return
+            async with aclosing(stream.batches()) as batches:
+                async for batch in batches:
+                    if batch.first_txid <= last:
+                        yield batch
+            if stream.layout_version != checked.layout_version:
+                raise TransferRefused(
+                    f"{step.source.name.file} has layout {checked.layout_version}, and the journal's segment "
+                    f"{stream.segment_txid} has {stream.layout_version}"
+                )
+
+    async def _write(self, checked: CheckedSegment, from_txid: int, *, is_ended: bool) -> None:
+        records = checked.from_txid(from_txid)
+        async with await self.journal.start_log_segment(from_txid, checked.layout_version) as out:
+            await self._write_batches(out, records, from_txid)
+        if is_ended:
+            await self.journal.finalize_log_segment(from_txid, checked.last_txid)
+        else:
+            await self.survey.until_seen(from_txid, checked.last_txid)
+            self.done.left_in_progress = from_txid
+        if from_txid != checked.first_txid:
+            self.done.notes.append(f"segment {from_txid} goes on where an import was stopped")
+        self.done.segments += 1
+        self.done.ops += checked.last_txid - from_txid + 1
+        self.done.bytes += len(records)
+
+    async def _note_laggards(self) -> None:
+        """A majority is enough to go on with, but whoever ends now leaves the others where they are."""
+        if self.done.segments == 0 or self.done.left_in_progress is not None:
+            return
+        streams = await self.journal.select_input_streams(0)
+        for name in await self.survey.lacking(streams[-1].first_txid):
+            self.done.notes.append(f"acceptor {name} lacks segments: it was not there, or did not keep up")
+
+    async def _write_batches(self, out: EditLogOutputStream, records: memoryview, from_txid: int) -> None:
+        under_way: deque[tuple[RawBatch, asyncio.Task[int]]] = deque()
+        size = 0
+        for batch in batches_of(records, from_txid, BATCH_BYTES):
+            while under_way and size + len(batch.records) > UNDER_WAY_BYTES_MAX:
+                size -= await self._confirmed(*under_way.popleft())
+            out.write_raw(bytes(batch.records), batch.num_txns)
+            out.set_ready_to_flush()
+            under_way.append((batch, await out.flush_async()))
+            size += len(batch.records)
+        while under_way:
+            await self._confirmed(*under_way.popleft())
+
+    async def _confirmed(self, batch: RawBatch, flush: asyncio.Task[int]) -> int:
+        await flush
+        self.on_bytes(len(batch.records))
+        return len(batch.records)
+
+
+def _listed(folder: Path) -> tuple[list[SegmentName], list[LeftOut]]:
+    found = listing(path.name for path in folder.iterdir())
+    return list(found.segments), list(found.left_out)
+
+
+def _check_same(theirs: NamespaceInfo, ours: NamespaceInfo, folder: Path) -> None:
+    for name in ("namespace_id", "cluster_id", "layout_version"):
+        if getattr(theirs, name) != getattr(ours, name):
+            raise TransferRefused(
+                f"{folder / VERSION} is of {name.replace('_', ' ')} {getattr(theirs, name)}, "
+                f"and the journal of {getattr(ours, name)}"
+            )

@@ -1,0 +1,120 @@
+"""One segment file, verified as a whole before anything of it is used."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ..edits import HEADER_BYTES, TERMINATOR, EditLogError, SegmentScan, scan_segment, slice_batch
+from ..edits.frames import OP_BYTES_MIN
+from .errors import TransferRefused
+from .names import SegmentName
+
+PADDING = bytes([0, TERMINATOR])
+
+PIECE_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedSegment:
+    """Edits that were found whole, undamaged and without a gap. `torn` tells what a dead writer left behind them."""
+
+    first_txid: int
+    last_txid: int
+    layout_version: int
+    in_progress: bool
+    records: memoryview = field(repr=False)
+    torn: str | None = None
+
+    def up_to(self, txid: int) -> CheckedSegment:
+        """The same without what comes behind a txid, which a writer that is alive may have added since."""
+        records = slice_batch(self.records, self.first_txid, txid)
+        return replace(self, last_txid=txid, records=records, torn=None)
+
+    def from_txid(self, txid: int) -> memoryview:
+        """The frames from this txid on."""
+        return slice_batch(self.records, txid, self.last_txid)
+
+
+@dataclass(frozen=True, slots=True)
+class RawBatch:
+    """Frames as they stand in a file."""
+
+    first_txid: int
+    num_txns: int
+    records: memoryview = field(repr=False)
+
+
+def checked_segment(folder: Path, name: SegmentName) -> CheckedSegment | None:
+    """The edits of a file, None where one in progress has none yet (Hadoop moves those aside as .empty).
+
+    One in progress ends with its last valid op. Raises TransferRefused for damage, and for edits that are not those
+    of the file's name.
+    """
+    data = _content(folder / name.file, in_progress=name.last_txid is None)
+    if name.last_txid is None and is_padding(data):
+        return None
+    try:
+        scan = scan_segment(data)
+    except EditLogError as error:
+        raise TransferRefused(f"{name.file}: {error}") from error
+    if name.last_txid is None and scan.is_empty and not scan.is_header_corrupt:
+        return None
+    _check(name, scan)
+    assert scan.layout_version is not None
+    return CheckedSegment(
+        scan.first_txid,
+        scan.last_txid,
+        scan.layout_version,
+        name.last_txid is None,
+        data[HEADER_BYTES : scan.valid_bytes],
+        f"from offset {scan.damage[0].offset} on: {scan.damage[0].reason}" if scan.damage else None,
+    )
+
+
+def is_padding(data: memoryview) -> bool:
+    """Whether there is nothing but padding: the file was prepared and never written to."""
+    return all(
+        not bytes(data[at : at + PIECE_BYTES]).strip(PADDING) for at in range(0, len(data), PIECE_BYTES)
+    )
+
+
+def batches_of(records: memoryview, first_txid: int, bytes_max: int) -> Iterator[RawBatch]:
+    """Verified frames cut into batches of at most `bytes_max`; a larger op stands alone."""
+    begin = offset = 0
+    first = txid = first_txid
+    while offset < len(records):
+        size = 5 + int.from_bytes(records[offset + 1 : offset + 5], "big")
+        assert size >= OP_BYTES_MIN
+        if offset > begin and offset + size - begin > bytes_max:
+            yield RawBatch(first, txid - first, records[begin:offset])
+            begin, first = offset, txid
+        offset, txid = offset + size, txid + 1
+    if offset > begin:
+        yield RawBatch(first, txid - first, records[begin:offset])
+
+
+def _content(path: Path, *, in_progress: bool) -> memoryview:
+    """The file, mapped into memory. A mapping would not live through a cut, as a writer makes it at the end."""
+    if in_progress:
+        return memoryview(path.read_bytes())
+    with path.open("rb") as file:
+        if path.stat().st_size == 0:
+            return memoryview(b"")
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _check(name: SegmentName, scan: SegmentScan) -> None:
+    torn = name.last_txid is None and scan.damaged_places == 1 and scan.damage[0].offset >= scan.valid_bytes
+    if scan.damage and not torn:
+        worst = scan.damage[0]
+        raise TransferRefused(f"{name.file} is damaged at offset {worst.offset}: {worst.reason}")
+    if scan.is_empty:
+        raise TransferRefused(f"{name.file} holds no edits" + (": it is damaged" if scan.damage else ""))
+    if not scan.is_contiguous:
+        raise TransferRefused(f"{name.file}: its {scan.ops} txids do not follow one another")
+    last = scan.last_txid if name.last_txid is None else name.last_txid
+    if (scan.first_txid, scan.last_txid) != (name.first_txid, last):
+        raise TransferRefused(f"{name.file} holds txids {scan.first_txid} to {scan.last_txid}")

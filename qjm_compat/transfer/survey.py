@@ -1,0 +1,218 @@
+"""What the acceptors of a journal have in the metadata and in ledgers, seen without asking or disturbing them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from types import TracebackType
+from typing import Self
+
+from ledgers import ClientConfig
+from ledgers.aio import LedgerClient
+from ledgers.quorum import majority
+from metadata import open_store
+from metadata.errors import MetadataError
+from metadata.journal_record import FinalizedSegment
+from metadata.journal_store import JournalStore, VersionedState, list_journals
+from metadata.store import MetadataStore
+
+from ..config import AcceptorConfig, JournalConfig
+from ..errors import JournalUnavailable
+from ..segment_ledgers import SegmentLedgers
+from .acceptor_seen import AcceptorSeen
+
+LOOKS_MAX = 20
+"""Changes by a writer that one look at its acceptor lives through."""
+
+SEEN_SECONDS_MAX = 20.0
+SEEN_POLL_SECONDS = 0.02
+"""How long a writer's last edits may take until readers see them, and how often that is looked at."""
+
+LAGGARD_SECONDS_MAX = 5.0
+"""What a majority has done the others may still be doing; so long is waited for them."""
+
+
+class Survey:
+    """Looks at the acceptors of one journal; changes nothing. Use as `async with`. Raises JournalUnavailable."""
+
+    def __init__(
+        self,
+        journal_id: str,
+        acceptors: Sequence[AcceptorConfig],
+        config: JournalConfig | None = None,
+        client_config: ClientConfig | None = None,
+    ) -> None:
+        self.journal_id = journal_id
+        self.acceptors = {acceptor.name: acceptor.metadata_uri for acceptor in acceptors}
+        self._config = config or JournalConfig()
+        self._client_config = client_config
+        self._stack = AsyncExitStack()
+        self._stores: dict[str, MetadataStore] = {}
+        self._clients: dict[str, LedgerClient] = {}
+
+    async def __aenter__(self) -> Self:
+        try:
+            for uri in sorted(set(self.acceptors.values())):
+                await self._connect(uri)
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    @property
+    def clients(self) -> dict[str, LedgerClient]:
+        """A client of every cluster that an acceptor keeps its ledgers in, by metadata URI."""
+        return self._clients
+
+    def ledgers(self, acceptor: str) -> SegmentLedgers:
+        """The ledgers of an acceptor, to be read."""
+        client = self._clients[self.acceptors[acceptor]]
+        return SegmentLedgers(client, self.journal_id, acceptor, self._config)
+
+    async def look(self, acceptor: str) -> AcceptorSeen | None:
+        """An acceptor's state and records of the same moment, None where it has none."""
+        journal = self._journal(acceptor)
+        with _metadata_errors():
+            state = await journal.read_state()
+            for _ in range(LOOKS_MAX):
+                records = tuple([found.segment async for found in journal.list_segments()])
+                again = await journal.read_state()
+                if _version(again) == _version(state):
+                    return _seen(acceptor, again, records)
+                state = again
+        raise JournalUnavailable(f"acceptor {acceptor} of journal {self.journal_id} changes all the time")
+
+    async def look_at_all(self) -> dict[str, AcceptorSeen]:
+        """Those acceptors that have a state."""
+        found = {name: await self.look(name) for name in self.acceptors}
+        return {name: seen for name, seen in found.items() if seen is not None}
+
+    async def look_at_those_that_answer(
+        self,
+    ) -> tuple[dict[str, AcceptorSeen], dict[str, JournalUnavailable]]:
+        """`look_at_all`, and why of those whose metadata does not answer."""
+        found: dict[str, AcceptorSeen] = {}
+        silent: dict[str, JournalUnavailable] = {}
+        for name in self.acceptors:
+            try:
+                seen = await self.look(name)
+            except JournalUnavailable as error:
+                silent[name] = error
+            else:
+                if seen is not None:
+                    found[name] = seen
+        return found, silent
+
+    async def look_at_others(self, uri: str) -> list[AcceptorSeen]:
+        """All acceptors of the journal in one metadata store, asked for or not."""
+        with _metadata_errors():
+            names = [
+                name async for journal, name in list_journals(self._stores[uri]) if journal == self.journal_id
+            ]
+        found = [await self._look_at(uri, name) for name in names]
+        return [seen for seen in found if seen is not None]
+
+    async def in_progress(self) -> str | None:
+        """Says which segment somebody may be writing, if there is one.
+
+        A segment begins only when those before it are finalized at a majority: what an acceptor has of these
+        that is not finalized is left over, and nobody writes it.
+        """
+        found = await self.look_at_all()
+        finalized = max((one.last_final_start for one in found.values()), default=0)
+        for name, seen in found.items():
+            for segment in seen.in_progress:
+                if segment.start_txid > finalized:
+                    return f"segment {segment.start_txid} at acceptor {name}, epoch {segment.writer_epoch}"
+        return None
+
+    async def until_seen(self, start_txid: int, last_txid: int) -> None:
+        """Returns when readers at a majority of the acceptors can see a segment's edits up to `last_txid`.
+
+        A ledger's writer tells readers of its last entry when it has been idle for a moment; one that lets go
+        at once never does. Raises JournalUnavailable after SEEN_SECONDS_MAX.
+        """
+        needed = majority(tuple(range(len(self.acceptors)))).needed
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + SEEN_SECONDS_MAX
+        while await self._seeing(start_txid, last_txid) < needed:
+            if loop.time() > deadline:
+                raise JournalUnavailable(f"readers do not see segment {start_txid} up to txid {last_txid}")
+            await asyncio.sleep(SEEN_POLL_SECONDS)
+
+    async def lacking(self, start_txid: int) -> list[str]:
+        """The acceptors that do not have a segment finalized; those that are about to get LAGGARD_SECONDS_MAX."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + LAGGARD_SECONDS_MAX
+        while left := await self._not_finalized(start_txid):
+            if loop.time() > deadline:
+                break
+            await asyncio.sleep(SEEN_POLL_SECONDS)
+        return left
+
+    async def _not_finalized(self, start_txid: int) -> list[str]:
+        seen = await self.look_at_all()
+        return [name for name in self.acceptors if name not in seen or not seen[name].has_final(start_txid)]
+
+    async def _seeing(self, start_txid: int, last_txid: int) -> int:
+        seeing = 0
+        for name, seen in (await self.look_at_all()).items():
+            for segment in seen.in_progress:
+                if segment.start_txid == start_txid:
+                    end = await self.ledgers(name).look(segment.ledger_id)
+                    seeing += end.end_txid is not None and end.end_txid >= last_txid
+        return seeing
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    async def _look_at(self, uri: str, name: str) -> AcceptorSeen | None:
+        with _metadata_errors():
+            journal = JournalStore(self._stores[uri], self.journal_id, name)
+            records = tuple([found.segment async for found in journal.list_segments()])
+            return _seen(name, await journal.read_state(), records)
+
+    async def _connect(self, uri: str) -> None:
+        with _metadata_errors():
+            self._stores[uri] = await open_store(uri)
+        self._stack.push_async_callback(self._stores[uri].close)
+        client = LedgerClient(uri, config=self._client_config)
+        self._clients[uri] = await self._stack.enter_async_context(client)
+
+    def _journal(self, acceptor: str) -> JournalStore:
+        return JournalStore(self._stores[self.acceptors[acceptor]], self.journal_id, acceptor)
+
+
+async def journals_in(uri: str) -> list[tuple[str, str]]:
+    """(journal id, acceptor) of all journals in a metadata store. Raises JournalUnavailable."""
+    with _metadata_errors():
+        store = await open_store(uri)
+        try:
+            return [found async for found in list_journals(store)]
+        finally:
+            await store.close()
+
+
+def _version(found: VersionedState | None) -> int | None:
+    return found.version if found is not None else None
+
+
+def _seen(
+    name: str, found: VersionedState | None, records: tuple[FinalizedSegment, ...]
+) -> AcceptorSeen | None:
+    return None if found is None else AcceptorSeen(name, found.version, found.state, records)
+
+
+@contextmanager
+def _metadata_errors() -> Iterator[None]:
+    try:
+        yield
+    except MetadataError as error:
+        raise JournalUnavailable(f"the metadata store under the journal failed: {error}") from error

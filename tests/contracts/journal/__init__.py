@@ -1,0 +1,1 @@
+"""The contract of a journal's acceptors, part by part."""

@@ -1,0 +1,21 @@
+"""What every acceptor of a journal must do. An acceptor is done when this class passes on it.
+
+A subclass opens a `Place`: somewhere that acceptors `a` and `b` keep their journals, and where each call of
+`process` is another process that serves one of them. The rules and messages are those of Hadoop's JournalNode.
+"""
+
+from __future__ import annotations
+
+from .journal.checks import Checks
+from .journal.place import UPGRADED, Place, assert_shows
+from .journal.promises import Promises
+from .journal.readers import Readers
+from .journal.recovery import Recovery
+from .journal.segments import Segments
+from .journal.storage import Storage
+
+__all__ = ["UPGRADED", "JournalAcceptorContract", "Place", "assert_shows"]
+
+
+class JournalAcceptorContract(Checks, Storage, Promises, Segments, Recovery, Readers):
+    """Inherit, give a place, and run."""

@@ -1,0 +1,197 @@
+"""An acceptor's records in a store: compare-and-swap, settled when answers are lost, listed in order."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from metadata import open_store
+from metadata.errors import BadRecord, OutcomeUnknown
+from metadata.journal_record import FinalizedSegment, JournalState
+from metadata.journal_store import JournalStore, list_journals
+from metadata.memory import MemoryData, MemoryStore
+from metadata.store import PAGE_KEYS_MAX, Lease, MetadataStore
+from tests.support.aio import run
+
+Scenario = Callable[[MetadataStore], Awaitable[None]]
+
+
+@asynccontextmanager
+async def a_store(kind: str, path: Path) -> AsyncIterator[MetadataStore]:
+    store = (
+        MemoryStore(MemoryData())
+        if kind == "memory"
+        else await open_store(f"sqlite://{path}/m.db", create=True)
+    )
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def on_a_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Scenario], None]:
+    def runs(scenario: Scenario) -> None:
+        async def whole() -> None:
+            async with a_store(request.param, tmp_path) as store:
+                await scenario(store)
+
+        run(whole())
+
+    return runs
+
+
+OnAStore = Callable[[Scenario], None]
+
+
+def segment(start: int, ledger_id: int = 7) -> FinalizedSegment:
+    return FinalizedSegment(start, start + 2, ledger_id, -63, 1, 0)
+
+
+async def starts(journal: JournalStore) -> list[int]:
+    return [found.segment.start_txid async for found in journal.list_segments()]
+
+
+def test_a_state_is_swapped_only_for_the_one_that_was_read(on_a_store: OnAStore) -> None:
+    async def scenario(store: MetadataStore) -> None:
+        mine, other = JournalStore(store, "ns1", "a"), JournalStore(store, "ns1", "a")
+        assert await mine.read_state() is None
+        first = await mine.swap_state(JournalState(last_promised_epoch=1), None)
+        assert first is not None
+        assert await other.swap_state(JournalState(last_promised_epoch=9), None) is None
+        found = await other.read_state()
+        assert found == first
+        second = await other.swap_state(JournalState(last_promised_epoch=2), first.version)
+        assert second is not None
+        assert await mine.swap_state(JournalState(last_promised_epoch=3), first.version) is None
+        assert await mine.read_state() == second
+
+    on_a_store(scenario)
+
+
+def test_a_state_that_is_gone_is_not_made_anew_by_a_swap(on_a_store: OnAStore) -> None:
+    async def scenario(store: MetadataStore) -> None:
+        journal = JournalStore(store, "ns1", "a")
+        assert await journal.swap_state(JournalState(), 5) is None
+        assert await journal.read_state() is None
+
+    on_a_store(scenario)
+
+
+def test_acceptors_and_journals_do_not_share_anything(on_a_store: OnAStore) -> None:
+    async def scenario(store: MetadataStore) -> None:
+        for journal_id, acceptor in (("ns1", "a"), ("ns1", "ab"), ("ns1", "b"), ("ns10", "a")):
+            journal = JournalStore(store, journal_id, acceptor)
+            assert await journal.read_state() is None
+            await journal.swap_state(JournalState(), None)
+            assert await starts(journal) == []
+            await journal.put_segment(segment(1), None)
+        assert [found async for found in list_journals(store)] == [
+            ("ns1", "a"),
+            ("ns1", "ab"),
+            ("ns1", "b"),
+            ("ns10", "a"),
+        ]
+
+    on_a_store(scenario)
+
+
+def test_segments_are_stored_once_replaced_by_version_and_deleted_as_found(on_a_store: OnAStore) -> None:
+    async def scenario(store: MetadataStore) -> None:
+        journal = JournalStore(store, "ns1", "a")
+        assert await journal.read_segment(1) is None
+        assert await journal.put_segment(segment(1), None)
+        assert not await journal.put_segment(segment(1, 8), None)
+        old = await journal.read_segment(1)
+        assert old is not None
+        assert old.segment == segment(1)
+        assert await journal.put_segment(segment(1, 8), old.version)
+        assert not await journal.put_segment(segment(1, 9), old.version)
+        await journal.delete_segment(old)  # changed since: left as it is
+        new = await journal.read_segment(1)
+        assert new is not None
+        assert new.segment.ledger_id == 8
+        await journal.delete_segment(new)
+        await journal.delete_segment(new)
+        assert await journal.read_segment(1) is None
+
+    on_a_store(scenario)
+
+
+def test_all_segments_are_listed_in_the_order_of_their_txids_over_many_pages() -> None:
+    async def scenario() -> None:
+        store = MemoryStore(MemoryData())
+        journal = JournalStore(store, "ns1", "a")
+        await journal.swap_state(JournalState(), None)
+        wanted = [3**9 * n + 1 for n in range(PAGE_KEYS_MAX + 10)]
+        for start in reversed(wanted):
+            await journal.put_segment(segment(start), None)
+        assert await starts(journal) == wanted
+        assert [found async for found in list_journals(store)] == [("ns1", "a")]
+
+    run(scenario())
+
+
+def test_damaged_records_are_named_by_their_keys(on_a_store: OnAStore) -> None:
+    async def scenario(store: MetadataStore) -> None:
+        journal = JournalStore(store, "ns1", "a")
+        await store.create("journals/ns1/a/state", b"hello")
+        await store.create("journals/ns1/a/segments/0000000000000001", b"hello")
+        with pytest.raises(BadRecord, match="journals/ns1/a/state"):
+            await journal.read_state()
+        with pytest.raises(BadRecord, match="journals/ns1/a/segments/0000000000000001"):
+            await journal.read_segment(1)
+        with pytest.raises(BadRecord):
+            await starts(journal)
+
+    on_a_store(scenario)
+
+
+class ForgetfulStore(MemoryStore):
+    """Does every write, and loses every other answer to one."""
+
+    def __init__(self, data: MemoryData) -> None:
+        super().__init__(data)
+        self._writes = 0
+
+    async def create(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
+        version = await super().create(key, value, lease=lease)
+        self._maybe_lose()
+        return version
+
+    async def replace(self, key: str, value: bytes, version: int) -> int:
+        version = await super().replace(key, value, version)
+        self._maybe_lose()
+        return version
+
+    def _maybe_lose(self) -> None:
+        self._writes += 1
+        if self._writes % 2:
+            raise OutcomeUnknown("the answer was lost")
+
+
+def test_M1_a_write_whose_answer_was_lost_is_known_by_its_nonce() -> None:
+    async def scenario() -> None:
+        journal = JournalStore(ForgetfulStore(MemoryData()), "ns1", "a")
+        stored = await journal.swap_state(JournalState(last_promised_epoch=1), None)
+        assert stored is not None
+        for epoch in range(2, 6):
+            stored = await journal.swap_state(JournalState(last_promised_epoch=epoch), stored.version)
+            assert stored is not None
+        assert await journal.read_state() == stored
+        assert await journal.put_segment(segment(1), None)
+
+    run(scenario())
+
+
+def test_two_equal_changes_by_two_processes_are_told_apart() -> None:
+    async def scenario() -> None:
+        journal = JournalStore(MemoryStore(MemoryData()), "ns1", "a")
+        state = JournalState(last_promised_epoch=1)
+        assert await journal.swap_state(state, None) is not None
+        assert await journal.swap_state(state, None) is None
+
+    run(scenario())

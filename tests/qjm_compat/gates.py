@@ -1,0 +1,94 @@
+"""Acceptors and copies that hold back, refuse or spoil what real ones answer, when a test says so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+from qjm_compat import JournalError
+from qjm_compat.acceptor.copying import SegmentContent, SegmentReader
+from qjm_compat.aio import QuorumJournalManager
+from qjm_compat.batch import Batch
+from qjm_compat.manager.logger import Logger
+from qjm_compat.requests import Acceptor, R, Request
+from tests.support.aio import until_true
+
+
+class Gate:
+    """An acceptor whose answers wait while the gate is closed; `refusal` is what it says instead of acting."""
+
+    def __init__(self, acceptor: Acceptor) -> None:
+        self._acceptor = acceptor
+        self.name = acceptor.name
+        self.calls: list[Request[Any]] = []
+        self.refusal: JournalError | None = None
+        self._may_answer = asyncio.Event()
+        self.open()
+
+    def open(self) -> None:
+        self._may_answer.set()
+
+    def shut(self) -> None:
+        self._may_answer.clear()
+
+    async def call(self, request: Request[R]) -> R:
+        self.calls.append(request)
+        if self.refusal is not None:
+            raise self.refusal
+        answer = await self._acceptor.call(request)
+        await self._may_answer.wait()
+        return answer
+
+    async def close(self) -> None:
+        await self._acceptor.close()
+
+
+def gates_of(manager: QuorumJournalManager) -> list[Gate]:
+    """A gate before each acceptor."""
+    gates = []
+    for logger in manager._set.loggers:
+        gate = Gate(logger.acceptor)
+        logger.acceptor = gate
+        gates.append(gate)
+    return gates
+
+
+async def leave_out(logger: Logger) -> None:
+    """Makes an acceptor miss what is written from now on: not before it has begun the segment, which takes it in."""
+
+    async def idle() -> bool:
+        return logger.channel.is_idle
+
+    await until_true(idle)
+    logger.channel.is_out_of_sync = True
+
+
+Spoil = Callable[[Batch], Batch | None]
+"""What becomes of a batch on its way to the reader; with None the copy ends."""
+
+
+class SpoiltCopy:
+    """A real copy of which batches arrive otherwise than they were written; `reads` are the txids it was asked for."""
+
+    def __init__(self, copy: SegmentReader, spoil: Spoil) -> None:
+        self._copy = copy
+        self._spoil = spoil
+        self.reads: list[int] = []
+
+    async def read_segment(
+        self, start_txid: int, from_txid: int, *, in_progress_ok: bool = True
+    ) -> SegmentContent:
+        self.reads.append(from_txid)
+        content = await self._copy.read_segment(start_txid, from_txid, in_progress_ok=in_progress_ok)
+        return replace(content, batches=self._spoilt(content.batches))
+
+    async def _spoilt(self, batches: AsyncGenerator[Batch, None]) -> AsyncGenerator[Batch, None]:
+        async with aclosing(batches) as whole:
+            async for batch in whole:
+                spoilt = self._spoil(batch)
+                if spoilt is None:
+                    return
+                yield spoilt

@@ -1,0 +1,97 @@
+"""Journals for tests: edits that say whose they are, and managers on given bookies."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from ledgers import ClientConfig
+from ledgers.aio import LedgerClient
+from qjm_compat import AcceptorConfig, JournalConfig, NamespaceInfo
+from qjm_compat.aio import QuorumJournalManager
+from qjm_compat.edits import encode_op
+from qjm_compat.edits.access import Permission
+from qjm_compat.edits.ops.namespace import Mkdir
+from qjm_compat.manager.output_stream import EditLogOutputStream
+from tests.support.in_process import QUICK, InProcessCluster, on_bookies
+
+NAMESPACE = NamespaceInfo(12345, "CID-test")
+LAYOUT = NAMESPACE.layout_version
+NOON_MS = 1_700_000_000_000
+JOURNAL = "ns1"
+ACCEPTORS = ("a", "b", "c")
+
+
+def mkdir(txid: int, path: str) -> Mkdir:
+    return Mkdir(
+        txid=txid,
+        inode_id=16386 + txid,
+        path=path,
+        mtime_ms=NOON_MS + txid,
+        atime_ms=NOON_MS + txid,
+        permission=Permission("ada", "staff", 0o750),
+    )
+
+
+def frames(first_txid: int, count: int, by: str = "w", path_bytes: int = 0) -> bytes:
+    """So many directories made by one writer; each txid has bytes of its own."""
+    ops = (
+        mkdir(txid, f"/{by}/{txid}".ljust(path_bytes, "x")) for txid in range(first_txid, first_txid + count)
+    )
+    return b"".join(encode_op(op, LAYOUT) for op in ops)
+
+
+def acceptors_on(uri: str, count: int) -> list[AcceptorConfig] | None:
+    """One acceptor, the default, or several that share a cluster."""
+    return None if count == 1 else [AcceptorConfig(name, uri) for name in ACCEPTORS[:count]]
+
+
+def manager_on(
+    uri: str,
+    acceptors: int = 1,
+    *,
+    config: JournalConfig | None = None,
+    client_config: ClientConfig = QUICK,
+    journal_id: str = JOURNAL,
+) -> QuorumJournalManager:
+    return QuorumJournalManager(
+        uri, journal_id, acceptors=acceptors_on(uri, acceptors), config=config, client_config=client_config
+    )
+
+
+JournalScenario = Callable[[InProcessCluster, QuorumJournalManager], Awaitable[None]]
+
+
+def on_journal(
+    tmp_path: Path,
+    acceptors: int,
+    scenario: JournalScenario,
+    *,
+    config: JournalConfig | None = None,
+    bookies: int = 3,
+) -> None:
+    """Runs the scenario with the writer of a new journal, on so many bookies of the test's own loop."""
+
+    async def whole(cluster: InProcessCluster, _: LedgerClient) -> None:
+        async with manager_on(cluster.uri, acceptors, config=config) as manager:
+            await manager.format(NAMESPACE)
+            await manager.recover_unfinalized_segments()
+            await scenario(cluster, manager)
+
+    on_bookies(tmp_path, bookies, whole)
+
+
+async def write(out: EditLogOutputStream, count: int = 1, by: str = "w") -> int:
+    """One flush of so many edits; the last txid on a quorum."""
+    out.write_raw(frames(out.next_txid, count, by), count)
+    out.set_ready_to_flush()
+    return await out.flush()
+
+
+async def write_segment(
+    manager: QuorumJournalManager, first_txid: int, last_txid: int, by: str = "w"
+) -> None:
+    """A finalized segment, written in one flush."""
+    async with await manager.start_log_segment(first_txid) as out:
+        await write(out, last_txid - first_txid + 1, by)
+    await manager.finalize_log_segment(first_txid, last_txid)

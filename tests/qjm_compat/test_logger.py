@@ -1,0 +1,225 @@
+"""The channel's shell: one writer's calls to one real acceptor."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from qjm_compat import (
+    BadJournalState,
+    JournalConfig,
+    JournalOutOfSync,
+    JournalUnavailable,
+    LoggerTooFarBehind,
+    QuorumFailed,
+)
+from qjm_compat.aio import QuorumJournalManager
+from qjm_compat.manager.logger import Logger
+from qjm_compat.requests import (
+    FinalizeLogSegment,
+    GetEditLogManifest,
+    GetJournaledEdits,
+    Heartbeat,
+    SendEdits,
+    StartLogSegment,
+    WriterRequest,
+)
+from tests.qjm_compat.gates import gates_of, leave_out
+from tests.qjm_compat.journals import frames, manager_on, on_journal, write
+from tests.support.aio import until_true
+from tests.support.in_process import InProcessCluster
+
+SOON = 0.05
+
+
+def edits(first_txid: int, count: int = 1, segment_txid: int = 1) -> SendEdits:
+    return SendEdits(
+        segment_txid=segment_txid,
+        first_txid=first_txid,
+        num_txns=count,
+        records=frames(first_txid, count),
+    )
+
+
+def logger_of(manager: QuorumJournalManager) -> Logger:
+    (logger,) = manager._set.loggers
+    return logger
+
+
+def test_batches_follow_each_other_and_what_changes_the_segment_waits_for_them(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+        (gate,), logger = gates_of(manager), logger_of(manager)
+        await logger.call(StartLogSegment(txid=1))
+        gate.calls.clear()
+        gate.shut()
+        sent = [logger.call(edits(txid)) for txid in (1, 2, 3)]
+        end = logger.call(FinalizeLogSegment(start_txid=1, end_txid=3))
+        start = logger.call(StartLogSegment(txid=4))
+        await asyncio.wait(sent, timeout=SOON)
+        assert [type(call) for call in gate.calls] == [SendEdits] * 3
+        gate.open()
+        await asyncio.gather(*sent, end, start)
+        assert isinstance(gate.calls[3], FinalizeLogSegment) and isinstance(gate.calls[4], StartLogSegment)
+        serials = [call.info.serial for call in gate.calls if isinstance(call, WriterRequest)]
+        assert serials == list(range(serials[0], serials[0] + 5))
+
+    on_journal(tmp_path, 1, scenario)
+
+
+def test_reads_go_past_calls_that_wait(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+        (gate,), logger = gates_of(manager), logger_of(manager)
+        await logger.call(StartLogSegment(txid=1))
+        await logger.call(edits(1))
+        gate.shut()
+        waiting = logger.call(edits(2))
+        read = logger.call(GetEditLogManifest(1, True))
+
+        async def asked() -> bool:
+            return any(isinstance(call, GetEditLogManifest) for call in gate.calls)
+
+        await until_true(asked)
+        assert not waiting.done()
+        gate.open()
+        assert [log.start_txid for log in (await read).logs] == [1]
+        await waiting
+
+    on_journal(tmp_path, 1, scenario)
+
+
+def test_an_acceptor_that_missed_a_batch_is_left_out_until_it_has_begun_the_next_segment(
+    tmp_path: Path,
+) -> None:
+    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+        gate, logger = gates_of(manager)[2], manager._set.loggers[2]
+        out = await manager.start_log_segment(1)
+        await write(out)
+        gate.refusal = JournalUnavailable("its disk is away")
+        await write(out)
+
+        async def left_out() -> bool:
+            return logger.channel.is_out_of_sync
+
+        await until_true(left_out)
+        gate.refusal = None
+        gate.calls.clear()
+        await write(out)
+        with pytest.raises(JournalOutOfSync, match="disabled until next roll"):
+            await logger.call(edits(4))
+        assert {type(call) for call in gate.calls} <= {Heartbeat}
+        assert "c (Written txid 1 (2 txns/" in out.report()
+        assert "behind) (will try to re-sync on next segment)" in out.report()
+        await out.close()
+        await manager.finalize_log_segment(1, 3)
+        assert not any(isinstance(call, FinalizeLogSegment) for call in gate.calls)
+        out = await manager.start_log_segment(4)
+        await write(out)
+
+        async def back() -> bool:
+            return "c (Written txid 4)" in out.report()
+
+        await until_true(back)
+        assert manager.metrics()["IPCLoggerChannel-c"]["IsOutOfSync"] == "false"
+        async with manager_on(cluster.uri, 3) as reader:
+            segments = await reader._journals["c"].call(GetEditLogManifest(1))
+            assert segments.logs == (), "it never finalized the segment that it missed an edit of"
+
+    on_journal(tmp_path, 3, scenario, config=JournalConfig(heartbeat_seconds=0.01))
+
+
+def test_an_acceptor_out_of_sync_is_told_now_and_then_what_is_committed(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+        gate, logger = gates_of(manager)[2], manager._set.loggers[2]
+        out = await manager.start_log_segment(1)
+        await leave_out(logger)
+        await write(out, 2)
+
+        async def told() -> bool:
+            await write(out)
+            beats = [call for call in gate.calls if isinstance(call, Heartbeat)]
+            return any((beat.info.committed_txid or 0) >= 2 for beat in beats)
+
+        await until_true(told)
+
+    on_journal(tmp_path, 3, scenario, config=JournalConfig(heartbeat_seconds=0.01))
+
+
+def test_an_acceptor_for_which_too_much_waits_gets_no_more_and_the_writer_goes_on(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+        gate, logger = gates_of(manager)[2], manager._set.loggers[2]
+        out = await manager.start_log_segment(1)
+        gate.shut()
+        while logger.channel.queued_bytes + len(frames(1, 10)) <= 2000:
+            await write(out, 10)
+        with pytest.raises(LoggerTooFarBehind, match="too far behind"):
+            await logger.call(edits(out.next_txid, 10))
+        await write(out, 10)
+        lag = manager.metrics()["IPCLoggerChannel-c"]
+        assert lag["CurrentLagTxns"] == out.committed_txid
+        assert int(lag["LagTimeMillis"]) > 0
+        assert 0 < int(lag["QueuedEditsSize"]) <= 2000
+        gate.open()
+
+        async def caught_up_as_far_as_it_was_told() -> bool:
+            return logger.channel.queued_bytes == 0
+
+        await until_true(caught_up_as_far_as_it_was_told)
+        assert logger.channel.highest_acked_txid == out.committed_txid - 10
+        await write(out, 10)  # comes behind a gap
+
+        async def left_out() -> bool:
+            return logger.channel.is_out_of_sync
+
+        await until_true(left_out)
+
+    on_journal(tmp_path, 3, scenario, config=JournalConfig(queued_edits_bytes_max=2000))
+
+
+def test_a_single_batch_is_let_in_however_large_it_is(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+        out = await manager.start_log_segment(1)
+        assert await write(out, 1000) == 1000
+
+    on_journal(tmp_path, 1, scenario, config=JournalConfig(queued_edits_bytes_max=1))
+
+
+def test_nothing_is_written_before_there_is_an_epoch_and_nothing_after_the_end(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+        async with manager_on(cluster.uri) as other:
+            logger = logger_of(other)
+            with pytest.raises(BadJournalState, match="bad epoch: 0"):
+                await logger.call(StartLogSegment(txid=1))
+        with pytest.raises(JournalUnavailable, match="was closed"):
+            await logger.call(GetEditLogManifest(1))
+        (gate,), logger = gates_of(manager), logger_of(manager)
+        await logger.call(StartLogSegment(txid=1))
+        gate.shut()
+        waiting = [logger.call(edits(1)), logger.call(FinalizeLogSegment(start_txid=1, end_txid=1))]
+        await asyncio.wait(waiting, timeout=SOON)
+        await logger.close()
+        for call in waiting:
+            with pytest.raises(JournalUnavailable, match="was closed"):
+                await call
+
+    on_journal(tmp_path, 1, scenario)
+
+
+def test_a_call_that_breaks_off_ends_at_once_is_logged_whole_and_blocks_no_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Settings that no ledger can have are met only where one is made."""
+
+    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+        for _ in range(2):
+            with pytest.raises(QuorumFailed, match="write quorum 3"):
+                await manager.start_log_segment(1)
+        with pytest.raises(TypeError):
+            await logger_of(manager).call(GetJournaledEdits("no txid", 1))  # type: ignore[arg-type]
+
+    with caplog.at_level(logging.ERROR):
+        on_journal(tmp_path, 1, scenario, config=JournalConfig(ensemble_size=2, write_quorum=3))
+    broken = [record.exc_info[0] for record in caplog.records if record.exc_info]
+    assert broken == [ValueError, ValueError, TypeError]

@@ -1,0 +1,101 @@
+"""What copies of a journal may look like beside each other, and what not."""
+
+from __future__ import annotations
+
+from qjm_compat.transfer.agreement import check_agreement
+from qjm_compat.transfer.findings import CopyFound, Findings
+
+ACCEPTORS = ("a", "b", "c")
+
+
+def final(acceptor: str, first: int, last: int, digest: bytes = b"same") -> CopyFound:
+    return CopyFound(acceptor, first, last, True, 1, digest)
+
+
+def unfinished(
+    acceptor: str, first: int, last: int, marks: dict[int, bytes] | None = None, epoch: int = 1
+) -> CopyFound:
+    return CopyFound(acceptor, first, last, False, epoch, b"any", marks or {})
+
+
+def checked(*copies: CopyFound, acceptors: tuple[str, ...] = ACCEPTORS, **purged_below: int) -> Findings:
+    found = Findings(acceptors=acceptors, copies=list(copies))
+    check_agreement(found, {name: purged_below.get(name, 0) for name in acceptors})
+    return found
+
+
+def problems(found: Findings) -> list[str]:
+    return [str(problem) for problem in found.problems]
+
+
+def everywhere(first: int, last: int) -> list[CopyFound]:
+    return [final(acceptor, first, last) for acceptor in ACCEPTORS]
+
+
+def test_three_equal_copies_of_consecutive_segments_are_well() -> None:
+    found = checked(*everywhere(1, 10), *everywhere(11, 20), unfinished("a", 21, 25), unfinished("b", 21, 24))
+    assert problems(found) == found.notes == []
+    assert (found.first_txid, found.last_txid, found.segments) == (1, 25, 3)
+
+
+def test_copies_that_hold_different_edits_are_found_however_equal_their_ends() -> None:
+    found = checked(final("a", 1, 10), final("b", 1, 10, b"other"), final("c", 1, 10))
+    assert problems(found) == ["segment 1-10: the copies of a, b, c hold different edits"]
+
+
+def test_copies_with_different_ends_are_found() -> None:
+    found = checked(final("a", 1, 10), final("b", 1, 11), final("c", 1, 10))
+    assert "segment 1: it is finalized with different ends: a has 1-10, b has 1-11, c has 1-10" in problems(
+        found
+    )
+
+
+def test_missing_txids_are_found() -> None:
+    assert problems(checked(*everywhere(1, 10), *everywhere(13, 20))) == [
+        "journal: txids 11 to 12 are missing"
+    ]
+    assert problems(checked(*everywhere(1, 10), unfinished("a", 12, 20))) == ["journal: txid 11 is missing"]
+
+
+def test_segments_that_overlap_are_found() -> None:
+    assert problems(checked(*everywhere(1, 10), *everywhere(8, 20))) == [
+        "journal: segment 1-10 reaches into segment 8"
+    ]
+
+
+def test_a_copy_that_a_minority_lacks_is_only_noted() -> None:
+    found = checked(final("a", 1, 10), final("b", 1, 10), *everywhere(11, 20))
+    assert problems(found) == []
+    assert found.notes == ["segment 1-10: acceptor c does not have it finalized"]
+
+
+def test_a_segment_that_no_majority_has_finalized_is_a_problem_once_another_follows() -> None:
+    assert problems(checked(final("a", 1, 10))) == []
+    assert problems(checked(final("a", 1, 10), *everywhere(11, 20))) == [
+        "segment 1-10: no majority has it: acceptor b, c does not have it finalized"
+    ]
+
+
+def test_what_an_acceptor_has_purged_it_does_not_lack() -> None:
+    found = checked(final("a", 1, 10), *everywhere(11, 20), b=11, c=11)
+    assert problems(found) == found.notes == []
+
+
+def test_unfinished_copies_of_one_writer_must_agree_as_far_as_both_go() -> None:
+    one = unfinished("a", 1, 9, {3: b"x", 6: b"y", 9: b"z"})
+    assert problems(checked(one, unfinished("b", 1, 6, {3: b"x", 6: b"y"}))) == []
+    assert problems(checked(one, unfinished("b", 1, 6, {3: b"x", 6: b"other"}))) == [
+        "segment 1 (in progress): the copies of a, b hold different edits"
+    ]
+
+
+def test_an_unfinished_copy_of_an_earlier_writer_does_not_count() -> None:
+    found = checked(unfinished("a", 1, 9, {9: b"z"}, epoch=1), unfinished("b", 1, 5, {5: b"y"}, epoch=2))
+    assert problems(found) == []
+    assert found.last_txid == 5
+
+
+def test_an_unfinished_copy_of_what_is_finalized_elsewhere_does_not_count() -> None:
+    found = checked(final("a", 1, 10), final("b", 1, 10), unfinished("c", 1, 12))
+    assert problems(found) == []
+    assert found.last_txid == 10
