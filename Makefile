@@ -11,7 +11,7 @@
 #   make soak                         a bookie stopped for a minute, 5 GB through three bookies; ten minutes
 #   make soak-journals [SECONDS=n]    writers that take journals from each other, and faults on bookies; ten minutes
 #   make measure WHAT=reading|restart|many|compaction   figures of a bookie's storage; a minute to a quarter of an hour
-#                WHAT=edits           … of the edit log's codec
+#                WHAT=edits|journals  … of the edit log's codec; of taking over and following a journal
 #   make hadoop                       fetch Hadoop for the tests that run it: two versions, 95 MB, with Maven
 #   make protos                       regenerate the code beside each .proto
 
@@ -73,7 +73,8 @@ soak: $(VENV)/.ready-test
 soak-journals: $(VENV)/.ready-test
 	@echo "== soak-journals: rivals for $(SECONDS) seconds over each form, then every fault on real bookies"
 	@BOOKLEDGER_SOAK_SECONDS=$(SECONDS) PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -s --timeout=3600 \
-	  -k soak_journals tests/integration/test_journals_soak.py tests/scenarios/test_journal_under_faults.py $(ARGS)
+	  -k "soak_journals or killed or stood_still" tests/integration/test_journals_soak.py \
+	  tests/integration/test_journals_killed.py tests/scenarios/test_journal_under_faults.py $(ARGS)
 
 measure: $(VENV)/.ready-test
 	@$(BIN)/python -m tests.measure $(WHAT) $(ARGS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ledgers import DigestType
+from ledgers import DigestType, NewLedger
 
 MIB = 1024 * 1024
 
@@ -50,6 +50,7 @@ class JournalConfig:
     verify_edits: bool = True
 
     def __post_init__(self) -> None:
+        _ = self.new_ledger.shape  # raises where it does not fit
         positive = (
             "pipelined_batches_max",
             "queued_edits_bytes_max",
@@ -63,6 +64,17 @@ class JournalConfig:
         for name in self.__slots__:
             if name.endswith("_seconds_max") and getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be positive")
+
+    @property
+    def new_ledger(self) -> NewLedger:
+        """What each segment's ledger is asked to be."""
+        return NewLedger(
+            ensemble_size=self.ensemble_size,
+            write_quorum=self.write_quorum,
+            ack_quorum=self.ack_quorum,
+            digest=self.digest,
+            password=self.password,
+        )
 
 
 @dataclass(frozen=True, slots=True)

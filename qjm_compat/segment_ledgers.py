@@ -89,7 +89,10 @@ class SegmentLedgers:
         if writer is None:
             raise JournalUnavailable(f"ledger {ledger_id} is not written to from here any more")
         with ledger_errors(f"ledger {ledger_id} takes no more"):
-            return Appended([await writer.append_async(entry) for entry in entries_of(batch)])
+            entries = [await writer.append_async(entry) for entry in entries_of(batch)]
+        for future in entries:  # whoever gives up half-way does not ask after the others
+            future.add_done_callback(_retrieved)
+        return Appended(entries)
 
     async def end(self, ledger_id: int) -> LedgerEnd:
         """Closes the ledger for everybody, and says what it holds. Its own writer's end is its end, if it is well."""
@@ -147,6 +150,11 @@ class SegmentLedgers:
 
     async def _open(self, ledger_id: int) -> ReadHandle:
         return await self._client.open_ledger(ledger_id, recovery=False, password=self._config.password)
+
+
+def _retrieved(future: asyncio.Future[int]) -> None:
+    if not future.cancelled():
+        future.exception()
 
 
 async def _let_go(writer: WriteHandle) -> None:

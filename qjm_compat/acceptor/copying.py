@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -10,9 +11,12 @@ from typing import Protocol
 from ..batch import Batch
 from ..edits import EditLogError, check_batch
 from ..errors import SegmentUnreadable
-from ..segment_ledgers import SegmentLedgers
+from ..segment_ledgers import Appended, SegmentLedgers
 from .edits_cache import cut
 from .effects import Copied, CopySegment
+
+BATCHES_UNDER_WAY_MAX = 64
+"""Batches of a copy that are on their way to disk; their bytes are bounded by the ledger's writer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +57,19 @@ async def _copy_batches(
     content: SegmentContent, ledgers: SegmentLedgers, ledger_id: int, wanted: CopySegment
 ) -> None:
     next_txid = wanted.start_txid
+    under_way: deque[Appended] = deque()
     async with aclosing(content.batches) as batches:
         async for batch in batches:
             if next_txid > wanted.end_txid:
-                return
+                break
             check_writer(batch, wanted)
             part = checked_part(batch, next_txid, wanted.end_txid)
-            await (await ledgers.append(ledger_id, part)).confirmed()
+            under_way.append(await ledgers.append(ledger_id, part))
             next_txid = part.last_txid + 1
+            if len(under_way) > BATCHES_UNDER_WAY_MAX:
+                await under_way.popleft().confirmed()
+    for appended in under_way:
+        await appended.confirmed()
     if next_txid <= wanted.end_txid:
         raise SegmentUnreadable(
             f"{wanted.source} gives segment {wanted.start_txid} up to txid {next_txid - 1} only, "

@@ -1,4 +1,4 @@
-"""`python -m tests.measure reading|restart|many|compaction|edits`: a line for each figure."""
+"""`python -m tests.measure reading|restart|many|compaction|edits|journals|spark`: a line for each figure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from . import compaction, edits, many, reading, restart
+from . import compaction, edits, journals, many, reading, restart, spark
 
 WHAT = {
     "reading": reading.measure,
@@ -15,6 +15,8 @@ WHAT = {
     "many": many.measure,
     "compaction": compaction.measure,
     "edits": edits.measure,
+    "journals": journals.measure,
+    "spark": spark.measure,
 }
 
 

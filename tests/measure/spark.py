@@ -1,0 +1,217 @@
+"""Replay on Spark beside what Spark makes of the same bytes in local files; many small ledgers; a task's memory.
+
+Everything is on this machine: three bookies, a driver, two tasks at a time. Each figure is the best of some rounds,
+which take turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from ledgers import LedgerClient
+from ledgers.aio import LedgerClient as AsyncLedgerClient
+from ledgers.cli.processes import bookie_processes
+from spark.session import session_on
+
+from .spark_file import RecordsDataSource
+
+BYTES = 2_000_000_000
+ENTRY_BYTES = 1000
+LEDGERS = 4
+ROUNDS = 3
+SMALL_LEDGERS = 10_000
+SMALL_AT_ONCE = 64
+WINDOW = 4000
+
+CONFIG = {
+    "spark.driver.memory": "2g",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.parquet.compression.codec": "uncompressed",
+}
+NOWHERE = "noop"
+
+
+async def measure(scratch: Path, share: float) -> None:
+    await asyncio.to_thread(_measure, scratch, share)
+
+
+def _measure(scratch: Path, share: float) -> None:
+    uri = f"sqlite://{scratch}/metadata.db"
+    with bookie_processes(3, scratch, uri):
+        entries = int(BYTES * share / ENTRY_BYTES / LEDGERS)
+        began = time.monotonic()
+        _write(uri, entries, scratch / "records")
+        print(f"wrote {LEDGERS} ledgers of {entries} entries in {time.monotonic() - began:.0f} s", flush=True)
+        session = session_on(
+            "local[2]", "measure", config=CONFIG | {"spark.local.dir": str(scratch / "local")}
+        )
+        session.sparkContext.setLogLevel("OFF")
+        session.dataSource.register(RecordsDataSource)
+        try:
+            _compare(session, uri, scratch, entries * LEDGERS)
+            _memory(session, uri, entries)
+            _small(session, uri, int(SMALL_LEDGERS * share))
+        finally:
+            session.stop()
+
+
+def _write(uri: str, entries: int, records: Path) -> None:
+    """The same bytes in ledgers and in files, one for each ledger."""
+    pool = os.urandom(4 * ENTRY_BYTES * 256)
+    records.mkdir()
+    with LedgerClient(uri) as client:
+        for number in range(LEDGERS):
+            under_way: deque[Future[int]] = deque()
+            with (
+                client.create_ledger(custom_metadata={"kind": b"large"}) as writer,
+                (records / f"{number}.bin").open("wb") as file,
+            ):
+                for n in range(entries):
+                    start = n * 997 % (len(pool) - ENTRY_BYTES)
+                    payload = pool[start : start + ENTRY_BYTES]
+                    file.write(payload)
+                    under_way.append(writer.append_async(payload))
+                    if len(under_way) > WINDOW:
+                        under_way.popleft().result()
+
+
+def _compare(session: SparkSession, uri: str, scratch: Path, entries: int) -> None:
+    ledgers = session.read.format("ledger").option("metadata", uri).option("custom.kind", "large").load()
+    ids = ledgers.select("ledger_id", "entry_id", "payload")
+    parquet, copy = scratch / "parquet", scratch / "copy"
+    ids.write.parquet(str(parquet))
+    files = session.read.format("records").option("path", str(scratch / "records")).load()
+    whole = session.read.format("binaryFile").load(str(scratch / "records")).select(f.length("content"))
+    records = [str(path) for path in sorted((scratch / "records").iterdir())]
+    works: dict[str, Callable[[], object]] = {
+        "ledgers, to a count": lambda: _count(ids, entries),
+        "ledgers, to Parquet": lambda: ids.write.parquet(str(copy), mode="overwrite"),
+        "binary file, 1000-byte records in the JVM, to a count": lambda: _jvm_records(
+            session, records, entries
+        ),
+        "binary file through Spark's Python API, to a count": lambda: _count(files, entries),
+        "binary file through Spark's Python API, to Parquet": lambda: files.write.parquet(
+            str(copy), mode="overwrite"
+        ),
+        "binary file, whole files": lambda: whole.agg(f.sum("length(content)")).collect(),
+        "Parquet, to a count": lambda: _count(session.read.parquet(str(parquet)), entries),
+        "Parquet, to Parquet": lambda: session.read.parquet(str(parquet)).write.parquet(
+            str(copy), mode="overwrite"
+        ),
+    }
+    best = dict.fromkeys(works, float("inf"))
+    for _ in range(ROUNDS):
+        for name, work in works.items():
+            best[name] = min(best[name], _seconds(work))
+    for name, seconds in best.items():
+        print(f"{name}: {entries * ENTRY_BYTES / seconds / 1e6:.0f} MB/s", flush=True)
+    shutil.rmtree(copy)
+    shutil.rmtree(parquet)
+
+
+def _count(frame: DataFrame, entries: int) -> None:
+    (row,) = frame.agg(f.count("*"), f.sum(f.length("payload")), f.sum("entry_id")).collect()
+    assert tuple(row)[:2] == (entries, entries * ENTRY_BYTES), row
+
+
+def _jvm_records(session: SparkSession, paths: list[str], entries: int) -> None:
+    context = session.sparkContext
+    assert context._jsc is not None
+    found = context._jsc.binaryRecords(",".join(paths), ENTRY_BYTES).count()
+    assert found == entries
+
+
+def _memory(session: SparkSession, uri: str, entries: int) -> None:
+    """One task over a quarter of it, and one over all of it."""
+    reader = session.read.format("ledger").option("metadata", uri).option("partitions_min", "1")
+    reader = reader.option("partition_bytes", str(10 * BYTES))
+    for ledgers in (1, LEDGERS):
+        frame = reader.option("ledgers", ",".join(map(str, range(1, ledgers + 1)))).load()
+        with _largest_worker() as peak:
+            _count(frame, ledgers * entries)
+        print(
+            f"one task over {ledgers * entries * ENTRY_BYTES / 1e9:.2f} GB: its Python took {peak[0]} MiB at most",
+            flush=True,
+        )
+
+
+@contextmanager
+def _largest_worker() -> Iterator[list[int]]:
+    """The most memory that a Python worker of Spark's has at any moment meanwhile, in MiB."""
+    peak, ended = [0], threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.05):
+            peak[0] = max([peak[0], *(_private_mib(worker) for worker in _workers())])
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield peak
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def _workers() -> list[psutil.Process]:
+    children = psutil.Process().children(recursive=True)
+    daemons = {child.pid for child in children if _is_daemon(child)}
+    return [child for child in children if child.ppid() in daemons]
+
+
+def _is_daemon(process: psutil.Process) -> bool:
+    try:
+        return "pyspark.daemon" in process.cmdline()
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _private_mib(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss - process.memory_info().shared) >> 20
+    except psutil.NoSuchProcess:
+        return 0
+
+
+def _small(session: SparkSession, uri: str, count: int) -> None:
+    asyncio.run(_write_small(uri, count))
+    for _ in range(2):
+        began = time.monotonic()
+        frame = session.read.format("ledger").option("metadata", uri).option("custom.kind", "small").load()
+        (row,) = frame.agg(f.count("*"), f.countDistinct("ledger_id")).collect()
+        assert tuple(row) == (5 * count, count), row
+        print(f"{count} ledgers of 5 entries in one job: {time.monotonic() - began:.1f} s", flush=True)
+
+
+async def _write_small(uri: str, count: int) -> None:
+    async with AsyncLedgerClient(uri) as client:
+        left = iter(range(count))
+
+        async def write_some() -> None:
+            for _ in left:
+                writer = await client.create_ledger(custom_metadata={"kind": b"small"})
+                for future in [await writer.append_async(bytes(100)) for _ in range(5)]:
+                    await future
+                await writer.close()
+
+        await asyncio.gather(*(write_some() for _ in range(SMALL_AT_ONCE)))
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began

@@ -1,0 +1,45 @@
+"""Many seeds of journals, or one with its plan and its trace.
+
+    python -m tests.simulation.journals --seeds 20000     fresh seeds; prints the first, and how to repeat a failure
+    python -m tests.simulation.journals --seconds 60      as many fresh seeds as fit
+    python -m tests.simulation.journals --seed 4711       one seed: its plan, its trace, and how small it fails
+
+The last line is `seeds=N violations=N seeds_per_second=N first_seed=N`; the exit code is 1 if a seed failed, or if so
+many seeds never took one of the rare paths of `probes`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tests.simulation.seeds import Broken, Layer, Outcome, main
+
+from .draw import draw
+from .probes import JournalProbe
+from .run import Failed, run_journal_seed
+from .shrink import shrink
+
+SEEDS_THAT_REACH_EVERYTHING = 10_000
+"""A campaign of at least so many seeds that has not taken some path of `JournalProbe` has failed."""
+
+
+def run(seed: int, tracing: bool) -> Outcome:
+    """One seed. Raises Broken."""
+    try:
+        done = run_journal_seed(seed, tracing=tracing)
+    except Failed as failed:
+        raise Broken(repr(failed.__cause__), (repr(failed.plan), *failed.trace)) from failed
+    return Outcome((repr(done.plan), *done.trace, f"{done.events} events: no violation"), done.probes)
+
+
+LAYER = Layer(
+    "journals",
+    "Random schedules of faults against writers, acceptors and readers of a journal.",
+    run,
+    probes=tuple(JournalProbe),
+    seeds_that_reach_everything=SEEDS_THAT_REACH_EVERYTHING,
+    smallest=lambda seed: repr(shrink(draw(seed))),
+)
+
+if __name__ == "__main__":
+    sys.exit(main(LAYER))

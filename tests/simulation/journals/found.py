@@ -1,0 +1,100 @@
+"""Bugs of the product's own, each with a small plan that shows it.
+
+`bug` plants it again: the plan must find it, and hold without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from . import planted_in_acceptors as acceptors
+from . import planted_in_managers as managers
+from .plan import WITHIN, Cut, Figures, Plan, Reader, Tamper, Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What happened, in words; the plan; the bug, and the rule that it breaks with it."""
+
+    what: str
+    plan: Plan
+    bug: Callable[[pytest.MonkeyPatch], None]
+    rule: str
+
+
+FOUND = (
+    Found(
+        "J6: a reader was shown what a writer had left at one acceptor and a recovery had accepted at another",
+        Plan(
+            seed=1,
+            writers=(
+                Writer(0.0, ((1, 1),)),
+                Writer(60.0),
+                Writer(120.0),
+                Writer(200.0),
+            ),
+            readers=(Reader(176.0, looks=3, every=4.0),),
+            faults=(
+                Tamper("SendEdits", "w0", "a1", 2),
+                Tamper("SendEdits", "w0", "a2", 2),
+                Cut("w1", "a0", 60.0, 200.0),
+                Tamper("AcceptRecovery", "w1", "a1"),
+                Cut("w2", "a2", 120.0, 200.0),
+                Tamper("AcceptRecovery", "w2", "a0"),
+                Cut("r0", "a2", 150.0, 100.0),
+                Cut("w3", "a1", 200.0, 100.0),
+            ),
+            heals_at=270.0,
+        ),
+        managers.counts_copies_of_different_recoveries,
+        "J6",
+    ),
+    Found(
+        "J4: an acceptor that missed the choice finalized another writer's edits of the same end",
+        Plan(
+            seed=1,
+            writers=(
+                Writer(0.0, ((2,),)),
+                Writer(60.0, ((2,),), leaves_open=True),
+                Writer(120.0),
+            ),
+            faults=(
+                Cut("w0", "a1", 0.0, 60.0, "SendEdits"),
+                Cut("w0", "a2", 0.0, 60.0, "SendEdits"),
+                Cut("w1", "a0", 60.0, 60.0),
+                Tamper("AcceptRecovery", "w2", "a0"),
+            ),
+            heals_at=190.0,
+        ),
+        acceptors.finalizes_what_it_has_not_accepted,
+        "J4",
+    ),
+    Found(
+        "ledgers: a start whose swap was never answered deleted its ledger, and the swap stood",
+        Plan(seed=170, writers=(Writer(0.0),), figures=Figures(unknown=0.02), heals_at=73.0),
+        acceptors.deletes_the_ledger_of_a_swap_without_an_answer,
+        "ledgers",
+    ),
+    Found(
+        "discard: a copy that was overruled reached behind what was discarded, and it was refused for good",
+        Plan(
+            seed=30006881,
+            form=WITHIN,
+            acceptors=5,
+            writers=(
+                Writer(0.0, ((3, 1, 1),), attempts=2),
+                Writer(10.6),
+                Writer(20.1, (), attempts=0),
+                Writer(42.6, attempts=3),
+            ),
+            figures=Figures(slow=0.03),
+            heals_at=81.0,
+            admin="discard",
+        ),
+        acceptors.a_discard_minds_what_is_in_progress,
+        "QuorumFailed",
+    ),
+)

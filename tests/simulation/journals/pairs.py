@@ -1,0 +1,63 @@
+"""Every pair of messages of a small run of two writers, each lost, coming twice, or coming late.
+
+python -m tests.simulation.journals.pairs      all of them, answers too; some minutes
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations, product
+
+from .plan import DROP, LATE, TWICE, Plan, Tamper, Writer
+from .run import Failed, run_journal_plan
+
+Message = tuple[str, str, str, int]
+
+TWO_WRITERS = Plan(
+    seed=1,
+    writers=(Writer(0.0, ((1, 1),), leaves_open=True), Writer(40.0, ((1,),))),
+    heals_at=95.0,
+)
+"""The first leaves a segment open, and the second one recovers it and writes another."""
+
+HOWS = (DROP, TWICE, LATE)
+
+
+def messages(*, answers: bool) -> list[Message]:
+    """What the two writers send when nothing goes wrong, and what they are answered."""
+    sent = run_journal_plan(TWO_WRITERS, tracing=False).messages
+    return [message for message in sent if answers or not message[0].endswith("reply")]
+
+
+def plans(sent: list[Message]) -> Iterator[Plan]:
+    """The run with each pair of messages meddled with, in every pair of ways."""
+    for pair in combinations(sent, 2):
+        for hows in product(HOWS, repeat=2):
+            tampers = tuple(Tamper(*message, how) for message, how in zip(pair, hows, strict=True))
+            yield replace(TWO_WRITERS, faults=tampers)
+
+
+def failing(some: Iterator[Plan]) -> Iterator[Failed]:
+    """Those that break a promise."""
+    for plan in some:
+        try:
+            run_journal_plan(plan, tracing=False)
+        except Failed as failed:
+            yield failed
+
+
+def main() -> int:
+    sent = messages(answers=True)
+    print(f"== {len(sent)} messages", flush=True)
+    failures = 0
+    for failed in failing(plans(sent)):
+        failures += 1
+        print(f"{failed.__cause__!r}\n{failed.plan!r}", flush=True)
+    print(f"pairs={len(sent) * (len(sent) - 1) // 2} violations={failures}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

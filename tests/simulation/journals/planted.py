@@ -1,0 +1,93 @@
+"""Rules broken on purpose, one at a time or in pairs, to see that the random schedules would find such a bug.
+
+`Plant.seeds_max` is the budget: within so many seeds from 0 on it is found. `known` are seeds that found it when the
+draws were as they are now; a test tries them first, so that a rare bug costs no time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+import pytest
+
+from tests.simulation.world import Violation
+
+from . import planted_in_acceptors as acceptors
+from . import planted_in_managers as managers
+from .run import Failed, run_journal_seed
+
+Break = Callable[[pytest.MonkeyPatch], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Plant:
+    """Bugs planted together (one, unless a second rule covers it), and how soon they are found."""
+
+    breaks: tuple[Break, ...]
+    seeds_max: int
+    known: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return " and ".join(one.__name__ for one in self.breaks)
+
+    def plant(self, patch: pytest.MonkeyPatch) -> None:
+        for one in self.breaks:
+            one(patch)
+
+
+def failing_seeds(plant: Plant) -> Iterator[int]:
+    """The seeds that find what is planted now, the known ones first. A run that only falls over finds nothing."""
+    for seed in chain(plant.known, range(plant.seeds_max)):
+        try:
+            run_journal_seed(seed, tracing=False)
+        except Failed as failed:
+            if isinstance(failed.__cause__, Violation):
+                yield seed
+
+
+CANARY = Plant((managers.one_is_a_majority,), 20)
+"""Found by any twenty seeds: where it is not, the simulator itself is broken."""
+
+PLANTS = (
+    CANARY,
+    Plant((acceptors.promises_without_fencing,), 30),
+    Plant((acceptors.fences_nobody,), 30),
+    Plant((acceptors.keeps_a_promise_in_memory,), 200, known=(22, 26)),
+    Plant((acceptors.promises_the_same_epoch_twice,), 300, known=(19, 54)),
+    Plant((acceptors.does_not_look_at_epochs,), 30),
+    Plant((acceptors.does_not_look_at_numbers,), 8_000, known=(1571, 1624)),
+    Plant((acceptors.does_not_look_at_the_epoch_again,), 10_000, known=(1074, 3494)),
+    Plant((acceptors.swaps_whatever_stands,), 300, known=(15, 46)),
+    Plant((acceptors.deletes_the_ledger_of_a_swap_without_an_answer,), 1_000, known=(86, 153)),
+    Plant((acceptors.forgets_segments_without_a_record,), 30),
+    Plant((acceptors.purges_what_may_still_grow,), 300, known=(20, 52)),
+    Plant((acceptors.deletes_what_a_rollback_needs,), 2_000, known=(24, 398)),
+    Plant((acceptors.deletes_before_the_change_stands,), 300, known=(13, 14)),
+    Plant((acceptors.a_rollback_takes_promises_back,), 1_000, known=(24, 194)),
+    Plant((acceptors.a_format_takes_promises_back,), 1_000, known=(86, 142)),
+    Plant((acceptors.a_discard_forgets_what_it_discarded,), 300, known=(22, 24)),
+    Plant((acceptors.appends_behind_a_gap,), 2_000, known=(53, 356)),
+    Plant((acceptors.accepts_in_two_steps,), 4_000, known=(376,)),
+    Plant((acceptors.equal_ends_are_equal,), 1_000, known=(12, 67)),
+    Plant((acceptors.a_cache_keeps_what_was_overruled,), 4_000, known=(457,)),
+    Plant((acceptors.batches_change_the_state,), 30),
+    Plant((managers.writes_without_recovering,), 50),
+    Plant((managers.recovers_without_accepting,), 50),
+    Plant((managers.the_longest_copy_wins,), 2_000, known=(50, 344)),
+    Plant((managers.ignores_what_was_accepted,), 8_000, known=(1431, 2188)),
+    Plant((managers.ignores_who_wrote_last,), 2_000, known=(50, 344)),
+    Plant((managers.takes_the_first_copy,), 1_000, known=(188, 228)),
+    Plant((managers.shows_what_is_not_durable,), 1_000, known=(100, 184)),
+    Plant((managers.counts_copies_of_different_writers,), 5_000, known=(634, 938)),
+    Plant((managers.follows_what_is_not_durable,), 500, known=(53, 100)),
+    Plant((managers.numbers_nothing,), 10),
+    Plant(
+        (acceptors.finalizes_at_any_end, acceptors.finalizes_what_it_has_not_accepted),
+        5_000,
+        known=(100, 802),
+    ),
+)
+"""Of the last two each covers for the other: an acceptor that has what was accepted has its end, too."""
