@@ -13,6 +13,7 @@
 #   make measure WHAT=reading|restart|many|compaction   figures of a bookie's storage; a minute to a quarter of an hour
 #                WHAT=edits|journals  … of the edit log's codec; of taking over and following a journal
 #   make hadoop                       fetch Hadoop for the tests that run it: two versions, 95 MB, with Maven
+#   make wheel                        build dist/*.whl, and beside it the same as .zip, which is what Spark ships
 #   make protos                       regenerate the code beside each .proto
 
 SHELL := /bin/bash
@@ -41,7 +42,7 @@ COPY_JARS := org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-depende
 HADOOP := $(foreach version,2.7.3 3.4.1,build/hadoop/$(version)/jars)
 PROTOS := metadata/records.proto metadata/etcd.proto bookie/wire/bookie.proto
 
-.PHONY: demo test check bench sim soak soak-journals measure hadoop protos clean
+.PHONY: demo test check bench sim soak soak-journals measure hadoop wheel protos clean
 
 # Handed on in the environment, where nobody reads quotes, spaces and dollars in it.
 demo: export DEMO_FILE = $(value FILE)
@@ -81,6 +82,12 @@ measure: $(VENV)/.ready-test
 
 hadoop: $(HADOOP)
 	@echo "== hadoop: $^"
+
+wheel: $(VENV)/.ready-test
+	@echo "== wheel: dist"
+	@rm -f dist/bookledger-*
+	@$(BIN)/python -m hatchling build -t wheel -d dist
+	@for wheel in dist/bookledger-*.whl; do cp $$wheel $${wheel%.whl}.zip; done
 
 protos: $(VENV)/.ready-test
 	@echo "== protos: regenerating with the pinned grpcio-tools"

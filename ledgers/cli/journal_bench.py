@@ -105,11 +105,16 @@ def run(directory: Path, seconds: float, say: Say) -> list[Result]:
     uri = uri_of(directory / "metadata.db")
     measured = {workload: Measured() for workload in WORKLOADS}
     with bookie_processes(ENSEMBLE_SIZE, directory, uri):
-        for number in range(ROUNDS):
-            say(f"round {number + 1} of {ROUNDS}: {len(WORKLOADS)} workloads, {seconds / ROUNDS:g} s each")
-            for workload in WORKLOADS:
-                asyncio.run(_measure(uri, workload, f"bench-{number}", seconds / ROUNDS, measured[workload]))
+        asyncio.run(_rounds(uri, seconds / ROUNDS, measured, say))
     return [_result(workload, measured) for workload in WORKLOADS]
+
+
+async def _rounds(uri: str, seconds: float, measured: dict[Workload, Measured], say: Say) -> None:
+    """All workloads in turn, again and again, so that what else the machine does meets all of them."""
+    for number in range(ROUNDS):
+        say(f"round {number + 1} of {ROUNDS}: {len(WORKLOADS)} workloads, {seconds:g} s each")
+        for workload in WORKLOADS:
+            await _measure(uri, workload, f"bench-{number}", seconds, measured[workload])
 
 
 def _result(workload: Workload, measured: dict[Workload, Measured]) -> Result:

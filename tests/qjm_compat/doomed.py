@@ -8,6 +8,7 @@ Acceptors run inside of the writer's process: what a kill ends is both.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
 import os
 import signal
@@ -27,6 +28,8 @@ from .journals import frames, manager_on
 
 SEGMENTS, FLUSHES, TXNS = 2, 2, 3
 """What a writer writes that nothing happens to."""
+
+PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,7 @@ def spawn(doom: Doom, told: Path) -> int:
     pid = os.fork()
     if pid:
         return pid
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # also while it is stopped
     try:
         told.write_text(json.dumps(asyncio.run(write_all(doom))))
     except BaseException:
