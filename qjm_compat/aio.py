@@ -3,38 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from types import TracebackType
 from typing import Self
 
-from ledgers import ClientConfig
+from ledgers import ClientConfig, LedgerError
 from ledgers.aio import LedgerClient
-from ledgers.quorum import majority
+from ledgers.quorum import Quorum, majority
 from metadata import keys, open_store
 from metadata.errors import MetadataError
 
+from .absent import AbsentAcceptor
 from .acceptor.copying import checked_part
 from .acceptor.journal import Journal
 from .batch import Batch
 from .config import AcceptorConfig, JournalConfig
 from .edits import EditOp
-from .errors import BadJournalState, BadRequest, JournalUnavailable, RuleViolated
+from .errors import BadJournalState, BadRequest, RuleViolated
 from .manager.effects import Need
 from .manager.input_stream import EditLogInputStream, decoded
 from .manager.loggers import LoggerSet
 from .manager.output_stream import EditLogOutputStream
 from .manager.proposer import Proposer
 from .manager.quorum_call import collected, wait_for
-from .manager.segments_seen import durable_edits, segments_seen
+from .manager.segments_seen import SegmentSeen, durable_edits, segments_seen
 from .requests import (
     GetEditLogManifest,
     GetJournaledEdits,
     GetStorageInfo,
+    JournaledEdits,
     NamespaceInfo,
     PurgeLogs,
     SegmentState,
 )
+
+log = logging.getLogger(__name__)
 
 DEFAULT_ACCEPTOR = "main"
 """The acceptor of a journal that has only one: its segments are replicated by their ledgers."""
@@ -78,7 +83,7 @@ class QuorumJournalManager:
         self._namespace = namespace
         self._client_config = client_config
         self._stack = AsyncExitStack()
-        self._journals: dict[str, Journal] = {}
+        self._journals: dict[str, Journal | AbsentAcceptor] = {}
         self._loggers: LoggerSet | None = None
         self._proposer = Proposer(tuple(a.name for a in self._acceptors), self.config)
         self._stream: EditLogOutputStream | None = None
@@ -92,20 +97,25 @@ class QuorumJournalManager:
             return
         clients: dict[str, LedgerClient] = {}
         for acceptor in self._acceptors:
-            uri = acceptor.metadata_uri
-            if uri not in clients:
-                clients[uri] = await self._stack.enter_async_context(
-                    LedgerClient(uri, config=self._client_config)
-                )
             try:
-                store = await open_store(uri)
-            except MetadataError as error:
-                raise JournalUnavailable(f"the metadata store did not answer: {error}") from error
-            self._stack.push_async_callback(store.close)
-            self._journals[acceptor.name] = Journal(
-                self.journal_id, acceptor.name, store, clients[uri], self.config, self._journals
-            )
+                opened: Journal | AbsentAcceptor = await self._open(acceptor, clients)
+            except (LedgerError, MetadataError) as error:
+                opened = AbsentAcceptor(acceptor.name, error)
+                log.warning("acceptor %s cannot be opened: %s", acceptor.name, error)
+                last_error = error
+            self._journals[acceptor.name] = opened
+        if all(isinstance(journal, AbsentAcceptor) for journal in self._journals.values()):
+            raise last_error
         self._loggers = LoggerSet(tuple(self._journals.values()), self.config)
+
+    async def _open(self, acceptor: AcceptorConfig, clients: dict[str, LedgerClient]) -> Journal:
+        uri = acceptor.metadata_uri
+        if uri not in clients:
+            client = LedgerClient(uri, config=self._client_config)
+            clients[uri] = await self._stack.enter_async_context(client)
+        store = await open_store(uri)
+        self._stack.push_async_callback(store.close)
+        return Journal(self.journal_id, acceptor.name, store, clients[uri], self.config, self._journals)
 
     async def close(self) -> None:
         """Lets go of the journal. A segment that is not finalized is ended by the next writer; twice is fine."""
@@ -167,7 +177,20 @@ class QuorumJournalManager:
         await self._set.run(self._proposer.do_rollback())
 
     async def discard_segments(self, start_txid: int) -> None:
-        """Forgets every segment from a txid on. Raises QuorumFailed where the txid lies inside of one."""
+        """Forgets every segment from a txid on; whoever writes becomes the writer anew after it.
+
+        Raises BadJournalState where the txid lies inside of a segment.
+        """
+        seconds_max = self.config.operations_seconds_max
+        request = GetEditLogManifest(max(0, start_txid - 1), in_progress_ok=True)
+        # An acceptor with a segment that cannot be read has no say: giving that up may be what this is for.
+        answers = await self._set.ask("getEditLogManifest", request, Need.ALL, seconds_max)
+        for segment in segments_seen(answers.replies, self._quorum, only_durable=False):
+            if segment.first_txid < start_txid <= segment.last_txid:
+                raise BadJournalState(
+                    f"Cannot discard segments from txid {start_txid} on: it lies inside segment "
+                    f"{segment.first_txid}-{segment.last_txid}"
+                )
         await self._set.run(self._proposer.discard_segments(start_txid))
 
     async def get_journal_c_time(self) -> int:
@@ -245,17 +268,18 @@ class QuorumJournalManager:
 
         With `in_progress_ok` also what is being written, up to what is on the disks of a quorum. Raises QuorumFailed.
         """
+        seen = await self._segments_seen(from_txid, in_progress_ok=in_progress_ok, only_durable=only_durable)
+        readers = dict(enumerate(self._journals.values()))
+        return [EditLogInputStream(one, readers, from_txid) for one in seen if one.last_txid >= from_txid]
+
+    async def _segments_seen(
+        self, from_txid: int, *, in_progress_ok: bool, only_durable: bool
+    ) -> list[SegmentSeen]:
         seconds_max = self.config.select_input_streams_seconds_max
         request = GetEditLogManifest(from_txid, in_progress_ok)
         ask = self._set.acceptors.ask("getEditLogManifest", request, Need.MAJORITY, seconds_max)
         manifests = await self._set.run(ask)
-        quorum = majority(tuple(range(len(self._acceptors))))
-        readers = dict(enumerate(self._journals.values()))
-        return [
-            EditLogInputStream(segment, readers, from_txid)
-            for segment in segments_seen(manifests, quorum, only_durable=only_durable)
-            if segment.last_txid >= from_txid
-        ]
+        return segments_seen(manifests, self._quorum, only_durable=only_durable)
 
     async def journaled_edits(self, from_txid: int) -> Batch | None:
         """The next edits that a quorum has on disk, None where there are none yet; at most `tail_txns_max`.
@@ -287,13 +311,23 @@ class QuorumJournalManager:
     async def _durable_edits(self, from_txid: int) -> tuple[Batch, int] | None:
         seconds_max = self.config.select_input_streams_seconds_max
         calls = self._set.calls(GetJournaledEdits(from_txid, self.config.tail_txns_max))
+        try:
+            return await self._durable_of(calls, from_txid, seconds_max)
+        finally:
+            for call in calls:
+                call.cancel()  # one that hangs is asked again with the next poll
+
+    async def _durable_of(
+        self, calls: list[asyncio.Future[JournaledEdits]], from_txid: int, seconds_max: float
+    ) -> tuple[Batch, int] | None:
         answers = await wait_for("getJournaledEdits", calls, Need.MAJORITY, seconds_max)
         self._set.acceptors.check("getJournaledEdits", answers, Need.MAJORITY, seconds_max)
-        quorum = majority(tuple(range(len(self._acceptors))))
+        quorum = self._quorum
         found = durable_edits(answers.replies, quorum)
         if found is None and any(reply.txn_count for reply in answers.replies.values()):
             # One that lags has nothing to read and answers first: with the others there may be a quorum.
-            await wait_for("getJournaledEdits", calls, Need.ALL, self.config.tail_poll_seconds)
+            patience = self.config.tail_poll_seconds
+            await wait_for("getJournaledEdits", calls, Need.ALL, patience, is_polling=True)
             found = durable_edits(collected(calls).replies, quorum)
         if found is None:
             return None
@@ -307,6 +341,8 @@ class QuorumJournalManager:
         """Counters by Hadoop's names: `Journal-<id>` (`-<acceptor>` with several), `IPCLoggerChannel-<acceptor>`."""
         found: dict[str, dict[str, int | float | str]] = {}
         for journal in self._journals.values():
+            if isinstance(journal, AbsentAcceptor):
+                continue
             suffix = "" if len(self._journals) == 1 else f"-{journal.name}"
             found[f"Journal-{self.journal_id}{suffix}"] = dict(journal.metrics.snapshot())
         for logger in self._set.loggers:
@@ -316,6 +352,10 @@ class QuorumJournalManager:
     def report(self) -> str:
         """What an operator sees: the segment being written, and how far each acceptor is."""
         return self._stream.report() if self._stream is not None else self._set.report()
+
+    @property
+    def _quorum(self) -> Quorum:
+        return majority(tuple(range(len(self._acceptors))))
 
     @property
     def _set(self) -> LoggerSet:
@@ -328,3 +368,5 @@ class QuorumJournalManager:
             self._stream = None
         if stream.is_in_doubt:  # a second try could give other edits the txids of those
             self._proposer.is_active_writer = False
+        elif stream.committed_txid < stream.first_txid:
+            self._proposer.nothing_was_written(stream.first_txid)

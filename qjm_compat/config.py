@@ -20,9 +20,10 @@ class JournalConfig:
     segment; a single batch is always let in. `pipelined_batches_max`: batches sent to one acceptor and not
     answered. `heartbeat_seconds`: how often an acceptor that is out of sync is told what is committed.
     `output_buffer_bytes`: edits an output stream gathers before it wants to be flushed.
-    `edits_cache_bytes_max`: the latest edits an acceptor keeps at hand for readers. `tail_txns_max`: edits
-    fetched from each acceptor at a time when tailing. `tail_poll_seconds`: how often a follower asks for
-    more. `verify_edits`: refuse a batch whose frames, checksums or txids are wrong; Hadoop does not look.
+    `edits_cache_bytes_max`: the latest edits an acceptor keeps at hand for readers. `tail_txns_max`,
+    `tail_bytes_max`: edits an acceptor gives at a time when tailing; one batch it always gives.
+    `tail_poll_seconds`: how often a follower asks for more. `verify_edits`: refuse a batch whose frames,
+    checksums or txids are wrong; Hadoop does not look.
     """
 
     ensemble_size: int = 3
@@ -46,6 +47,7 @@ class JournalConfig:
     output_buffer_bytes: int = 512 * 1024
     edits_cache_bytes_max: int = 16 * MIB
     tail_txns_max: int = 5000
+    tail_bytes_max: int = 8 * MIB
     tail_poll_seconds: float = 0.2
     verify_edits: bool = True
 
@@ -57,6 +59,7 @@ class JournalConfig:
             "output_buffer_bytes",
             "edits_cache_bytes_max",
             "tail_txns_max",
+            "tail_bytes_max",
         )
         for name in positive:
             if getattr(self, name) < 1:

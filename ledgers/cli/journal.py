@@ -11,7 +11,7 @@ import click
 from .journal_export import export
 from .journal_fsck import fsck
 from .journal_import import import_
-from .journal_options import JournalPlace, journal_place, journal_place_to_write
+from .journal_options import TXID_MAX, JournalPlace, journal_place, journal_place_to_write
 from .journal_show import list_, show
 from .journal_tail import dump, tail
 from .options import json_option
@@ -60,12 +60,14 @@ journal.add_command(fsck)
 @click.option("--cluster-id", required=True, help="clusterID in VERSION.")
 @click.option(
     "--layout-version",
-    type=click.IntRange(max=-1),
+    type=click.IntRange(-(2**31), -1),
     default=-63,
     show_default=True,
     help="layoutVersion in VERSION.",
 )
-@click.option("--c-time", type=click.IntRange(0), default=0, show_default=True, help="cTime in VERSION.")
+@click.option(
+    "--c-time", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="cTime in VERSION."
+)
 @click.option("--force", is_flag=True, help="Forget the journal that is there, with all its edits.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
@@ -107,7 +109,11 @@ def recover(place: JournalPlace, as_json: bool) -> None:
 @journal.command()
 @journal_place
 @click.option(
-    "--before", type=click.IntRange(1), required=True, metavar="TXID", help="The first txid to keep."
+    "--before",
+    type=click.IntRange(1, TXID_MAX),
+    required=True,
+    metavar="TXID",
+    help="The first txid to keep.",
 )
 @click.option("--take-over", is_flag=True, help="Also where a segment is in progress: its writer is fenced.")
 @json_option

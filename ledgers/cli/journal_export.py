@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .journal_options import JournalPlace, journal_place
+from .journal_options import TXID_MAX, JournalPlace, journal_place
 from .options import json_option
 from .output import print_record, progress
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option(
     "--from",
     "from_txid",
-    type=click.IntRange(0),
+    type=click.IntRange(0, TXID_MAX),
     default=0,
     metavar="TXID",
     help="Leave out segments that end before.",

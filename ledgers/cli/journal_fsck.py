@@ -12,7 +12,8 @@ from .options import json_option
 from .output import print_json, print_record, progress
 
 if TYPE_CHECKING:
-    from qjm_compat.transfer.findings import Findings, Orphan
+    from qjm_compat.transfer.findings import Findings
+    from qjm_compat.transfer.orphans import Deleted
 
 ORPHAN_AGE_SECONDS_DEFAULT = 3600.0
 
@@ -20,7 +21,11 @@ ORPHAN_AGE_SECONDS_DEFAULT = 3600.0
 @click.command()
 @journal_place
 @click.option("--deep", is_flag=True, help="Also decode every op.")
-@click.option("--delete-orphans", is_flag=True, help="Delete ledgers of this journal that nothing refers to.")
+@click.option(
+    "--delete-orphans",
+    is_flag=True,
+    help="Delete ledgers that nothing refers to, if all else is well and nothing of them would be missed.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option(
     "--orphan-age",
@@ -48,11 +53,7 @@ def fsck(
     _print(found, as_json=as_json)
     left = len(found.problems)
     if found.orphans and delete_orphans:
-        if not yes:
-            click.confirm(
-                f"delete {len(found.orphans)} ledgers that nothing refers to?", abort=True, err=True
-            )
-        left -= asyncio.run(_delete(place, found.orphans))
+        left -= _delete(place, found, yes=yes, as_json=as_json)
     if left:
         click.get_current_context().exit(1)
 
@@ -68,11 +69,26 @@ async def _check(place: JournalPlace, orphan_age_seconds: float, *, deep: bool) 
             )
 
 
-async def _delete(place: JournalPlace, orphans: list[Orphan]) -> int:
+def _delete(place: JournalPlace, found: Findings, *, yes: bool, as_json: bool) -> int:
+    from qjm_compat.transfer.orphans import refuse_unless_whole
+
+    refuse_unless_whole(found)
+    if not yes:
+        click.confirm(f"delete {len(found.orphans)} ledgers that nothing refers to?", abort=True, err=True)
+    done = asyncio.run(_deleted(place, found))
+    for orphan in done.kept:
+        if as_json:
+            print_json({"kept": orphan.ledger_id, "why": orphan.why_kept})
+        else:
+            click.echo(f"kept: {orphan}")
+    return done.count
+
+
+async def _deleted(place: JournalPlace, found: Findings) -> Deleted:
     from qjm_compat.transfer.orphans import delete_orphans
 
     async with place.survey() as survey:
-        return await delete_orphans(survey, orphans)
+        return await delete_orphans(survey, found)
 
 
 def _print(found: Findings, *, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .journal_options import JournalPlace, journal_place_to_write
+from .journal_options import TXID_MAX, JournalPlace, journal_place_to_write
 from .options import json_option
 from .output import print_json, print_record, progress
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option(
     "--from",
     "from_txid",
-    type=click.IntRange(0),
+    type=click.IntRange(0, TXID_MAX),
     default=0,
     metavar="TXID",
     help="Leave out files that end before.",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+TXID_MAX = 2**63 - 2
+
 
 @dataclass(frozen=True, slots=True)
 class JournalPlace:
@@ -96,13 +98,16 @@ def _with_place(function: F, more: Sequence[Callable[[Any], Any]]) -> F:
     ) -> Any:
         from qjm_compat.config import AcceptorConfig, JournalConfig
 
-        config = JournalConfig(
-            ensemble_size=ensemble_size,
-            write_quorum=write_quorum,
-            ack_quorum=ack_quorum,
-            digest=DIGESTS[digest or "crc32c"],
-            password=password,
-        )
+        try:
+            config = JournalConfig(
+                ensemble_size=ensemble_size,
+                write_quorum=write_quorum,
+                ack_quorum=ack_quorum,
+                digest=DIGESTS[digest or "crc32c"],
+                password=password,
+            )
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
         named = tuple(AcceptorConfig(name, uri or metadata_uri) for name, uri in acceptors)
         return function(place=JournalPlace(journal_id, metadata_uri, named, config), **others)
 

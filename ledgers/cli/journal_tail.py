@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .journal_options import JournalPlace, journal_place
+from .journal_options import TXID_MAX, JournalPlace, journal_place
 from .options import json_option
 from .output import print_record
 
 if TYPE_CHECKING:
     from qjm_compat.aio import QuorumJournalManager
     from qjm_compat.edits import EditOp, SegmentScan
-
-FIRST_TXID = 1
 
 
 @click.command()
@@ -29,7 +27,7 @@ FIRST_TXID = 1
 @click.option(
     "--from",
     "from_txid",
-    type=click.IntRange(1),
+    type=click.IntRange(1, TXID_MAX),
     metavar="TXID",
     help="Edit to begin with  [default: the oldest]",
 )
@@ -63,15 +61,25 @@ def dump(file: Path, as_xml: bool, check: bool, as_json: bool) -> None:
 async def _tail(place: JournalPlace, from_txid: int | None, *, follow: bool) -> None:
     await place.check_named()
     async with place.manager() as manager:
-        next_txid = from_txid
-        async with aclosing(_durable(manager, from_txid)) as batches:
+        next_txid = await _print_durable(manager, from_txid)
+        if not follow:
+            return
+        while next_txid is None:  # nobody knows yet what the first one will be
+            await asyncio.sleep(manager.config.tail_poll_seconds)
+            next_txid = await _print_durable(manager, None)
+        async with aclosing(manager.tail_batches(next_txid)) as batches:
             async for ops in batches:
                 _print_ops(ops)
-                next_txid = ops[-1].txid + 1
-        if follow:
-            async with aclosing(manager.tail_batches(next_txid or FIRST_TXID)) as batches:
-                async for ops in batches:
-                    _print_ops(ops)
+
+
+async def _print_durable(manager: QuorumJournalManager, from_txid: int | None) -> int | None:
+    """Returns the txid that follows; None where there is no edit yet, and none was asked for."""
+    next_txid = from_txid
+    async with aclosing(_durable(manager, from_txid)) as batches:
+        async for ops in batches:
+            _print_ops(ops)
+            next_txid = ops[-1].txid + 1
+    return next_txid
 
 
 async def _durable(

@@ -45,16 +45,29 @@ class EditsCache:
         self._batches.clear()
         self._bytes = 0
 
-    def retrieve(self, since_txid: int, max_txns: int) -> JournaledEdits:
-        """At most `max_txns` edits from `since_txid` on. Raises EditsNotCached where they are gone, or never were."""
+    def retrieve(self, since_txid: int, max_txns: int, bytes_max: int | None = None) -> JournaledEdits:
+        """At most `max_txns` edits from `since_txid` on, and one batch at most beyond `bytes_max`.
+
+        Raises EditsNotCached where they are gone, or never were.
+        """
         first, last = self.first_txid, self.last_txid
         if first is None or last is None or since_txid < first:
             raise EditsNotCached(since_txid, 0 if first is None else first - since_txid)
         end = min(last, since_txid + max_txns - 1)
         if end < since_txid:
             return JournaledEdits(0, self._layout_version)
-        wanted = [b for b in self._batches if b.last_txid >= since_txid and b.first_txid <= end]
-        records = b"".join(cut(batch, since_txid, end) for batch in wanted)
+        limit = self._bytes_max if bytes_max is None else bytes_max
+        parts: list[bytes | memoryview] = []
+        size = 0
+        for batch in self._batches:
+            if batch.last_txid < since_txid:
+                continue
+            if batch.first_txid > end or size >= limit:
+                end = min(end, batch.first_txid - 1)
+                break
+            parts.append(cut(batch, since_txid, end))
+            size += len(parts[-1])
+        records = b"".join(parts)
         return JournaledEdits(end - since_txid + 1, self._layout_version, records, self._writer_epoch)
 
 

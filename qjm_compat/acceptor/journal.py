@@ -165,7 +165,7 @@ class Journal:
         last = self._cache.last_txid
         if last is not None and request.since_txid <= last:
             try:
-                return self._served(self._cache.retrieve(request.since_txid, request.max_txns))
+                return self._served(self._retrieve(request))
             except EditsNotCached as miss:
                 self.metrics.missed(miss.missing_txns)
         return self._served(await self._edits_on_disk(request))
@@ -185,13 +185,18 @@ class Journal:
         if log is None:
             raise EditsNotCached(since, 0)
         content = await self.read_segment(log.start_txid, since)
-        edits = await _gathered(content, since, min(log.end_txid, since + request.max_txns - 1))
+        edits = await _gathered(
+            content, since, min(log.end_txid, since + request.max_txns - 1), self._config.tail_bytes_max
+        )
         return replace(
             edits,
             writer_epoch=log.writer_epoch,
             is_final=not log.in_progress,
             accepted_in_epoch=log.accepted_in_epoch,
         )
+
+    def _retrieve(self, request: GetJournaledEdits) -> JournaledEdits:
+        return self._cache.retrieve(request.since_txid, request.max_txns, self._config.tail_bytes_max)
 
     def _served(self, edits: JournaledEdits) -> JournaledEdits:
         self.metrics.served(edits.txn_count, len(edits.records))
@@ -279,17 +284,21 @@ class Journal:
             self.metrics.epochs(stored.state.last_promised_epoch, stored.state.last_writer_epoch)
 
 
-async def _gathered(content: SegmentContent, first_txid: int, last_txid: int) -> JournaledEdits:
-    """The edits of these txids, in one piece."""
+async def _gathered(
+    content: SegmentContent, first_txid: int, last_txid: int, bytes_max: int
+) -> JournaledEdits:
+    """The edits of these txids in one piece, or the first of them where they are more than `bytes_max`."""
     parts: list[bytes | memoryview] = []
+    size = 0
     next_txid = first_txid
     try:
         async for batch in content.batches:
-            if next_txid > last_txid:
+            if next_txid > last_txid or size >= bytes_max:
                 break
             if batch.first_txid < next_txid:
                 batch = checked_part(batch, next_txid, batch.last_txid)
             parts.append(cut(batch, next_txid, last_txid))
+            size += len(parts[-1])
             next_txid = batch.last_txid + 1
     finally:
         await content.batches.aclose()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from metadata.journal_record import FinalizedSegment, JournalState, SegmentRecord
 
+from ..errors import RuleViolated
 from ..requests import GetEditLogManifest, Manifest, RemoteEditLog
 from . import transitions
 from .effects import LedgerEnd, Program, list_finalized, look_at_ledger
@@ -81,7 +82,8 @@ class Place:
 def place_of(me: Memory, txid: int) -> Program[Place]:
     """The segment that holds `txid`. The latest segments are looked at first: followers ask for these."""
     state = yield from me.look_formatted()
-    latest = yield from _logs_in_progress(me, state)
+    in_progress = yield from _logs_in_progress(me, state)
+    latest = [*in_progress]
     latest += [_log(transitions.record_of(s, state.generation)) for s in state.segments if s.finalized]
     holding = _holding(without_overlaps(latest), txid)
     if holding is not None:
@@ -89,7 +91,7 @@ def place_of(me: Memory, txid: int) -> Program[Place]:
     highest = max((log.end_txid for log in latest), default=0)
     if txid > highest >= max(1, state.last_finalized_start):
         return Place(None, highest)  # a follower that has everything asks so again and again
-    logs = without_overlaps([*(yield from finalized_logs(state)), *latest])
+    logs = without_overlaps([*(yield from finalized_logs(state)), *in_progress])
     return Place(_holding(logs, txid), max((log.end_txid for log in logs), default=0))
 
 
@@ -98,11 +100,16 @@ def _holding(logs: Iterable[RemoteEditLog], txid: int) -> RemoteEditLog | None:
 
 
 def without_overlaps(logs: Iterable[RemoteEditLog]) -> tuple[RemoteEditLog, ...]:
-    """In order of their starts. What is finalized beats what is in progress, and a later start an earlier one."""
+    """In order of their starts. What is finalized beats what is in progress, and a later start an earlier one.
+
+    Raises RuleViolated where two finalized ones overlap: one of them holds what the other says is another's.
+    """
     kept: list[RemoteEditLog] = []
     for log in sorted(logs, key=lambda log: (log.start_txid, not log.in_progress)):
-        while kept and kept[-1].end_txid >= log.start_txid and (kept[-1].in_progress or not log.in_progress):
+        while kept and kept[-1].end_txid >= log.start_txid and kept[-1].in_progress:
             kept.pop()
+        if kept and kept[-1].end_txid >= log.start_txid and not log.in_progress:
+            raise RuleViolated(f"Invalid log manifest (log {kept[-1]} overlaps {log})")
         if not kept or kept[-1].end_txid < log.start_txid:
             kept.append(log)
     return tuple(kept)

@@ -27,17 +27,24 @@ from .effects import (
     read_finalized,
 )
 from .epochs import admit, seal, still
+from .limits import check_layout, check_txid
 from .memory import CONFLICTS_MAX, Memory, OpenSegment
+
+REPLACED_LEDGERS_KEPT_MAX = 16
+"""Ledgers without a use that the state remembers before a new segment has them deleted."""
 
 
 def start_log_segment(me: Memory, request: StartLogSegment) -> Program[None]:
     """A new ledger for a new segment, and with it, in one step, the writer's epoch."""
     epoch = request.info.epoch
+    check_txid("txid", request.txid)
+    check_layout(request.layout_version)
     yield from admit(me, request.info)
     me.open = None
     state = yield from seal(me, epoch)
-    yield from _refuse_edits_at(me, state, request.txid)
+    yield from _refuse_edits_at(me, state, request.txid, epoch)
     yield from _archive_all(me, state)
+    state = yield from drop_replaced(me, state)
     assert state.storage is not None
     layout = request.layout_version or state.storage.layout_version
     ledger_id = yield from new_ledger(request.txid, epoch)
@@ -65,7 +72,11 @@ def admit_edits(me: Memory, request: SendEdits) -> Program[OpenSegment | None]:
     else:
         me.take_number(info)
     me.check_writer(info.epoch, known)
-    return me.segment_for(request) if request.num_txns else None
+    if not request.num_txns:
+        return None
+    segment = me.segment_for(request)
+    check_txid("last txid of a batch", request.last_txid)
+    return segment
 
 
 def finalize_log_segment(me: Memory, request: FinalizeLogSegment) -> Program[None]:
@@ -89,11 +100,32 @@ def finalize_log_segment(me: Memory, request: FinalizeLogSegment) -> Program[Non
 
 
 def purge_logs(me: Memory, request: PurgeLogs) -> Program[None]:
-    """Forgets what ended before a txid, and deletes what nothing refers to any more."""
+    """Forgets what ended before a txid, and deletes what nothing refers to any more. What comes later is not meant."""
     yield from admit(me, request.info)
-    keep = request.min_txid_to_keep
-    state = yield from change(me, request.info.epoch, lambda now: transitions.purged(now, keep))
+    check_txid("txid to keep", request.min_txid_to_keep, least=0)
+    for _ in range(CONFLICTS_MAX):
+        state = yield from still(me, request.info.epoch)
+        beyond = (yield from _highest_end(state)) + 1
+        state = transitions.purged(state, min(request.min_txid_to_keep, beyond))
+        if (yield from me.swap(state)):
+            break
+    else:
+        raise me.gave_up()
     yield from sweep(me, state)
+
+
+def _highest_end(state: JournalState) -> Program[int]:
+    """The last txid of all segments; of one that is being written, the one before it."""
+    ends = [s.start_txid - 1 if s.end_txid is None else s.end_txid for s in state.segments]
+    return max((*ends, state.purged_below - 1, (yield from _last_finalized_end(state))))
+
+
+def _last_finalized_end(state: JournalState) -> Program[int]:
+    start = state.last_finalized_start
+    segment = transitions.segment_at(state, start)
+    if segment is not None and segment.finalized:
+        return segment.end_txid or 0
+    return ((yield from _visible(state, start)) if start else None) or 0
 
 
 def sweep(me: Memory, state: JournalState) -> Program[None]:
@@ -133,35 +165,62 @@ def withdraw(me: Memory, ledger_id: int, why: JournalError) -> Program[None]:
         yield from drop_ledger(ledger_id)
 
 
+def drop_replaced(me: Memory, state: JournalState) -> Program[JournalState]:
+    """Deletes ledgers that were left behind, once there are many of them; purging does it too."""
+    if len(state.replaced_ledgers) < REPLACED_LEDGERS_KEPT_MAX:
+        return state
+    kept = transitions.kept_ledgers(state)
+    deleted = frozenset(ledger for ledger in state.replaced_ledgers if ledger not in kept)
+    for ledger in sorted(deleted):
+        yield from drop_ledger(ledger)
+    swept = transitions.swept(state, deleted)
+    return swept if deleted and (yield from me.swap(swept)) else state
+
+
 def _started(me: Memory, state: JournalState, segment: SegmentRecord) -> JournalState:
     old = transitions.segment_at(state, segment.start_txid)
     if old is not None:
-        _refuse_edits_of(me, old)
+        _refuse_edits_of(me, old, segment.writer_epoch)
     return transitions.started(state, segment, frozenset(me.archived))
 
 
-def _refuse_edits_at(me: Memory, state: JournalState, txid: int) -> Program[None]:
-    """A segment may begin where one was begun before only if that holds a single transaction."""
+def _refuse_edits_at(me: Memory, state: JournalState, txid: int, epoch: int) -> Program[None]:
+    """A segment may begin where an earlier writer began one only if that holds a single transaction."""
     segment = transitions.segment_at(state, txid)
     if segment is not None:
-        _refuse_edits_of(me, segment)
-    elif (yield from _visible(state, txid)) is not None:
-        raise _already_finalized(me, txid)
+        _refuse_edits_of(me, segment, epoch)
+    if txid < state.purged_below:
+        raise BadJournalState(
+            f"segments up to txid {state.purged_below - 1} were purged: none can begin at {txid} ; "
+            f"journal id: {me.journal_id}"
+        )
+    if txid <= (yield from _last_finalized_end(state)):
+        yield from _refuse_inside(me, state, txid)
 
 
-def _refuse_edits_of(me: Memory, segment: SegmentRecord) -> None:
+def _refuse_inside(me: Memory, state: JournalState, txid: int) -> Program[None]:
+    ends = {s.start_txid: s.end_txid for s in state.segments if s.finalized}
+    for found in (yield from list_finalized()):
+        if state.shows(found.segment):
+            ends.setdefault(found.segment.start_txid, found.segment.end_txid)
+    for start, end in ends.items():
+        if end is not None and start <= txid <= end:
+            raise _already_finalized(me, start, end)
+
+
+def _refuse_edits_of(me: Memory, segment: SegmentRecord, epoch: int) -> None:
     if segment.finalized:
-        raise _already_finalized(me, segment.start_txid)
-    if segment.end_txid != segment.start_txid:
+        raise _already_finalized(me, segment.start_txid, segment.end_txid or segment.start_txid)
+    if segment.end_txid != segment.start_txid or segment.writer_epoch == epoch:
         raise BadJournalState(
             f"The log file of segment {segment.start_txid} seems to contain valid transactions, "
             f"up to txid {segment.end_txid} ; journal id: {me.journal_id}"
         )
 
 
-def _already_finalized(me: Memory, txid: int) -> BadJournalState:
+def _already_finalized(me: Memory, start: int, end: int) -> BadJournalState:
     return BadJournalState(
-        f"Already have a finalized segment beginning at {txid} ; journal id: {me.journal_id}"
+        f"Already have a finalized segment beginning at {start}, to {end} ; journal id: {me.journal_id}"
     )
 
 

@@ -6,7 +6,13 @@ from collections.abc import Callable
 
 from metadata.journal_record import JournalState, JournalStorage
 
-from ..errors import BadJournalState, JournalError, JournalNotEmpty, JournalNotFormatted
+from ..errors import (
+    BadJournalState,
+    JournalError,
+    JournalNotEmpty,
+    JournalNotFormatted,
+    JournalUnavailable,
+)
 from ..requests import (
     CanRollBack,
     DiscardSegments,
@@ -20,7 +26,8 @@ from ..requests import (
     IsFormatted,
 )
 from . import transitions
-from .effects import Program, end_ledger
+from .effects import LedgerEnd, Program, end_ledger
+from .limits import check_storage, check_txid
 from .manifest import finalized_logs
 from .memory import CONFLICTS_MAX, Memory
 from .segments import sweep
@@ -50,6 +57,7 @@ def format_journal(me: Memory, request: Format) -> Program[None]:
     """A new journal. One that is there is kept, unless `force`; its ledgers are fenced before they are deleted."""
     if request.namespace.namespace_id == 0:
         raise BadJournalState("can't format with uninitialized namespace info: its namespaceID is 0")
+    check_storage(request.namespace.storage)
     for _ in range(CONFLICTS_MAX):
         old = yield from me.fresh_or_none()
         if old is not None and not request.force:
@@ -57,7 +65,7 @@ def format_journal(me: Memory, request: Format) -> Program[None]:
                 f"Can't format the storage directory because the current directory is not empty: journal "
                 f"{me.journal_id} is formatted already; force it if its edits may be forgotten"
             )
-        yield from _fence_all(me, old)
+        yield from _fence_all(me, old, unless_lost_from=0)
         state = transitions.formatted(old, request.namespace.storage)
         if (yield from me.swap(state)):
             _forget(me)
@@ -74,6 +82,7 @@ def do_pre_upgrade(me: Memory, _: DoPreUpgrade) -> Program[None]:
 
 def do_upgrade(me: Memory, request: DoUpgrade) -> Program[None]:
     """The journal goes on under new storage info."""
+    check_storage(request.storage)
 
     def step(state: JournalState) -> JournalState:
         if state.previous is None or state.storage is not None:
@@ -118,9 +127,11 @@ def do_rollback(me: Memory, _: DoRollback) -> Program[None]:
 def discard_segments(me: Memory, request: DiscardSegments) -> Program[None]:
     """Forgets every segment from a txid on; they are deleted with the next purge."""
     start = request.start_txid
+    check_txid("txid to discard from", start)
     for _ in range(CONFLICTS_MAX):
         yield from me.fresh()
-        state = yield from _fence_all(me, me.stored.state if me.stored is not None else None)
+        found = me.stored.state if me.stored is not None else None
+        state = yield from _fence_all(me, found, unless_lost_from=start)
         assert state is not None
         kept = yield from _kept_before(me, state, start)
         if (yield from me.swap(transitions.discarded(state, start, kept))):
@@ -132,6 +143,11 @@ def discard_segments(me: Memory, request: DiscardSegments) -> Program[None]:
 
 def _kept_before(me: Memory, state: JournalState, start: int) -> Program[int]:
     """The start of the last finalized segment that stays."""
+    if start < state.purged_below:
+        raise BadJournalState(
+            f"Cannot discard segments from txid {start} on: what came before {state.purged_below} was purged ; "
+            f"journal id: {me.journal_id}"
+        )
     logs = yield from finalized_logs(state)
     for log in logs:  # a copy in progress may reach further than what was chosen elsewhere: it is no obstacle
         if log.start_txid < start <= log.end_txid:
@@ -142,13 +158,23 @@ def _kept_before(me: Memory, state: JournalState, start: int) -> Program[int]:
     return max((log.start_txid for log in logs if log.start_txid < start), default=0)
 
 
-def _fence_all(me: Memory, state: JournalState | None) -> Program[JournalState | None]:
-    """Ends every ledger that is still written to; their ends are noted by the change that follows."""
+def _fence_all(
+    me: Memory, state: JournalState | None, *, unless_lost_from: int | None = None
+) -> Program[JournalState | None]:
+    """Ends every ledger that is still written to; their ends are noted by the change that follows.
+
+    Ledgers of segments from `unless_lost_from` on are given up anyway: one that cannot be ended is no obstacle.
+    """
     if state is None:
         return None
     ends: dict[int, int | None] = {}
     for segment in transitions.unsealed(state):
-        end = yield from end_ledger(segment.ledger_id)
+        try:
+            end = yield from end_ledger(segment.ledger_id)
+        except JournalUnavailable:
+            if unless_lost_from is None or segment.start_txid < unless_lost_from:
+                raise
+            end = LedgerEnd(None)
         me.note_end(end)
         ends[segment.ledger_id] = end.end_txid
     return transitions.sealed(state, ends)

@@ -126,6 +126,7 @@ def discarded(state: JournalState, start_txid: int, last_kept_start: int) -> Jou
     return _dropping(
         replace(
             state,
+            last_promised_epoch=state.last_promised_epoch + 1,  # no writer of before goes on
             committed_txid=start_txid - 1,
             segments=tuple(s for s in state.segments if s not in gone),
             accepted=tuple(a for a in state.accepted if a.start_txid < start_txid),
@@ -137,14 +138,14 @@ def discarded(state: JournalState, start_txid: int, last_kept_start: int) -> Jou
 
 
 def formatted(old: JournalState | None, storage: JournalStorage) -> JournalState:
-    """A new journal. What an old one promised stays promised, so that its writers stay refused."""
+    """A new journal. What an old one promised is no longer enough, so that its writers are refused."""
     if old is None:
         return JournalState(storage=storage)
     behind = old.previous
     left = (*(s.ledger_id for s in old.segments), *(s.ledger_id for s in (behind.segments if behind else ())))
     return JournalState(
         storage=storage,
-        last_promised_epoch=old.last_promised_epoch,
+        last_promised_epoch=old.last_promised_epoch + 1,
         generation=old.generation + 1,
         dropped=(Dropped(0, old.generation, 0),),
         replaced_ledgers=(*old.replaced_ledgers, *left),
@@ -153,7 +154,7 @@ def formatted(old: JournalState | None, storage: JournalStorage) -> JournalState
 
 def upgrading(state: JournalState) -> JournalState:
     """First step of an upgrade: not formatted any more, with all that was there to go back to."""
-    return replace(state, storage=None, previous=state)
+    return replace(state, storage=None, previous=state, last_promised_epoch=state.last_promised_epoch + 1)
 
 
 def upgraded(state: JournalState, storage: JournalStorage) -> JournalState:
@@ -167,7 +168,7 @@ def rolled_back(state: JournalState, previous: JournalState) -> JournalState:
     left = tuple(s.ledger_id for s in state.segments if s.ledger_id not in kept)
     back = replace(
         previous,
-        last_promised_epoch=max(state.last_promised_epoch, previous.last_promised_epoch),
+        last_promised_epoch=max(state.last_promised_epoch, previous.last_promised_epoch) + 1,
         generation=state.generation,
         replaced_ledgers=tuple(i for i in (*state.replaced_ledgers, *left) if i not in kept),
         previous=None,

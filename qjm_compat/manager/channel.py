@@ -80,6 +80,10 @@ class Channel:
     def queued_calls(self) -> int:
         return len(self._waiting) + len(self._under_way)
 
+    def has_room(self, size: int) -> bool:
+        """Whether a batch of so many bytes would be taken now."""
+        return not self.queued_bytes or self.queued_bytes + size <= self._config.queued_edits_bytes_max
+
     def set_epoch(self, epoch: int) -> None:
         """From now on calls are made for this epoch."""
         self.epoch = epoch

@@ -20,6 +20,9 @@ log = logging.getLogger(__name__)
 PARALLEL_READS_MAX = 5
 """Reads under way at one acceptor, beside the calls that change the journal."""
 
+READS_WAITING_MAX = 100
+"""Reads that wait for their turn at one acceptor; one that hangs must not gather them."""
+
 READS = frozenset({GetEditLogManifest, GetJournaledEdits, GetStorageInfo})
 
 
@@ -35,6 +38,7 @@ class Logger:
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._submitted: dict[int, float] = {}
         self._reads = asyncio.Semaphore(PARALLEL_READS_MAX)
+        self._reads_waiting = 0
         self._tasks = Tasks(_broken)
         self._is_closed = False
 
@@ -49,7 +53,7 @@ class Logger:
         if self._is_closed:
             answer.set_exception(JournalUnavailable(f"the channel to {self.name} was closed"))
         elif type(request) in READS:
-            self._tasks.start(self._read(request, answer))
+            self._start_read(request, answer)
         else:
             self._submit(request, answer)
         return answer
@@ -114,7 +118,18 @@ class Logger:
         if answer is not None and not answer.done():
             how(answer)
 
+    def _start_read(self, request: Request[R], answer: asyncio.Future[R]) -> None:
+        if self._reads_waiting >= READS_WAITING_MAX:
+            answer.set_exception(JournalUnavailable(f"{self.name} answers none of {READS_WAITING_MAX} reads"))
+            return
+        self._reads_waiting += 1
+        self._tasks.start(self._read(request, answer))
+
     async def _read(self, request: Request[R], answer: asyncio.Future[R]) -> None:
+        """One that nobody waits for any more is given up, wherever it is."""
+        task = asyncio.current_task()
+        assert task is not None
+        answer.add_done_callback(lambda done: task.cancel() if done.cancelled() else None)
         try:
             async with self._reads:
                 reply = await self.acceptor.call(request)
@@ -125,6 +140,8 @@ class Logger:
         else:
             if not answer.done():
                 answer.set_result(reply)
+        finally:
+            self._reads_waiting -= 1
 
 
 def _retrieved(answer: asyncio.Future[Any]) -> None:

@@ -44,6 +44,12 @@ class LoggerSet:
         """Calls all acceptors, and waits for none."""
         return [logger.call(request) for logger in self.loggers]
 
+    def has_room(self, size: int) -> bool:
+        """Whether a majority would take a batch of so many bytes now, or cannot be had any more by waiting."""
+        in_sync = [logger.channel for logger in self.loggers if not logger.channel.is_out_of_sync]
+        needed = len(self.loggers) // 2 + 1
+        return len(in_sync) < needed or sum(channel.has_room(size) for channel in in_sync) >= needed
+
     async def edits_settled(self, request: SendEdits, calls: list[asyncio.Future[None]]) -> int:
         """The last txid, when a majority has the batch on disk. Raises QuorumFailed, QuorumTimeout."""
         what = f"journal({request.first_txid}-{request.last_txid})"

@@ -127,17 +127,23 @@ class EditLogOutputStream:
     async def flush_async(self) -> asyncio.Task[int]:
         """Sends what was set apart, and returns a task that ends when it is on a quorum; many may be under way.
 
-        Waits only while FLUSHES_UNDER_WAY_MAX are.
+        Waits while FLUSHES_UNDER_WAY_MAX are, and while the queues of a majority of the acceptors have no room.
         """
         self._check_open()
-        while len(self._under_way) >= FLUSHES_UNDER_WAY_MAX:
+        while self._must_wait():
             await self._until_ended(self._under_way[0])
-        self._check_open()
+            self._check_open()
         batch, self._ready = self._ready, EditsBuffer(self._filling.first_txid)
         task = asyncio.create_task(self._settled(batch))
         self._under_way.append(task)
         task.add_done_callback(self._flushed)
         return task
+
+    def _must_wait(self) -> bool:
+        under_way = len(self._under_way)
+        return under_way >= FLUSHES_UNDER_WAY_MAX or (
+            under_way > 0 and not self._loggers.has_room(self._ready.size)
+        )
 
     async def close(self) -> None:
         """Ends the stream; everything must have been flushed. The segment stays open until it is finalized."""
@@ -184,7 +190,7 @@ class EditLogOutputStream:
     def _settled(self, batch: EditsBuffer) -> Coroutine[Any, Any, int]:
         """Puts the batch into every channel's queue, and returns what waits for a quorum of answers."""
         if not batch.num_txns:
-            return _nothing_to_flush(batch.first_txid - 1)
+            return self._after(list(self._under_way))
         request = SendEdits(
             segment_txid=self.first_txid,
             first_txid=batch.first_txid,
@@ -192,6 +198,12 @@ class EditLogOutputStream:
             records=batch.records(),
         )
         return self._loggers.edits_settled(request, self._loggers.calls(request))
+
+    async def _after(self, earlier: list[asyncio.Task[int]]) -> int:
+        """Nothing to send: it is done when what went before it is, and knows no more than that."""
+        for task in earlier:
+            await asyncio.shield(task)
+        return max((self._committed_txid, *(task.result() for task in earlier)))
 
     async def _until_ended(self, task: asyncio.Task[int]) -> None:
         """Returns when a flush is over and `_flushed` has heard of it, which the loop tells one step later."""
@@ -219,7 +231,3 @@ class EditLogOutputStream:
     def _end(self) -> None:
         self._is_closed = True
         self._on_end(self)
-
-
-async def _nothing_to_flush(txid: int) -> int:
-    return txid

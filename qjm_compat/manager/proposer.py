@@ -37,6 +37,8 @@ class Proposer:
         self.epoch: int | None = None
         self.is_active_writer = False
         self._config = config
+        self._next_txid = 1
+        self._unfinalized: int | None = None
 
     # --- becoming the writer -------------------------------------------------------------------------
 
@@ -68,6 +70,8 @@ class Proposer:
         recovered = None
         if latest:
             recovered = yield from self.recover_unclosed_segment(max(latest.values()))
+        if recovered is not None:
+            self._next_txid = recovered.end_txid + 1
         self.is_active_writer = True
         return recovered
 
@@ -93,14 +97,30 @@ class Proposer:
     # --- segments -------------------------------------------------------------------------------------
 
     def start_log_segment(self, txid: int, layout_version: int | None) -> Program[None]:
-        """Begins a segment at a majority. Raises BadJournalState before this is the writer."""
+        """Begins a segment at a majority, behind all that there is (rule J5).
+
+        Raises BadJournalState before this is the writer, while its last segment is not finalized, and for a txid
+        that another segment may hold.
+        """
         if not self.is_active_writer:
             raise BadJournalState("must recover segments before starting a new one")
+        if self._unfinalized is not None:
+            raise BadJournalState(f"segment {self._unfinalized} is not finalized yet")
+        if txid < self._next_txid:
+            raise BadJournalState(
+                f"txid {txid} is taken: the next segment begins at {self._next_txid} or later"
+            )
         yield from self._majority(
             f"startLogSegment({txid})",
             StartLogSegment(txid=txid, layout_version=layout_version),
             self._config.start_segment_seconds_max,
         )
+        self._unfinalized = txid
+
+    def nothing_was_written(self, txid: int) -> None:
+        """A segment was begun and given up before any edit was sent: it may be begun again."""
+        if self._unfinalized == txid:
+            self._unfinalized = None
 
     def finalize_log_segment(self, start_txid: int, end_txid: int) -> Program[None]:
         """Ends a segment for ever at a majority."""
@@ -109,17 +129,23 @@ class Proposer:
             FinalizeLogSegment(start_txid=start_txid, end_txid=end_txid),
             self._config.finalize_segment_seconds_max,
         )
+        self._next_txid = max(self._next_txid, end_txid + 1)
+        if self._unfinalized == start_txid:
+            self._unfinalized = None
 
     # --- the whole journal: every acceptor must do these -----------------------------------------------
 
     def format(self, namespace: NamespaceInfo, *, force: bool) -> Program[None]:
+        self.is_active_writer = self.is_active_writer and not force
         yield from self._all("format", Format(namespace, force))
+        self.is_active_writer = False
 
     def is_formatted(self) -> Program[bool]:
         """Whether any acceptor holds something. All must answer."""
         return any((yield from self._all("isFormatted", IsFormatted())).values())
 
     def do_pre_upgrade(self) -> Program[None]:
+        self.is_active_writer = False
         yield from self._all("doPreUpgrade", DoPreUpgrade())
 
     def do_upgrade(self, namespace: NamespaceInfo) -> Program[None]:
@@ -133,9 +159,11 @@ class Proposer:
         return (yield from self._agreed("canRollBack", CanRollBack(target_layout_version)))
 
     def do_rollback(self) -> Program[None]:
+        self.is_active_writer = False
         yield from self._all("doRollback", DoRollback())
 
     def discard_segments(self, start_txid: int) -> Program[None]:
+        self.is_active_writer = False
         yield from self._all(f"discardSegments({start_txid})", DiscardSegments(start_txid))
 
     def get_journal_c_time(self) -> Program[int]:

@@ -23,13 +23,21 @@ STEP_SECONDS_MAX = 1.0
 
 
 async def wait_for(
-    what: str, calls: Sequence[asyncio.Future[T]], need: Need, seconds_max: float
+    what: str,
+    calls: Sequence[asyncio.Future[T]],
+    need: Need,
+    seconds_max: float,
+    *,
+    is_polling: bool = False,
 ) -> Answers[T]:
-    """The answers once the need is met, or cannot be met any more, or the time is over. The calls go on."""
+    """The answers once the need is met, or cannot be met any more, or the time is over. The calls go on.
+
+    A long wait is told in the log, unless it `is_polling`: then waiting is what it is for.
+    """
     loop = asyncio.get_running_loop()
     began = loop.time()
     deadline = began + seconds_max
-    warnings = [began + share * seconds_max for share in WARN_AT]
+    warnings = [began + share * seconds_max for share in WARN_AT if not is_polling]
     while True:
         answers = collected(calls)
         now = loop.time()

@@ -70,7 +70,7 @@ class AcceptorCheck:
         self._client = survey.clients[survey.acceptors[seen.name]]
 
     async def run(self) -> None:
-        for problem in check_state(self._seen):
+        for problem in (*self._seen.unreadable, *check_state(self._seen)):
             self._found.problem(f"acceptor {self._seen.name}", problem)
         for segment in expected_segments(self._seen):
             await self._check(segment)
@@ -149,6 +149,7 @@ class AcceptorCheck:
                 end,
                 segment.finalized,
                 segment.writer_epoch,
+                segment.layout_version,
                 read.digest.digest() if whole else None,
                 read.marks,
             )

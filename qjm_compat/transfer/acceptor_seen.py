@@ -9,12 +9,16 @@ from metadata.journal_record import FinalizedSegment, JournalState, SegmentRecor
 
 @dataclass(frozen=True, slots=True)
 class AcceptorSeen:
-    """One acceptor at one moment. `records` are all that stand, also of segments that no longer belong to it."""
+    """One acceptor at one moment. `records` are all that stand, also of segments that no longer belong to it.
+
+    `unreadable` says what is wrong with those that cannot be decoded.
+    """
 
     name: str
     version: int | None
     state: JournalState
     records: tuple[FinalizedSegment, ...]
+    unreadable: tuple[str, ...] = ()
 
     @property
     def finalized(self) -> tuple[FinalizedSegment, ...]:

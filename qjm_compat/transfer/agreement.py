@@ -11,6 +11,9 @@ from .findings import CopyFound, Findings
 
 JOURNAL = "journal"
 
+FIRST_TXID = 1
+"""What a new namespace begins with."""
+
 
 def check_agreement(found: Findings, purged_below: Mapping[str, int]) -> None:
     """Adds to the findings what the copies contradict each other in, and where edits are missing.
@@ -25,11 +28,16 @@ def check_agreement(found: Findings, purged_below: Mapping[str, int]) -> None:
     latest = max(ends, default=0)
     for first, last in ends.items():
         _check_quorum(found, final[first], last, purged_below, is_latest=first == latest)
+        _check_layouts(found, f"segment {first}-{last}", final[first])
     open_copies = _in_progress(found.copies, max(ends.values(), default=0))
     _check_marks(found, open_copies)
+    if open_copies:
+        _check_layouts(found, f"segment {open_copies[0].first_txid} (in progress)", open_copies)
     spans = [*ends.items(), *_span(open_copies)]
     _check_continuity(found, spans)
+    found.purged_below = min(purged_below.values(), default=0)
     if spans:
+        _check_beginning(found, spans[0][0], max(purged_below.values(), default=0))
         found.first_txid, found.last_txid, found.segments = spans[0][0], spans[-1][1], len(spans)
 
 
@@ -89,6 +97,23 @@ def _check_marks(found: Findings, copies: Sequence[CopyFound]) -> None:
 def _span(copies: Sequence[CopyFound]) -> Iterator[tuple[int, int]]:
     if copies:
         yield copies[0].first_txid, max(copy.last_txid for copy in copies)
+
+
+def _check_layouts(found: Findings, where: str, copies: Sequence[CopyFound]) -> None:
+    """The same frames are other ops under another layout."""
+    if len({copy.layout_version for copy in copies}) > 1:
+        told = ", ".join(f"{copy.acceptor} has {copy.layout_version}" for copy in copies)
+        found.problem(where, f"the copies are of different layouts: {told}")
+
+
+def _check_beginning(found: Findings, first: int, purged_below: int) -> None:
+    """Purging keeps the segment that holds the first txid to keep. Where nothing was purged, none need be known."""
+    if 0 < purged_below < first:
+        found.problem(
+            JOURNAL, f"{txids(purged_below, first - 1)} missing: no more was purged than what ended before"
+        )
+    elif purged_below == 0 and first > FIRST_TXID:
+        found.notes.append(f"the journal begins with txid {first}, and nothing before it was purged")
 
 
 def _check_continuity(found: Findings, spans: Sequence[tuple[int, int]]) -> None:

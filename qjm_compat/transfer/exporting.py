@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -60,6 +60,7 @@ async def export_directory(
     wanted = [stream for stream in streams if stream.last_txid >= from_txid]
     for stream in wanted:
         _check_room(folder, stream)
+    _seen_txid(folder)  # one that is damaged is told before anything is written
     done = Exported()
     for stream in wanted:
         await _export(stream, folder, on_bytes, done)
@@ -117,6 +118,8 @@ def _check_room(folder: Path, stream: EditLogInputStream) -> None:
     """No other file may claim these txids: a NameNode would take either. Our own earlier export in progress may."""
     for path in folder.iterdir():
         other = parsed(path.name) if path.name.startswith(PREFIX) else None
+        if other is not None and not path.is_file():
+            raise TransferRefused(f"{path} is not a regular file")
         if other is None or other.file == _name(stream) or not _overlaps(other, stream):
             continue
         if other.last_txid is not None or other.first_txid != stream.first_txid:
@@ -164,17 +167,30 @@ def _name(stream: EditLogInputStream) -> str:
 
 def _raise_seen_txid(folder: Path, txid: int) -> None:
     """A segment's first txid is what a NameNode writes there when it begins one. It never goes back."""
-    path = folder / SEEN_TXID
-    with suppress(FileNotFoundError):
-        if int(path.read_text()) >= txid:
-            return
+    if _seen_txid(folder) >= txid:
+        return
     temporary = folder / (SEEN_TXID + TEMPORARY)
     with temporary.open("wb") as file:
         file.write(b"%d\n" % txid)
         file.flush()
         os.fdatasync(file.fileno())
-    temporary.rename(path)
+    temporary.rename(folder / SEEN_TXID)
     sync_directory(folder)
+
+
+def _seen_txid(folder: Path) -> int:
+    """What a NameNode wrote there, 0 where there is none. Raises TransferRefused for anything but a txid."""
+    path = folder / SEEN_TXID
+    if not path.exists():
+        return 0
+    if not path.is_file():
+        raise TransferRefused(f"{path} is not a regular file")
+    try:
+        return int(path.read_text())
+    except ValueError as error:
+        raise TransferRefused(
+            f"{path} holds no txid: {error}; remove it, and the export writes it anew"
+        ) from error
 
 
 def sync_directory(folder: Path) -> None:

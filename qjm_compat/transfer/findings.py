@@ -29,18 +29,23 @@ class CopyFound:
     last_txid: int
     finalized: bool
     writer_epoch: int
+    layout_version: int
     digest: bytes | None = None
     marks: dict[int, bytes] = field(default_factory=dict, repr=False)
 
 
 @dataclass(slots=True)
 class Findings:
-    """`ops` and `bytes` were read, of all copies together. `notes` are no problems, but good to know."""
+    """`ops` and `bytes` were read, of all copies together. `notes` are no problems, but good to know.
+
+    `purged_below`: what every acceptor was told to forget ends before it.
+    """
 
     acceptors: tuple[str, ...] = ()
     first_txid: int | None = None
     last_txid: int | None = None
     segments: int = 0
+    purged_below: int = 0
     copies: list[CopyFound] = field(default_factory=list)
     ops: int = 0
     bytes: int = 0
@@ -50,6 +55,22 @@ class Findings:
 
     def problem(self, where: str, what: object) -> None:
         self.problems.append(Problem(where, str(what)))
+
+    def orphan(self, where: str, orphan: Orphan) -> None:
+        self.orphans.append(orphan)
+        self.problem(where, orphan)
+
+    @property
+    def problems_beside_orphans(self) -> int:
+        return len(self.problems) - len(self.orphans)
+
+    def lacks(self, first_txid: int, last_txid: int) -> int | None:
+        """The first of these txids that no finalized segment has and that was not purged; None where there is none."""
+        next_txid = max(first_txid, self.purged_below)
+        for copy in sorted(self.copies, key=lambda copy: copy.first_txid):
+            if copy.finalized and copy.digest is not None and copy.first_txid <= next_txid:
+                next_txid = max(next_txid, copy.last_txid + 1)
+        return next_txid if next_txid <= last_txid else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +82,12 @@ class Orphan:
     acceptor: str
     first_txid: str
     length_bytes: int | None
+    why_kept: str | None = None
+    """What forbids to delete it, as far as it can be told without disturbing anybody."""
 
     def __str__(self) -> str:
-        return (
+        said = (
             f"ledger {self.ledger_id} was made for segment {self.first_txid} of acceptor {self.acceptor}, "
             f"and nothing refers to it"
         )
+        return said if self.why_kept is None else f"{said}: {self.why_kept}"

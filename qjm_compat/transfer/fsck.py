@@ -44,10 +44,12 @@ async def check_journal(
             break
     else:
         found.notes.append("the journal was changed all the while: what is wrong here may be so no longer")
-    reachable = {survey.acceptors[name] for name in seen}
-    found.orphans = await find_orphans(survey, reachable, orphan_age_seconds)
-    for orphan in found.orphans:
-        found.problem(JOURNAL, orphan)
+    for uri in sorted({survey.acceptors[name] for name in seen}):
+        try:
+            for orphan in await find_orphans(survey, uri, found, orphan_age_seconds):
+                found.orphan(JOURNAL, orphan)
+        except JournalUnavailable as error:
+            found.problem(JOURNAL, f"ledgers that nothing refers to could not be looked for: {error}")
     return found
 
 
@@ -72,6 +74,8 @@ async def _check(
         elif name not in seen:
             found.problem(f"acceptor {name}", "it is not formatted")
         else:
+            if seen[name].state.storage is None:
+                found.problem(f"acceptor {name}", "it is not formatted: an upgrade was begun, and not done")
             await AcceptorCheck(survey, seen[name], found, deep=deep, on_bytes=on_bytes).run()
     _check_storage(seen, found)
     check_agreement(found, {name: one.state.purged_below for name, one in seen.items()})

@@ -280,7 +280,11 @@ class _Import:
 
 
 def _listed(folder: Path) -> tuple[list[SegmentName], list[LeftOut]]:
+    """Raises TransferRefused for a name of a segment that is no file: reading a pipe would wait for ever."""
     found = listing(path.name for path in folder.iterdir())
+    for segment in found.segments:
+        if not (folder / segment.file).is_file():
+            raise TransferRefused(f"{folder / segment.file} is not a regular file")
     return list(found.segments), list(found.left_out)
 
 

@@ -3,44 +3,108 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
 
 from ledgers import LedgerError, NoSuchLedger
 from metadata.ledger_record import LedgerRecord
 
-from ..errors import JournalUnavailable
-from ..segment_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_LEDGER, SEGMENT_OF_LEDGER
+from ..edits import EditLogError, check_batch
+from ..errors import JournalError, JournalUnavailable
+from ..segment_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_LEDGER, SEGMENT_OF_LEDGER, SegmentLedgers
 from .acceptor_seen import AcceptorSeen
-from .findings import Orphan
+from .errors import TransferRefused
+from .findings import Findings, Orphan
 from .survey import Survey
 
 ORPHAN_AGE_SECONDS = 3600.0
 """A ledger is made before anything refers to it, and a copy is written in between: so old is long past that."""
 
 
-async def find_orphans(survey: Survey, uris: Iterable[str], age_seconds: float) -> list[Orphan]:
-    """The orphans that are older than `age_seconds`, in these clusters of the journal. Raises JournalUnavailable."""
-    found: list[Orphan] = []
-    for uri in sorted(uris):
-        labelled = await _labelled(survey, uri, age_seconds)
-        acceptors = await survey.look_at_others(uri)  # after the listing: what is referred to by now is none
-        found += [_orphan(uri, record) for record in labelled if not _is_needed(acceptors, record.ledger_id)]
-    return found
+@dataclass(slots=True)
+class Deleted:
+    """How many orphans were deleted, and those that were not, with the reason."""
+
+    count: int = 0
+    kept: list[Orphan] = field(default_factory=list)
 
 
-async def delete_orphans(survey: Survey, orphans: Iterable[Orphan]) -> int:
-    """Deletes those that nothing refers to even now; how many. Raises JournalUnavailable."""
-    deleted = 0
-    for orphan in orphans:
-        if _is_needed(await survey.look_at_others(orphan.metadata_uri), orphan.ledger_id):
+async def find_orphans(survey: Survey, uri: str, found: Findings, age_seconds: float) -> list[Orphan]:
+    """The orphans of one cluster that are older than `age_seconds`, and what each holds that `found` lacks.
+
+    Raises JournalUnavailable where the cluster's acceptors cannot all be looked at: what they need is no orphan.
+    """
+    labelled = await _labelled(survey, uri, age_seconds)
+    acceptors = await survey.look_at_others(uri)  # after the listing: what is referred to by now is none
+    orphans = [_orphan(uri, record) for record in labelled if not _is_needed(acceptors, record.ledger_id)]
+    return [replace(one, why_kept=await _why_keep(survey, one, found)) for one in orphans]
+
+
+def refuse_unless_whole(found: Findings) -> None:
+    """Raises TransferRefused where anything else is wrong: an orphan may then be the only copy of what is missing."""
+    if found.problems_beside_orphans:
+        raise TransferRefused(
+            f"no orphan is deleted while the journal has other problems ({found.problems_beside_orphans}): "
+            f"it may hold the only copy of edits that are missing"
+        )
+
+
+async def delete_orphans(survey: Survey, found: Findings) -> Deleted:
+    """Deletes those orphans of a check that nothing refers to even now, and of which nothing would be missed.
+
+    Each is ended first, so that all of it is read. Raises TransferRefused where the check found more than
+    orphans, JournalUnavailable.
+    """
+    refuse_unless_whole(found)
+    done = Deleted()
+    for orphan in found.orphans:
+        if await _is_needed_now(survey, orphan):
             continue
-        try:
-            await survey.clients[orphan.metadata_uri].delete_ledger(orphan.ledger_id)
-        except NoSuchLedger:
-            continue
-        except LedgerError as error:
-            raise JournalUnavailable(f"ledger {orphan.ledger_id} could not be deleted: {error}") from error
-        deleted += 1
-    return deleted
+        why = await _why_keep(survey, orphan, found, end=True)
+        if why is not None:
+            done.kept.append(replace(orphan, why_kept=why))
+        elif not await _is_needed_now(survey, orphan):
+            done.count += await _delete(survey, orphan)
+    return done
+
+
+async def _is_needed_now(survey: Survey, orphan: Orphan) -> bool:
+    return _is_needed(await survey.look_at_others(orphan.metadata_uri), orphan.ledger_id)
+
+
+async def _delete(survey: Survey, orphan: Orphan) -> bool:
+    try:
+        await survey.clients[orphan.metadata_uri].delete_ledger(orphan.ledger_id)
+    except NoSuchLedger:
+        return False
+    except LedgerError as error:
+        raise JournalUnavailable(f"ledger {orphan.ledger_id} could not be deleted: {error}") from error
+    return True
+
+
+async def _why_keep(survey: Survey, orphan: Orphan, found: Findings, *, end: bool = False) -> str | None:
+    """What forbids to delete an orphan, None where everything in it is in the journal or was purged."""
+    if survey.acceptors.get(orphan.acceptor) != orphan.metadata_uri:
+        return f"acceptor {orphan.acceptor} was not looked at"
+    ledgers = survey.ledgers(orphan.acceptor)
+    try:
+        if end:
+            await ledgers.end(orphan.ledger_id)
+        return await _not_held(ledgers, orphan.ledger_id, found)
+    except (JournalError, EditLogError) as error:
+        if isinstance(error.__cause__, NoSuchLedger):
+            return None  # somebody else has deleted it
+        return f"it cannot be read: {error}"
+
+
+async def _not_held(ledgers: SegmentLedgers, ledger_id: int, found: Findings) -> str | None:
+    async with aclosing(ledgers.batches(ledger_id, 0)) as batches:
+        async for batch in batches:
+            check_batch(batch.records, batch.first_txid, batch.num_txns)
+            txid = found.lacks(batch.first_txid, batch.last_txid)
+            if txid is not None:
+                return f"it holds txid {txid}, which no finalized segment has"
+    return None
 
 
 async def _labelled(survey: Survey, uri: str, age_seconds: float) -> list[LedgerRecord]:

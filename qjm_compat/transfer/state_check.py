@@ -11,6 +11,7 @@ def check_state(seen: AcceptorSeen) -> Iterator[str]:
     """One sentence for everything that cannot be."""
     yield from _epochs(seen)
     yield from _segments(seen)
+    yield from _last_finalized(seen)
     yield from _accepted(seen)
 
 
@@ -49,6 +50,13 @@ def _segments(seen: AcceptorSeen) -> Iterator[str]:
                 f"segment {segment.start_txid} ends at txid {segment.end_txid} of ledger {segment.ledger_id} by its "
                 f"state, and at txid {record.end_txid} of ledger {record.ledger_id} by its record"
             )
+
+
+def _last_finalized(seen: AcceptorSeen) -> Iterator[str]:
+    """A segment that was finalized here last is here, until it is purged."""
+    start_txid = seen.state.last_finalized_start
+    if start_txid >= max(1, seen.state.purged_below) and not seen.has_final(start_txid):
+        yield f"segment {start_txid} was finalized last, and nothing of it is there"
 
 
 def _accepted(seen: AcceptorSeen) -> Iterator[str]:

@@ -22,6 +22,7 @@ from ..config import AcceptorConfig, JournalConfig
 from ..errors import JournalUnavailable
 from ..segment_ledgers import SegmentLedgers
 from .acceptor_seen import AcceptorSeen
+from .records_seen import records_of
 
 LOOKS_MAX = 20
 """Changes by a writer that one look at its acceptor lives through."""
@@ -78,14 +79,21 @@ class Survey:
 
     async def look(self, acceptor: str) -> AcceptorSeen | None:
         """An acceptor's state and records of the same moment, None where it has none."""
-        journal = self._journal(acceptor)
+        seen = await self._look(acceptor)
+        if seen is not None and seen.unreadable:
+            raise JournalUnavailable(f"acceptor {acceptor} cannot be read: {seen.unreadable[0]}")
+        return seen
+
+    async def _look(self, acceptor: str) -> AcceptorSeen | None:
+        store = self._stores[self.acceptors[acceptor]]
+        journal = JournalStore(store, self.journal_id, acceptor)
         with _metadata_errors():
             state = await journal.read_state()
             for _ in range(LOOKS_MAX):
-                records = tuple([found.segment async for found in journal.list_segments()])
+                records, unreadable = await records_of(store, journal, self.journal_id, acceptor)
                 again = await journal.read_state()
                 if _version(again) == _version(state):
-                    return _seen(acceptor, again, records)
+                    return _seen(acceptor, again, records, unreadable)
                 state = again
         raise JournalUnavailable(f"acceptor {acceptor} of journal {self.journal_id} changes all the time")
 
@@ -97,12 +105,12 @@ class Survey:
     async def look_at_those_that_answer(
         self,
     ) -> tuple[dict[str, AcceptorSeen], dict[str, JournalUnavailable]]:
-        """`look_at_all`, and why of those whose metadata does not answer."""
+        """`look_at_all`, with what is unreadable, and why of those that cannot be looked at."""
         found: dict[str, AcceptorSeen] = {}
         silent: dict[str, JournalUnavailable] = {}
         for name in self.acceptors:
             try:
-                seen = await self.look(name)
+                seen = await self._look(name)
             except JournalUnavailable as error:
                 silent[name] = error
             else:
@@ -111,7 +119,7 @@ class Survey:
         return found, silent
 
     async def look_at_others(self, uri: str) -> list[AcceptorSeen]:
-        """All acceptors of the journal in one metadata store, asked for or not."""
+        """All acceptors of the journal in one metadata store, asked for or not, each with all its records."""
         with _metadata_errors():
             names = [
                 name async for journal, name in list_journals(self._stores[uri]) if journal == self.journal_id
@@ -186,9 +194,6 @@ class Survey:
         client = LedgerClient(uri, config=self._client_config)
         self._clients[uri] = await self._stack.enter_async_context(client)
 
-    def _journal(self, acceptor: str) -> JournalStore:
-        return JournalStore(self._stores[self.acceptors[acceptor]], self.journal_id, acceptor)
-
 
 async def journals_in(uri: str) -> list[tuple[str, str]]:
     """(journal id, acceptor) of all journals in a metadata store. Raises JournalUnavailable."""
@@ -205,9 +210,14 @@ def _version(found: VersionedState | None) -> int | None:
 
 
 def _seen(
-    name: str, found: VersionedState | None, records: tuple[FinalizedSegment, ...]
+    name: str,
+    found: VersionedState | None,
+    records: tuple[FinalizedSegment, ...],
+    unreadable: tuple[str, ...] = (),
 ) -> AcceptorSeen | None:
-    return None if found is None else AcceptorSeen(name, found.version, found.state, records)
+    if found is None:
+        return None
+    return AcceptorSeen(name, found.version, found.state, records, unreadable)
 
 
 @contextmanager

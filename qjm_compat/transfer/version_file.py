@@ -10,12 +10,18 @@ from .errors import TransferRefused
 
 VERSION = "VERSION"
 
+LAYOUTS = range(-(2**31), 0)
+NUMBERS = range(2**63)
+"""What a namespace's id and its creation time can be."""
+
 _ESCAPED = re.compile(r"\\(.)")
 
 
 def read_version(folder: Path) -> NamespaceInfo | None:
     """What VERSION says, None where there is none. Raises TransferRefused for one that says too little."""
     path = folder / VERSION
+    if path.exists() and not path.is_file():
+        raise TransferRefused(f"{path} is not a regular file")
     try:
         text = path.read_text(encoding="latin-1")  # as Java reads and writes properties
     except FileNotFoundError:
@@ -23,16 +29,23 @@ def read_version(folder: Path) -> NamespaceInfo | None:
     fields = dict(_properties(text))
     try:
         return NamespaceInfo(
-            int(fields["namespaceID"]),
+            _number(fields["namespaceID"], NUMBERS),
             fields["clusterID"],
             fields.get("blockpoolID", ""),
-            int(fields.get("cTime", "0")),
-            int(fields["layoutVersion"]),
+            _number(fields.get("cTime", "0"), NUMBERS),
+            _number(fields["layoutVersion"], LAYOUTS),
         )
     except KeyError as missing:
         raise TransferRefused(f"{path} has no {missing.args[0]}") from missing
     except ValueError as error:
         raise TransferRefused(f"{path} cannot be read: {error}") from error
+
+
+def _number(text: str, allowed: range) -> int:
+    number = int(text)
+    if number not in allowed:
+        raise ValueError(f"{number} is not from {allowed[0]} to {allowed[-1]}")
+    return number
 
 
 def _properties(text: str) -> list[tuple[str, str]]:

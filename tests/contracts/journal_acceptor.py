@@ -6,6 +6,7 @@ A subclass opens a `Place`: somewhere that acceptors `a` and `b` keep their jour
 
 from __future__ import annotations
 
+from .journal.administration import Administration
 from .journal.checks import Checks
 from .journal.place import UPGRADED, Place, assert_shows
 from .journal.promises import Promises
@@ -17,5 +18,5 @@ from .journal.storage import Storage
 __all__ = ["UPGRADED", "JournalAcceptorContract", "Place", "assert_shows"]
 
 
-class JournalAcceptorContract(Checks, Storage, Promises, Segments, Recovery, Readers):
+class JournalAcceptorContract(Checks, Storage, Administration, Promises, Segments, Recovery, Readers):
     """Inherit, give a place, and run."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 
 from ledgers.cli.processes import bookie_processes
+from metadata import open_store
+from metadata.journal_store import JournalStore
 from qjm_compat.aio import DEFAULT_ACCEPTOR
 from qjm_compat.config import AcceptorConfig
 from qjm_compat.edits import segment_bytes
@@ -32,6 +35,9 @@ from tests.qjm_compat.transfer.made_directories import (
 from tests.support.aio import run, until_true
 from tests.support.command_line import bookledger, fails_with_one_line
 from tests.support.etcd import free_port
+
+WAITING_SECONDS = 1.5
+"""How long a follower is seen to wait for a first edit; on a slow machine it may have to wait for less."""
 
 LARGE_TXNS = 10_000
 LARGE_PATH_BYTES = 4000
@@ -124,6 +130,64 @@ def test_a_follower_gets_edits_as_they_become_durable(uri: str, tmp_path: Path) 
         assert following.wait(30) == 128 + signal.SIGINT
 
 
+def test_a_follower_of_a_journal_without_edits_begins_with_the_first_there_will_be(
+    uri: str, tmp_path: Path
+) -> None:
+    meta = f"--metadata={uri}"
+    journal("format", meta, "ns10", f"--namespace-id={NAMESPACE_ID}", f"--cluster-id={CLUSTER_ID}")
+    finalized(tmp_path, 1817, 1819)
+    command = [sys.executable, "-m", "ledgers.cli", "journal", "tail", "-f", meta, "ns10"]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE) as following,
+        contextlib.ExitStack() as ended,
+    ):
+        ended.callback(following.kill)
+        assert following.stdout is not None
+        with pytest.raises(subprocess.TimeoutExpired):
+            following.wait(WAITING_SECONDS)
+        journal("import", meta, "ns10", str(tmp_path))
+        assert [json.loads(following.stdout.readline())["txid"] for _ in range(3)] == [1817, 1818, 1819]
+        finalized(tmp_path, 1820, 1821)
+        journal("import", meta, "ns10", str(tmp_path))
+        assert [json.loads(following.stdout.readline())["txid"] for _ in range(2)] == [1820, 1821]
+        following.send_signal(signal.SIGINT)
+        assert following.wait(30) == 128 + signal.SIGINT
+
+
+def test_orphans_are_deleted_by_command_unless_they_are_the_last_copy(uri: str, tmp_path: Path) -> None:
+    meta = f"--metadata={uri}"
+    made_directory(tmp_path / "name")
+    journal("import", meta, "ns11", str(tmp_path / "name"))
+    lost = journal("show", meta, "ns11")[0]["segments"][0]["ledger"]
+    run(_lose_record(uri, "ns11", 1))
+    done = bookledger("journal", "fsck", meta, "ns11", "--orphan-age=0", "--delete-orphans", "--yes")
+    assert (done.returncode, done.stderr) == (1, b"")
+    assert done.stdout.decode().splitlines()[-1] == (
+        f"kept: ledger {lost} was made for segment 1 of acceptor main, and nothing refers to it: "
+        f"it holds txid 1, which no finalized segment has"
+    )
+    run(_lose_record(uri, "ns11", 11))
+    bookledger(
+        "ledger", "delete", "--yes", meta, str(journal("show", meta, "ns11")[0]["segments"][0]["ledger"])
+    )
+    done = bookledger("journal", "fsck", meta, "ns11", "--orphan-age=0", "--delete-orphans", "--yes")
+    assert done.returncode == 1
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith("bookledger: no orphan is deleted while the journal has other problems (1)")
+    assert bookledger("ledger", "show", meta, str(lost)).returncode == 0
+
+
+async def _lose_record(uri: str, journal_id: str, start_txid: int) -> None:
+    store = await open_store(uri)
+    try:
+        records = JournalStore(store, journal_id, DEFAULT_ACCEPTOR)
+        found = await records.read_segment(start_txid)
+        assert found is not None
+        await records.delete_segment(found)
+    finally:
+        await store.close()
+
+
 def test_problems_are_a_line_each_and_the_exit_code(uri: str, tmp_path: Path) -> None:
     meta = f"--metadata={uri}"
     made_directory(tmp_path / "name")
@@ -174,12 +238,21 @@ def test_what_is_not_there_is_one_clear_line(uri: str, arguments: tuple[str, ...
 
 
 def test_wrong_usage_exits_with_two(uri: str, tmp_path: Path) -> None:
+    about = ("--namespace-id=7", "--cluster-id=c7")
     for wrong in (
         ("show", "a/b"),
         ("show", "ns1", "--acceptor=a=", "--acceptor=b"),
         ("show", "ns1", "--acceptor=a", "--acceptor=a"),
         ("import", "ns1", str(tmp_path / "missing")),
         ("format", "ns1", "--cluster-id=c"),
+        ("format", "new", *about, "--layout-version=-99999999999"),
+        ("format", "new", *about, f"--c-time={2**63}"),
+        ("purge", "ns1", f"--before={2**63}"),
+        ("tail", "ns1", f"--from={2**63}"),
+        ("recover", "ns1", "--write-quorum=9"),
+        ("recover", "ns1", "--write-quorum=0"),
+        ("recover", "ns1", "--ensemble=99999999999999999999"),
+        ("import", "ns1", str(tmp_path), "--digest=hmac-sha256"),
     ):
         assert bookledger("journal", *wrong, f"--metadata={uri}").returncode == 2, wrong
 

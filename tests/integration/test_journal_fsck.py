@@ -9,110 +9,21 @@ from typing import TypeAlias
 
 import pytest
 
-from ledgers import NoSuchLedger
-from ledgers.aio import LedgerClient
-from metadata.journal_record import FinalizedSegment, SegmentRecord
+from metadata import keys
+from metadata.journal_record import SegmentRecord
 from metadata.journal_store import JournalStore, VersionedSegment
 from qjm_compat.aio import QuorumJournalManager
-from qjm_compat.batch import Batch
-from qjm_compat.config import AcceptorConfig, JournalConfig
+from qjm_compat.config import AcceptorConfig
 from qjm_compat.edits import encode_frame
 from qjm_compat.errors import JournalUnavailable
 from qjm_compat.manager.output_stream import EditLogOutputStream
-from qjm_compat.requests import NamespaceInfo
-from qjm_compat.segment_ledgers import JOURNAL_OF_LEDGER, SegmentLedgers
 from qjm_compat.transfer import survey as survey_module
 from qjm_compat.transfer.acceptor_seen import AcceptorSeen
-from qjm_compat.transfer.findings import Findings
 from qjm_compat.transfer.fsck import check_journal
-from qjm_compat.transfer.orphans import delete_orphans
 from qjm_compat.transfer.survey import Survey
-from tests.qjm_compat.transfer.made_directories import CLUSTER_ID, LAYOUT, NAMESPACE_ID, frames
-from tests.support.in_process import QUICK, InProcessCluster, on_bookies
-
-NAMES = ("a", "b", "c")
-
-
-class Journal:
-    """Segments 1-10 and 11-20 at three acceptors, and ways to spoil them."""
-
-    def __init__(self, cluster: InProcessCluster, client: LedgerClient) -> None:
-        self.cluster = cluster
-        self.client = client
-        self.acceptors = [AcceptorConfig(name, cluster.uri) for name in NAMES]
-
-    def manager(self) -> QuorumJournalManager:
-        return QuorumJournalManager(self.cluster.uri, "ns1", acceptors=self.acceptors, client_config=QUICK)
-
-    async def write(self) -> None:
-        namespace = NamespaceInfo(NAMESPACE_ID, CLUSTER_ID, layout_version=LAYOUT)
-        async with self.manager() as manager:
-            await manager.format(namespace)
-            await manager.recover_unfinalized_segments()
-            for first in (1, 11):
-                async with await manager.start_log_segment(first) as out:
-                    for txid in range(first, first + 10, 5):
-                        out.write_raw(frames(txid, txid + 4), 5)
-                        out.set_ready_to_flush()
-                        await out.flush()
-                await manager.finalize_log_segment(first, first + 9)
-            async with self.survey() as survey:  # what two acceptors have done the third may still be doing
-                assert await survey.lacking(11) == []
-
-    def survey(self) -> Survey:
-        return Survey("ns1", self.acceptors, client_config=QUICK)
-
-    async def check(self, *, deep: bool = False, orphan_age_seconds: float = 3600) -> Findings:
-        async with self.survey() as survey:
-            return await check_journal(survey, deep=deep, orphan_age_seconds=orphan_age_seconds)
-
-    async def problems(self, *, deep: bool = False) -> list[str]:
-        return [str(problem) for problem in (await self.check(deep=deep)).problems]
-
-    def store(self, acceptor: str) -> JournalStore:
-        return JournalStore(self.cluster.store, "ns1", acceptor)
-
-    async def record(self, acceptor: str) -> FinalizedSegment:
-        """The record of segment 1, which no state holds any more."""
-        found = await self.store(acceptor).read_segment(1)
-        assert found is not None
-        return found.segment
-
-    async def put(self, acceptor: str, segment: FinalizedSegment) -> None:
-        found = await self.store(acceptor).read_segment(segment.start_txid)
-        assert found is not None
-        assert await self.store(acceptor).put_segment(segment, found.version)
-
-    async def ledger(self, acceptor: str, *batches: Batch, first_txid: int = 1, closed: bool = True) -> int:
-        """A ledger with these batches, made for a segment of the acceptor."""
-        ledgers = SegmentLedgers(self.client, "ns1", acceptor, JournalConfig())
-        ledger_id = await ledgers.create(first_txid)
-        for batch in batches:
-            await (await ledgers.append(ledger_id, batch)).confirmed()
-        if closed:
-            await ledgers.end(ledger_id)
-        else:
-            await ledgers.close()
-        return ledger_id
-
-    async def replace_ledger(self, acceptor: str, ledger_id: int) -> None:
-        await self.put(acceptor, replace(await self.record(acceptor), ledger_id=ledger_id))
-
-
-Scenario: TypeAlias = Callable[[Journal], Awaitable[None]]
-
-
-def on_a_journal(tmp_path: Path, scenario: Scenario) -> None:
-    async def whole(cluster: InProcessCluster, client: LedgerClient) -> None:
-        journal = Journal(cluster, client)
-        await journal.write()
-        await scenario(journal)
-
-    on_bookies(tmp_path, 3, whole)
-
-
-def batch_of(records: bytes, num_txns: int = 10) -> Batch:
-    return Batch(1, num_txns, records, None, 1)
+from tests.qjm_compat.transfer.made_directories import LAYOUT, frames
+from tests.qjm_compat.transfer.spoiled_journal import NAMES, Journal, batch_of, on_a_journal
+from tests.support.in_process import QUICK
 
 
 def test_a_whole_journal_has_no_problems_and_all_of_it_was_read(tmp_path: Path) -> None:
@@ -235,6 +146,57 @@ def test_acceptors_of_different_namespaces_are_found(tmp_path: Path) -> None:
     on_a_journal(tmp_path, scenario)
 
 
+def test_a_record_that_cannot_be_decoded_is_told_and_all_else_is_checked(tmp_path: Path) -> None:
+    async def scenario(journal: Journal) -> None:
+        await journal.overwrite(keys.journal_segment("ns1", "b", 1))
+        found = await journal.check()
+        told = str(found.problems[0])
+        assert told.startswith("acceptor b: the record under metadata key 'journals/ns1/b/segments/")
+        copies = [(copy.acceptor, copy.first_txid) for copy in found.copies]
+        assert copies == [("a", 1), ("a", 11), ("b", 11), ("c", 1), ("c", 11)]
+        assert str(found.problems[1]).startswith(
+            "journal: ledgers that nothing refers to could not be looked"
+        )
+        assert (len(found.problems), found.orphans) == (2, [])
+
+    on_a_journal(tmp_path, scenario)
+
+
+def test_a_state_that_cannot_be_decoded_is_told_and_the_other_acceptors_are_checked(tmp_path: Path) -> None:
+    async def scenario(journal: Journal) -> None:
+        await journal.overwrite(keys.journal_state("ns1", "b"))
+        found = await journal.check()
+        assert str(found.problems[0]).startswith("acceptor b: the metadata store under the journal failed")
+        assert {copy.acceptor for copy in found.copies} == {"a", "c"}
+        assert (len(found.problems), found.last_txid) == (2, 20)
+
+    on_a_journal(tmp_path, scenario)
+
+
+def test_a_record_with_another_layout_is_found(tmp_path: Path) -> None:
+    async def scenario(journal: Journal) -> None:
+        await journal.put("b", replace(await journal.record("b"), layout_version=-60))
+        assert await journal.problems() == [
+            "segment 1-10: the copies are of different layouts: a has -63, b has -60, c has -63"
+        ]
+
+    on_a_journal(tmp_path, scenario)
+
+
+def test_a_latest_segment_that_is_lost_everywhere_is_found(tmp_path: Path) -> None:
+    async def scenario(journal: Journal) -> None:
+        for name in NAMES:
+            await journal.lose_record(name, 11)
+            found = await journal.store(name).read_state()
+            assert found is not None
+            assert await journal.store(name).swap_state(replace(found.state, segments=()), found.version)
+        assert await journal.problems() == [
+            f"acceptor {name}: segment 11 was finalized last, and nothing of it is there" for name in NAMES
+        ]
+
+    on_a_journal(tmp_path, scenario)
+
+
 Hooks: TypeAlias = list[Callable[[], Awaitable[None]]]
 
 
@@ -316,47 +278,14 @@ def test_what_a_minority_has_left_unfinished_is_noted_and_nobodys_to_take_over(t
         state, record = await store.read_state(), await store.read_segment(11)
         assert state is not None and record is not None
         left = SegmentRecord(11, record.segment.ledger_id, LAYOUT, 1, 20)
-        assert await store.swap_state(replace(state.state, segments=(left,)), state.version)
+        assert await store.swap_state(
+            replace(state.state, segments=(left,), last_finalized_start=1), state.version
+        )
         await store.delete_segment(record)
         found = await journal.check(orphan_age_seconds=0)
         assert (found.problems, found.notes) == ([], ["segment 11-20: acceptor c does not have it finalized"])
         async with journal.survey() as survey:
             assert await survey.in_progress() is None
-
-    on_a_journal(tmp_path, scenario)
-
-
-def test_ledgers_that_nothing_refers_to_are_found_when_they_are_old_enough_and_deleted(
-    tmp_path: Path,
-) -> None:
-    async def scenario(journal: Journal) -> None:
-        orphan = await journal.ledger("b", batch_of(frames(1, 10)), first_txid=31)
-        stranger = await journal.client.create_ledger(custom_metadata={JOURNAL_OF_LEDGER: b"ns2"})
-        assert await journal.problems() == []
-        found = await journal.check(orphan_age_seconds=0)
-        assert [str(problem) for problem in found.problems] == [
-            f"journal: ledger {orphan} was made for segment 31 of acceptor b, and nothing refers to it"
-        ]
-        async with journal.survey() as survey:
-            assert await delete_orphans(survey, found.orphans) == 1
-            assert await delete_orphans(survey, found.orphans) == 0
-        with pytest.raises(NoSuchLedger):
-            await journal.client.describe_ledger(orphan)
-        await journal.client.describe_ledger(stranger.ledger_id)
-        assert (await journal.check(orphan_age_seconds=0)).problems == []
-
-    on_a_journal(tmp_path, scenario)
-
-
-def test_what_is_referred_to_when_it_comes_to_deleting_is_kept(tmp_path: Path) -> None:
-    async def scenario(journal: Journal) -> None:
-        late = await journal.ledger("b", batch_of(frames(1, 10)))
-        found = await journal.check(orphan_age_seconds=0)
-        assert [orphan.ledger_id for orphan in found.orphans] == [late]
-        await journal.replace_ledger("b", late)
-        async with journal.survey() as survey:
-            assert await delete_orphans(survey, found.orphans) == 0
-        await journal.client.describe_ledger(late)
 
     on_a_journal(tmp_path, scenario)
 

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 
-from ledgers.aio import LedgerClient
 from metadata import open_store
-from qjm_compat.aio import DEFAULT_ACCEPTOR, QuorumJournalManager
+from qjm_compat.aio import DEFAULT_ACCEPTOR
 from qjm_compat.config import AcceptorConfig
 from qjm_compat.edits import encode_frame, segment_bytes
 from qjm_compat.errors import QuorumFailed, StaleEpoch
 from qjm_compat.requests import NamespaceInfo
 from qjm_compat.transfer import survey
 from qjm_compat.transfer.errors import TransferRefused
-from qjm_compat.transfer.exporting import Exported, export_directory
 from qjm_compat.transfer.fsck import check_journal
-from qjm_compat.transfer.importing import Imported, ImportOptions, import_directory
+from qjm_compat.transfer.importing import ImportOptions, import_directory
 from qjm_compat.transfer.names import LeftOut, finalized_name, in_progress_name
-from qjm_compat.transfer.survey import Survey
 from tests.qjm_compat.transfer.made_directories import (
     CLUSTER_ID,
     LAYOUT,
@@ -33,74 +28,10 @@ from tests.qjm_compat.transfer.made_directories import (
     made_directory,
     version,
 )
-from tests.support.in_process import QUICK, InProcessCluster, on_bookies
+from tests.qjm_compat.transfer.one_journal import Place, on_a_journal
 
 NAMESPACE = NamespaceInfo(NAMESPACE_ID, CLUSTER_ID, layout_version=LAYOUT)
 ACCEPTORS = ((DEFAULT_ACCEPTOR,), ("a", "b", "c"))
-
-
-class Place:
-    """One journal of a cluster, and its manager and survey, made anew for each use."""
-
-    def __init__(self, cluster: InProcessCluster, names: tuple[str, ...] = (DEFAULT_ACCEPTOR,)) -> None:
-        self.uri = cluster.uri
-        self.acceptors = [AcceptorConfig(name, cluster.uri) for name in names]
-
-    def manager(self) -> QuorumJournalManager:
-        return QuorumJournalManager(self.uri, "ns1", acceptors=self.acceptors, client_config=QUICK)
-
-    def survey(self) -> Survey:
-        return Survey("ns1", self.acceptors, client_config=QUICK)
-
-    async def bring(
-        self,
-        directory: Path,
-        *,
-        finalize: bool = True,
-        allow_gaps: bool = False,
-        take_over: bool = False,
-        from_txid: int = 0,
-    ) -> Imported:
-        options = ImportOptions(
-            finalize=finalize, allow_gaps=allow_gaps, take_over=take_over, from_txid=from_txid
-        )
-        async with self.survey() as seen, self.manager() as manager:
-            return await import_directory(manager, seen, directory, options)
-
-    async def fetch(self, folder: Path, *, from_txid: int = 0, in_progress: bool = False) -> Exported:
-        async with self.manager() as manager:
-            return await export_directory(manager, folder, from_txid=from_txid, in_progress=in_progress)
-
-    async def segments(self) -> list[tuple[int, int, bool]]:
-        async with self.manager() as manager:
-            streams = await manager.select_input_streams(0, in_progress_ok=True)
-            return [(s.first_txid, s.last_txid, s.is_in_progress) for s in streams]
-
-    async def promised(self) -> int:
-        async with self.survey() as survey:
-            return max(one.state.last_promised_epoch for one in (await survey.look_at_all()).values())
-
-    async def check(self) -> None:
-        """Raises unless the journal is whole."""
-        async with self.survey() as seen:
-            found = await check_journal(seen, orphan_age_seconds=0)
-        assert [str(problem) for problem in found.problems] == []
-
-    async def refused(self, directory: Path, **options: bool) -> str:
-        with pytest.raises(TransferRefused) as refusal:
-            await self.bring(directory, **options)
-        return str(refusal.value)
-
-
-Scenario: TypeAlias = Callable[[Place], Awaitable[None]]
-
-
-def on_a_journal(tmp_path: Path, scenario: Scenario, names: tuple[str, ...] = (DEFAULT_ACCEPTOR,)) -> None:
-    async def whole(cluster: InProcessCluster, _: LedgerClient) -> None:
-        await scenario(Place(cluster, names))
-
-    (tmp_path / "cluster").mkdir()
-    on_bookies(tmp_path / "cluster", 3, whole)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -448,3 +379,42 @@ def test_seen_txid_never_goes_back(tmp_path: Path) -> None:
     on_a_journal(tmp_path, scenario)
     assert (out / "seen_txid").read_text() == "500\n"
     assert sorted(path.name for path in out.iterdir() if path.suffix == ".tmp") == []
+
+
+def test_a_seen_txid_that_is_none_is_told_before_anything_is_written(tmp_path: Path) -> None:
+    current, out = made_directory(tmp_path / "name"), tmp_path / "out"
+    out.mkdir()
+    (out / "seen_txid").write_text("garbage\n")
+
+    async def scenario(place: Place) -> None:
+        await place.bring(current)
+        with pytest.raises(
+            TransferRefused, match=r"out/seen_txid holds no txid: .*; remove it, and the export"
+        ):
+            await place.fetch(out)
+        assert contents(out) == {}
+        (out / "seen_txid").unlink()
+        assert (await place.fetch(out)).segments == 3
+
+    on_a_journal(tmp_path, scenario)
+    assert (out / "seen_txid").read_text() == "21\n"
+
+
+def test_a_pipe_that_is_named_like_a_segment_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    current, out = made_directory(tmp_path / "name"), tmp_path / "out"
+    out.mkdir()
+    os.mkfifo(current / finalized_name(31, 40))
+    os.mkfifo(out / finalized_name(11, 20))
+
+    async def scenario(place: Place) -> None:
+        assert "0000031-0000000000000000040 is not a regular file" in await place.refused(current)
+        (current / finalized_name(31, 40)).unlink()
+        await place.bring(current)
+        with pytest.raises(TransferRefused, match="is not a regular file"):
+            await place.fetch(out)
+        (out / finalized_name(11, 20)).unlink()
+        os.mkfifo(out / "seen_txid")
+        with pytest.raises(TransferRefused, match="seen_txid is not a regular file"):
+            await place.fetch(out)
+
+    on_a_journal(tmp_path, scenario)

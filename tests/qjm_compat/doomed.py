@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from qjm_compat import JournalError, QuorumFailed
+from qjm_compat.acceptor.journal import Journal
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.requests import Acceptor, R, Request
 
@@ -87,6 +88,7 @@ def doom_manager(manager: QuorumJournalManager, doom: Doom) -> Steps:
             logger.acceptor = DoomedAcceptor(logger.acceptor, steps)
         return steps
     for journal in manager._journals.values():
+        assert isinstance(journal, Journal)
         setattr(journal, "_perform", counted(journal._perform, steps))  # noqa: B010 — mypy knows it as a method
     return steps
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 from qjm_compat import AcceptorConfig, JournalConfig
+from qjm_compat.absent import AbsentAcceptor
 from qjm_compat.acceptor.effects import Effect, SwapState
 from qjm_compat.acceptor.journal import Journal
 from qjm_compat.aio import QuorumJournalManager
@@ -184,7 +185,9 @@ class ModelManager(QuorumJournalManager):
         self._plans = plans
 
     async def connect(self) -> None:
-        self._journals = cast("dict[str, Journal]", {model.name: model for model in self._models})
+        self._journals = cast(
+            "dict[str, Journal | AbsentAcceptor]", {model.name: model for model in self._models}
+        )
         faulty = [FaultyAcceptor(model, plan) for model, plan in zip(self._models, self._plans, strict=True)]
         self._loggers = LoggerSet(faulty, self.config)
 

@@ -133,6 +133,12 @@ class ModelDisk:
         self._ledger(segment.ledger_id).is_closed = True
         self._swap(transitions.finalized(self.state.state, start_txid, end_txid), self.state.version)
 
+    def lose_ledger(self, start_txid: int) -> None:
+        """Somebody deletes the ledger of a segment."""
+        found = self.segment(start_txid)
+        assert found is not None
+        del self.ledgers[found[0]]
+
     def _swap(self, state: JournalState, version: int | None) -> VersionedState | None:
         if version != (self.state.version if self.state is not None else None):
             return None

@@ -19,6 +19,7 @@ from tests.qjm_compat.acceptor.one_writer import (
     ReadableAcceptor,
     formatted,
     logs,
+    next_writer,
     writer_of,
 )
 from tests.qjm_compat.journals import NAMESPACE
@@ -50,16 +51,16 @@ class Place(Protocol):
         """What is left of a finalization that died when the state was written: segment finalized, record missing."""
         ...
 
+    async def lose_ledger(self, start_txid: int) -> None:
+        """The ledger of the segment at acceptor `a` is deleted, behind the journal's back."""
+        ...
+
 
 def in_one_place(test: Callable[[Self, Place], Awaitable[None]]) -> Callable[[Self], None]:
     """Makes a test out of a coroutine that wants a place."""
 
     def opened(self: Self) -> None:
-        async def whole() -> None:
-            async with self.place() as place:
-                await test(self, place)
-
-        run(whole(), timeout_seconds=60)
+        self.in_a_place(lambda place: test(self, place))
 
     opened.__name__, opened.__doc__ = test.__name__, test.__doc__
     return opened
@@ -98,20 +99,29 @@ class InAPlace(ABC):
     def place(self) -> AbstractAsyncContextManager[Place]:
         """A place of the test's own."""
 
-    async def _writer(self, place: Place, epoch: int) -> OneWriter:
+    def in_a_place(self, scenario: Callable[[Place], Awaitable[None]]) -> None:
+        """Runs the scenario in a place of its own; what `in_one_place` is for tests with parameters."""
+
+        async def whole() -> None:
+            async with self.place() as place:
+                await scenario(place)
+
+        run(whole(), timeout_seconds=60)
+
+    async def _writer(self, place: Place, epoch: int, journal_id: str = "ns1") -> OneWriter:
         """The first writer of a new journal."""
-        acceptor = place.process()
+        acceptor = place.process(journal_id=journal_id)
         await formatted(acceptor)
         return await writer_of(acceptor, epoch)
 
     async def _upgraded_and_written_on(self, place: Place) -> OneWriter:
-        """Segment 1-3 of writer 1; then, after an upgrade, 4-6 and 7 in progress of writer 2."""
+        """Segment 1-3 of writer 1; then, after an upgrade, 4-6 and 7 in progress of the next writer."""
         writer = await self._writer(place, 1)
         await writer.write_final(1, 3)
         acceptor = place.process()
         await acceptor.call(DoPreUpgrade())
         await acceptor.call(DoUpgrade(UPGRADED.storage))
-        later = await writer_of(acceptor, 2)
+        later = await next_writer(acceptor)
         await later.write_final(4, 6)
         later.committed_txid = 6
         await later.write_open(7, 7)

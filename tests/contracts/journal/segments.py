@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from qjm_compat.acceptor.segments import REPLACED_LEDGERS_KEPT_MAX
+from qjm_compat.edits import encode_frame
 from qjm_compat.errors import (
     BadJournalState,
     BadRequest,
@@ -11,6 +13,7 @@ from qjm_compat.errors import (
 )
 from qjm_compat.requests import (
     GetEditLogManifest,
+    GetJournaledEdits,
     SegmentState,
     SendEdits,
 )
@@ -18,12 +21,16 @@ from tests.qjm_compat.acceptor.one_writer import (
     OneWriter,
     content,
     edits,
+    is_nothing,
     logs,
     writer_of,
 )
 from tests.qjm_compat.journals import frames
 
 from .place import InAPlace, Place, assert_shows, in_one_place, place_of
+
+OP_NOBODY_LOOKS_AT = 24
+"""An acceptor verifies frames, not what they say."""
 
 
 class Segments(InAPlace):
@@ -101,6 +108,85 @@ class Segments(InAPlace):
             await second.send(1, 3)
 
     @in_one_place
+    async def test_starting_over_is_not_allowed_over_a_transaction_of_the_same_writer(
+        self, place: Place
+    ) -> None:
+        """An earlier writer's was never acknowledged where this one may start; its own may have been."""
+        writer = await self._writer(place, 1)
+        await writer.start(1)
+        await writer.send(1, 1)
+        with pytest.raises(BadJournalState, match="seems to contain valid transactions"):
+            await writer.start(1)
+        await assert_shows(place.process(), [(1, 1, True)])
+        assert await content(place.process(), 1) == edits(1, 1, 1)
+
+    @in_one_place
+    async def test_J4_no_segment_starts_inside_of_a_finalized_one(self, place: Place) -> None:
+        writer = await self._writer(place, 1)
+        await writer.write_final(1, 3)
+        await writer.write_final(4, 10)
+        for txid in (1, 2, 3, 5, 10):
+            with pytest.raises(BadJournalState, match="Already have a finalized segment"):
+                await writer.start(txid)
+        await writer.write_open(11, 12)
+        await place.finalize_without_a_record(11, 12)
+        later = await writer_of(place.process(), 2)
+        with pytest.raises(BadJournalState, match="Already have a finalized segment"):
+            await later.start(12)
+        await later.write_final(13, 14)
+        shown = [(1, 3, False), (4, 10, False), (11, 12, False), (13, 14, False)]
+        assert await logs(place.process()) == shown
+
+    @in_one_place
+    async def test_a_segment_begins_only_with_numbers_that_a_journal_can_hold(self, place: Place) -> None:
+        writer = await self._writer(place, 1)
+        await writer.write_final(1, 3)
+        before = await place.state(), await place.ledgers()
+        wrong_txids = [(txid, None) for txid in (-5, 0, 2**63 - 1, 2**63, 2**64 + 1)]
+        wrong_layouts = [(4, layout) for layout in (-(2**31) - 1, 2**31, 2**40)]
+        for txid, layout_version in (*wrong_txids, *wrong_layouts):
+            with pytest.raises(BadRequest):
+                await writer.start(txid, layout_version)
+            assert (await place.state(), await place.ledgers()) == before, (txid, layout_version)
+        await writer.write_final(4, 5)
+
+    @in_one_place
+    async def test_edits_reach_up_to_the_last_txid_that_has_a_next_one(self, place: Place) -> None:
+        last = 2**63 - 2  # the one after it still is a signed number of 64 bits
+        ops = [encode_frame(OP_NOBODY_LOOKS_AT, txid, b"") for txid in (last - 1, last, last + 1)]
+        writer = await self._writer(place, 1)
+        await writer.start(last - 1)
+        await writer.send_frames(last - 1, last - 1, *ops[:2])
+        with pytest.raises(BadRequest):
+            await writer.send_frames(last - 1, last + 1, ops[2])
+        await (await writer_of(place.process(), 2)).take_over(last - 1)
+        reader = place.process()
+        assert await logs(reader) == [(last - 1, last, False)]
+        assert await content(reader, last - 1) == b"".join(ops[:2])
+        assert is_nothing(await reader.call(GetJournaledEdits(last + 1, 10)))
+
+    @in_one_place
+    async def test_purging_past_the_end_hides_nothing_that_is_written_later(self, place: Place) -> None:
+        writer = await self._writer(place, 1)
+        await writer.purge(1000)
+        await writer.write_final(1, 3)
+        assert await logs(place.process()) == [(1, 3, False)]
+        await writer.purge(1000)
+        assert await logs(place.process()) == []
+        await writer.write_final(4, 6)
+        await writer.write_open(7, 8)
+        await assert_shows(place.process(), [(4, 6, False), (7, 8, True)])
+        await writer.purge(1000)
+        await writer.send(7, 9)
+        await writer.finalize(7, 9)
+        await writer.write_open(10, 10)
+        await assert_shows(place.process(), [(7, 9, False), (10, 10, True)])
+        later = await writer_of(place.process(), 2)
+        await later.take_over(10)
+        assert await logs(place.process()) == [(7, 9, False), (10, 10, False)]
+        assert len(await place.ledgers()) == 2
+
+    @in_one_place
     async def test_starting_over_forgets_what_a_recovery_accepted_there(self, place: Place) -> None:
         await (await self._writer(place, 1)).write_open(1, 1)
         second = await writer_of(place.process(), 2)
@@ -158,6 +244,30 @@ class Segments(InAPlace):
         await writer.purge(100)
         await assert_shows(place.process(), [(10, 13, True)])
         await writer.send(10, 14)
+
+    @in_one_place
+    async def test_purging_up_to_what_no_txid_can_be_is_refused(self, place: Place) -> None:
+        writer = await self._writer(place, 1)
+        await writer.write_final(1, 3)
+        before = await place.state()
+        for wrong in (-1, 2**63 - 1, 2**64 + 1):
+            with pytest.raises(BadRequest):
+                await writer.purge(wrong)
+            assert await place.state() == before, wrong
+        await writer.purge(0)
+        assert await logs(place.process()) == [(1, 3, False)]
+
+    @in_one_place
+    async def test_writers_that_come_and_go_without_an_edit_leave_a_bounded_number_of_ledgers(
+        self, place: Place
+    ) -> None:
+        acceptor = place_of(await self._writer(place, 1))
+        for epoch in range(2, 2 * REPLACED_LEDGERS_KEPT_MAX + 4):
+            await (await writer_of(acceptor, epoch)).start(1)
+        assert len(await place.ledgers()) <= REPLACED_LEDGERS_KEPT_MAX + 1
+        state = await place.state()
+        assert state is not None
+        assert len(state.replaced_ledgers) <= REPLACED_LEDGERS_KEPT_MAX
 
     @in_one_place
     async def test_purging_deletes_what_other_steps_left_behind(self, place: Place) -> None:

@@ -37,7 +37,7 @@ from tests.qjm_compat.acceptor.one_writer import (
     content,
     edits,
     logs,
-    writer_of,
+    next_writer,
 )
 from tests.qjm_compat.journals import LAYOUT, NAMESPACE
 
@@ -63,9 +63,7 @@ class Storage(InAPlace):
         assert (await acceptor.call(GetStorageInfo())).cluster_id == "CID-other"
 
     @in_one_place
-    async def test_formatting_anew_deletes_all_edits_fences_the_writer_and_keeps_the_promise(
-        self, place: Place
-    ) -> None:
+    async def test_formatting_anew_deletes_all_edits_and_fences_the_writer(self, place: Place) -> None:
         writer = await self._writer(place, 5)
         await writer.write_final(1, 3)
         await writer.write_open(4, 5)
@@ -75,10 +73,9 @@ class Storage(InAPlace):
         assert await place.records() == {}
         with pytest.raises(JournalError):
             await writer.send(4, 6)
-        assert (await elsewhere.call(GetJournalState())).last_promised_epoch == 5
-        with pytest.raises(StaleEpoch, match="Proposed epoch 5 <= last promise 5"):
+        with pytest.raises(StaleEpoch, match="Proposed epoch 5 <= last promise 6"):
             await OneWriter(elsewhere, 5).new_epoch()
-        assert await writer_of(elsewhere, 6) is not None
+        assert await next_writer(elsewhere) is not None
         assert await logs(elsewhere) == []
 
     @in_one_place
@@ -122,7 +119,7 @@ class Storage(InAPlace):
 
     @in_one_place
     async def test_a_rollback_brings_back_what_was_there_and_never_an_epoch(self, place: Place) -> None:
-        await self._upgraded_and_written_on(place)
+        last = await self._upgraded_and_written_on(place)
         acceptor = place.process()
         assert await acceptor.call(CanRollBack(LAYOUT))
         with pytest.raises(JournalError, match="Cannot rollback to storage version -60"):
@@ -130,7 +127,7 @@ class Storage(InAPlace):
         await acceptor.call(DoRollback())
         assert await logs(acceptor) == [(1, 3, False)]
         assert await acceptor.call(GetStorageInfo()) == NAMESPACE.storage
-        assert (await acceptor.call(GetJournalState())).last_promised_epoch == 2
+        assert (await acceptor.call(GetJournalState())).last_promised_epoch == last.epoch + 1
         assert not await acceptor.call(CanRollBack(LAYOUT))
         with pytest.raises(BadJournalState, match="no previous state"):
             await acceptor.call(DoRollback())
@@ -142,12 +139,12 @@ class Storage(InAPlace):
         await self._upgraded_and_written_on(place)
         acceptor = place.process()
         await acceptor.call(DoRollback())
-        writer = await writer_of(acceptor, 3)
+        writer = await next_writer(acceptor)
         writer.committed_txid = 3
         await writer.write_final(4, 4)
         await writer.purge(1)
         assert await logs(place.process()) == [(1, 3, False), (4, 4, False)]
-        assert await content(place.process(), 4) == edits(4, 4, 3)
+        assert await content(place.process(), 4) == edits(4, 4, writer.epoch)
         assert await content(place.process(), 1) == edits(1, 3, 1)
         assert len(await place.ledgers()) == 2
 
@@ -158,7 +155,7 @@ class Storage(InAPlace):
         acceptor = place.process()
         await acceptor.call(DoPreUpgrade())
         await acceptor.call(DoRollback())
-        later = await writer_of(acceptor, 2)
+        later = await next_writer(acceptor)
         await later.write_final(4, 5)
         await later.purge(1)
         assert await logs(place.process()) == [(1, 3, False), (4, 5, False)]
@@ -174,7 +171,7 @@ class Storage(InAPlace):
         await acceptor.call(DoPreUpgrade())
         await acceptor.call(DoUpgrade(UPGRADED.storage))
         await acceptor.call(DiscardSegments(1))
-        later = await writer_of(acceptor, 2)
+        later = await next_writer(acceptor)
         for first in (1, 3, 5):
             await later.write_final(first, first + 1)
         await later.purge(1)
@@ -193,10 +190,10 @@ class Storage(InAPlace):
         acceptor = place.process()
         await acceptor.call(DoPreUpgrade())
         await acceptor.call(DoUpgrade(UPGRADED.storage))
-        second = await writer_of(acceptor, 2)
+        second = await next_writer(acceptor)
         await second.write_final(4, 6)
         await place.process().call(DoRollback())
-        third = await writer_of(acceptor, 3)
+        third = await next_writer(acceptor)
         await third.write_final(4, 4)
         await third.purge(1)
         assert await logs(place.process()) == [(1, 3, False), (4, 4, False)]
@@ -208,12 +205,12 @@ class Storage(InAPlace):
     ) -> None:
         await self._upgraded_and_written_on(place)
         old = place.process()
-        assert (await (await writer_of(old, 3)).prepare(7)).last_committed_txid == 6
+        assert (await (await next_writer(old)).prepare(7)).last_committed_txid == 6
         elsewhere = place.process()
-        for epoch, change in enumerate((DoRollback(), DiscardSegments(4), Format(NAMESPACE, force=True)), 4):
+        for change, committed in ((DoRollback(), 3), (DiscardSegments(4), 3), (Format(NAMESPACE, True), 0)):
             await elsewhere.call(change)
-            later = await writer_of(old, epoch)
-            later.committed_txid = 3 if epoch < 6 else 0
+            later = await next_writer(old)
+            later.committed_txid = committed
             await later.write_final(4, 6)
             later.committed_txid = 6
             await later.beat()
@@ -253,12 +250,12 @@ class Storage(InAPlace):
             await acceptor.call(DiscardSegments(5))
         await acceptor.call(DiscardSegments(4))
         assert await logs(place.process()) == [(1, 3, False)]
-        later = await writer_of(place.process(), 2)
+        later = await next_writer(place.process())
         later.committed_txid = 3
         await later.write_final(4, 4)
         await later.purge(1)
         assert await logs(place.process()) == [(1, 3, False), (4, 4, False)]
-        assert await content(place.process(), 4) == edits(4, 4, 2)
+        assert await content(place.process(), 4) == edits(4, 4, later.epoch)
         assert len(await place.ledgers()) == 2
         with pytest.raises(JournalError):
             await writer.send(7, 10)

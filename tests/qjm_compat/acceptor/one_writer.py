@@ -12,6 +12,7 @@ from qjm_compat.requests import (
     FinalizeLogSegment,
     Format,
     GetEditLogManifest,
+    GetJournalState,
     Heartbeat,
     JournaledEdits,
     NewEpoch,
@@ -58,13 +59,20 @@ class OneWriter:
         await self.acceptor.call(StartLogSegment(info=self.info(), txid=txid, layout_version=layout_version))
 
     async def send(self, segment_txid: int, first_txid: int, num_txns: int = 1) -> None:
+        await self._send(segment_txid, first_txid, num_txns, frames(first_txid, num_txns, self.by))
+
+    async def send_frames(self, segment_txid: int, first_txid: int, *ops: bytes) -> None:
+        """A batch of frames that were made elsewhere."""
+        await self._send(segment_txid, first_txid, len(ops), b"".join(ops))
+
+    async def _send(self, segment_txid: int, first_txid: int, num_txns: int, records: bytes) -> None:
         await self.acceptor.call(
             SendEdits(
                 info=self.info(),
                 segment_txid=segment_txid,
                 first_txid=first_txid,
                 num_txns=num_txns,
-                records=frames(first_txid, num_txns, self.by),
+                records=records,
             )
         )
 
@@ -109,6 +117,11 @@ async def writer_of(acceptor: Acceptor, epoch: int) -> OneWriter:
     writer = OneWriter(acceptor, epoch)
     await writer.new_epoch()
     return writer
+
+
+async def next_writer(acceptor: Acceptor) -> OneWriter:
+    """A writer of the first epoch that the acceptor has not promised away."""
+    return await writer_of(acceptor, 1 + (await acceptor.call(GetJournalState())).last_promised_epoch)
 
 
 async def logs(

@@ -18,7 +18,7 @@ from metadata.journal_store import VersionedState
 from qjm_compat.acceptor import transitions
 from qjm_compat.acceptor.effects import CopySegment, Effect, NewLedger, SwapState
 from qjm_compat.acceptor.memory import CONFLICTS_MAX
-from qjm_compat.errors import JournalUnavailable
+from qjm_compat.errors import BadJournalState, JournalUnavailable
 from qjm_compat.requests import (
     AcceptRecovery,
     DiscardSegments,
@@ -41,13 +41,23 @@ from qjm_compat.requests import (
     StartLogSegment,
 )
 from tests.contracts.journal_acceptor import UPGRADED
-from tests.qjm_compat.acceptor.one_writer import OneWriter, content, edits, formatted, logs, writer_of
+from tests.qjm_compat.acceptor.one_writer import (
+    OneWriter,
+    content,
+    edits,
+    formatted,
+    logs,
+    writer_of,
+)
 from tests.qjm_compat.journals import NAMESPACE
 from tests.qjm_compat.model import ModelAcceptor, ModelDisk
 from tests.support.aio import run
 
 LATER = 50
 """The epoch that takes the journal over."""
+
+AFTER_THE_UPGRADE = 3
+"""The first epoch that is not refused after an upgrade which ended the writer of epoch 1."""
 
 
 class Fault(Enum):
@@ -165,7 +175,7 @@ async def pre_upgraded(a: ModelAcceptor, b: ModelAcceptor) -> None:
 async def upgraded(a: ModelAcceptor, b: ModelAcceptor) -> None:
     await pre_upgraded(a, b)
     await a.call(DoUpgrade(UPGRADED.storage))
-    writer = await writer_of(a, 2)
+    writer = await writer_of(a, AFTER_THE_UPGRADE)
     await writer.take_over(7)
     await writer.write_final(10, 11)
     await writer.write_open(12, 13)
@@ -204,7 +214,7 @@ CASES: dict[str, Case] = {
         accepted, FinalizeLogSegment(info=info(2), start_txid=1, end_txid=5)
     ),
     "purgeLogs": Case(written, PurgeLogs(info=info(1), min_txid_to_keep=4)),
-    "purgeLogs in an upgrade": Case(upgraded, PurgeLogs(info=info(2), min_txid_to_keep=11)),
+    "purgeLogs in an upgrade": Case(upgraded, PurgeLogs(info=info(AFTER_THE_UPGRADE), min_txid_to_keep=11)),
     "prepareRecovery": Case(written, PrepareRecovery(info=info(5), segment_txid=7)),
     "acceptRecovery of what is here": Case(
         written, AcceptRecovery(info=info(2), state=SegmentState(7, 9, True, 1), source="a")
@@ -384,6 +394,22 @@ def test_without_a_fault_nothing_is_leaked(name: str) -> None:
         await trial.acceptor.call(CASES[name].request)
         await trial.taken_over()
         trial.check(leaks_max=0)
+
+    run(whole())
+
+
+def test_nothing_is_discarded_below_what_was_purged_wherever_the_purge_died() -> None:
+    async def whole() -> None:
+        case = Case(written, PurgeLogs(info=info(1), min_txid_to_keep=7))
+        for number in range(1, 1 + len(await effects_of(case))):
+            trial = Trial()
+            await trial.prepare(case)
+            await trial.call(case.request, number, Fault.DIES_AFTER)
+            assert trial.disk.state is not None
+            if trial.disk.state.state.purged_below == 7:
+                with pytest.raises(BadJournalState, match="before 7 was purged"):
+                    await trial.acceptor.call(DiscardSegments(5))
+                assert all(start >= 7 for start, _, _ in await logs(trial.acceptor)), number
 
     run(whole())
 

@@ -18,9 +18,9 @@ from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.config import JournalConfig
 from qjm_compat.errors import BadRequest
 from qjm_compat.requests import DiscardSegments, GetJournaledEdits
-from qjm_compat.segment_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_LEDGER
+from qjm_compat.segment_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_LEDGER, SEGMENT_OF_LEDGER
 from tests.contracts.journal_acceptor import JournalAcceptorContract, assert_shows
-from tests.qjm_compat.acceptor.one_writer import content, edits, formatted, writer_of
+from tests.qjm_compat.acceptor.one_writer import content, edits, formatted, next_writer, writer_of
 from tests.support.aio import run
 from tests.support.in_process import QUICK, InProcessCluster, cluster_of
 
@@ -67,6 +67,14 @@ class RealPlace:
         assert segment is not None
         await self._client.open_ledger(segment.ledger_id)
         await store.swap_state(transitions.finalized(found.state, start_txid, end_txid), found.version)
+
+    async def lose_ledger(self, start_txid: int) -> None:
+        (ledger,) = [
+            record.ledger_id
+            async for record in self._client.list_ledgers()
+            if dict(record.custom_metadata)[SEGMENT_OF_LEDGER] == str(start_txid).encode()
+        ]
+        await self._client.delete_ledger(ledger)
 
 
 class TestJournal(JournalAcceptorContract):
@@ -121,9 +129,9 @@ def test_edits_at_hand_are_forgotten_with_the_journal_they_belonged_to(tmp_path:
         await (await writer_of(journal, 1)).write_open(1, 3)
         await journal.call(DiscardSegments(1))
         assert (await journal.call(GetJournaledEdits(1, 10))).txn_count == 0
-        later = await writer_of(journal, 2)
+        later = await next_writer(journal)
         await later.write_open(1, 1)
-        assert (await journal.call(GetJournaledEdits(1, 10))).records == edits(1, 1, 2)
+        assert (await journal.call(GetJournaledEdits(1, 10))).records == edits(1, 1, later.epoch)
 
     on_one_bookie(tmp_path, scenario)
 

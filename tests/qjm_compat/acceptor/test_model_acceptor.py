@@ -34,6 +34,9 @@ class ModelPlace:
     async def finalize_without_a_record(self, start_txid: int, end_txid: int) -> None:
         self.of("ns1")["a"].finalize_without_a_record(start_txid, end_txid)
 
+    async def lose_ledger(self, start_txid: int) -> None:
+        self.of("ns1")["a"].lose_ledger(start_txid)
+
 
 class TestModelAcceptor(JournalAcceptorContract):
     @asynccontextmanager

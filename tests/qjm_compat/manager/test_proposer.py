@@ -9,7 +9,7 @@ import pytest
 
 from qjm_compat.config import JournalConfig
 from qjm_compat.errors import BadJournalState, JournalUnavailable, QuorumFailed, QuorumTimeout, RuleViolated
-from qjm_compat.manager.effects import Acceptors, Answers, Ask, Need, SetEpoch
+from qjm_compat.manager.effects import Acceptors, Answers, Ask, Need, Program, SetEpoch
 from qjm_compat.manager.proposer import Proposer
 from qjm_compat.requests import (
     AcceptRecovery,
@@ -19,9 +19,10 @@ from qjm_compat.requests import (
     NewEpoch,
     PrepareRecovery,
     SegmentState,
+    StartLogSegment,
 )
 from tests.qjm_compat.acceptor.one_writer import formatted
-from tests.qjm_compat.by_hand import NAMES, ThreeDisks, WriterByHand
+from tests.qjm_compat.by_hand import ALL, NAMES, ThreeDisks, WriterByHand
 from tests.qjm_compat.journals import NAMESPACE
 from tests.support.aio import run
 
@@ -108,6 +109,119 @@ def test_a_recovery_that_failed_leaves_no_active_writer() -> None:
         writer.recover()
     with pytest.raises(BadJournalState):
         writer.start(2)
+
+
+def test_J5_a_segment_begins_only_when_this_writer_has_finalized_the_one_before() -> None:
+    writer = WriterByHand(new_journal())
+    writer.recover()
+    writer.start(1)
+    for first_txid in (
+        1,
+        2,
+        30,
+    ):  # also where nothing is sent yet: an answer may be lost, and the segment there
+        with pytest.raises(BadJournalState, match="segment 1 is not finalized"):
+            writer.start(first_txid)
+    writer.send(1, 1, 3)
+    with pytest.raises(BadJournalState, match="segment 1 is not finalized"):
+        writer.start(4)
+    assert asked(writer).count(StartLogSegment) == 1, "no acceptor heard of the others"
+    writer.finalize(1, 3)
+    writer.start(4)
+
+
+def test_a_segment_that_was_given_up_before_anything_was_sent_may_begin_anew() -> None:
+    writer = WriterByHand(new_journal())
+    writer.recover()
+    writer.start(1)
+    writer.proposer.nothing_was_written(2)
+    with pytest.raises(BadJournalState, match="segment 1 is not finalized"):
+        writer.start(1)
+    writer.proposer.nothing_was_written(1)
+    writer.start(1)
+    assert writer.send(1, 1) == {0, 1, 2}
+
+
+def test_J5_a_finalization_without_a_quorum_leaves_the_segment_unfinalized() -> None:
+    writer = WriterByHand(new_journal())
+    writer.recover()
+    writer.start(1)
+    writer.send(1, 1, 3)
+    writer.lost = lambda number, request: number > 0 and isinstance(request, FinalizeLogSegment)
+    with pytest.raises(QuorumFailed):
+        writer.finalize(1, 3)
+    with pytest.raises(BadJournalState, match="segment 1 is not finalized"):
+        writer.start(4)
+    writer.lost = lambda _, __: False
+    writer.finalize(1, 3)
+    writer.start(4)
+
+
+def test_J4_a_writer_begins_no_segment_at_a_txid_that_is_taken() -> None:
+    three = new_journal()
+    first = WriterByHand(three)
+    first.recover()
+    first.start(1)
+    first.send(1, 1, 10)
+    second = WriterByHand(three)
+    assert second.recover() == SegmentState(1, 10, True, 1)
+    for first_txid in (1, 5, 10):
+        with pytest.raises(BadJournalState, match=f"txid {first_txid} is taken"):
+            second.start(first_txid)
+    second.start(11)
+    second.send(11, 11)
+    second.finalize(11, 11)
+    for first_txid in (10, 11):
+        with pytest.raises(BadJournalState, match=f"txid {first_txid} is taken"):
+            second.start(first_txid)
+    assert asked(second).count(StartLogSegment) == 1
+    second.start(12)
+
+
+def test_a_start_without_a_quorum_may_be_tried_again() -> None:
+    writer = WriterByHand(new_journal())
+    writer.recover()
+    writer.lost = lambda number, request: number > 0 and isinstance(request, StartLogSegment)
+    with pytest.raises(QuorumFailed):
+        writer.start(1)
+    writer.lost = lambda _, __: False
+    writer.start(1)
+    assert writer.send(1, 1) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("reaches", [{0, 1, 2}, {0, 1}], ids=["done", "done by two of three"])
+@pytest.mark.parametrize("change", ["format", "do_pre_upgrade", "do_rollback", "discard_segments"])
+def test_who_changes_the_whole_journal_is_its_writer_no_more(change: str, reaches: set[int]) -> None:
+    three = new_journal()
+    writer = WriterByHand(three)
+    if change == "do_rollback":
+        writer.run(writer.proposer.do_pre_upgrade())
+        writer.run(writer.proposer.do_upgrade(NAMESPACE))
+        writer = WriterByHand(three)
+    writer.recover()
+    writer.start(1)
+    writer.send(1, 1, 3)
+    writer.finalize(1, 3)
+    proposer = writer.proposer
+    steps: dict[str, Program[None]] = {
+        "format": proposer.format(NAMESPACE, force=True),
+        "do_pre_upgrade": proposer.do_pre_upgrade(),
+        "do_rollback": proposer.do_rollback(),
+        "discard_segments": proposer.discard_segments(1),
+    }
+    writer.reaches = frozenset(reaches)
+    if reaches == ALL:
+        writer.run(steps[change])
+    else:
+        with pytest.raises(QuorumFailed):
+            writer.run(steps[change])
+    writer.reaches = ALL
+    writer.asked.clear()
+    with pytest.raises(BadJournalState):
+        writer.start(4)
+    assert asked(writer) == []
+    with pytest.raises(BadJournalState, match="has epoch"):
+        writer.recover()
 
 
 def test_an_old_writer_is_refused_by_whoever_promised_the_journal_to_the_next() -> None:

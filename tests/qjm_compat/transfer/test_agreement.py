@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from qjm_compat.transfer.agreement import check_agreement
 from qjm_compat.transfer.findings import CopyFound, Findings
 
 ACCEPTORS = ("a", "b", "c")
 
 
-def final(acceptor: str, first: int, last: int, digest: bytes = b"same") -> CopyFound:
-    return CopyFound(acceptor, first, last, True, 1, digest)
+def final(
+    acceptor: str, first: int, last: int, digest: bytes | None = b"same", layout: int = -63
+) -> CopyFound:
+    return CopyFound(acceptor, first, last, True, 1, layout, digest)
 
 
 def unfinished(
     acceptor: str, first: int, last: int, marks: dict[int, bytes] | None = None, epoch: int = 1
 ) -> CopyFound:
-    return CopyFound(acceptor, first, last, False, epoch, b"any", marks or {})
+    return CopyFound(acceptor, first, last, False, epoch, -63, b"any", marks or {})
 
 
 def checked(*copies: CopyFound, acceptors: tuple[str, ...] = ACCEPTORS, **purged_below: int) -> Findings:
@@ -61,6 +65,44 @@ def test_segments_that_overlap_are_found() -> None:
     assert problems(checked(*everywhere(1, 10), *everywhere(8, 20))) == [
         "journal: segment 1-10 reaches into segment 8"
     ]
+
+
+def test_txids_in_front_of_the_first_segment_are_missing_if_less_was_purged() -> None:
+    later = [*everywhere(21, 30), *everywhere(31, 40)]
+    assert problems(checked(*later, a=11, b=11, c=11)) == [
+        "journal: txids 11 to 20 are missing: no more was purged than what ended before"
+    ]
+    for purged in (21, 25, 30):
+        found = checked(*later, a=purged, b=purged)
+        assert problems(found) == found.notes == []
+    found = checked(*later)
+    assert problems(found) == []
+    assert found.notes == ["the journal begins with txid 21, and nothing before it was purged"]
+
+
+def test_copies_under_different_layouts_are_found() -> None:
+    found = checked(final("a", 1, 10), final("b", 1, 10, layout=-60), final("c", 1, 10))
+    assert problems(found) == [
+        "segment 1-10: the copies are of different layouts: a has -63, b has -60, c has -63"
+    ]
+    open_ones = [unfinished("a", 1, 9), replace(unfinished("b", 1, 9), layout_version=-60)]
+    assert problems(checked(*open_ones)) == [
+        "segment 1 (in progress): the copies are of different layouts: a has -63, b has -60"
+    ]
+
+
+def test_txids_are_lacked_that_no_whole_finalized_copy_has_and_that_not_everybody_purged() -> None:
+    found = checked(
+        final("a", 11, 20),
+        final("b", 21, 30),
+        final("c", 31, 40, None),
+        unfinished("a", 41, 50),
+        a=11,
+        b=11,
+        c=6,
+    )
+    assert [found.lacks(*span) for span in ((11, 30), (15, 25), (1, 5))] == [None] * 3
+    assert [found.lacks(*span) for span in ((5, 11), (15, 31), (31, 31), (41, 45))] == [6, 31, 31, 41]
 
 
 def test_a_copy_that_a_minority_lacks_is_only_noted() -> None:

@@ -70,3 +70,10 @@ def test_a_record_that_contradicts_the_state_is_told() -> None:
     assert "by its record" in wrong_with(STATE, replace(RECORD, ledger_id=99))[0]
     open_again = replace(STATE, segments=(replace(STATE.segments[0], finalized=False), STATE.segments[1]))
     assert "has a record, and is not finalized" in wrong_with(open_again, RECORD)[0]
+
+
+def test_a_segment_that_was_finalized_last_is_there_unless_it_was_purged() -> None:
+    lost = replace(STATE, segments=STATE.segments[1:])
+    assert wrong_with(lost) == ["segment 1 was finalized last, and nothing of it is there"]
+    assert wrong_with(replace(lost, purged_below=11)) == []
+    assert wrong_with(replace(lost, last_finalized_start=0)) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -37,4 +38,30 @@ def test_a_version_that_lacks_something_is_refused_by_name(tmp_path: Path, lacki
 def test_a_version_with_nonsense_in_it_is_refused(tmp_path: Path) -> None:
     (tmp_path / "VERSION").write_text("namespaceID=one\nclusterID=c\nlayoutVersion=-63\n")
     with pytest.raises(TransferRefused, match="cannot be read"):
+        read_version(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "absurd",
+    [
+        f"layoutVersion={-(2**31) - 1}",
+        "layoutVersion=0",
+        "namespaceID=-1",
+        f"namespaceID={2**63}",
+        "cTime=-1",
+        f"cTime={2**63}",
+    ],
+)
+def test_a_version_with_a_number_that_cannot_be_is_refused(tmp_path: Path, absurd: str) -> None:
+    numbers = {"namespaceID": "1", "cTime": "0", "layoutVersion": "-63", "clusterID": "c"}
+    name, _, value = absurd.partition("=")
+    lines = [f"{one}={told}" for one, told in {**numbers, name: value}.items()]
+    (tmp_path / "VERSION").write_text("\n".join(lines))
+    with pytest.raises(TransferRefused, match=f"{value} is not from"):
+        read_version(tmp_path)
+
+
+def test_a_version_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "VERSION")
+    with pytest.raises(TransferRefused, match="is not a regular file"):
         read_version(tmp_path)

@@ -79,15 +79,6 @@ def does_not_look_at_epochs(patch: Patch) -> None:
     patch.setattr(Memory, "refuse_stale", lambda self, epoch, promised: None)
 
 
-def does_not_look_at_numbers(patch: Patch) -> None:
-    """Q9: a call that comes again is done again."""
-
-    def broken(self: Memory, info: Any) -> None:
-        self.note_committed(info.committed_txid)
-
-    patch.setattr(Memory, "take_number", broken)
-
-
 # --- changes of the state -----------------------------------------------------------------------
 
 

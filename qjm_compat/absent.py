@@ -1,0 +1,33 @@
+"""An acceptor whose cluster cannot be opened from here: a journal goes on while a majority can."""
+
+from __future__ import annotations
+
+from .acceptor.copying import SegmentContent
+from .errors import JournalUnavailable
+from .requests import R, Request
+
+
+class AbsentAcceptor:
+    """Answers every call with what was wrong when it was to be opened. Open the manager again to try again."""
+
+    def __init__(self, name: str, why: Exception) -> None:
+        self.name = name
+        self._why = why
+
+    async def call(self, request: Request[R]) -> R:  # noqa: ARG002 — the seam's arguments, here and below
+        raise self._unavailable()
+
+    async def read_segment(
+        self,
+        start_txid: int,  # noqa: ARG002
+        from_txid: int,  # noqa: ARG002
+        *,
+        in_progress_ok: bool = True,  # noqa: ARG002
+    ) -> SegmentContent:
+        raise self._unavailable()
+
+    async def close(self) -> None:
+        """There is nothing to let go of."""
+
+    def _unavailable(self) -> JournalUnavailable:
+        return JournalUnavailable(f"acceptor {self.name} could not be opened: {self._why}")

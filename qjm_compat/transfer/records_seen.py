@@ -1,0 +1,36 @@
+"""The records of an acceptor's finalized segments, also where some of them cannot be decoded."""
+
+from __future__ import annotations
+
+from metadata import keys
+from metadata.errors import BadRecord
+from metadata.journal_record import FinalizedSegment, decode_finalized
+from metadata.journal_store import JournalStore
+from metadata.store import MetadataStore
+
+Records = tuple[tuple[FinalizedSegment, ...], tuple[str, ...]]
+"""Those that can be decoded, in order, and what is wrong with each of the others."""
+
+
+async def records_of(store: MetadataStore, journal: JournalStore, journal_id: str, acceptor: str) -> Records:
+    """All records of an acceptor. Raises MetadataError where they cannot be listed."""
+    try:
+        return tuple([found.segment async for found in journal.list_segments()]), ()
+    except BadRecord:
+        return await _one_by_one(store, keys.journal_segments(journal_id, acceptor))
+
+
+async def _one_by_one(store: MetadataStore, prefix: str) -> Records:
+    records: list[FinalizedSegment] = []
+    unreadable: list[str] = []
+    after: str | None = None
+    while True:
+        page = await store.list_page(prefix, after=after)
+        for item in page.items:
+            try:
+                records.append(decode_finalized(item.key, item.value))
+            except BadRecord as error:
+                unreadable.append(str(error))
+        if page.next_after is None:
+            return tuple(records), tuple(unreadable)
+        after = page.next_after

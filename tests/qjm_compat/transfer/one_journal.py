@@ -1,0 +1,83 @@
+"""One journal on real bookies, and what is done with it and directories."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from ledgers.aio import LedgerClient
+from qjm_compat.aio import DEFAULT_ACCEPTOR, QuorumJournalManager
+from qjm_compat.config import AcceptorConfig
+from qjm_compat.transfer.errors import TransferRefused
+from qjm_compat.transfer.exporting import Exported, export_directory
+from qjm_compat.transfer.fsck import check_journal
+from qjm_compat.transfer.importing import Imported, ImportOptions, import_directory
+from qjm_compat.transfer.survey import Survey
+from tests.support.in_process import QUICK, InProcessCluster, on_bookies
+
+
+class Place:
+    """One journal of a cluster, and its manager and survey, made anew for each use."""
+
+    def __init__(self, cluster: InProcessCluster, names: tuple[str, ...] = (DEFAULT_ACCEPTOR,)) -> None:
+        self.uri = cluster.uri
+        self.acceptors = [AcceptorConfig(name, cluster.uri) for name in names]
+
+    def manager(self) -> QuorumJournalManager:
+        return QuorumJournalManager(self.uri, "ns1", acceptors=self.acceptors, client_config=QUICK)
+
+    def survey(self) -> Survey:
+        return Survey("ns1", self.acceptors, client_config=QUICK)
+
+    async def bring(
+        self,
+        directory: Path,
+        *,
+        finalize: bool = True,
+        allow_gaps: bool = False,
+        take_over: bool = False,
+        from_txid: int = 0,
+    ) -> Imported:
+        options = ImportOptions(
+            finalize=finalize, allow_gaps=allow_gaps, take_over=take_over, from_txid=from_txid
+        )
+        async with self.survey() as seen, self.manager() as manager:
+            return await import_directory(manager, seen, directory, options)
+
+    async def fetch(self, folder: Path, *, from_txid: int = 0, in_progress: bool = False) -> Exported:
+        async with self.manager() as manager:
+            return await export_directory(manager, folder, from_txid=from_txid, in_progress=in_progress)
+
+    async def segments(self) -> list[tuple[int, int, bool]]:
+        async with self.manager() as manager:
+            streams = await manager.select_input_streams(0, in_progress_ok=True)
+            return [(s.first_txid, s.last_txid, s.is_in_progress) for s in streams]
+
+    async def promised(self) -> int:
+        async with self.survey() as survey:
+            return max(one.state.last_promised_epoch for one in (await survey.look_at_all()).values())
+
+    async def check(self) -> None:
+        """Raises unless the journal is whole."""
+        async with self.survey() as seen:
+            found = await check_journal(seen, orphan_age_seconds=0)
+        assert [str(problem) for problem in found.problems] == []
+
+    async def refused(self, directory: Path, **options: bool) -> str:
+        with pytest.raises(TransferRefused) as refusal:
+            await self.bring(directory, **options)
+        return str(refusal.value)
+
+
+Scenario: TypeAlias = Callable[[Place], Awaitable[None]]
+
+
+def on_a_journal(tmp_path: Path, scenario: Scenario, names: tuple[str, ...] = (DEFAULT_ACCEPTOR,)) -> None:
+    async def whole(cluster: InProcessCluster, _: LedgerClient) -> None:
+        await scenario(Place(cluster, names))
+
+    (tmp_path / "cluster").mkdir()
+    on_bookies(tmp_path / "cluster", 3, whole)
