@@ -12,6 +12,7 @@
 #   make soak-journals [SECONDS=n]    writers that take journals from each other, and faults on bookies; ten minutes
 #   make measure WHAT=reading|restart|many|compaction   figures of a bookie's storage; a minute to a quarter of an hour
 #                WHAT=edits|journals  … of the edit log's codec; of taking over and following a journal
+#                WHAT=spark           … of replay on Spark, beside Spark on local files; ten minutes
 #   make hadoop                       fetch Hadoop for the tests that run it: two versions, 95 MB, with Maven
 #   make wheel                        build dist/*.whl, and beside it the same as .zip, which is what Spark ships
 #   make protos                       regenerate the code beside each .proto

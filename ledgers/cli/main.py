@@ -22,7 +22,7 @@ _GROUPS = {
     "bookie": ("ledgers.cli.bookie", "bookie", "Run, format and inspect a bookie."),
     "ledger": ("ledgers.cli.ledger", "ledger", "Create, write, read and repair ledgers."),
     "journal": ("ledgers.cli.journal", "journal", "Keep, move and check the edit logs of HDFS NameNodes."),
-    "replay": ("ledgers.cli.replay", "replay", "Copy closed ledgers or a journal's edits to Parquet, on Spark."),
+    "replay": ("ledgers.cli.replay", "replay", "Copy ledgers or a journal's edits to Parquet, on Spark."),
     "sim": ("ledgers.cli.sim", "sim", "Run the simulator's campaign as Spark tasks."),
     "demo": ("ledgers.cli.demo", "demo", "Lose a bookie and a writer, and nothing else, before your eyes."),
     "bench": ("ledgers.cli.bench", "bench", "Measure appends beside a plain-socket baseline."),

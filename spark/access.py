@@ -1,0 +1,71 @@
+"""How executors reach a cluster: the metadata URI, the files it names, and the password, without showing any of it.
+
+The driver reads the files, and what they hold travels inside the pickled reader. So executors need neither the files
+nor an option with a secret in it, and nothing of it appears in a plan, a log or the UI.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+FILE_OPTIONS = frozenset({"ca_cert", "cert_cert", "cert_key", "password_file"})
+"""Options of a metadata URI whose values are paths of files on the driver's host."""
+
+SECRET_BYTES_MAX = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Access:
+    """What an executor needs to open a client. Its repr tells the URI only."""
+
+    metadata_uri: str
+    password: bytes = field(default=b"", repr=False)
+    files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+
+    @contextmanager
+    def uri(self) -> Iterator[str]:
+        """The URI to open a client with; the files stand in a private directory until the context ends."""
+        if not self.files:
+            yield self.metadata_uri
+            return
+        with tempfile.TemporaryDirectory(prefix="bookledger-") as directory:
+            paths = {name: _private_file(directory, name, content) for name, content in self.files.items()}
+            yield _with_options(self.metadata_uri, paths)
+
+
+def access_of(metadata_uri: str, password_file: str | None) -> Access:
+    """Reads what the URI and the option name, on the driver. Raises ValueError or OSError naming the file."""
+    files = {
+        name: _content(path) for name, path in parse_qsl(urlsplit(metadata_uri).query) if name in FILE_OPTIONS
+    }
+    password = _content(password_file).rstrip(b"\r\n") if password_file else b""
+    if password_file and not password:
+        raise ValueError(f"{password_file} holds no password")
+    return Access(metadata_uri, password, files)
+
+
+def _content(path: str) -> bytes:
+    with Path(path).open("rb") as file:
+        content = file.read(SECRET_BYTES_MAX + 1)
+    if len(content) > SECRET_BYTES_MAX:
+        raise ValueError(f"{path} is over {SECRET_BYTES_MAX} bytes: it is no certificate, key or password")
+    return content
+
+
+def _private_file(directory: str, name: str, content: bytes) -> str:
+    path = os.path.join(directory, name)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
+    return path
+
+
+def _with_options(uri: str, paths: Mapping[str, str]) -> str:
+    parts = urlsplit(uri)
+    options = dict(parse_qsl(parts.query)) | dict(paths)
+    return urlunsplit(parts._replace(query=urlencode(options)))

@@ -1,0 +1,92 @@
+"""Cutting what a job reads into tasks of equal bytes: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .selection import Extent
+
+PARTITION_BYTES_DEFAULT = 64 * 1024 * 1024
+PARTITIONS_MIN_DEFAULT = 8
+PARTITIONS_MAX = 100_000
+
+TASK_BYTES_MIN = 1024 * 1024
+"""What is less than this is not cut to make `partitions_min` tasks of it: starting a task would cost more."""
+
+ENTRY_OVERHEAD_BYTES = 16
+"""What an entry costs besides its payload, so that tiny entries count for something."""
+
+LEDGER_OVERHEAD_BYTES = 16 * 1024
+"""What opening one more ledger costs, in bytes that could have been read meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRange:
+    """Entries `first_entry` … `last_entry` of one closed ledger."""
+
+    ledger_id: int
+    first_entry: int
+    last_entry: int
+
+
+def cost_of(extent: Extent, first_entry: int, last_entry: int) -> int:
+    """About what reading these entries costs, in bytes."""
+    payload = extent.bytes_before(last_entry + 1) - extent.bytes_before(first_entry)
+    return payload + ENTRY_OVERHEAD_BYTES * (last_entry - first_entry + 1)
+
+
+def plan(
+    extents: Sequence[Extent],
+    partition_bytes: int = PARTITION_BYTES_DEFAULT,
+    partitions_min: int = PARTITIONS_MIN_DEFAULT,
+) -> list[tuple[EntryRange, ...]]:
+    """Tasks of about `partition_bytes`, smaller ones where there would be fewer than `partitions_min`.
+
+    Each entry is in exactly one range; the ranges are in order of ledger and entry, across tasks too. No task costs
+    more than that, unless it is a single entry; none but the last costs less than half of it, unless the next
+    entry or ledger would not have fitted.
+    """
+    target = _target(extents, partition_bytes, partitions_min)
+    tasks: list[list[EntryRange]] = []
+    left = 0
+    for extent in extents:
+        first, last = extent.first_entry, _last(extent)
+        while first <= last:
+            room = left - LEDGER_OVERHEAD_BYTES
+            if room < cost_of(extent, first, first):
+                tasks.append([])
+                left = room = target
+            end = _end_of_piece(extent, first, last, room)
+            tasks[-1].append(EntryRange(extent.record.ledger_id, first, end))
+            left = room - cost_of(extent, first, end)
+            first = end + 1
+    return [tuple(task) for task in tasks]
+
+
+def _target(extents: Sequence[Extent], partition_bytes: int, partitions_min: int) -> int:
+    """What a task should cost at most; the first ledger of a task costs nothing, so that each makes progress."""
+    total = sum(
+        cost_of(extent, extent.first_entry, _last(extent)) + LEDGER_OVERHEAD_BYTES for extent in extents
+    )
+    wanted = min(partition_bytes, max(TASK_BYTES_MIN, -(-total // partitions_min)))
+    return max(wanted, -(-total // PARTITIONS_MAX))
+
+
+def _last(extent: Extent) -> int:
+    assert extent.last_entry is not None, "only what is clipped can be planned"
+    return extent.last_entry
+
+
+def _end_of_piece(extent: Extent, first: int, last: int, room: int) -> int:
+    """The last entry that still fits, by halving; at least `first`."""
+    if cost_of(extent, first, last) <= room:
+        return last
+    low, high = first, last
+    while low < high:
+        middle = (low + high + 1) // 2
+        if cost_of(extent, first, middle) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return low

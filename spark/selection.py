@@ -1,0 +1,196 @@
+"""What a job reads, as its options say it, and as the metadata answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from ledgers import LedgerClient, LedgerError, LedgerRecord, NoSuchLedger
+
+LEDGERS_MAX = 1_000_000
+"""Ledgers of one job."""
+
+LOOKED_UP_MAX = 64
+"""Ledgers named one by one that are looked up one by one; more of them are picked out of one listing."""
+
+_PIECE = re.compile(r"(?P<low>\d+)(?:-(?P<high>\d+))?(?::(?P<first>\d+)-(?P<last>\d+))?")
+
+
+class BadSelection(ValueError):
+    """The options do not say what to read; the message says what is wrong with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdRange:
+    """Ledgers `low` … `high`, of each the entries `first_entry` … `last_entry` (None: to its end)."""
+
+    low: int
+    high: int
+    first_entry: int = 0
+    last_entry: int | None = None
+
+    @property
+    def is_single(self) -> bool:
+        return self.low == self.high
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which ledgers to read: those of `ids` (of all there are, if empty) whose custom metadata has all of `custom`.
+
+    The names in `custom` are in lower case, as Spark makes all names of options, and match whatever the case.
+    """
+
+    ids: tuple[IdRange, ...] = ()
+    custom: Mapping[str, bytes] = field(default_factory=dict)
+    recover: bool = False
+    is_complete: bool = False
+    """Whether no `ids` mean none, not all."""
+
+    def of_ledgers(self, ledger_ids: Iterable[int]) -> Selection:
+        """The same, of these ledgers only."""
+        return replace(self, ids=tuple(IdRange(i, i) for i in ledger_ids), is_complete=True)
+
+    def resolve(self, client: LedgerClient, password: bytes) -> list[Extent]:
+        """What is to be read, in order of ids, no entry twice.
+
+        Raises LedgerError for an open ledger, NoSuchLedger for one that was named and is not there.
+        """
+        chosen = []
+        for record in self._records(client):
+            if self._has_custom(record):
+                closed = self._closed(client, record, password)
+                chosen += [Extent(closed, one.first_entry, one.last_entry) for one in self._naming(closed)]
+            if len(chosen) > LEDGERS_MAX:
+                raise BadSelection(f"over {LEDGERS_MAX} ledgers are chosen; a job reads so many at most")
+        return merged([extent.clipped() for extent in chosen])
+
+    def wants(self, record: LedgerRecord) -> bool:
+        """Whether a ledger is among those chosen."""
+        return bool(self._naming(record)) and self._has_custom(record)
+
+    @property
+    def _ranges(self) -> tuple[IdRange, ...]:
+        return self.ids if self.ids or self.is_complete else (EVERY_LEDGER,)
+
+    def _naming(self, record: LedgerRecord) -> list[IdRange]:
+        """The ranges that name a ledger: thousands may name one each, and are not walked through."""
+        singles, wide = self._by_id
+        ledger_id = record.ledger_id
+        return singles.get(ledger_id, []) + [one for one in wide if one.low <= ledger_id <= one.high]
+
+    @cached_property
+    def _by_id(self) -> tuple[dict[int, list[IdRange]], list[IdRange]]:
+        singles: dict[int, list[IdRange]] = {}
+        for one in self._ranges:
+            if one.is_single:
+                singles.setdefault(one.low, []).append(one)
+        return singles, [one for one in self._ranges if not one.is_single]
+
+    def _records(self, client: LedgerClient) -> Iterator[LedgerRecord]:
+        named = set(self._by_id[0])
+        if len(named) == len(self._ranges) <= LOOKED_UP_MAX:
+            yield from (client.describe_ledger(ledger_id) for ledger_id in sorted(named))
+            return
+        for record in self._listed(client):
+            named.discard(record.ledger_id)
+            yield record
+        if named:
+            raise NoSuchLedger(min(named))
+
+    def _listed(self, client: LedgerClient) -> Iterator[LedgerRecord]:
+        if not self._ranges:
+            return
+        low, high = min(one.low for one in self._ranges), max(one.high for one in self._ranges)
+        for record in client.list_ledgers(first_ledger=low):
+            if record.ledger_id > high:
+                return
+            if self._naming(record):
+                yield record
+
+    def _has_custom(self, record: LedgerRecord) -> bool:
+        found = {(name.lower(), value) for name, value in record.custom_metadata.items()}
+        return found.issuperset(self.custom.items())
+
+    def _closed(self, client: LedgerClient, record: LedgerRecord, password: bytes) -> LedgerRecord:
+        if record.is_closed:
+            return record
+        if not self.recover:
+            raise LedgerError(
+                f"ledger {record.ledger_id} is {record.state.value}, and only closed ledgers are replayed: close "
+                "it, leave it out, or set the option recover=true, which fences its writer"
+            )
+        return client.open_ledger(record.ledger_id, password=password).record
+
+
+EVERY_LEDGER = IdRange(0, 2**63 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Entries `first_entry` … `last_entry` (None: to the end) of one ledger."""
+
+    record: LedgerRecord
+    first_entry: int = 0
+    last_entry: int | None = None
+
+    @property
+    def entries(self) -> int:
+        """How many; of a clipped extent."""
+        assert self.last_entry is not None
+        return self.last_entry - self.first_entry + 1
+
+    @property
+    def end(self) -> int:
+        """The first entry behind it; of a clipped extent."""
+        return self.first_entry + self.entries
+
+    def clipped(self) -> Extent:
+        """What of it the closed ledger holds."""
+        end = self.record.last_entry
+        assert end is not None
+        last = end if self.last_entry is None else min(end, self.last_entry)
+        return Extent(self.record, min(self.first_entry, last + 1), last)
+
+    def bytes_before(self, entry_id: int) -> int:
+        """Payload bytes before an entry: exact where fragments begin, even in between."""
+        record = self.record
+        starts = [(f.first_entry, f.length_before) for f in record.fragments]
+        starts.append(((record.last_entry or 0) + 1, record.length_bytes or 0))
+        for (first, before), (after, through) in zip(starts, starts[1:], strict=False):
+            if entry_id < after:
+                return before + (through - before) * (entry_id - first) // max(1, after - first)
+        return record.length_bytes or 0
+
+
+def parse_ledgers(text: str) -> tuple[IdRange, ...]:
+    """`7,9,20-30,5:100-200`: ids, ranges of ids, and entries of either. Raises BadSelection."""
+    found: list[IdRange] = []
+    for piece in filter(None, (part.strip() for part in text.split(","))):
+        match = _PIECE.fullmatch(piece)
+        if match is None:
+            raise BadSelection(f"{piece!r} names no ledgers: write 7, 20-30 or 7:100-200 for entries of one")
+        low = int(match["low"])
+        high = int(match["high"] or low)
+        first, last = int(match["first"] or 0), match["last"]
+        if high < low or (last is not None and int(last) < first) or high >= 2**63:
+            raise BadSelection(f"{piece!r} is a range that ends before it begins, or past every id")
+        found.append(IdRange(low, high, first, None if last is None else int(last)))
+    if not found:
+        raise BadSelection("the option ledgers is empty")
+    return tuple(found)
+
+
+def merged(extents: Sequence[Extent]) -> list[Extent]:
+    """Clipped extents in order, where they overlap put together: no entry is in two of them, and none is empty."""
+    found: list[Extent] = []
+    filled = [extent for extent in extents if extent.entries > 0]
+    for one in sorted(filled, key=lambda extent: (extent.record.ledger_id, extent.first_entry)):
+        before = found[-1] if found else None
+        if before is None or before.record.ledger_id != one.record.ledger_id or before.end < one.first_entry:
+            found.append(one)
+        elif before.end < one.end:
+            found[-1] = replace(before, last_entry=one.last_entry)
+    return found
