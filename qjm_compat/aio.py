@@ -147,7 +147,10 @@ class QuorumJournalManager:
     # --- the whole journal -----------------------------------------------------------------------------------
 
     async def format(self, namespace: NamespaceInfo, *, force: bool = False) -> None:
-        """Makes the journal new, at every acceptor. Raises QuorumFailed, naming those that hold one already."""
+        """Makes the journal new, at every acceptor. Raises QuorumFailed, naming those that hold one already.
+
+        With `force` what they hold is forgotten, also where it cannot be fenced; stop its writer first.
+        """
         await self._set.run(self._proposer.format(namespace, force=force))
         self._namespace = namespace
 
@@ -177,12 +180,15 @@ class QuorumJournalManager:
         await self._set.run(self._proposer.do_rollback())
 
     async def discard_segments(self, start_txid: int) -> None:
-        """Forgets every segment from a txid on; whoever writes becomes the writer anew after it.
+        """Forgets every segment from a txid on; whoever writes becomes the writer anew after it, with a new manager.
+
+        A ledger that is given up and cannot be fenced, because its bookies are away, is no obstacle: its writer may
+        get edits acknowledged until it asks an acceptor again, and they are forgotten. Stop the writer first.
 
         Raises BadJournalState where the txid lies inside of a segment.
         """
         seconds_max = self.config.operations_seconds_max
-        request = GetEditLogManifest(max(0, start_txid - 1), in_progress_ok=True)
+        request = GetEditLogManifest(0, in_progress_ok=True)  # what overruled a copy may lie far before
         # An acceptor with a segment that cannot be read has no say: giving that up may be what this is for.
         answers = await self._set.ask("getEditLogManifest", request, Need.ALL, seconds_max)
         for segment in segments_seen(answers.replies, self._quorum, only_durable=False):

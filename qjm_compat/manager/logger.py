@@ -21,7 +21,7 @@ PARALLEL_READS_MAX = 5
 """Reads under way at one acceptor, beside the calls that change the journal."""
 
 READS_WAITING_MAX = 100
-"""Reads that wait for their turn at one acceptor; one that hangs must not gather them."""
+"""Reads under way and waiting for their turn at one acceptor; one that hangs must not gather them."""
 
 READS = frozenset({GetEditLogManifest, GetJournaledEdits, GetStorageInfo})
 

@@ -103,7 +103,9 @@ class Proposer:
         that another segment may hold.
         """
         if not self.is_active_writer:
-            raise BadJournalState("must recover segments before starting a new one")
+            raise BadJournalState(
+                "must recover segments before starting a new one; with a new manager, if this one wrote before"
+            )
         if self._unfinalized is not None:
             raise BadJournalState(f"segment {self._unfinalized} is not finalized yet")
         if txid < self._next_txid:

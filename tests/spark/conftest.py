@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -42,6 +44,8 @@ def events_in(directory: Path) -> bytes:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Two tasks at a time, each tried up to four times."""
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("Spark needs Java 17: install a JDK, or set JAVA_HOME")
     scratch = tmp_path_factory.mktemp("spark")
     places = {
         "spark.local.dir": str(scratch / "local"),

@@ -134,6 +134,10 @@ class Administration(InAPlace):
         with pytest.raises(BadJournalState, match="purged"):
             await place.process().call(DiscardSegments(2))
         assert await logs(place.process()) == [(7, 9, False)]
+        await place.process().call(DiscardSegments(7))
+        assert await logs(place.process()) == []
+        await (await next_writer(place.process())).write_final(7, 8)
+        assert await logs(place.process()) == [(7, 8, False)]
 
     @in_one_place
     async def test_numbers_that_a_journal_cannot_hold_are_refused_and_change_nothing(
