@@ -81,7 +81,7 @@ def format_(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Make a journal for one namespace. A journal that is there stays, unless --force."""
+    """Make a journal for one namespace. A journal that is there stays, unless this is forced."""
     from qjm_compat.requests import NamespaceInfo
 
     if force and not yes:
