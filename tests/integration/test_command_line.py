@@ -102,7 +102,7 @@ def test_every_command_has_a_help_that_explains_every_option(command: tuple[str,
     described = text.split("\n\n")[1]
     assert described.strip().endswith(".")
     for line in text.splitlines():
-        if line.lstrip().startswith("-"):
+        if line.startswith("  -"):  # what stands further in goes on from the line before
             option, *explanation = re.split(r"  +", line.strip(), maxsplit=1)
             assert explanation or len(option) > 25, f"{option} is not explained"
 
