@@ -11,7 +11,7 @@ from . import keys
 from . import records_pb2 as pb
 from .errors import BadRecord
 from .ledger_record import BookieRef
-from .store import MetadataStore
+from .store import MetadataStore, list_all
 
 FORMAT_VERSION = 1
 
@@ -62,14 +62,8 @@ def decode(key: str, value: bytes) -> Registration:
 
 
 async def _under(store: MetadataStore, prefix: str) -> AsyncIterator[Registration]:
-    after: str | None = None
-    while True:
-        page = await store.list_page(prefix, after=after)
-        for item in page.items:
-            yield decode(item.key, item.value)
-        if page.next_after is None:
-            return
-        after = page.next_after
+    async for item in list_all(store, prefix):
+        yield decode(item.key, item.value)
 
 
 async def list_bookies(store: MetadataStore, *, writable_only: bool = False) -> list[Registration]:

@@ -7,6 +7,7 @@ the state does not grow with the journal. What was dropped is told from what rep
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from google.protobuf.message import DecodeError
@@ -46,6 +47,13 @@ class SegmentRecord:
     writer_epoch: int
     end_txid: int | None = None
     finalized: bool = False
+
+    def as_finalized(self, generation: int) -> FinalizedSegment:
+        """The record that a finalized segment of the state will have."""
+        assert self.finalized and self.end_txid is not None
+        return FinalizedSegment(
+            self.start_txid, self.end_txid, self.ledger_id, self.layout_version, self.writer_epoch, generation
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +112,14 @@ class JournalState:
             and segment.start_txid >= d.start_txid_min
             for d in self.dropped
         )
+
+    def finalized(self, records: Iterable[FinalizedSegment]) -> dict[int, FinalizedSegment]:
+        """The journal's finalized segments by first txid, in order: those of `records` and those without one yet."""
+        found = {record.start_txid: record for record in records if self.shows(record)}
+        for segment in self.segments:
+            if segment.finalized:
+                found[segment.start_txid] = segment.as_finalized(self.generation)
+        return dict(sorted(found.items()))
 
     def needs(self, segment: FinalizedSegment) -> bool:
         """Whether this state, or the one a rollback would bring back, shows the segment."""

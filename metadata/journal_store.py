@@ -15,7 +15,7 @@ from .journal_record import (
     encode_finalized,
     encode_state,
 )
-from .store import MetadataStore
+from .store import MetadataStore, list_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +91,8 @@ class JournalStore:
 
     async def list_segments(self) -> AsyncIterator[VersionedSegment]:
         """All records in the order of txids. A listing that fails part-way raises; it never just ends."""
-        after: str | None = None
-        while True:
-            page = await self._store.list_page(self._segments_prefix, after=after)
-            for item in page.items:
-                yield VersionedSegment(decode_finalized(item.key, item.value), item.version)
-            if page.next_after is None:
-                return
-            after = page.next_after
+        async for item in list_all(self._store, self._segments_prefix):
+            yield VersionedSegment(decode_finalized(item.key, item.value), item.version)
 
     def _key(self, start_txid: int) -> str:
         return keys.journal_segment(self._journal_id, self._acceptor, start_txid)
@@ -106,13 +100,7 @@ class JournalStore:
 
 async def list_journals(store: MetadataStore) -> AsyncIterator[tuple[str, str]]:
     """Every acceptor of every journal, as (journal id, acceptor), in order."""
-    after: str | None = None
-    while True:
-        page = await store.list_page(keys.JOURNALS, after=after)
-        for item in page.items:
-            journal_id, acceptor, *rest = item.key.removeprefix(keys.JOURNALS).split("/")
-            if rest == ["state"]:
-                yield journal_id, acceptor
-        if page.next_after is None:
-            return
-        after = page.next_after
+    async for item in list_all(store, keys.JOURNALS):
+        journal_id, acceptor, *rest = item.key.removeprefix(keys.JOURNALS).split("/")
+        if rest == ["state"]:
+            yield journal_id, acceptor

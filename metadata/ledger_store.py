@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from . import keys, ledger_record, settle
 from .ledger_record import LedgerRecord
-from .store import EventKind, MetadataStore
+from .store import EventKind, MetadataStore, list_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +72,8 @@ class LedgerStore:
     ) -> AsyncIterator[tuple[int, VersionedRecord | None]]:
         """Every ledger that there is or was, in id order, None for a deleted one. It never just ends either."""
         after = keys.ledger(first_ledger - 1) if first_ledger > 0 else None
-        while True:
-            page = await self._store.list_page(keys.LEDGERS, after=after)
-            for item in page.items:
-                yield keys.ledger_id_of(item.key), _versioned(item.key, item.value, item.version)
-            if page.next_after is None:
-                return
-            after = page.next_after
+        async for item in list_all(self._store, keys.LEDGERS, after=after):
+            yield keys.ledger_id_of(item.key), _versioned(item.key, item.value, item.version)
 
     async def watch(
         self, ledger_id: int, *, after_revision: int

@@ -11,7 +11,7 @@ resumes "after revision r".
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -132,6 +132,22 @@ class MetadataStore(Protocol):
     async def close(self) -> None:
         """Releases connections and threads. Closing twice is fine; leases are left to run out."""
         ...
+
+
+async def list_all(
+    store: MetadataStore, prefix: str, *, after: str | None = None
+) -> AsyncIterator[Versioned]:
+    """Every key that starts with `prefix` and is greater than `after`, ascending, page by page.
+
+    A listing that fails part-way raises; it never just ends.
+    """
+    while True:
+        page = await store.list_page(prefix, after=after)
+        for item in page.items:
+            yield item
+        if page.next_after is None:
+            return
+        after = page.next_after
 
 
 def check_value(key: str, value: bytes) -> None:

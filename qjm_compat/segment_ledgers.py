@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, contextmanager, suppress
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
-from ledgers import LedgerError, NoSuchEntry, NoSuchLedger
+from ledgers import LedgerError, NoSuchLedger
 from ledgers.aio import LedgerClient, ReadHandle, WriteHandle
 
 from .acceptor.effects import LedgerEnd
 from .batch import Assembler, Batch, BatchHeader, entries_of, header_of
 from .config import JournalConfig
 from .errors import JournalUnavailable, SegmentUnreadable
+from .failures import ledger_errors
 
 JOURNAL_OF_LEDGER = "bookledger.journal"
 ACCEPTOR_OF_LEDGER = "bookledger.acceptor"
@@ -30,15 +31,6 @@ CLOSE_SECONDS_MAX = 5.0
 _EMPTY = LedgerEnd(None)
 
 log = logging.getLogger(__name__)
-
-
-@contextmanager
-def ledger_errors(doing: str) -> Iterator[None]:
-    """The one place where the ledgers' errors become the journal's."""
-    try:
-        yield
-    except LedgerError as error:
-        raise JournalUnavailable(f"{doing}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +200,3 @@ async def _entry_of(reader: ReadHandle, txid: int) -> int:
             f"entry {low} of ledger {reader.ledger_id} says that it is part {header.part}"
         )
     return low - header.part
-
-
-__all__ = ["Appended", "NoSuchEntry", "SegmentLedgers", "ledger_errors"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ledgers import LedgerError
 from metadata import open_store
-from metadata.journal_record import FinalizedSegment, JournalState
+from metadata.journal_record import FinalizedSegment
 from metadata.journal_store import JournalStore
 from metadata.store import MetadataStore
 
@@ -53,19 +53,9 @@ async def _of_acceptor(store: MetadataStore, journal_id: str, acceptor: str) -> 
     found = await journal.read_state()
     if found is None or found.state.storage is None:
         raise LedgerError(f"there is no journal {journal_id} at acceptor {acceptor}")
-    state = found.state
-    records = [one.segment async for one in journal.list_segments() if state.shows(one.segment)]
-    return [_segment(record) for record in records] + _not_archived(state)
+    records = [one.segment async for one in journal.list_segments()]
+    return [_segment(record) for record in found.state.finalized(records).values()]
 
 
 def _segment(record: FinalizedSegment) -> Segment:
     return Segment(record.start_txid, record.end_txid, record.ledger_id, record.layout_version)
-
-
-def _not_archived(state: JournalState) -> list[Segment]:
-    """Those that have no record of their own yet."""
-    return [
-        Segment(s.start_txid, s.end_txid, s.ledger_id, s.layout_version)
-        for s in state.segments
-        if s.finalized and s.end_txid is not None
-    ]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
 from ledgers import LedgerFenced
 from ledgers.aio import LedgerClient
-from metadata.errors import MetadataError
 from metadata.journal_record import FinalizedSegment, SegmentRecord
 from metadata.journal_store import JournalStore
 from metadata.store import MetadataStore
@@ -27,6 +25,7 @@ from ..errors import (
     SegmentUnreadable,
     StaleEpoch,
 )
+from ..failures import metadata_errors
 from ..metrics import AcceptorMetrics
 from ..requests import (
     GetJournaledEdits,
@@ -103,7 +102,7 @@ class Journal:
             return answer
 
     async def close(self) -> None:
-        """Lets go of the open segment, as a crash would; whoever comes next ends it."""
+        """Lets go of the open segment; whoever comes next ends it."""
         self._memory.open = None
         await self._ledgers.close()
 
@@ -219,7 +218,7 @@ class Journal:
         return SegmentContent(segment.layout_version, in_progress, batches)
 
     async def _find(self, start_txid: int) -> SegmentRecord | FinalizedSegment | None:
-        with _metadata_errors():
+        with metadata_errors():
             found = await self._store.read_state()
             if found is None:
                 return None
@@ -246,7 +245,7 @@ class Journal:
             return cast("R", end.value)
 
     async def _perform(self, effect: Effect) -> Any:
-        with _metadata_errors():
+        with metadata_errors():
             match effect:
                 case ReadState():
                     return await self._store.read_state()
@@ -304,12 +303,3 @@ async def _gathered(
         await content.batches.aclose()
     count = min(next_txid - 1, last_txid) - first_txid + 1
     return JournaledEdits(count, content.layout_version, b"".join(parts))
-
-
-@contextmanager
-def _metadata_errors() -> Iterator[None]:
-    """The one place where the metadata's errors become the journal's."""
-    try:
-        yield
-    except MetadataError as error:
-        raise JournalUnavailable(f"the metadata store under the journal failed: {error}") from error

@@ -26,12 +26,8 @@ def get_edit_log_manifest(me: Memory, request: GetEditLogManifest) -> Program[Ma
 
 def finalized_logs(state: JournalState) -> Program[list[RemoteEditLog]]:
     """All finalized segments: those with records of their own, and those that have none yet."""
-    found = yield from list_finalized()
-    segments = {f.segment.start_txid: f.segment for f in found if state.shows(f.segment)}
-    for segment in state.segments:
-        if segment.finalized:
-            segments[segment.start_txid] = transitions.record_of(segment, state.generation)
-    return [_log(segments[start]) for start in sorted(segments)]
+    records = [found.segment for found in (yield from list_finalized())]
+    return [_log(segment) for segment in state.finalized(records).values()]
 
 
 def _log(segment: FinalizedSegment) -> RemoteEditLog:
@@ -84,7 +80,7 @@ def place_of(me: Memory, txid: int) -> Program[Place]:
     state = yield from me.look_formatted()
     in_progress = yield from _logs_in_progress(me, state)
     latest = [*in_progress]
-    latest += [_log(transitions.record_of(s, state.generation)) for s in state.segments if s.finalized]
+    latest += [_log(segment) for segment in state.finalized(()).values()]
     holding = _holding(without_overlaps(latest), txid)
     if holding is not None:
         return Place(holding, holding.end_txid)

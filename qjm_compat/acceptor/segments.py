@@ -199,13 +199,10 @@ def _refuse_edits_at(me: Memory, state: JournalState, txid: int, epoch: int) -> 
 
 
 def _refuse_inside(me: Memory, state: JournalState, txid: int) -> Program[None]:
-    ends = {s.start_txid: s.end_txid for s in state.segments if s.finalized}
-    for found in (yield from list_finalized()):
-        if state.shows(found.segment):
-            ends.setdefault(found.segment.start_txid, found.segment.end_txid)
-    for start, end in ends.items():
-        if end is not None and start <= txid <= end:
-            raise _already_finalized(me, start, end)
+    records = [found.segment for found in (yield from list_finalized())]
+    for segment in state.finalized(records).values():
+        if segment.start_txid <= txid <= segment.end_txid:
+            raise _already_finalized(me, segment.start_txid, segment.end_txid)
 
 
 def _refuse_edits_of(me: Memory, segment: SegmentRecord, epoch: int) -> None:
@@ -292,7 +289,7 @@ def _archive_all(me: Memory, state: JournalState) -> Program[None]:
 
 def _archive(me: Memory, state: JournalState, segment: SegmentRecord) -> Program[bool]:
     """Whether the record stands. Where a rollback wants the one that is there, the segment stays in the state."""
-    record = transitions.record_of(segment, state.generation)
+    record = segment.as_finalized(state.generation)
     version: int | None = None
     for _ in range(CONFLICTS_MAX):
         if (yield from put_finalized(record, version)):

@@ -14,7 +14,6 @@ from metadata.journal_record import (
     SEGMENTS_MAX,
     AcceptedRecovery,
     Dropped,
-    FinalizedSegment,
     JournalState,
     JournalStorage,
     SegmentRecord,
@@ -192,19 +191,6 @@ def kept_ledgers(state: JournalState) -> frozenset[int]:
     """Ledgers that the state, or the one to roll back to, refers to."""
     states = (state, state.previous) if state.previous is not None else (state,)
     return frozenset(s.ledger_id for one in states for s in one.segments)
-
-
-def record_of(segment: SegmentRecord, generation: int) -> FinalizedSegment:
-    """The record that a finalized segment of the state will have."""
-    assert segment.finalized and segment.end_txid is not None
-    return FinalizedSegment(
-        segment.start_txid,
-        segment.end_txid,
-        segment.ledger_id,
-        segment.layout_version,
-        segment.writer_epoch,
-        generation,
-    )
 
 
 def _dropping(state: JournalState, dropped: Dropped) -> JournalState:

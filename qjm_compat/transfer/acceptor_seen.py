@@ -38,14 +38,11 @@ class AcceptorSeen:
     @property
     def last_final_start(self) -> int:
         """Where the last finalized segment begins; 0 where there is none."""
-        starts = [s.start_txid for s in self.state.segments if s.finalized]
-        return max([*starts, *(s.start_txid for s in self.finalized)], default=0)
+        return max(self.state.finalized(self.records), default=0)
 
     def has_final(self, start_txid: int) -> bool:
         """Whether the segment that begins there is finalized here, with a record or without."""
-        return any(s.start_txid == start_txid for s in self.finalized) or any(
-            s.start_txid == start_txid and s.finalized for s in self.state.segments
-        )
+        return start_txid in self.state.finalized(self.records)
 
     def needs(self, ledger_id: int) -> bool:
         """Whether anything here refers to a ledger, be it only to have it deleted."""

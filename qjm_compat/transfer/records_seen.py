@@ -6,7 +6,7 @@ from metadata import keys
 from metadata.errors import BadRecord
 from metadata.journal_record import FinalizedSegment, decode_finalized
 from metadata.journal_store import JournalStore
-from metadata.store import MetadataStore
+from metadata.store import MetadataStore, list_all
 
 Records = tuple[tuple[FinalizedSegment, ...], tuple[str, ...]]
 """Those that can be decoded, in order, and what is wrong with each of the others."""
@@ -23,14 +23,9 @@ async def records_of(store: MetadataStore, journal: JournalStore, journal_id: st
 async def _one_by_one(store: MetadataStore, prefix: str) -> Records:
     records: list[FinalizedSegment] = []
     unreadable: list[str] = []
-    after: str | None = None
-    while True:
-        page = await store.list_page(prefix, after=after)
-        for item in page.items:
-            try:
-                records.append(decode_finalized(item.key, item.value))
-            except BadRecord as error:
-                unreadable.append(str(error))
-        if page.next_after is None:
-            return tuple(records), tuple(unreadable)
-        after = page.next_after
+    async for item in list_all(store, prefix):
+        try:
+            records.append(decode_finalized(item.key, item.value))
+        except BadRecord as error:
+            unreadable.append(str(error))
+    return tuple(records), tuple(unreadable)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 
@@ -13,13 +13,13 @@ from ledgers import ClientConfig
 from ledgers.aio import LedgerClient
 from ledgers.quorum import majority
 from metadata import open_store
-from metadata.errors import MetadataError
 from metadata.journal_record import FinalizedSegment
 from metadata.journal_store import JournalStore, VersionedState, list_journals
 from metadata.store import MetadataStore
 
 from ..config import AcceptorConfig, JournalConfig
 from ..errors import JournalUnavailable
+from ..failures import metadata_errors
 from ..segment_ledgers import SegmentLedgers
 from .acceptor_seen import AcceptorSeen
 from .records_seen import records_of
@@ -87,7 +87,7 @@ class Survey:
     async def _look(self, acceptor: str) -> AcceptorSeen | None:
         store = self._stores[self.acceptors[acceptor]]
         journal = JournalStore(store, self.journal_id, acceptor)
-        with _metadata_errors():
+        with metadata_errors():
             state = await journal.read_state()
             for _ in range(LOOKS_MAX):
                 records, unreadable = await records_of(store, journal, self.journal_id, acceptor)
@@ -120,7 +120,7 @@ class Survey:
 
     async def look_at_others(self, uri: str) -> list[AcceptorSeen]:
         """All acceptors of the journal in one metadata store, asked for or not, each with all its records."""
-        with _metadata_errors():
+        with metadata_errors():
             names = [
                 name async for journal, name in list_journals(self._stores[uri]) if journal == self.journal_id
             ]
@@ -182,13 +182,13 @@ class Survey:
         return time.time_ns() // 1_000_000
 
     async def _look_at(self, uri: str, name: str) -> AcceptorSeen | None:
-        with _metadata_errors():
+        with metadata_errors():
             journal = JournalStore(self._stores[uri], self.journal_id, name)
             records = tuple([found.segment async for found in journal.list_segments()])
             return _seen(name, await journal.read_state(), records)
 
     async def _connect(self, uri: str) -> None:
-        with _metadata_errors():
+        with metadata_errors():
             self._stores[uri] = await open_store(uri)
         self._stack.push_async_callback(self._stores[uri].close)
         client = LedgerClient(uri, config=self._client_config)
@@ -197,7 +197,7 @@ class Survey:
 
 async def journals_in(uri: str) -> list[tuple[str, str]]:
     """(journal id, acceptor) of all journals in a metadata store. Raises JournalUnavailable."""
-    with _metadata_errors():
+    with metadata_errors():
         store = await open_store(uri)
         try:
             return [found async for found in list_journals(store)]
@@ -218,11 +218,3 @@ def _seen(
     if found is None:
         return None
     return AcceptorSeen(name, found.version, found.state, records, unreadable)
-
-
-@contextmanager
-def _metadata_errors() -> Iterator[None]:
-    try:
-        yield
-    except MetadataError as error:
-        raise JournalUnavailable(f"the metadata store under the journal failed: {error}") from error
