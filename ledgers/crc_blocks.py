@@ -1,0 +1,136 @@
+"""Checking the CRC32C digests of a whole page, a block of entries at a time: work per batch, not per entry. Pure.
+
+A CRC is a register that is moved over the bytes, linearly: what it holds at the end of a block is the sum (exclusive
+or) of what each part put into it, moved on by as many bytes as came after that part. The digest of an entry is such a
+register, started from the ledger and the entry's id. So what the digests of a block say of its bytes can be summed
+into the one register that a single pass over the block's payload must arrive at:
+
+    start of the first entry, passed over the payload
+        = sum over the entries of (digest, with the start of the entry behind it) moved on to the block's end
+
+One wrong entry changes the sum always, because moving on loses nothing; several could cancel out once in 2**32, as
+often as one wrong entry has the right CRC. The starts and the moving come from tables; only the pass over the payload
+is left, one call for each block.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+from crc32c import crc32c
+
+from bookie.wire import Columns
+
+Registers = npt.NDArray[np.uint32]
+
+BLOCK_ENTRIES = 16
+"""Entries summed at a time: more of them save calls, fewer tell more exactly what is wrong."""
+
+ENTRY_BYTES_MAX = 4096
+"""Larger entries gain nothing: their own bytes cost more than a call does. Also bounds how far a register is moved."""
+
+_ID_BYTES = 8
+_STEPS = 256
+_MOVED_BYTES_MAX = _STEPS * _STEPS
+_REVERSED_POLYNOMIAL = np.uint32(0x82F63B78)
+
+assert BLOCK_ENTRIES * ENTRY_BYTES_MAX <= _MOVED_BYTES_MAX
+
+
+def can_check(columns: Columns) -> bool:
+    """Whether `all_good` takes these entries."""
+    return bool(max(columns.sizes) <= ENTRY_BYTES_MAX)
+
+
+def all_good(columns: Columns, seed: int) -> bool:
+    """Whether every digest is the CRC32C over `seed`, the entry's id in eight bytes, and its payload."""
+    count = len(columns)
+    first = np.arange(0, count, BLOCK_ENTRIES)
+    last = np.minimum(first + BLOCK_ENTRIES, count) - 1
+    starts = _starts(columns.entry_ids, seed)
+    ends = np.cumsum(np.frombuffer(columns.lengths, "<u4"), dtype=np.uint32)
+    summed = _summed(np.frombuffer(columns.digests, "<u4"), starts, ends, first, last)
+    bounds = [0, *ends[last].tolist()]
+    blocks = map(memoryview(columns.payload).__getitem__, map(slice, bounds, bounds[1:]))
+    found: list[int] = list(map(crc32c, blocks, starts[first].tolist()))
+    said: list[int] = summed.tolist()
+    return found == said
+
+
+def _summed(
+    digests: Registers,
+    starts: Registers,
+    ends: Registers,
+    first: npt.NDArray[np.intp],
+    last: npt.NDArray[np.intp],
+) -> Registers:
+    """What the register must hold at the end of each block, after the digests in it."""
+    parts = digests.copy()
+    parts[:-1] ^= starts[1:]
+    parts[last] = digests[last]
+    to_go = np.repeat(ends[last], last - first + 1) - ends
+    near, far = _tables()
+    moved = _moved(_moved(parts, to_go % _STEPS, near), to_go // _STEPS, far)
+    return np.bitwise_xor.reduceat(moved, first)
+
+
+def _starts(entry_ids: bytes, seed: int) -> Registers:
+    """The CRC over the seed and each id: the part of the seed, and one for each byte of the id that is not 0."""
+    ids = np.frombuffer(entry_ids, np.uint8).reshape(-1, _ID_BYTES)
+    starts = np.full(len(ids), crc32c(bytes(_ID_BYTES), seed), np.uint32)
+    for place, table in enumerate(_id_tables()):
+        if ids[:, place].any():
+            starts ^= table.take(ids[:, place])
+    return starts
+
+
+def _moved(registers: Registers, steps: Registers, table: Registers) -> Registers:
+    """Each register after so many steps of zeros: the sum of what becomes of its four bytes."""
+    rows = steps.astype(np.intp) << 10
+    moved = np.zeros_like(registers)
+    for place in range(4):
+        moved ^= table.take(rows + (place << 8) + (registers >> 8 * place & 0xFF))
+    return moved
+
+
+@cache
+def _tables() -> tuple[Registers, Registers]:
+    """What becomes of each byte of a register after 0 … 255 bytes of zeros, and after 0 … 255 times 256 of them."""
+    return _table(1), _table(_STEPS)
+
+
+def _table(step_bytes: int) -> Registers:
+    """By number of steps, place of the byte in the register, and value of the byte; flat."""
+    single = np.arange(256, dtype=np.uint32) << np.arange(0, 32, 8, dtype=np.uint32)[:, None]
+    step = single.ravel()
+    for _ in range(step_bytes):
+        step = _after_a_zero(step)
+    table = np.empty((_STEPS, 4 * 256), np.uint32)
+    table[0] = single.ravel()
+    for steps in range(1, _STEPS):
+        table[steps] = _moved(table[steps - 1], np.zeros(4 * 256, np.uint32), step)
+    return table.ravel()
+
+
+def _after_a_zero(registers: Registers) -> Registers:
+    for _ in range(8):
+        registers = registers >> np.uint32(1) ^ (registers & np.uint32(1)) * _REVERSED_POLYNOMIAL
+    return registers
+
+
+@cache
+def _id_tables() -> Registers:
+    """What each byte of an id puts into the register, by its place and its value."""
+    zeros = crc32c(bytes(_ID_BYTES))
+    return np.array(
+        [
+            [
+                crc32c(bytes(place) + bytes([value]) + bytes(_ID_BYTES - 1 - place)) ^ zeros
+                for value in range(256)
+            ]
+            for place in range(_ID_BYTES)
+        ],
+        np.uint32,
+    )
