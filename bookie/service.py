@@ -23,7 +23,7 @@ from metadata.errors import MetadataError
 from .bookie import Bookie
 from .errors import BookieError
 from .verifiers import Verifiers
-from .wire import codec, rpc
+from .wire import BadMessage, codec, rpc
 from .wire.columns import ENTRY_BYTES_MAX, FRAME_ENTRIES_MAX
 from .wire.credentials import (
     NONCE_BYTES,
@@ -125,7 +125,7 @@ class BookieService:
                 yield reply
             if reading.done():  # else the bookie is stopping, and hears no more from this client
                 await reading
-        except codec.BadMessage as error:
+        except BadMessage as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         finally:
             reading.cancel()
@@ -296,7 +296,7 @@ def _decoding(decode: Callable[[bytes], Any], serve: Callable[[Any], Any]) -> Ca
     async def handler(data: bytes, context: Context) -> Any:
         try:
             request = decode(data)
-        except codec.BadMessage as error:
+        except BadMessage as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         return await serve(request)
 

@@ -21,6 +21,7 @@ from bookie.wire import (
     FRAME_BYTES_MAX,
     Ack,
     AppendRequest,
+    BadMessage,
     Credential,
     Frame,
     LacStatement,
@@ -174,7 +175,7 @@ class AppendStream:
             return "it ended the stream"
         except grpc.aio.AioRpcError as error:
             return describe(error)
-        except codec.BadMessage as error:
+        except BadMessage as error:
             return f"its answer cannot be understood: {error}"
 
     async def _until_overdue(self) -> str:

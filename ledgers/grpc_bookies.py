@@ -10,7 +10,17 @@ from typing import Any, TypeVar
 import grpc
 import grpc.aio
 
-from bookie.wire import InfoReply, LacReply, LacRequest, LacStatement, ReadReply, ReadRequest, codec, rpc
+from bookie.wire import (
+    BadMessage,
+    InfoReply,
+    LacReply,
+    LacRequest,
+    LacStatement,
+    ReadReply,
+    ReadRequest,
+    codec,
+    rpc,
+)
 from bookie.wire.messages import MaintainReply, MaintainRequest
 from metadata import bookie_registry
 from metadata.errors import MetadataError
@@ -115,7 +125,7 @@ class GrpcBookieClient:
         except grpc.aio.AioRpcError as error:
             self._forget_if_unreachable(bookie, error)
             raise BookieUnavailable(str(bookie), describe(error)) from error
-        except (codec.BadMessage, LookupError) as error:
+        except (BadMessage, LookupError) as error:
             raise BookieUnavailable(str(bookie), str(error)) from error
         except MetadataError as error:
             raise BookieUnavailable(str(bookie), f"its address is unknown: {error}") from error

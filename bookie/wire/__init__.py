@@ -1,6 +1,5 @@
 """The protocol between clients and bookies: the part of `bookie` that others may import."""
 
-from .codec import BadMessage
 from .columns import (
     ENTRY_BYTES_MAX,
     FRAME_BYTES_MAX,
@@ -29,6 +28,7 @@ from .messages import (
     ReadRequest,
     Status,
 )
+from .sealing import BadMessage
 
 __all__ = [
     "ENTRY_BYTES_MAX",

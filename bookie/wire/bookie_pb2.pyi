@@ -70,16 +70,14 @@ class Credential(_message.Message):
     def __init__(self, verifier: _Optional[bytes] = ..., proof: _Optional[bytes] = ...) -> None: ...
 
 class Columns(_message.Message):
-    __slots__ = ("entry_ids", "lengths", "digests", "payload")
-    ENTRY_IDS_FIELD_NUMBER: _ClassVar[int]
-    LENGTHS_FIELD_NUMBER: _ClassVar[int]
-    DIGESTS_FIELD_NUMBER: _ClassVar[int]
-    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
-    entry_ids: bytes
-    lengths: bytes
-    digests: bytes
-    payload: bytes
-    def __init__(self, entry_ids: _Optional[bytes] = ..., lengths: _Optional[bytes] = ..., digests: _Optional[bytes] = ..., payload: _Optional[bytes] = ...) -> None: ...
+    __slots__ = ("entries", "digests_bytes", "payload_bytes")
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    DIGESTS_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    entries: int
+    digests_bytes: int
+    payload_bytes: int
+    def __init__(self, entries: _Optional[int] = ..., digests_bytes: _Optional[int] = ..., payload_bytes: _Optional[int] = ...) -> None: ...
 
 class Frame(_message.Message):
     __slots__ = ("ledger_id", "recovery", "last_add_confirmed", "columns", "credential", "deferred_sync")

@@ -1,20 +1,17 @@
 """Messages to bytes and back: the only module that touches the generated code.
 
-Every message goes behind a checksum of all its bytes: what a damaged frame, id or status would say is
-never acted upon. Decoding never trusts: columns that do not fit together, a wrong checksum or an unknown
-status raise BadMessage, and nothing of the message is used.
+Every message is sealed (`sealing`). Decoding never trusts: columns that do not fit together, a wrong checksum or an
+unknown status raise BadMessage, and nothing of the message is used.
 """
 
 from __future__ import annotations
 
-import struct
 from typing import TypeVar, cast
 
-from crc32c import crc32c
 from google.protobuf.message import DecodeError, Message
 
 from . import bookie_pb2 as pb
-from .columns import BadColumns, Columns
+from .columns import Columns
 from .messages import (
     NO_CREDENTIAL,
     NO_ENTRY,
@@ -38,13 +35,10 @@ from .messages import (
     ReadRequest,
     Status,
 )
+from .sealing import BadMessage, Unsealed, sealed
 
 LAC_DIGEST_BYTES_MAX = 64
 """No digest is wider; bounds what a bookie keeps for each ledger."""
-
-
-class BadMessage(ValueError):
-    """Bytes from the network that are no message of this protocol."""
 
 
 M = TypeVar("M", bound=Message)
@@ -61,44 +55,28 @@ _ACTION_TO_PB: dict[MaintenanceAction, pb.MaintenanceAction] = {
 _ACTION_FROM_PB = {int(number): action for action, number in _ACTION_TO_PB.items()}
 
 
-_CHECKSUM = struct.Struct("<I")
-
-
-def sealed(message: Message) -> bytes:
-    """The bytes of a message behind a checksum over all of them: damage on the way changes no meaning."""
-    data = message.SerializeToString()
-    return _CHECKSUM.pack(crc32c(data)) + data
-
-
-def unsealed(data: bytes) -> memoryview:
-    """What was sealed. Raises BadMessage where anything of it has changed."""
-    body = memoryview(data)[_CHECKSUM.size :]
-    if len(data) < _CHECKSUM.size or _CHECKSUM.unpack_from(data)[0] != crc32c(body):
-        raise BadMessage("a message arrived with a wrong checksum")
-    return body
-
-
 def _parse(kind: type[M], data: bytes) -> M:
-    body = unsealed(data)
+    message, body = _parse_with_columns(kind, data)
+    body.end()
+    return message
+
+
+def _parse_with_columns(kind: type[M], data: bytes) -> tuple[M, Unsealed]:
+    body = Unsealed(data)
     try:
-        return kind.FromString(body)  # type: ignore[arg-type]  # takes any buffer
+        return kind.FromString(body.header), body  # type: ignore[arg-type]  # takes any buffer
     except DecodeError as error:
         raise BadMessage(str(error)) from error
 
 
-def _columns_to(columns: Columns) -> pb.Columns:
+def _shape_of(columns: Columns) -> pb.Columns:
     return pb.Columns(
-        entry_ids=columns.entry_ids,
-        lengths=columns.lengths,
-        digests=columns.digests,
-        payload=columns.payload,
+        entries=len(columns), digests_bytes=len(columns.digests), payload_bytes=len(columns.payload)
     )
 
 
-def _columns_from(message: pb.Columns) -> Columns:
-    columns = Columns(message.entry_ids, message.lengths, message.digests, message.payload)
-    columns.check()
-    return columns
+def _columns_from(shape: pb.Columns, body: Unsealed) -> Columns:
+    return body.columns(shape.entries, shape.digests_bytes, shape.payload_bytes)
 
 
 def _lac_to(statement: LacStatement | None) -> pb.LastAddConfirmed | None:
@@ -146,24 +124,22 @@ def encode_append_request(request: AppendRequest) -> bytes:
             ledger_id=frame.ledger_id,
             recovery=frame.recovery,
             last_add_confirmed=_lac_to(frame.last_add_confirmed),
-            columns=_columns_to(frame.columns),
+            columns=_shape_of(frame.columns),
             credential=_credential_to(frame.credential),
             deferred_sync=frame.deferred_sync,
         )
-    return sealed(message)
+    return sealed(message, (frame.columns for frame in request.frames))
 
 
 def decode_append_request(data: bytes) -> AppendRequest:
-    message = _parse(pb.AppendRequest, data)
-    try:
-        frames = tuple(_frame_from(frame) for frame in message.frames)
-    except BadColumns as error:
-        raise BadMessage(str(error)) from error
+    message, body = _parse_with_columns(pb.AppendRequest, data)
+    frames = tuple([_frame_from(frame, body) for frame in message.frames])
+    body.end()
     return AppendRequest(message.incarnation, message.first_sequence, frames)
 
 
-def _frame_from(message: pb.Frame) -> Frame:
-    columns = _columns_from(message.columns)
+def _frame_from(message: pb.Frame, body: Unsealed) -> Frame:
+    columns = _columns_from(message.columns, body)
     if message.ledger_id < 0:
         raise BadMessage(f"{message.ledger_id} is not a ledger id")
     lac = _lac_from(message.last_add_confirmed) if message.HasField("last_add_confirmed") else None
@@ -209,22 +185,21 @@ def encode_read_reply(reply: ReadReply) -> bytes:
         pb.ReadReply(
             status=_STATUS_TO_PB[reply.status],
             detail=reply.detail,
-            columns=_columns_to(reply.columns),
+            columns=_shape_of(reply.columns),
             covered_through=reply.covered_through,
             damaged=[
                 pb.EntryRange(first_entry=r.first_entry, last_entry=r.last_entry) for r in reply.damaged
             ],
             last_add_confirmed=_lac_to(reply.last_add_confirmed),
-        )
+        ),
+        (reply.columns,),
     )
 
 
 def decode_read_reply(data: bytes) -> ReadReply:
-    message = _parse(pb.ReadReply, data)
-    try:
-        columns = _columns_from(message.columns)
-    except BadColumns as error:
-        raise BadMessage(str(error)) from error
+    message, body = _parse_with_columns(pb.ReadReply, data)
+    columns = _columns_from(message.columns, body)
+    body.end()
     return ReadReply(
         status=_status_from(message.status),
         columns=columns,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+
+from crc32c import crc32c
 from hypothesis import strategies as st
 
 from bookie.wire.columns import Columns
@@ -65,3 +68,8 @@ read_replies = st.builds(
 lac_requests = st.builds(LacRequest, text, i64, st.booleans(), i64, u32, credentials)
 lac_replies = st.builds(LacReply, statuses, maybe_lac, text)
 info_replies = st.builds(InfoReply, text, text, text, text, u64, u64, u64, u64, u64, st.booleans())
+
+
+def with_checksum(body: bytes) -> bytes:
+    """These bytes behind the checksum that fits them."""
+    return struct.pack("<I", crc32c(body, crc32c(b"bookledger 2"))) + body

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
-from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bookie.wire import bookie_pb2 as pb
 from bookie.wire import codec
-from bookie.wire.codec import BadMessage
 from bookie.wire.messages import (
     REPORT_BYTES_MAX,
     MaintainReply,
@@ -22,7 +19,8 @@ from bookie.wire.messages import (
     MaintenanceAction,
     Status,
 )
-from tests.bookie.messages import statuses, text
+from bookie.wire.sealing import BadMessage, sealed
+from tests.bookie.messages import statuses, text, with_checksum
 
 
 class Message(NamedTuple):
@@ -64,7 +62,7 @@ def test_garbage_is_a_bad_message_or_some_message_and_nothing_else(kind: Message
     with pytest.raises(BadMessage):
         kind.decode(garbage)
     with contextlib.suppress(BadMessage):
-        kind.decode(struct.pack("<I", crc32c(garbage)) + garbage)
+        kind.decode(with_checksum(garbage))
 
 
 @of_every_kind
@@ -86,7 +84,7 @@ def test_every_act_of_maintenance_has_a_number_of_its_own_that_never_changes() -
 
 
 def test_a_request_that_says_nothing_only_asks_how_things_are() -> None:
-    request = codec.decode_maintain_request(codec.sealed(pb.MaintainRequest()))
+    request = codec.decode_maintain_request(sealed(pb.MaintainRequest()))
     assert request == MaintainRequest(MaintenanceAction.STATUS)
 
 
@@ -94,14 +92,14 @@ def test_a_request_that_says_nothing_only_asks_how_things_are() -> None:
 def test_an_act_of_maintenance_that_nobody_knows_is_refused(number: int) -> None:
     request = pb.MaintainRequest(action=number)  # type: ignore[arg-type]
     with pytest.raises(BadMessage, match=f"unknown act of maintenance {number}"):
-        codec.decode_maintain_request(codec.sealed(request))
+        codec.decode_maintain_request(sealed(request))
 
 
 @pytest.mark.parametrize("number", [0, 13])
 def test_a_status_that_nobody_knows_is_refused(number: int) -> None:
     reply = pb.MaintainReply(status=number)  # type: ignore[arg-type]
     with pytest.raises(BadMessage, match="unknown status"):
-        codec.decode_maintain_reply(codec.sealed(reply))
+        codec.decode_maintain_reply(sealed(reply))
 
 
 def test_a_report_at_its_limit_arrives_and_one_byte_more_is_refused() -> None:

@@ -8,15 +8,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
-from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bookie.wire import bookie_pb2 as pb
 from bookie.wire import codec
-from bookie.wire.codec import BadMessage
 from bookie.wire.columns import Columns
-from bookie.wire.messages import AppendRequest, Frame
+from bookie.wire.messages import AppendRequest, Frame, ReadReply, Status
+from bookie.wire.sealing import BadMessage, Unsealed, sealed
 from tests.bookie import messages
 from tests.bookie.entries import frame_of, lac_of
 
@@ -62,7 +61,7 @@ def test_garbage_is_a_bad_message_or_some_message_and_nothing_else(kind: Message
     with pytest.raises(BadMessage):
         kind.decode(garbage)
     with contextlib.suppress(BadMessage):
-        kind.decode(struct.pack("<I", crc32c(garbage)) + garbage)
+        kind.decode(messages.with_checksum(garbage))
 
 
 @of_every_kind
@@ -95,43 +94,63 @@ def test_a_message_that_was_changed_on_the_way_never_arrives_as_another_one(
 def one_frame(frame: Frame = SOME_FRAME) -> tuple[pb.AppendRequest, pb.Frame]:
     message = pb.AppendRequest(incarnation="i", first_sequence=1)
     encoded = codec.encode_append_request(AppendRequest(incarnation="i", first_sequence=1, frames=(frame,)))
-    message.MergeFromString(bytes(codec.unsealed(encoded)))
+    message.MergeFromString(bytes(Unsealed(encoded).header))
     return message, message.frames[0]
 
 
 def test_columns_that_do_not_fit_together_are_refused_even_with_their_checksum() -> None:
     frame = frame_of(7, [0, 1])
     broken = Columns(frame.columns.entry_ids, frame.columns.lengths, b"abc", frame.columns.payload)
-    message, _ = one_frame(Frame(7, broken))
+    encoded = codec.encode_append_request(AppendRequest("i", 1, (frame, Frame(7, broken))))
     with pytest.raises(BadMessage, match="3 bytes of digests for 2 entries"):
-        codec.decode_append_request(codec.sealed(message))
+        codec.decode_append_request(encoded)
+    reply = codec.encode_read_reply(ReadReply(Status.OK, broken, covered_through=1))
+    with pytest.raises(BadMessage, match="3 bytes of digests for 2 entries"):
+        codec.decode_read_reply(reply)
 
 
-def test_a_read_reply_whose_columns_do_not_fit_together_is_refused() -> None:
-    reply = pb.ReadReply(status="OK", columns=pb.Columns(entry_ids=b"1234567"))
-    with pytest.raises(BadMessage):
-        codec.decode_read_reply(codec.sealed(reply))
+@pytest.mark.parametrize("field", ["entries", "digests_bytes", "payload_bytes"])
+@pytest.mark.parametrize("claimed", [1_000, 2**32 - 1])
+def test_columns_that_are_said_to_be_longer_than_the_message_are_refused(field: str, claimed: int) -> None:
+    message, frame = one_frame()
+    setattr(frame.columns, field, claimed)
+    with pytest.raises(BadMessage, match="shorter than its columns"):
+        codec.decode_append_request(sealed(message, [SOME_FRAME.columns]))
+
+
+def test_bytes_left_over_behind_a_message_are_refused() -> None:
+    message, _ = one_frame()
+    assert codec.decode_append_request(sealed(message, [SOME_FRAME.columns]))
+    with pytest.raises(BadMessage, match="left over"):
+        codec.decode_append_request(sealed(message, [SOME_FRAME.columns, SOME_FRAME.columns]))
+    with pytest.raises(BadMessage, match="left over"):
+        codec.decode_lac_reply(sealed(pb.LastAddConfirmedReply(status="OK"), [SOME_FRAME.columns]))
+
+
+def test_a_message_that_is_shorter_than_its_header_is_refused() -> None:
+    with pytest.raises(BadMessage, match="shorter than its header"):
+        codec.decode_lac_reply(messages.with_checksum(struct.pack("<I", 5) + b"1234"))
 
 
 def test_a_negative_ledger_id_is_refused() -> None:
     message, frame = one_frame()
     frame.ledger_id = -1
     with pytest.raises(BadMessage, match="-1 is not a ledger id"):
-        codec.decode_append_request(codec.sealed(message))
+        codec.decode_append_request(sealed(message, [SOME_FRAME.columns]))
 
 
 @pytest.mark.parametrize("number", [0, 13, 2**31 - 1, -1])
 def test_a_status_that_nobody_knows_is_refused(number: int) -> None:
     ack = pb.AppendReply(acks=[pb.Ack(sequence=1, status=number)])  # type: ignore[arg-type]
     with pytest.raises(BadMessage, match="unknown status"):
-        codec.decode_append_reply(codec.sealed(ack))
+        codec.decode_append_reply(sealed(ack))
     for decode, kind in (
         (codec.decode_read_reply, pb.ReadReply),
         (codec.decode_lac_reply, pb.LastAddConfirmedReply),
     ):
         reply = kind(status=number)  # type: ignore[arg-type]
         with pytest.raises(BadMessage, match="unknown status"):
-            decode(codec.sealed(reply))
+            decode(sealed(reply))
 
 
 @pytest.mark.parametrize(
@@ -141,16 +160,16 @@ def test_a_status_that_nobody_knows_is_refused(number: int) -> None:
 def test_a_last_add_confirmed_that_cannot_be_is_refused(
     last_entry: int, length_bytes: int, digest_bytes: int
 ) -> None:
-    message, frame = one_frame(frame_of(7, [0], lac=3))
+    message, frame = one_frame()
     lac = pb.LastAddConfirmed(last_entry=last_entry, length_bytes=length_bytes, digest=bytes(digest_bytes))
     frame.last_add_confirmed.CopyFrom(lac)
-    with pytest.raises(BadMessage):
-        codec.decode_append_request(codec.sealed(message))
+    with pytest.raises(BadMessage, match=r"no ledger ends|with a digest of"):
+        codec.decode_append_request(sealed(message, [SOME_FRAME.columns]))
 
 
 def test_nothing_confirmed_yet_is_not_the_same_as_no_word_about_it() -> None:
     with_word, _ = one_frame(Frame(7, last_add_confirmed=lac_of(-1)))
     without, _ = one_frame(Frame(7))
-    decoded = codec.decode_append_request(codec.sealed(with_word))
+    decoded = codec.decode_append_request(sealed(with_word))
     assert decoded.frames == (Frame(7, last_add_confirmed=lac_of(-1)),)
-    assert codec.decode_append_request(codec.sealed(without)).frames == (Frame(7),)
+    assert codec.decode_append_request(sealed(without)).frames == (Frame(7),)

@@ -9,7 +9,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bookie.wire import AppendReply, AppendRequest, LacReply, LacRequest, ReadReply, ReadRequest, codec
+from bookie.wire import (
+    AppendReply,
+    AppendRequest,
+    BadMessage,
+    LacReply,
+    LacRequest,
+    ReadReply,
+    ReadRequest,
+    codec,
+)
 from tests.simulation.chance import Stream
 
 T = TypeVar("T")
@@ -58,7 +67,7 @@ class Wire:
         self._messages.damaged += 1
         try:
             return decode(self._flipped(data))
-        except codec.BadMessage:
+        except BadMessage:
             self._messages.refused += 1
             raise
 

@@ -1,0 +1,88 @@
+"""A message's bytes on the wire.
+
+    checksum      u32 little-endian: CRC32C over all that follows
+    header_bytes  u32 little-endian
+    header        a protobuf message, see bookie.proto
+    columns       of each frame in turn: entry ids, lengths, digests, payload, as they are in memory
+
+What a damaged frame, id or status would say is never acted upon. Entries stay outside of protobuf, which copies them
+many times over on their way in and out: most of the time of reading went there.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+
+from crc32c import crc32c
+from google.protobuf.message import Message
+
+from .columns import ID_BYTES, LENGTH_BYTES, BadColumns, Columns
+
+_CHECKSUM = struct.Struct("<I")
+_HEADER_BYTES = struct.Struct("<I")
+_HEADER_AT = _CHECKSUM.size + _HEADER_BYTES.size
+
+_SEED = crc32c(b"bookledger 2")
+"""Tells messages laid out so from those of another layout: where that changes, this does."""
+
+
+class BadMessage(ValueError):
+    """Bytes from the network that are no message of this protocol."""
+
+
+def sealed(message: Message, columns: Iterable[Columns] = ()) -> bytes:
+    """The bytes of a message and its frames' columns, behind a checksum: damage on the way changes no meaning."""
+    header = message.SerializeToString()
+    parts = [_HEADER_BYTES.pack(len(header)), header]
+    for one in columns:
+        parts += (one.entry_ids, one.lengths, one.digests, one.payload)
+    checksum = _SEED
+    for part in parts:
+        checksum = crc32c(part, checksum)
+    return b"".join((_CHECKSUM.pack(checksum), *parts))
+
+
+def checksum_fits(data: bytes) -> bool:
+    """Whether these are bytes as `sealed` made them, all of them."""
+    if len(data) < _HEADER_AT:
+        return False
+    return bool(_CHECKSUM.unpack_from(data)[0] == crc32c(memoryview(data)[_CHECKSUM.size :], _SEED))
+
+
+class Unsealed:
+    """What was sealed: the header, and columns to be taken one after the other.
+
+    Raises BadMessage where anything of it has changed.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        if not checksum_fits(data):
+            raise BadMessage("a message arrived with a wrong checksum")
+        view = memoryview(data)
+        end = _HEADER_AT + _HEADER_BYTES.unpack_from(data, _CHECKSUM.size)[0]
+        if end > len(data):
+            raise BadMessage("a message is shorter than its header")
+        self.header = view[_HEADER_AT:end]
+        self._rest = view[end:]
+
+    def columns(self, entries: int, digests_bytes: int, payload_bytes: int) -> Columns:
+        """The next columns. Raises BadMessage where they do not fit together, or there are none of this size."""
+        ids, lengths = self._take(ID_BYTES * entries), self._take(LENGTH_BYTES * entries)
+        columns = Columns(ids, lengths, self._take(digests_bytes), self._take(payload_bytes))
+        try:
+            columns.check()
+        except BadColumns as error:
+            raise BadMessage(str(error)) from error
+        return columns
+
+    def end(self) -> None:
+        """Raises BadMessage where the message says more than its header does."""
+        if len(self._rest):
+            raise BadMessage(f"{len(self._rest)} bytes are left over behind a message")
+
+    def _take(self, width: int) -> bytes:
+        if width > len(self._rest):
+            raise BadMessage("a message is shorter than its columns")
+        taken, self._rest = bytes(self._rest[:width]), self._rest[width:]
+        return taken
