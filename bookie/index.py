@@ -38,6 +38,9 @@ ROWS_PER_CALL = 10_000
 PLACES_PER_PAGE_MAX = 4096
 """Frames looked at for one page; a page of tiny frames ends there."""
 
+READ_TIMES_MAX = 4
+"""How much more than a page is read for it at most, of frames that only reach into it."""
+
 FORMAT_VERSION = 2
 
 _META_PAGES = 2
@@ -133,8 +136,8 @@ class Index:
     ) -> tuple[list[Place], int]:
         """The frames for one page, and the entry through which they are all that may hold any. On any thread.
 
-        About `bytes_max` of records, PLACES_PER_PAGE_MAX frames at most; not less than all that begin with, or
-        before, the first entry, if these are not too many.
+        About `bytes_max` of entries that are asked for, PLACES_PER_PAGE_MAX frames at most; not less than all that
+        begin with, or before, the first entry, if these are not too many.
         """
         found: list[Place] = []
         size, begun = 0, first_entry
@@ -144,7 +147,7 @@ class Index:
                 if is_enough or len(found) == PLACES_PER_PAGE_MAX:
                     return found, place.first_entry - 1
                 found.append(place)
-                size += place.size
+                size += max(place.bytes_within(first_entry, last_entry), place.size // READ_TIMES_MAX)
                 begun = max(begun, place.first_entry)
         return found, last_entry
 

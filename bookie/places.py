@@ -33,6 +33,11 @@ class Place(NamedTuple):
     entries: int
     size: int
 
+    def bytes_within(self, first_entry: int, last_entry: int) -> int:
+        """About how many bytes of the frame belong to those of its entries that lie in this range."""
+        first, last = max(first_entry, self.first_entry), min(last_entry, self.last_entry)
+        return self.size * max(0, last - first + 1) // (self.last_entry - self.first_entry + 1)
+
 
 Frame = tuple[int, Place]
 """A ledger, and where a frame of it stands."""

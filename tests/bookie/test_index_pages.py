@@ -95,3 +95,18 @@ def test_a_page_does_not_speak_for_frames_beyond_the_bound(monkeypatch: pytest.M
         shown, through = page(index, 7, 9, 10_000)
         assert len(shown) == 3
         assert through == 6
+
+
+def test_a_page_that_begins_within_a_frame_is_as_full_as_others() -> None:
+    """Else every window of a reader that does not begin where a frame does would take two calls."""
+    places = [Place(10 * n, 64 + n * SIZE, 10 * n + 9, 10, SIZE) for n in range(4)]
+    with index_of(places, stored=4) as index:
+        assert page(index, 5, 24, 2 * SIZE) == (places[:3], 24)
+
+
+def test_a_page_reads_no_more_than_a_few_times_what_it_gives() -> None:
+    """Frames that reach into it with few of their entries are counted for more than these."""
+    places = [Place(n, 64 + n * SIZE, n + 1000, 1001, SIZE) for n in range(1, 50)]
+    with index_of(places, stored=50) as index:
+        shown, through = page(index, 0, 49, 2 * SIZE)
+    assert (len(shown), through) == (2 * index_module.READ_TIMES_MAX, 2 * index_module.READ_TIMES_MAX)
