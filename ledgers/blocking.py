@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from types import TracebackType
-from typing import Self
 
 from bookie.wire.messages import MaintainReply, MaintainRequest
 from metadata.bookie_registry import Registration
 from metadata.ledger_record import BookieRef, DigestType, LedgerRecord
 
 from . import aio
+from .blocking_client import BlockingClient
 from .blocking_read import ReadHandle
 from .blocking_write import AdvancedWriteHandle, WriteHandle
 from .config import ClientConfig
 from .errors import ClientClosed, WouldDeadlock
-from .loop_thread import LoopThread, in_pages, iterate
+from .loop_thread import in_pages, iterate
 from .new_ledger import NewLedger
 
 __all__ = [
@@ -35,7 +34,7 @@ RECORDS_PER_HOP = 256
 """Ledgers' metadata fetched from the loop's thread at a time when listing."""
 
 
-class LedgerClient:
+class LedgerClient(BlockingClient[aio.LedgerClient]):
     """A client of one cluster, named by its metadata URI. Use as `with LedgerClient(uri) as client`.
 
     May be used from several threads. Not across fork(): make one in each process. Once it is closed every
@@ -45,25 +44,7 @@ class LedgerClient:
 
     def __init__(self, metadata_uri: str, *, config: ClientConfig | None = None) -> None:
         self._config = config or ClientConfig()
-        self._client = aio.LedgerClient(metadata_uri, config=self._config)
-        self._thread = LoopThread()
-        try:
-            self._thread.run(self._client.connect())
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """Ends all connections and the thread; abandons writers that were not closed. Twice is fine."""
-        self._thread.close(self._client.close)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        super().__init__(aio.LedgerClient(metadata_uri, config=self._config))
 
     def create_ledger(
         self,
@@ -79,7 +60,7 @@ class LedgerClient:
     ) -> WriteHandle:
         """A new ledger and its writer; see `ledgers.aio.LedgerClient.create_ledger`."""
         handle = self._thread.run(
-            self._client.create_ledger(
+            self._twin.create_ledger(
                 ensemble_size=ensemble_size,
                 write_quorum=write_quorum,
                 ack_quorum=ack_quorum,
@@ -94,42 +75,42 @@ class LedgerClient:
 
     def create_ledger_adv(self, new: NewLedger | None = None) -> AdvancedWriteHandle:
         """A new ledger whose writer chooses the entry ids; see `ledgers.aio.LedgerClient.create_ledger_adv`."""
-        handle = self._thread.run(self._client.create_ledger_adv(new))
+        handle = self._thread.run(self._twin.create_ledger_adv(new))
         return AdvancedWriteHandle(self._thread, handle, self._config.pending_bytes_max)
 
     def reserve_ledger(self, new: NewLedger) -> int:
         """A new ledger without a writer, for another process to claim; returns its id."""
-        return self._thread.run(self._client.reserve_ledger(new))
+        return self._thread.run(self._twin.reserve_ledger(new))
 
     def claim_ledger(self, ledger_id: int, *, password: bytes = b"") -> WriteHandle:
         """Becomes the one writer of a reserved ledger. Raises LedgerClosed when it has or had one."""
-        claimed = self._client.claim_ledger(ledger_id, password=password)
+        claimed = self._twin.claim_ledger(ledger_id, password=password)
         return WriteHandle(self._thread, self._thread.run(claimed))
 
     def open_ledger(self, ledger_id: int, *, recovery: bool = True, password: bytes = b"") -> ReadHandle:
         """A reader; recovers the ledger first unless told not to. See `ledgers.aio.LedgerClient.open_ledger`."""
-        opened = self._client.open_ledger(ledger_id, recovery=recovery, password=password)
+        opened = self._twin.open_ledger(ledger_id, recovery=recovery, password=password)
         return ReadHandle(self._thread, self._thread.run(opened))
 
     def list_ledgers(self, *, first_ledger: int = 0) -> Iterator[LedgerRecord]:
         """The metadata of every ledger from `first_ledger` on, in id order."""
-        pages = in_pages(self._client.list_ledgers(first_ledger=first_ledger), RECORDS_PER_HOP)
+        pages = in_pages(self._twin.list_ledgers(first_ledger=first_ledger), RECORDS_PER_HOP)
         return chain.from_iterable(iterate(self._thread, pages))
 
     def describe_ledger(self, ledger_id: int) -> LedgerRecord:
         """One ledger's metadata. Raises NoSuchLedger."""
-        return self._thread.run(self._client.describe_ledger(ledger_id))
+        return self._thread.run(self._twin.describe_ledger(ledger_id))
 
     def delete_ledger(self, ledger_id: int) -> None:
         """Deletes a ledger, open or closed. Raises NoSuchLedger. There is no way back."""
-        self._thread.run(self._client.delete_ledger(ledger_id))
+        self._thread.run(self._twin.delete_ledger(ledger_id))
 
     def list_bookies(self) -> list[Registration]:
         """Every registered bookie."""
-        return self._thread.run(self._client.list_bookies())
+        return self._thread.run(self._twin.list_bookies())
 
     def maintain_bookie(
         self, bookie: BookieRef, request: MaintainRequest, timeout_seconds: float
     ) -> MaintainReply:
         """Has a bookie look after itself; see `ledgers.aio.LedgerClient.maintain_bookie`."""
-        return self._thread.run(self._client.maintain_bookie(bookie, request, timeout_seconds))
+        return self._thread.run(self._twin.maintain_bookie(bookie, request, timeout_seconds))

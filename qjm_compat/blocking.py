@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from ledgers import ClientConfig
+from ledgers.blocking_client import BlockingClient
 from ledgers.loop_thread import LoopThread, iterate
 
 from . import aio
@@ -23,7 +24,7 @@ from .requests import NamespaceInfo, SegmentState
 T = TypeVar("T")
 
 
-class QuorumJournalManager:
+class QuorumJournalManager(BlockingClient[aio.QuorumJournalManager]):
     """A journal; see `qjm_compat.aio.QuorumJournalManager`. Use as `with`. May be used from several threads."""
 
     def __init__(
@@ -36,81 +37,65 @@ class QuorumJournalManager:
         config: JournalConfig | None = None,
         client_config: ClientConfig | None = None,
     ) -> None:
-        self._manager = aio.QuorumJournalManager(
-            metadata_uri,
-            journal_id,
-            namespace=namespace,
-            acceptors=acceptors,
-            config=config,
-            client_config=client_config,
+        super().__init__(
+            aio.QuorumJournalManager(
+                metadata_uri,
+                journal_id,
+                namespace=namespace,
+                acceptors=acceptors,
+                config=config,
+                client_config=client_config,
+            )
         )
-        self._thread = LoopThread()
-        try:
-            self._thread.run(self._manager.connect())
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """Lets go of the journal; twice is fine."""
-        self._thread.close(self._manager.close)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def journal_id(self) -> str:
-        return self._manager.journal_id
+        return self._twin.journal_id
 
     @property
     def epoch(self) -> int | None:
         """This writer's epoch, once it has one."""
-        return self._manager.epoch
+        return self._twin.epoch
 
     def format(self, namespace: NamespaceInfo, *, force: bool = False) -> None:
         """Makes the journal new. Raises QuorumFailed where there is one already, unless `force`."""
-        self._thread.run(self._manager.format(namespace, force=force))
+        self._thread.run(self._twin.format(namespace, force=force))
 
     def is_formatted(self) -> bool:
         """Whether any acceptor holds the journal."""
-        return self._thread.run(self._manager.is_formatted())
+        return self._thread.run(self._twin.is_formatted())
 
     def namespace(self) -> NamespaceInfo:
         """Whose edits the journal holds."""
-        return self._thread.run(self._manager.namespace())
+        return self._thread.run(self._twin.namespace())
 
     def recover_unfinalized_segments(self) -> SegmentState | None:
         """Becomes the writer, once; finalizes what the last one left open and returns it."""
-        return self._thread.run(self._manager.recover_unfinalized_segments())
+        return self._thread.run(self._twin.recover_unfinalized_segments())
 
     def create_new_unique_epoch(self) -> int:
         """The first half of becoming the writer."""
-        return self._thread.run(self._manager.create_new_unique_epoch())
+        return self._thread.run(self._twin.create_new_unique_epoch())
 
     def start_log_segment(self, first_txid: int, layout_version: int | None = None) -> EditLogOutputStream:
         """Begins a segment and returns its output stream."""
-        stream = self._thread.run(self._manager.start_log_segment(first_txid, layout_version))
+        stream = self._thread.run(self._twin.start_log_segment(first_txid, layout_version))
         return EditLogOutputStream(self._thread, stream)
 
     def finalize_log_segment(self, first_txid: int, last_txid: int) -> None:
         """Ends a segment for ever at a majority."""
-        self._thread.run(self._manager.finalize_log_segment(first_txid, last_txid))
+        self._thread.run(self._twin.finalize_log_segment(first_txid, last_txid))
 
     def purge_logs_older_than(self, min_txid_to_keep: int) -> None:
         """Has segments that end before a txid deleted, and waits for nothing."""
-        self._thread.call_soon(lambda: self._manager.purge_logs_older_than(min_txid_to_keep))
+        self._thread.call_soon(lambda: self._twin.purge_logs_older_than(min_txid_to_keep))
 
     def select_input_streams(
         self, from_txid: int = 0, *, in_progress_ok: bool = False, only_durable: bool = True
     ) -> list[EditLogInputStream]:
         """The segments that hold `from_txid` or later, in order."""
         streams = self._thread.run(
-            self._manager.select_input_streams(
+            self._twin.select_input_streams(
                 from_txid, in_progress_ok=in_progress_ok, only_durable=only_durable
             )
         )
@@ -118,48 +103,48 @@ class QuorumJournalManager:
 
     def journaled_edits(self, from_txid: int) -> Batch | None:
         """The next edits that a quorum has on disk, None where there are none yet."""
-        return self._thread.run(self._manager.journaled_edits(from_txid))
+        return self._thread.run(self._twin.journaled_edits(from_txid))
 
     def tail(self, from_txid: int) -> Iterator[EditOp]:
         """Every edit from `from_txid` on as it becomes durable, for ever."""
-        for ops in iterate(self._thread, self._manager.tail_batches(from_txid)):
+        for ops in iterate(self._thread, self._twin.tail_batches(from_txid)):
             yield from ops
 
     def do_pre_upgrade(self) -> None:
         """First step of an upgrade."""
-        self._thread.run(self._manager.do_pre_upgrade())
+        self._thread.run(self._twin.do_pre_upgrade())
 
     def do_upgrade(self, namespace: NamespaceInfo) -> None:
         """Second step of an upgrade."""
-        self._thread.run(self._manager.do_upgrade(namespace))
+        self._thread.run(self._twin.do_upgrade(namespace))
 
     def do_finalize(self) -> None:
         """Gives up the rollback."""
-        self._thread.run(self._manager.do_finalize())
+        self._thread.run(self._twin.do_finalize())
 
     def can_roll_back(self, target_layout_version: int) -> bool:
         """Whether there is a state of this layout to go back to."""
-        return self._thread.run(self._manager.can_roll_back(target_layout_version))
+        return self._thread.run(self._twin.can_roll_back(target_layout_version))
 
     def do_rollback(self) -> None:
         """Back to what was there before the upgrade."""
-        self._thread.run(self._manager.do_rollback())
+        self._thread.run(self._twin.do_rollback())
 
     def discard_segments(self, start_txid: int) -> None:
         """Forgets every segment from a txid on."""
-        self._thread.run(self._manager.discard_segments(start_txid))
+        self._thread.run(self._twin.discard_segments(start_txid))
 
     def get_journal_c_time(self) -> int:
         """The journal's creation time."""
-        return self._thread.run(self._manager.get_journal_c_time())
+        return self._thread.run(self._twin.get_journal_c_time())
 
     def metrics(self) -> dict[str, dict[str, int | float | str]]:
         """Counters by Hadoop's names."""
-        return self._thread.run(_now(self._manager.metrics))
+        return self._thread.run(_now(self._twin.metrics))
 
     def report(self) -> str:
         """What an operator sees."""
-        return self._thread.run(_now(self._manager.report))
+        return self._thread.run(_now(self._twin.report))
 
 
 async def _now(ask: Callable[[], T]) -> T:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .options import DIGESTS, NEW_LEDGER_OPTIONS, metadata_option, password_option
+from .options import DIGESTS, metadata_option, password_option, shape_options
 
 if TYPE_CHECKING:
     from qjm_compat.aio import QuorumJournalManager
@@ -79,7 +79,7 @@ def journal_place(function: F) -> F:
 
 def journal_place_to_write(function: F) -> F:
     """`journal_place` with what new segments' ledgers shall be."""
-    return _with_place(function, _shape_options())
+    return _with_place(function, shape_options("each segment's ledger", "batch"))
 
 
 def _with_place(function: F, more: Sequence[Callable[[Any], Any]]) -> F:
@@ -130,33 +130,6 @@ def _place_options() -> list[Callable[[Any], Any]]:
             help="An acceptor of several, with the metadata of its cluster; give one for each of them.",
         ),
         password_option,
-    ]
-
-
-def _shape_options() -> list[Callable[[Any], Any]]:
-    names = NEW_LEDGER_OPTIONS
-    return [
-        click.option(
-            names["ensemble_size"],
-            "ensemble_size",
-            type=click.IntRange(1),
-            default=3,
-            show_default=True,
-            help="Bookies of each segment's ledger.",
-        ),
-        click.option(
-            names["write_quorum"], type=int, help="Bookies each batch goes to  [default: all of the ensemble]"
-        ),
-        click.option(
-            names["ack_quorum"], type=int, help="Bookies that confirm a batch  [default: a majority of them]"
-        ),
-        click.option(
-            names["digest"],
-            type=click.Choice(list(DIGESTS)),
-            default="crc32c",
-            show_default=True,
-            help="What every entry is checked with; hmac-sha256 needs a password.",
-        ),
     ]
 
 

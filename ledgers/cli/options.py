@@ -130,7 +130,8 @@ def new_ledger_options(function: F) -> F:
     return command  # type: ignore[no-any-return]
 
 
-def _new_ledger_options() -> list[Callable[[F], F]]:
+def shape_options(ledger: str, entry: str) -> list[Callable[[Any], Any]]:
+    """Where a ledger's entries go and what they are checked with; its help speaks of `ledger` and `entry`."""
     names = NEW_LEDGER_OPTIONS
     return [
         click.option(
@@ -139,13 +140,17 @@ def _new_ledger_options() -> list[Callable[[F], F]]:
             type=click.IntRange(1),
             default=3,
             show_default=True,
-            help="Bookies of the ledger.",
+            help=f"Bookies of {ledger}.",
         ),
         click.option(
-            names["write_quorum"], type=int, help="Bookies each entry goes to  [default: all of the ensemble]"
+            names["write_quorum"],
+            type=int,
+            help=f"Bookies each {entry} goes to  [default: all of the ensemble]",
         ),
         click.option(
-            names["ack_quorum"], type=int, help="Bookies that confirm an entry  [default: a majority of them]"
+            names["ack_quorum"],
+            type=int,
+            help=f"Bookies that confirm each {entry}  [default: a majority of them]",
         ),
         click.option(
             names["digest"],
@@ -154,6 +159,13 @@ def _new_ledger_options() -> list[Callable[[F], F]]:
             show_default=True,
             help="What every entry is checked with; hmac-sha256 needs a password.",
         ),
+    ]
+
+
+def _new_ledger_options() -> list[Callable[[Any], Any]]:
+    names = NEW_LEDGER_OPTIONS
+    return [
+        *shape_options("the ledger", "entry"),
         click.option(
             names["custom_metadata"],
             "custom_metadata",
