@@ -1,4 +1,4 @@
-"""Which bookies to avoid: those that failed just now, and those that keep failing. Pure."""
+"""Which bookies to avoid: those that failed or were slow just now, and those that keep failing. Pure."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class BookieHealth:
         self._config = config
         self._failures: dict[BookieRef, list[float]] = {}
         self._quarantined_until: dict[BookieRef, float] = {}
+        self._slow_at: dict[BookieRef, float] = {}
 
     def failed(self, bookie: BookieRef, now: float) -> None:
         """A call or a stream to the bookie failed at this time."""
@@ -33,6 +34,16 @@ class BookieHealth:
         self._failures[bookie] = failures[-self._config.quarantine_failures :]
         if len(failures) >= self._config.quarantine_failures:
             self._quarantined_until[bookie] = now + self._config.quarantine_seconds
+
+    def was_slow(self, bookie: BookieRef, now: float) -> None:
+        """The bookie was silent for so long that a reader turned to others; held against it by readers only."""
+        self._slow_at[bookie] = now
+
+    def avoided_by_readers(self, now: float) -> frozenset[BookieRef]:
+        """Bookies that a reader asks last at this time: also those that were slow within `failed_bookie_seconds`."""
+        oldest = now - self._config.failed_bookie_seconds
+        self._slow_at = {bookie: at for bookie, at in self._slow_at.items() if at > oldest}
+        return self.avoided(now) | self._slow_at.keys()
 
     def avoided(self, now: float) -> frozenset[BookieRef]:
         """Bookies to avoid at this time; older failures are forgotten."""

@@ -33,6 +33,13 @@ class Cluster:
     def note_failure(self, bookie: BookieRef) -> None:
         self.health.failed(bookie, asyncio.get_running_loop().time())
 
+    def note_slowness(self, bookie: BookieRef) -> None:
+        self.health.was_slow(bookie, asyncio.get_running_loop().time())
+
+    def slow_or_failed_lately(self) -> frozenset[BookieRef]:
+        """Bookies for a reader to ask last."""
+        return self.health.avoided_by_readers(asyncio.get_running_loop().time())
+
     def failed_lately(self) -> frozenset[BookieRef]:
         """Bookies to use only where there is no other."""
         return self.health.avoided(asyncio.get_running_loop().time())

@@ -17,7 +17,7 @@ ENTRIES_A_TURN = 64 * 1024
 
 
 class PageFetcher:
-    """Fetches pages of one ledger; remembers for a while which bookies were slow, to ask them last.
+    """Fetches pages of one ledger; tells all readers of the client which bookies were slow, to ask them last.
 
     This incarnation of the bookie `without` is never asked.
     """
@@ -26,7 +26,6 @@ class PageFetcher:
         self._view = view
         self._without = without
         self._config = view.cluster.config
-        self._slow_at: dict[BookieRef, float] = {}
 
     async def fetch(self, first_entry: int, last_entry: int, bytes_max: int | None = None) -> Columns:
         """A verified run of entries from `first_entry` on, of about `bytes_max` (`page_bytes`); never empty.
@@ -91,8 +90,8 @@ class PageFetcher:
             return [effect for task in done for effect in self._tell(machine, asked.pop(task), task)]
         if patience_seconds and was_stopped(began + patience_seconds):
             return []
-        now = asyncio.get_running_loop().time()
-        self._slow_at.update((fragment.ensemble[position], now) for position in asked.values())
+        for position in asked.values():
+            self._view.cluster.note_slowness(fragment.ensemble[position])
         return machine.overdue()
 
     def _tell(self, machine: PageRead, position: int, task: asyncio.Task[ReadReply]) -> list[PageEffect]:
@@ -124,7 +123,5 @@ class PageFetcher:
 
     def _to_avoid(self, fragment: Fragment) -> list[int]:
         """Positions of bookies that failed or were slow lately."""
-        oldest = asyncio.get_running_loop().time() - self._config.failed_bookie_seconds
-        self._slow_at = {bookie: at for bookie, at in self._slow_at.items() if at > oldest}
-        avoided = self._view.cluster.failed_lately() | self._slow_at.keys()
+        avoided = self._view.cluster.slow_or_failed_lately()
         return [position for position, bookie in enumerate(fragment.ensemble) if bookie in avoided]

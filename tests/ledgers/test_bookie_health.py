@@ -52,3 +52,12 @@ def test_nothing_is_remembered_of_bookies_that_have_been_well_for_long() -> None
     health = after(100.0)
     health.avoided(1000.0)
     assert health._failures == {}
+
+
+def test_a_bookie_that_was_slow_is_avoided_for_a_while_and_by_readers_only() -> None:
+    health = after(100.0)
+    health.was_slow(TWO, 110.0)
+    assert health.avoided_by_readers(129.0) == {ONE, TWO}
+    assert health.avoided(129.0) == {ONE}
+    assert health.avoided_by_readers(139.0) == {TWO}
+    assert health.avoided_by_readers(141.0) == frozenset()

@@ -9,12 +9,14 @@ import pytest
 
 from ledgers.config import ClientConfig
 from ledgers.errors import BookieUnavailable, EntryUnreadable, NoSuchEntry
+from ledgers.read_handle import ReadHandle
 from metadata.ledger_record import BookieRef, Fragment
 from tests.ledgers.reading import (
     B0,
     B1,
     B2,
     B3,
+    DIGEST,
     DictionaryBookies,
     reader_of,
     record_of,
@@ -71,6 +73,23 @@ def test_a_bookie_that_was_slow_is_asked_last_for_the_pages_that_follow() -> Non
         await reader.read_entry(5)
         bookies.asked.clear()
         await reader.read_entry(6)
+        assert [bookie for bookie, _ in bookies.asked] == [B1]
+
+    run(scenario())
+
+
+def test_a_bookie_that_was_slow_is_asked_last_by_other_readers_of_the_client_too() -> None:
+    """Else a job over many small ledgers would wait for a hung bookie at each of them."""
+
+    async def scenario() -> None:
+        bookies = DictionaryBookies([10] * 20, before_answer=silent(B0))
+        reader, ledgers = await reader_of(bookies, config=QUICK)
+        await reader.read_entry(5)
+        bookies.asked.clear()
+        found = await ledgers.read(reader.ledger_id)
+        assert found is not None
+        other = ReadHandle(reader._view.cluster, found, DIGEST)
+        await other.read_entry(5)
         assert [bookie for bookie, _ in bookies.asked] == [B1]
 
     run(scenario())
