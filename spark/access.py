@@ -7,9 +7,8 @@ nor an option with a secret in it, and nothing of it appears in a plan, a log or
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -30,12 +29,15 @@ class Access:
 
     @contextmanager
     def uri(self) -> Iterator[str]:
-        """The URI to open a client with; the files stand in a private directory until the context ends."""
+        """The URI to open a client with, in this process and until the context ends.
+
+        Its files are in memory, never on a disk: what is killed leaves nothing behind.
+        """
         if not self.files:
             yield self.metadata_uri
             return
-        with tempfile.TemporaryDirectory(prefix="bookledger-") as directory:
-            paths = {name: _private_file(directory, name, content) for name, content in self.files.items()}
+        with ExitStack() as stack:
+            paths = {name: stack.enter_context(_in_memory(content)) for name, content in self.files.items()}
             yield _with_options(self.metadata_uri, paths)
 
 
@@ -58,11 +60,13 @@ def _content(path: str) -> bytes:
     return content
 
 
-def _private_file(directory: str, name: str, content: bytes) -> str:
-    path = os.path.join(directory, name)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+@contextmanager
+def _in_memory(content: bytes) -> Iterator[str]:
+    """A path by which this process can read these bytes."""
+    with os.fdopen(os.memfd_create("bookledger"), "wb") as file:
         file.write(content)
-    return path
+        file.flush()
+        yield f"/proc/self/fd/{file.fileno()}"
 
 
 def _with_options(uri: str, paths: Mapping[str, str]) -> str:
