@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ledgers import LedgerError
 from metadata import open_store
 from metadata.journal_record import FinalizedSegment
 from metadata.journal_store import JournalStore
+from metadata.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
 DEFAULT_ACCEPTOR = "main"
+TXID_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,37 +27,68 @@ class Segment:
 
 
 async def finalized_segments(
-    metadata_uri: str, journal_id: str, acceptors: tuple[str, ...] = (DEFAULT_ACCEPTOR,), from_txid: int = 0
+    metadata_uri: str,
+    journal_id: str,
+    acceptors: tuple[str, ...] = (DEFAULT_ACCEPTOR,),
+    from_txid: int = 0,
+    to_txid: int = TXID_MAX,
 ) -> list[Segment]:
-    """Segments that hold `from_txid` or later, in order; of several acceptors, from the first that has one.
+    """Segments that hold any of `from_txid` … `to_txid`, in order.
 
-    Raises LedgerError for a journal that is not there, or has a gap in the middle.
+    Of several acceptors' copies of a segment, the first whose ledger is there.
+    Raises LedgerError for a journal that no acceptor has, or with a gap between two of these segments.
     """
     store = await open_store(metadata_uri)
     try:
-        found: dict[int, Segment] = {}
-        for acceptor in acceptors:
-            for segment in await _of_acceptor(store, journal_id, acceptor):
-                found.setdefault(segment.start_txid, segment)
+        copies = await _copies(store, journal_id, acceptors)
+        wanted = {
+            start: [one for one in found if one.end_txid >= from_txid]
+            for start, found in sorted(copies.items())
+            if start <= to_txid
+        }
+        segments = [await _readable(store, found) for found in wanted.values() if found]
     finally:
         await store.close()
-    segments = [found[start] for start in sorted(found) if found[start].end_txid >= from_txid]
+    _check_whole(journal_id, segments)
+    return segments
+
+
+async def _copies(
+    store: MetadataStore, journal_id: str, acceptors: Sequence[str]
+) -> dict[int, list[Segment]]:
+    """What the acceptors have, by first txid. One that never heard of the journal is no reason not to read it."""
+    copies: dict[int, list[Segment]] = {}
+    is_there = False
+    for acceptor in acceptors:
+        journal = JournalStore(store, journal_id, acceptor)
+        found = await journal.read_state()
+        if found is None or found.state.storage is None:
+            continue
+        is_there = True
+        records = [one.segment async for one in journal.list_segments()]
+        for record in found.state.finalized(records).values():
+            copies.setdefault(record.start_txid, []).append(_segment(record))
+    if not is_there:
+        raise LedgerError(f"there is no journal {journal_id} at acceptor {' or '.join(acceptors)}")
+    return copies
+
+
+async def _readable(store: MetadataStore, copies: Sequence[Segment]) -> Segment:
+    """The first of these whose ledger is there; the first, where none is: reading it says what is wrong."""
+    for one in copies if len(copies) > 1 else ():
+        if await LedgerStore(store).read(one.ledger_id) is not None:
+            return one
+    return copies[0]
+
+
+def _check_whole(journal_id: str, segments: Sequence[Segment]) -> None:
     for one, following in zip(segments, segments[1:], strict=False):
         if following.start_txid != one.end_txid + 1:
             raise LedgerError(
                 f"journal {journal_id} has no finalized segment from txid {one.end_txid + 1} to "
-                f"{following.start_txid - 1}: name all its acceptors, or run `bookledger journal fsck`"
+                f"{following.start_txid - 1}: name all its acceptors, or run `bookledger journal fsck`; if those edits "
+                "are lost, read what is before and behind them apart, with to_txid and from_txid"
             )
-    return segments
-
-
-async def _of_acceptor(store: MetadataStore, journal_id: str, acceptor: str) -> list[Segment]:
-    journal = JournalStore(store, journal_id, acceptor)
-    found = await journal.read_state()
-    if found is None or found.state.storage is None:
-        raise LedgerError(f"there is no journal {journal_id} at acceptor {acceptor}")
-    records = [one.segment async for one in journal.list_segments()]
-    return [_segment(record) for record in found.state.finalized(records).values()]
 
 
 def _segment(record: FinalizedSegment) -> Segment:

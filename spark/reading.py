@@ -9,11 +9,12 @@ from contextlib import aclosing
 
 import pyarrow as pa
 
-from ledgers import LedgerError, LedgerRecord, NoSuchLedger
+from ledgers import LedgerRecord
 from ledgers.aio import LedgerClient, ReadHandle
 
 from .access import Access
 from .columns import EntryColumns
+from .opening import open_closed, planned
 from .planning import EntryRange
 from .task_client import MIB, read_with_client
 
@@ -106,20 +107,15 @@ class _Opened:
 
     async def pages(self) -> AsyncGenerator[pa.RecordBatch, None]:
         wanted = self._wanted
-        async with aclosing(self._reader.read_columns(wanted.first_entry, wanted.last_entry)) as pages:
-            async for page in pages:
-                yield self._columns.batch(page)
+        pages = self._reader.read_columns(wanted.first_entry, wanted.last_entry)
+        with planned(wanted.ledger_id):
+            async with aclosing(pages):
+                async for page in pages:
+                    yield self._columns.batch(page)
 
 
 async def _open(client: LedgerClient, password: bytes, wanted: EntryRange, names: Sequence[str]) -> _Opened:
-    try:
-        reader = await client.open_ledger(wanted.ledger_id, recovery=False, password=password)
-    except NoSuchLedger as gone:
-        raise LedgerError(f"ledger {wanted.ledger_id} was deleted after this job had been planned") from gone
-    if not reader.is_closed:
-        raise LedgerError(
-            f"ledger {wanted.ledger_id} is not closed any more: its metadata was changed by hand"
-        )
+    reader = await open_closed(client, wanted.ledger_id, password)
     columns = EntryColumns(reader.record, names)
     opened = _Opened(wanted, reader.record, reader, columns)
     if opened.is_small:

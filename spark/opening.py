@@ -1,0 +1,42 @@
+"""Opening the ledgers that a job was planned to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ledgers import LedgerError, NoSuchLedger, Unauthorized
+from ledgers.aio import LedgerClient, ReadHandle
+
+
+async def open_closed(client: LedgerClient, ledger_id: int, password: bytes) -> ReadHandle:
+    """A reader of a closed ledger. The password is for the ledgers that have one; others are read without.
+
+    Raises LedgerError for a ledger that was deleted after the job was planned, Unauthorized.
+    """
+    with planned(ledger_id):
+        try:
+            reader = await client.open_ledger(ledger_id, recovery=False, password=password)
+        except Unauthorized:
+            if not password:
+                raise
+            reader = await _without_password(client, ledger_id, password)
+    if not reader.is_closed:
+        raise LedgerError(f"ledger {ledger_id} is not closed any more: its metadata was changed by hand")
+    return reader
+
+
+@contextmanager
+def planned(ledger_id: int) -> Iterator[None]:
+    """Says of a ledger that is gone that it was there when the job was planned."""
+    try:
+        yield
+    except NoSuchLedger as gone:
+        raise LedgerError(f"ledger {ledger_id} was deleted after this job had been planned") from gone
+
+
+async def _without_password(client: LedgerClient, ledger_id: int, password: bytes) -> ReadHandle:
+    try:
+        return await client.open_ledger(ledger_id, recovery=False)
+    except Unauthorized:  # it has one, and this was not it: said once more, in its own words
+        return await client.open_ledger(ledger_id, recovery=False, password=password)
