@@ -16,7 +16,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 if sys.byteorder != "little":
     raise ImportError("bookledger keeps its columns little-endian in memory; this machine is not")
@@ -88,9 +88,15 @@ class Columns:
             raise BadColumns(
                 f"lengths add up to {sum(self.sizes)}, the payload has {len(self.payload)} bytes"
             )
-        ids = self.ids
-        if count and (ids[0] < 0 or not is_ascending(ids)):
+        if count and (self.first_entry < 0 or not self._is_ascending()):
             raise BadColumns("entry ids are not strictly ascending from 0 or more")
+
+    def _is_ascending(self) -> bool:
+        """Whether ids rise strictly; the usual run without gaps is checked at C speed."""
+        first, last = self.first_entry, self.last_entry
+        if last - first == len(self) - 1 and self.entry_ids == array("q", range(first, last + 1)).tobytes():
+            return True
+        return all(a < b for a, b in pairwise(self.ids))
 
     def cut(self, start: int, stop: int) -> Columns:
         """The entries at indexes start…stop−1."""
@@ -152,13 +158,6 @@ class Columns:
 _ID = struct.Struct("<q")
 
 NO_ENTRIES = Columns(b"", b"", b"", b"")
-
-
-def is_ascending(ids: Sequence[int]) -> bool:
-    """Whether ids rise strictly; the usual run without gaps is checked at C speed."""
-    if ids[-1] - ids[0] == len(ids) - 1 and array("q", ids) == array("q", range(ids[0], ids[-1] + 1)):
-        return True
-    return all(a < b for a, b in zip(ids, ids[1:], strict=False))
 
 
 def of_payloads(first_entry: int, payloads: Sequence[bytes], digests: bytes) -> Columns:

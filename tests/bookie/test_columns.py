@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import struct
+from array import array
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.wire.columns import NO_ENTRIES, BadColumns, Columns, is_ascending, join, merge, of_payloads
+from bookie.wire.columns import NO_ENTRIES, BadColumns, Columns, join, merge, of_payloads
 from tests.bookie.entries import Entry, columns_of, entries_of
 
 WIDTH = 4
@@ -111,7 +113,9 @@ def test_payloads_become_consecutive_entries(first: int, payloads: list[bytes]) 
 
 @given(st.lists(ids, min_size=1, max_size=6))
 def test_ids_are_ascending_when_each_is_above_the_one_before(found: list[int]) -> None:
-    assert is_ascending(found) == (sorted(set(found)) == found)
+    columns = replace(columns_of([entry(3)] * len(found)), entry_ids=array("q", found).tobytes())
+    with nullcontext() if sorted(set(found)) == found else pytest.raises(BadColumns, match="ascending"):
+        columns.check()
 
 
 GOOD = columns_of([entry(3), entry(7), entry(8)])
