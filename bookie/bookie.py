@@ -19,6 +19,7 @@ from .config import BookieConfig
 from .core import Answer, BookieCore, Effect, Write, remember
 from .disk import Disk
 from .errors import DiskIsFull, LogFailed
+from .frames import SegmentFiles
 from .index import Index
 from .intake import Intake, OnAnswer, Ticket
 from .lac_waiters import LacWaiters
@@ -30,7 +31,6 @@ from .log.replay import replay
 from .log.writer import LogWriter, Written
 from .page_reader import PageReader
 from .places import Place, place_of_frame
-from .reading import SegmentFiles
 from .space import SpaceLimit
 from .space_guard import SpaceGuard
 from .wire.messages import EntryRange, Frame, LacReply, LacRequest, ReadReply, ReadRequest, Status

@@ -8,9 +8,10 @@ from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+from .frames import SegmentFiles
 from .index import Index
 from .places import Place
-from .reading import EntryPage, SegmentFiles, read_page
+from .reading import EntryPage, read_page
 from .wire.messages import EntryRange
 
 log = logging.getLogger(__name__)

@@ -7,16 +7,11 @@ that cannot be read or verified makes its entry range *damaged*, never absent (r
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from threading import Lock
 
-from .disk import Disk, LogFile
-from .log import segments
-from .log.format import BadRecordBytes, Kind, Record, place_of
-from .log.records import Found, read_record
-from .places import Place, place_of_frame
+from .frames import SegmentFiles, Unreadable, read_frame
+from .places import Place
 from .wire.columns import ENTRY_BYTES_MAX, Columns, merge
 from .wire.messages import EntryRange
 
@@ -26,9 +21,6 @@ PAGE_BYTES_MAX = ENTRY_BYTES_MAX
 """Most bytes of one page, all its columns counted, whatever was asked for; one larger entry is a page
 alone. So a page always fits into a message."""
 
-OPEN_SEGMENTS_MAX = 64
-"""Segment files kept open for reading."""
-
 
 @dataclass(frozen=True, slots=True)
 class EntryPage:
@@ -37,35 +29,6 @@ class EntryPage:
     columns: Columns
     covered_through: int
     damaged: tuple[EntryRange, ...]
-
-
-class SegmentFiles:
-    """Open segment files by number, the least recently used closed first. For any thread."""
-
-    def __init__(self, disk: Disk) -> None:
-        self._disk = disk
-        self._open: OrderedDict[int, LogFile] = OrderedDict()
-        self._lock = Lock()
-
-    def get(self, segment: int) -> LogFile:
-        with self._lock:
-            file = self._open.get(segment)
-            if file is None:
-                file = self._open[segment] = self._disk.open(segments.name_of(segment))
-            self._open.move_to_end(segment)
-            if len(self._open) > OPEN_SEGMENTS_MAX:
-                self._open.popitem(last=False)  # closes when the last reader lets go of it
-            return file
-
-    def forget(self, numbers: Iterable[int]) -> None:
-        """These segments are about to be deleted."""
-        with self._lock:
-            for number in numbers:
-                self._open.pop(number, None)
-
-    def close(self) -> None:
-        with self._lock:
-            self._open.clear()
 
 
 def read_page(
@@ -90,8 +53,9 @@ def read_page(
             break
         if place.last_entry < first_entry:
             continue
-        columns = _frame_at(files, place, ledger_id)
-        if columns is None:
+        columns = read_frame(files, ledger_id, place)
+        if isinstance(columns, Unreadable):
+            log.error("damaged record in %s" if columns.is_damaged else "cannot read %s", columns.why)
             damaged.append(EntryRange(place.first_entry, place.last_entry))
             continue
         part = columns.between(first_entry, last_entry)
@@ -102,25 +66,3 @@ def read_page(
         found = found.start_of(PAGE_BYTES_MAX)
         covered = found.last_entry
     return EntryPage(found, covered, tuple(damaged))
-
-
-def _frame_at(files: SegmentFiles, place: Place, ledger_id: int) -> Columns | None:
-    """The columns of the frame at this place, or None when it cannot be read as what it must be."""
-    segment, offset = place_of(place.position)
-    try:
-        found = read_record(files.get(segment), place.position, place.size)
-    except OSError as error:
-        log.error("cannot read %s at offset %d: %s", segments.name_of(segment), offset, error)
-        return None
-    match found:
-        case Found(record=Record(kind=Kind.ENTRIES, ledger_id=owner, columns=Columns() as columns)):
-            stands = place_of_frame(columns, place.position, found.header.record_bytes)
-            if owner == ledger_id and stands == place:
-                return columns
-            why: object = "the index points at another record"
-        case BadRecordBytes():
-            why = found
-        case _:
-            why = "the record holds no entries"
-    log.error("damaged record in %s at offset %d: %s", segments.name_of(segment), offset, why)
-    return None

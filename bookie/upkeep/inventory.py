@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
 from metadata.ledger_record import BookieRef, LedgerRecord
 
 from ..bookie import Bookie
+from ..frames import Unreadable, read_frame
 from ..places import Place
 from ..wire.columns import Columns
 from ..wire.messages import EntryRange
-from .frames import batches, read_frame
 from .gaps import Ids, missing
 from .pace import Pace
 from .placed import ENTRY_MAX, Share, parts
@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 
 WINDOW_ENTRIES = 64 * 1024
 """Entries looked at together."""
+
+BATCH_BYTES = 1024 * 1024
+"""About as much is read at once."""
 
 FRAMES_PER_WINDOW = 4096
 """Frames looked at together; more only where so many hold one and the same entry."""
@@ -75,12 +78,12 @@ class Inventory:
     async def unreadable(self, ledger_id: int, places: Iterable[Place]) -> list[Place]:
         """Those of these frames that cannot be read as what the index says; each is logged with the reason."""
         bad: list[Place] = []
-        for batch in batches(places):
+        for batch in _batches(places):
             await self._pace.keep(sum(place.size for place in batch))
             for place, found in zip(batch, await in_thread(self._read, ledger_id, batch), strict=True):
-                if isinstance(found, str):
+                if isinstance(found, Unreadable):
                     entries = (place.first_entry, place.last_entry)
-                    log.error("cannot read entries %d to %d of ledger %d: %s", *entries, ledger_id, found)
+                    log.error("cannot read entries %d to %d of ledger %d: %s", *entries, ledger_id, found.why)
                     bad.append(place)
         return bad
 
@@ -103,16 +106,16 @@ class Inventory:
         held: list[Ids] = [_clipped(place, window) for place in believed]
         unreadable: list[Place] = []
         to_read = places if verify else [place for place in places if not is_solid(place)]
-        for batch in batches(to_read):
+        for batch in _batches(to_read):
             await self._pace.keep(sum(place.size for place in batch))
             for place, found in zip(batch, await in_thread(self._read, ledger_id, batch), strict=True):
-                if isinstance(found, str):
+                if isinstance(found, Unreadable):
                     unreadable.append(place)
                 else:
                     held.append(found)
         return held, tuple(unreadable)
 
-    def _read(self, ledger_id: int, places: Sequence[Place]) -> list[Ids | str]:
+    def _read(self, ledger_id: int, places: Sequence[Place]) -> list[Ids | Unreadable]:
         """The ids in each frame, or why it cannot be read."""
         found = (read_frame(self._bookie.files, ledger_id, place) for place in places)
         return [columns.ids if isinstance(columns, Columns) else columns for columns in found]
@@ -130,3 +133,17 @@ def span_of(place: Place) -> EntryRange:
 
 def _clipped(place: Place, window: EntryRange) -> range:
     return range(max(place.first_entry, window.first_entry), min(place.last_entry, window.last_entry) + 1)
+
+
+def _batches(places: Iterable[Place]) -> Iterator[list[Place]]:
+    """The places, about BATCH_BYTES of records at a time."""
+    batch: list[Place] = []
+    size = 0
+    for place in places:
+        batch.append(place)
+        size += place.size
+        if size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -10,11 +10,11 @@ from metadata.ledger_record import BookieRef, LedgerRecord
 from metadata.ledger_store import LedgerStore
 
 from ..bookie import Bookie
+from ..frames import read_frame
 from ..log import segments
 from ..log.format import place_of
 from ..places import Place
 from ..wire.columns import Columns
-from .frames import read_frame
 from .inventory import Inventory, span_of
 from .threads import in_thread
 

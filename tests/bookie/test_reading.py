@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bookie import reading
+from bookie import frames
+from bookie.frames import SegmentFiles
 from bookie.log.format import SEGMENT_HEADER, Kind, Record
 from bookie.places import Place
-from bookie.reading import PAGE_BYTES_MAX, EntryPage, SegmentFiles, read_page
+from bookie.reading import PAGE_BYTES_MAX, EntryPage, read_page
 from bookie.wire.columns import ENTRY_BYTES_MAX, NO_ENTRIES, Columns
 from bookie.wire.messages import EntryRange
 from bookie.wire.rpc import MESSAGE_BYTES_MAX
@@ -182,7 +183,7 @@ def test_pages_one_after_the_other_say_of_each_entry_exactly_what_is_true(
 
 
 def test_the_least_recently_read_segment_is_closed_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "OPEN_SEGMENTS_MAX", 2)
+    monkeypatch.setattr(frames, "OPEN_SEGMENTS_MAX", 2)
     disk = SimulatedDisk(Random(0))
     for number in range(3):
         write_all(disk, [], segment=number)

@@ -11,11 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from bookie.disk import OsDisk
+from bookie.frames import SegmentFiles
 from bookie.index import Index
 from bookie.log.appender import LogAppender
 from bookie.log.format import Kind, Record
 from bookie.places import place_of_frame
-from bookie.reading import SegmentFiles, read_page
+from bookie.reading import read_page
 from bookie.wire.columns import Columns
 
 BYTES = 2e9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bookie import ledger_states, reading
+from bookie import frames, ledger_states
 from bookie.bookie import Bookie
 from bookie.index import Index
 from tests.simulation.world import Violation
@@ -76,7 +76,7 @@ class Calm:
                 raise Violation("rest", f"ledger {ledger.ledger_id} is still in limbo")
             if ledger.is_deleted:
                 self._is_forgotten(ledger)
-        if len(self._bookie.files._open) > reading.OPEN_SEGMENTS_MAX or self._bookie._intake._bytes:
+        if len(self._bookie.files._open) > frames.OPEN_SEGMENTS_MAX or self._bookie._intake._bytes:
             raise Violation("bound", "files or bytes of the queue are held")
         self._is_compact(self._bookie.index)
 

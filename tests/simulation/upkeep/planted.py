@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bookie import page_reader, reading
+from bookie import frames, page_reader, reading
 from bookie.bookie import Bookie
 from bookie.index import Index
 from bookie.ledger_state import Fence
@@ -317,13 +317,13 @@ def names_itself_before_it_has_the_entries(patch: Patch) -> None:
 
 def takes_damage_for_absence(patch: Patch) -> None:
     """R6, F11: a record that cannot be read holds nothing."""
-    frame_at = reading._frame_at
+    read_frame = frames.read_frame
 
     def broken(*arguments: Any) -> Columns:
-        columns = frame_at(*arguments)
-        return NO_ENTRIES if columns is None else columns
+        columns = read_frame(*arguments)
+        return columns if isinstance(columns, Columns) else NO_ENTRIES
 
-    patch.setattr(reading, "_frame_at", broken)
+    patch.setattr(reading, "read_frame", broken)
 
 
 def holds_every_state(patch: Patch) -> None:

@@ -15,12 +15,12 @@ from typing import Any
 from unittest.mock import patch
 
 from bookie import bookie as bookie_module
-from bookie import index, ledger_states, reading
+from bookie import frames, index, ledger_states
 from bookie.bookie import Bookie
 from bookie.errors import BookieError
 from bookie.log import appender, writer
 from bookie.page_reader import PageReader
-from bookie.upkeep import collector, compactor, frames, inventory, limbo, mending, scrubber, survey
+from bookie.upkeep import collector, compactor, inventory, limbo, mending, scrubber, survey
 from bookie.upkeep.compactor import Compactor
 from bookie.upkeep.scrubber import Scrubber
 from tests.simulation.virtual.loop import LoopStuck
@@ -183,11 +183,11 @@ def _small_sizes(sizes: Sizes) -> Iterator[None]:
         (limbo, "LEDGERS_PER_BATCH", sizes.few),
         (ledger_states, "STATES_MAX", sizes.states),
         (index, "ROWS_PER_CALL", sizes.few),
-        (reading, "OPEN_SEGMENTS_MAX", sizes.few),
+        (frames, "OPEN_SEGMENTS_MAX", sizes.few),
         (mending, "STORE_BYTES", sizes.batch),
         (inventory, "WINDOW_ENTRIES", 4 * sizes.few),
         (inventory, "FRAMES_PER_WINDOW", sizes.few),
-        (frames, "BATCH_BYTES", sizes.batch),
+        (inventory, "BATCH_BYTES", sizes.batch),
         (survey, "STEP_BYTES", sizes.batch),
         (bookie_module, "LogWriter", SteppedLogWriter),
     )

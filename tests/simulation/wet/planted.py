@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bookie import core, reading
+from bookie import core, frames, reading
 from bookie.core import Answer, BookieCore, Effect
 from bookie.index import Index
 from bookie.ledger_state import Fence, LedgerState
@@ -208,13 +208,13 @@ def forgets_the_owner_at_a_checkpoint(patch: Patch) -> None:
 
 def takes_damage_for_absence(patch: Patch) -> None:
     """R6, F11: a record that cannot be read holds nothing."""
-    frame_at = reading._frame_at
+    read_frame = frames.read_frame
 
     def broken(*arguments: Any) -> Columns:
-        columns = frame_at(*arguments)
-        return NO_ENTRIES if columns is None else columns
+        columns = read_frame(*arguments)
+        return columns if isinstance(columns, Columns) else NO_ENTRIES
 
-    patch.setattr(reading, "_frame_at", broken)
+    patch.setattr(reading, "read_frame", broken)
 
 
 class Anywhere:
@@ -239,7 +239,7 @@ def serves_what_lies_in_another_place(patch: Patch) -> None:
 
     patch.setattr(log_format, "decode_header", broken)
     patch.setattr(records, "decode_header", broken)
-    patch.setattr(reading, "place_of_frame", lambda *_: Anywhere())
+    patch.setattr(frames, "place_of_frame", lambda *_: Anywhere())
 
 
 def speaks_for_more_than_it_has_read(patch: Patch) -> None:

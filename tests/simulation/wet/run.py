@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 from unittest.mock import patch
 
-from bookie import index, reading
+from bookie import frames, index, reading
 from bookie.log import appender, writer
 from metadata.ledger_record import BookieRef
 from tests.simulation import cluster
@@ -107,7 +107,7 @@ def _small_sizes(seed: int) -> Iterator[None]:
         (writer, "UNSYNCED_BYTES_MAX", chance.choice((200, 600, 4000))),
         (index, "PLACES_PER_PAGE_MAX", chance.choice((24, 4096))),
         (reading, "PAGE_BYTES_MAX", chance.choice((200, 800, 4096))),
-        (reading, "OPEN_SEGMENTS_MAX", chance.choice((1, 2, 64))),
+        (frames, "OPEN_SEGMENTS_MAX", chance.choice((1, 2, 64))),
     )
     with ExitStack() as stack:
         for module, name, size in sizes:

@@ -13,6 +13,7 @@ from bookie import reading
 from bookie.core import Answer, BookieCore, Effect, Write, remember
 from bookie.disk import Disk
 from bookie.errors import DataDirectoryError
+from bookie.frames import SegmentFiles
 from bookie.index import Index
 from bookie.ledger_state import LedgerState
 from bookie.log import segments
@@ -21,7 +22,7 @@ from bookie.log.records import position_end
 from bookie.log.replay import replay
 from bookie.log.writer import LogWriter, Written
 from bookie.places import place_of_frame
-from bookie.reading import EntryPage, SegmentFiles
+from bookie.reading import EntryPage
 from bookie.wire import Frame, ReadRequest, Status
 
 from .shelf import forget_memory
