@@ -19,7 +19,7 @@ from bookie.upkeep.repair import Repair
 from bookie.upkeep.scrubber import Scrubber
 from bookie.wire.messages import LacRequest, Status
 from ledgers import DigestType
-from ledgers.aio import LedgerClient, WriteHandle
+from ledgers.aio import LedgerClient
 from ledgers.peers import ClusterPeers
 from metadata.bookie_registry import find_bookie
 from metadata.ledger_record import BookieRef
@@ -86,12 +86,13 @@ async def stop_all_but(cluster: InProcessCluster, *names: str) -> None:
         await cluster.stop(name)
 
 
-async def written_openly(client: LedgerClient, count: int) -> WriteHandle:
-    """A ledger on three bookies whose writer does not close it."""
-    writer = await client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2)
-    for n in range(count):
-        await writer.append(payload(n))
-    return writer
+async def abandoned_ledger(cluster: InProcessCluster, count: int) -> int:
+    """A ledger on three bookies whose writer is gone without closing it: one that lives would mend its ensemble."""
+    async with LedgerClient(cluster.uri, config=QUICK) as client:
+        writer = await client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2)
+        for n in range(count):
+            await writer.append(payload(n))
+    return writer.ledger_id
 
 
 def test_R6_a_bookie_restored_from_a_backup_gets_what_it_took_since_from_the_others(tmp_path: Path) -> None:
@@ -101,7 +102,7 @@ def test_R6_a_bookie_restored_from_a_backup_gets_what_it_took_since_from_the_oth
         before = (await written(client, (3, 3, 2), 300)).ledger_id
         await back_up(cluster, "b1", tmp_path / "backup")
         since = (await written(client, (3, 3, 2), 300)).ledger_id
-        abandoned = (await written_openly(client, 20)).ledger_id
+        abandoned = await abandoned_ledger(cluster, 20)
         await go_back(cluster, "b1", tmp_path / "backup")
         bookie, incarnation = cluster.running["b1"].bookie, ref(cluster, "b1").incarnation
         asked = await bookie.last_add_confirmed(LacRequest(incarnation, since))
@@ -109,7 +110,8 @@ def test_R6_a_bookie_restored_from_a_backup_gets_what_it_took_since_from_the_oth
         async with mending(cluster, "b1") as tools:
             report = await tools.repair.repair_limbo()
         assert (report.ledgers, report.ledgers_unrepaired) == (3, 0)
-        assert report.entries == 320
+        # The recovery of the open one may have written its last entry to the bookie itself.
+        assert 319 <= report.entries <= 320
         assert not any(state.limbo for state in bookie.index.states())
         await stop_all_but(cluster, "b1")
         for ledger_id, count in ((before, 300), (since, 300), (abandoned, 20)):
@@ -185,7 +187,7 @@ def test_W7_a_bookie_on_a_new_disk_takes_the_places_of_its_former_self(tmp_path:
 
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
         closed = (await written(client, (3, 3, 2), 300)).ledger_id
-        abandoned = (await written_openly(client, 10)).ledger_id
+        abandoned = await abandoned_ledger(cluster, 10)
         await cluster.stop("b2")
         shutil.rmtree(cluster.path / "b2")
         await directory.format_directory(cluster.path / "b2", "b2", cluster.store, replace=True)
@@ -193,9 +195,8 @@ def test_W7_a_bookie_on_a_new_disk_takes_the_places_of_its_former_self(tmp_path:
         async with mending(cluster, "b2") as tools:
             report = await tools.repair.adopt("b2", living=await living(cluster, "b2"))
         assert (report.ledgers, report.ledgers_unrepaired) == (2, 0)
-        assert (
-            300 < report.entries <= 310
-        )  # the recovery may have written the last ones to the new disk itself
+        # The recovery of the open one may have written its last entry to the new disk itself.
+        assert 309 <= report.entries <= 310
         await stop_all_but(cluster, "b2")
         assert await all_of(client, closed) == [payload(n) for n in range(300)]
         assert await all_of(client, abandoned) == [payload(n) for n in range(10)]
