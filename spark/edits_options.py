@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pyspark.sql.types import StructType
 
 from .access import Access, access_of
-from .edits_columns import COLUMNS
-from .journal_segments import DEFAULT_ACCEPTOR
+from .edits_fields import COLUMNS
+from .journal_segments import DEFAULT_ACCEPTOR, TXID_MAX
 from .options import COMMON, checked, names, needed, number, typed_columns
 from .planning import PARTITION_BYTES_DEFAULT, PARTITIONS_MIN_DEFAULT
 
 OF_EDITS = (*COMMON, "journal", "acceptors", "from_txid", "to_txid")
-TXID_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from ledgers import LedgerClient
+from ledgers import LedgerClient, LedgerError, NoSuchLedger
 
-from .edits_columns import COLUMNS
+from .edits_fields import COLUMNS
 from .edits_options import EditsOptions
 from .journal_segments import Segment, finalized_segments
 from .planning import plan
@@ -61,11 +61,11 @@ class EditsReader(DataSourceReader):
     def partitions(self) -> list[EditsPartition]:
         options = self._options
         with self._access.uri() as uri:
-            found = finalized_segments(uri, options.journal, options.acceptors, options.from_txid)
-            segments = [s for s in asyncio.run(found) if s.start_txid <= options.to_txid]
-            with LedgerClient(uri) as client:
-                ledgers = Selection().of_ledgers(segment.ledger_id for segment in segments)
-                extents = ledgers.resolve(client, self._access.password)
+            found = finalized_segments(
+                uri, options.journal, options.acceptors, options.from_txid, options.to_txid
+            )
+            segments = asyncio.run(found)
+            extents = self._extents(uri, segments)
         # Spark takes no partitions at all for one that it makes up.
         return cut(segments, extents, options) or [EditsPartition(())]
 
@@ -74,6 +74,19 @@ class EditsReader(DataSourceReader):
 
         assert isinstance(partition, EditsPartition)
         return record_batches(self._access, partition.ranges, self._names)
+
+    def _extents(self, uri: str, segments: Sequence[Segment]) -> list[Extent]:
+        ledgers = Selection().of_ledgers(segment.ledger_id for segment in segments)
+        try:
+            with LedgerClient(uri) as client:
+                return ledgers.resolve(client, self._access.password)
+        except NoSuchLedger as gone:
+            (lost,) = [segment for segment in segments if segment.ledger_id == gone.ledger_id]
+            raise LedgerError(
+                f"segment {lost.start_txid} of journal {self._options.journal} has lost its ledger "
+                f"{gone.ledger_id}, which was purged or deleted: name all acceptors of the journal, or read what "
+                f"follows, from_txid={lost.end_txid + 1}"
+            ) from gone
 
 
 def cut(

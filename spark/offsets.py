@@ -2,103 +2,145 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 OPEN_AHEAD_MAX = 100_000
 """Closed ledgers delivered beyond the oldest that is still open; more wait until that one is closed."""
 
-GAP_SECONDS = 600
-"""How long an id that nobody has used is waited for. Whoever takes an id makes its ledger at once, but not before
-others may have taken, and closed, the next ones; one that crashed in between never does."""
+FIRST_TXID = 1
+
+ITS_OWN_CHECKPOINT = (
+    "give a stream whose options change a new, empty checkpointLocation, and none to two streams"
+)
 
 
 class BadOffset(ValueError):
-    """The checkpoint holds what this source never wrote: it belongs to another stream."""
+    """The checkpoint belongs to another stream, or to this one with other options. The message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgersOffset:
     """Ledgers delivered: all chosen ones below `below`, and those in `done`; those in `batch` last.
 
-    Ledgers are not closed in the order of their ids: `below` stays at the oldest that is open.
+    Ledgers are not closed in the order of their ids: `below` stays at the oldest that is open. `chosen` says which
+    ledgers the stream is of, for an offset means nothing for others.
     """
 
     below: int = 0
     done: frozenset[int] = frozenset()
     batch: tuple[int, ...] = ()
+    chosen: str = ""
 
     def has(self, ledger_id: int) -> bool:
         return ledger_id < self.below or ledger_id in self.done
 
     def to_json(self) -> dict[str, Any]:
-        return {"below": self.below, "done": to_ranges(self.done), "batch": to_ranges(self.batch)}
+        return {
+            "below": self.below,
+            "done": to_ranges(self.done),
+            "batch": to_ranges(self.batch),
+            "chosen": self.chosen,
+        }
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> LedgersOffset:
+    def from_json(cls, value: dict[str, Any], chosen: str = "") -> LedgersOffset:
+        """Raises BadOffset for what is no offset, and for that of a stream of other ledgers."""
         try:
-            return cls(
-                int(value["below"]), frozenset(from_ranges(value["done"])), tuple(from_ranges(value["batch"]))
+            found = cls(
+                int(value["below"]),
+                frozenset(from_ranges(value["done"])),
+                tuple(from_ranges(value["batch"])),
+                value["chosen"],
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise BadOffset(f"{value!r} is no offset of ledgers") from error
+            raise _no_offset(value, "ledgers") from error
+        if found.chosen != chosen:
+            raise BadOffset(
+                f"the checkpoint is of a stream of {_named(found.chosen)}, and this one is of {_named(chosen)}: "
+                f"{ITS_OWN_CHECKPOINT}"
+            )
+        return found
 
-    def admitted(self, ledger_ids: Iterable[int]) -> list[int]:
-        """As many of these as an offset has room for, the first of them."""
-        return sorted(ledger_ids)[: OPEN_AHEAD_MAX - len(self.done)]
+    def admitted(self, ledger_ids: Collection[int], waiting: Iterable[int], end: int) -> list[int]:
+        """As many of these as an offset has room for, the first of them.
+
+        Those `waiting` are still to come, and all from `end` on may be.
+        """
+        oldest = min([end, *(i for i in waiting if not self.has(i))])
+        room = OPEN_AHEAD_MAX - sum(1 for i in self.done if i > oldest)
+        needing_none = sum(1 for i in ledger_ids if i < oldest)
+        return sorted(ledger_ids)[: min(OPEN_AHEAD_MAX, needing_none + room)]
 
     def after(self, delivered: Collection[int], waiting: Iterable[int], end: int) -> LedgersOffset:
         """The offset once these are delivered too; the same one, where nothing is.
 
-        `waiting` are ledgers that are still to come, and `end` is the id behind all that there are.
+        `waiting` are ledgers that are still to come, and all from `end` on may be.
         """
         if not delivered:
             return self
         done = self.done | frozenset(delivered)
         left = (i for i in waiting if i >= self.below and i not in done)
-        below = max(self.below, min(left, default=end))
-        return LedgersOffset(below, frozenset(i for i in done if i >= below), tuple(sorted(delivered)))
-
-
-@dataclass(frozen=True, slots=True)
-class KnownId:
-    """An id that a ledger has or had, and when that ledger was made, if that is known."""
-
-    ledger_id: int
-    created_ms: int | None = None
-
-
-def missing_id(known: Sequence[KnownId], first_ledger: int, now_ms: int) -> int | None:
-    """The first id from `first_ledger` on that may still become a ledger though there are later ones."""
-    oldest_ms = now_ms - 1000 * GAP_SECONDS
-    long_ago = max(
-        (one.ledger_id for one in known if one.created_ms is not None and one.created_ms < oldest_ms),
-        default=first_ledger - 1,
-    )
-    expected = max(first_ledger, long_ago + 1)
-    for one in known:
-        if one.ledger_id > expected:
-            return expected
-        expected = max(expected, one.ledger_id + 1)
-    return None
+        below = max(self.below, min([end, *left]))
+        ahead = frozenset(i for i in done if i >= below)
+        return LedgersOffset(below, ahead, tuple(sorted(delivered)), self.chosen)
 
 
 @dataclass(frozen=True, slots=True)
 class JournalOffset:
-    """The next transaction to deliver."""
+    """The next transaction to deliver, of which journal, and what was delivered last.
 
-    txid: int
+    The last batch began with `batch_txid`; its last segment was `segment_txid` … `txid - 1`, in ledger `ledger_id`
+    (None: nothing was delivered). So history that was rewritten since is recognised.
+    """
+
+    journal: str
+    acceptors: str
+    txid: int = FIRST_TXID
+    batch_txid: int = FIRST_TXID
+    segment_txid: int = FIRST_TXID
+    ledger_id: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {"txid": self.txid}
+        return {
+            "journal": self.journal,
+            "acceptors": self.acceptors,
+            "txid": self.txid,
+            "batch": self.batch_txid,
+            "segment": self.segment_txid,
+            "ledger": -1 if self.ledger_id is None else self.ledger_id,
+        }
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> JournalOffset:
+    def from_json(cls, value: dict[str, Any], journal: str, acceptors: str) -> JournalOffset:
+        """Raises BadOffset for what is no offset, and for that of another journal or other acceptors."""
         try:
-            return cls(int(value["txid"]))
+            ledger_id = int(value["ledger"])
+            found = cls(
+                value["journal"],
+                value["acceptors"],
+                int(value["txid"]),
+                int(value["batch"]),
+                int(value["segment"]),
+                None if ledger_id < 0 else ledger_id,
+            )
         except (KeyError, TypeError, ValueError) as error:
-            raise BadOffset(f"{value!r} is no offset of a journal") from error
+            raise _no_offset(value, "a journal") from error
+        if (found.journal, found.acceptors) != (journal, acceptors):
+            raise BadOffset(
+                f"the checkpoint is of journal {found.journal} at acceptors {found.acceptors}, and this stream is of "
+                f"journal {journal} at acceptors {acceptors}: {ITS_OWN_CHECKPOINT}"
+            )
+        return found
+
+
+def _no_offset(value: object, whose: str) -> BadOffset:
+    return BadOffset(f"the checkpoint holds {value!r}, which is no offset of {whose}: {ITS_OWN_CHECKPOINT}")
+
+
+def _named(chosen: str) -> str:
+    return chosen or "all ledgers"
 
 
 def to_ranges(ids: Iterable[int]) -> str:

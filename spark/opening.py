@@ -5,22 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ledgers import LedgerError, NoSuchLedger, Unauthorized
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
+
+from ledgers import LedgerError, MetadataUnavailable, NoSuchLedger, Unauthorized
 from ledgers.aio import LedgerClient, ReadHandle
+
+AWAY_SECONDS_MAX = 30.0
+"""How long a task asks a metadata store that is away: where a session runs locally, a task is tried only once."""
 
 
 async def open_closed(client: LedgerClient, ledger_id: int, password: bytes) -> ReadHandle:
     """A reader of a closed ledger. The password is for the ledgers that have one; others are read without.
 
-    Raises LedgerError for a ledger that was deleted after the job was planned, Unauthorized.
+    Raises LedgerError for a ledger that was deleted after the job was planned, Unauthorized; MetadataUnavailable after
+    AWAY_SECONDS_MAX without an answer.
     """
+    asking = AsyncRetrying(
+        retry=retry_if_exception_type(MetadataUnavailable),
+        stop=stop_after_delay(AWAY_SECONDS_MAX),
+        wait=wait_random_exponential(multiplier=0.1, max=2),
+        reraise=True,
+    )
     with planned(ledger_id):
-        try:
-            reader = await client.open_ledger(ledger_id, recovery=False, password=password)
-        except Unauthorized:
-            if not password:
-                raise
-            reader = await _without_password(client, ledger_id, password)
+        reader: ReadHandle = await asking(_open, client, ledger_id, password)
     if not reader.is_closed:
         raise LedgerError(f"ledger {ledger_id} is not closed any more: its metadata was changed by hand")
     return reader
@@ -35,7 +42,12 @@ def planned(ledger_id: int) -> Iterator[None]:
         raise LedgerError(f"ledger {ledger_id} was deleted after this job had been planned") from gone
 
 
-async def _without_password(client: LedgerClient, ledger_id: int, password: bytes) -> ReadHandle:
+async def _open(client: LedgerClient, ledger_id: int, password: bytes) -> ReadHandle:
+    try:
+        return await client.open_ledger(ledger_id, recovery=False, password=password)
+    except Unauthorized:
+        if not password:
+            raise
     try:
         return await client.open_ledger(ledger_id, recovery=False)
     except Unauthorized:  # it has one, and this was not it: said once more, in its own words

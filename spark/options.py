@@ -25,11 +25,11 @@ class LedgerOptions:
     """Options of `format("ledger")`.
 
     `metadata`: the cluster's URI. `ledgers`: `7,9,20-30,5:100-200`; or `journal`: the finalized segments of
-    a journal; or `custom.NAME`: ledgers with this custom metadata; without any of them, all ledgers.
-    `recover`: fence and close those that are open. `columns`: which to give (`ledger_id,entry_id,payload`);
-    a schema given to `.schema(...)` does the same. `acceptors`: of a journal with several, as `a,b,c`.
-    `max_bytes_per_trigger`: the rate limit of a stream; one ledger is always delivered. `password_file`:
-    read on the driver. `partition_bytes`, `partitions_min`: how finely the work is cut.
+    a journal; or, alone or with `ledgers`, `custom.NAME`: those with this custom metadata; else all ledgers.
+    `recover`: fence and close those that are open; not in streams. `columns`: which to give
+    (`ledger_id,entry_id,payload`); a schema given to `.schema(...)` does the same. `acceptors`: of a journal
+    with several, as `a,b,c`. `max_bytes_per_trigger`: the rate limit, of streams only; one ledger is always
+    delivered. `password_file`: read on the driver. `partition_bytes`, `partitions_min`: how finely the work is cut.
     """
 
     metadata_uri: str
@@ -46,8 +46,7 @@ class LedgerOptions:
     def of(cls, options: Mapping[str, str]) -> LedgerOptions:
         """Raises BadSelection naming the option that is wrong."""
         given = checked(options, OF_LEDGERS)
-        if "journal" in given and "ledgers" in given:
-            raise BadSelection("choose ledgers or a journal, not both")
+        _check_together(given)
         limit = number(given, "max_bytes_per_trigger", 0, least=0)
         return cls(
             metadata_uri=needed(given, "metadata"),
@@ -68,6 +67,21 @@ class LedgerOptions:
             partition_bytes=number(given, "partition_bytes", PARTITION_BYTES_DEFAULT),
             partitions_min=number(given, "partitions_min", PARTITIONS_MIN_DEFAULT),
         )
+
+    def for_batch(self) -> LedgerOptions:
+        """The same. Raises BadSelection for what only a stream understands."""
+        if self.max_bytes_per_trigger is not None:
+            raise BadSelection("the option max_bytes_per_trigger is for readStream: leave it out")
+        return self
+
+    def for_stream(self) -> LedgerOptions:
+        """The same. Raises BadSelection for what only a batch read understands."""
+        if self.selection.recover:
+            raise BadSelection(
+                "the option recover is not for streams, which wait until a ledger is closed: leave it out, and close "
+                "a ledger whose writer is gone with `bookledger ledger recover`"
+            )
+        return self
 
     @property
     def schema(self) -> str:
@@ -108,6 +122,19 @@ def checked(
     return given
 
 
+def _check_together(given: Mapping[str, str]) -> None:
+    """A journal is all of its finalized segments, whose ledgers are closed; nothing else chooses among them."""
+    if "journal" not in given:
+        if "acceptors" in given:
+            raise BadSelection("the option acceptors goes with journal: name the journal, or leave it out")
+        return
+    if "ledgers" in given:
+        raise BadSelection("choose ledgers or a journal, not both")
+    for name in given:
+        if name.startswith(CUSTOM_PREFIX) or name == "recover":
+            raise BadSelection(f"the option {name} is for ledgers, not for a journal: leave it out")
+
+
 def needed(options: Mapping[str, str], name: str) -> str:
     if not options.get(name):
         raise BadSelection(f"the option {name} is needed")
@@ -129,8 +156,11 @@ def number(options: Mapping[str, str], name: str, default: int, *, least: int = 
 
 
 def names(options: Mapping[str, str], name: str, default: str) -> tuple[str, ...]:
-    """`a,b,c` as a tuple."""
-    return tuple(part.strip() for part in options.get(name, default).split(","))
+    """`a,b,c` as a tuple. Raises BadSelection where a name is empty."""
+    found = tuple(part.strip() for part in options.get(name, default).split(","))
+    if not all(found):
+        raise BadSelection(f"the option {name} is a list of names, as a,b,c, not {options[name]!r}")
+    return found
 
 
 def _columns(text: str | None) -> tuple[str, ...]:

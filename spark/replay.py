@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotYet
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
-PROGRESS_SECONDS = 0.5
-
-Progress = Callable[[int, int], None]
-"""Told of tasks done and tasks in all, while the job runs."""
+from .tasks_told import Progress, tasks_told
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +32,14 @@ def replay(
     """Writes what the options choose to Parquet files in `output`, which must not exist.
 
     Raises what Spark raises, with the ledger, the entry and what each replica said in it; the output is not marked
-    complete then (it has no _SUCCESS file).
+    complete then (it has no _SUCCESS file). From another thread, `session.sparkContext.cancelAllJobs()` ends it so.
     """
     seen = Observation("replayed")
     frame = frame_of(session, source, options)
     frame = frame.observe(seen, f.count(f.lit(1)).alias("rows"), f.sum(_sizes(frame)).alias("bytes"))
     began = time.monotonic()
-    _with_progress(session, lambda: frame.write.parquet(output), progress)
+    with tasks_told(session, progress):
+        frame.write.parquet(output)
     found = seen.get
     return Replayed(int(found["rows"]), int(found["bytes"] or 0), time.monotonic() - began)
 
@@ -54,18 +50,3 @@ def _sizes(frame: DataFrame) -> Column:
         return f.col("bytes")
     of_payload = [name for name in ("payload", "body") if name in frame.columns]
     return f.length(of_payload[0]) if of_payload else f.lit(0)
-
-
-def _with_progress(session: SparkSession, job: Callable[[], None], progress: Progress) -> None:
-    """Runs the job in a thread of its own, and tells how many of its tasks are done."""
-    tracker = session.sparkContext.statusTracker()
-    with ThreadPoolExecutor(1, "replay") as pool:
-        running = pool.submit(job)
-        while True:
-            try:
-                running.result(timeout=PROGRESS_SECONDS)
-                return
-            except NotYet:
-                stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-                known = [stage for stage in stages if stage is not None]
-                progress(sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from urllib.parse import urlencode
 
 from ledgers import LedgerClient, LedgerError, LedgerRecord, NoSuchLedger
 
@@ -35,6 +36,10 @@ class IdRange:
     def is_single(self) -> bool:
         return self.low == self.high
 
+    def __str__(self) -> str:
+        ids = str(self.low) if self.is_single else f"{self.low}-{self.high}"
+        return ids if self.last_entry is None else f"{ids}:{self.first_entry}-{self.last_entry}"
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -61,19 +66,47 @@ class Selection:
         chosen = []
         for record in self._records(client):
             if self._has_custom(record):
-                closed = self._closed(client, record, password)
-                chosen += [Extent(closed, one.first_entry, one.last_entry) for one in self._naming(closed)]
+                chosen += self._named_of(self._closed(client, record, password))
             if len(chosen) > LEDGERS_MAX:
                 raise BadSelection(f"over {LEDGERS_MAX} ledgers are chosen; a job reads so many at most")
-        return merged([extent.clipped() for extent in chosen])
+        return merged(chosen)
+
+    def extents(self, record: LedgerRecord) -> list[Extent]:
+        """What is to be read of a closed ledger that is chosen, in order, no entry twice."""
+        return merged(self._named_of(record))
 
     def wants(self, record: LedgerRecord) -> bool:
         """Whether a ledger is among those chosen."""
         return bool(self._naming(record)) and self._has_custom(record)
 
     @property
+    def named(self) -> frozenset[int]:
+        """Ledgers named one by one: each of them must be there."""
+        return frozenset(self._by_id[0])
+
+    @cached_property
+    def lowest(self) -> int:
+        """No ledger below this id is chosen."""
+        return min((one.low for one in self._ranges), default=0)
+
+    @cached_property
+    def highest(self) -> int:
+        """No ledger above this id is chosen."""
+        return max((one.high for one in self._ranges), default=-1)
+
+    @property
+    def text(self) -> str:
+        """The same for the same options, and another for others; empty for all ledgers."""
+        given = [("ledgers", ",".join(map(str, self.ids)))] if self.ids else []
+        custom = sorted((f"custom.{name}", value) for name, value in self.custom.items())
+        return urlencode([*given, *custom], safe=",:")
+
+    @property
     def _ranges(self) -> tuple[IdRange, ...]:
         return self.ids if self.ids or self.is_complete else (EVERY_LEDGER,)
+
+    def _named_of(self, record: LedgerRecord) -> list[Extent]:
+        return [Extent(record, one.first_entry, one.last_entry).clipped() for one in self._naming(record)]
 
     def _naming(self, record: LedgerRecord) -> list[IdRange]:
         """The ranges that name a ledger: thousands may name one each, and are not walked through."""
@@ -103,9 +136,8 @@ class Selection:
     def _listed(self, client: LedgerClient) -> Iterator[LedgerRecord]:
         if not self._ranges:
             return
-        low, high = min(one.low for one in self._ranges), max(one.high for one in self._ranges)
-        for record in client.list_ledgers(first_ledger=low):
-            if record.ledger_id > high:
+        for record in client.list_ledgers(first_ledger=self.lowest):
+            if record.ledger_id > self.highest:
                 return
             if self._naming(record):
                 yield record
@@ -146,6 +178,11 @@ class Extent:
     def end(self) -> int:
         """The first entry behind it; of a clipped extent."""
         return self.first_entry + self.entries
+
+    @property
+    def payload_bytes(self) -> int:
+        """How many bytes, about; of a clipped extent."""
+        return self.bytes_before(self.end) - self.bytes_before(self.first_entry)
 
     def clipped(self) -> Extent:
         """What of it the closed ledger holds."""

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
 import sys
-import tempfile
-import zipfile
 from collections.abc import Mapping
-from importlib.util import find_spec
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-PACKAGES = ("metadata", "bookie", "ledgers", "qjm_compat", "spark")
-
-SHIPPED_SUFFIXES = frozenset({".py", ".typed"})
+from .shipping import PACKAGES, directory_of, ship
 
 
 def session_on(
@@ -29,20 +21,29 @@ def session_on(
     """A session on `local[*]` or any master, with our data sources registered.
 
     Executors elsewhere get our packages as a file; what these need from PyPI must be installed there.
+
+    Spark starts one and the same Python on the driver, to plan, and on executors, to read. It is this one, by its path,
+    unless PYSPARK_PYTHON or the setting `spark.pyspark.python` names another. So where executors have their Python
+    at another path than this host, name one by a path or a command that all hosts have, the driver's included.
     """
-    if master.startswith("local"):
-        # Spark takes the `python3` it finds on PATH otherwise, which need not have what we run with.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    _choose_python(config or {})
+    for package in extra_packages:
+        directory_of(package)  # told before anything has started
     # The daemon that starts tasks would hand gRPC's threads on to none of them; silence what gRPC says of that.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     builder = SparkSession.builder.master(master).appName(app_name)
     for name, value in (config or {}).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
-    if not master.startswith("local[") and master != "local":
-        session.sparkContext.addPyFile(str(packages_file(PACKAGES + extra_packages)))
+    if not is_local(master):
+        ship(session.sparkContext, PACKAGES + extra_packages)
     register(session)
     return session
+
+
+def is_local(master: str) -> bool:
+    """Whether all tasks run in this machine's own session, with nothing to ship."""
+    return master == "local" or master.startswith("local[")
 
 
 def register(session: SparkSession) -> None:
@@ -54,22 +55,8 @@ def register(session: SparkSession) -> None:
     session.dataSource.register(EditsDataSource)
 
 
-def packages_file(packages: tuple[str, ...]) -> Path:
-    """Packages as they are installed here, in one zip file that Python can import from; it goes with this process."""
-    directory = tempfile.mkdtemp(prefix="bookledger-packages-")
-    atexit.register(shutil.rmtree, directory)  # executors fetch it from here for as long as the session lives
-    path = Path(directory) / "bookledger.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for package in packages:
-            root = _directory_of(package)
-            for file in sorted(root.rglob("*")):
-                if file.suffix in SHIPPED_SUFFIXES:
-                    archive.write(file, Path(package) / file.relative_to(root))
-    return path
-
-
-def _directory_of(package: str) -> Path:
-    found = find_spec(package)
-    if found is None or not found.submodule_search_locations:
-        raise ValueError(f"the package {package} is not installed here: run from a checkout")
-    return Path(next(iter(found.submodule_search_locations)))
+def _choose_python(config: Mapping[str, str]) -> None:
+    """Else Spark takes the `python3` it finds on PATH, which need not have what we run with."""
+    if chosen := config.get("spark.pyspark.python"):
+        os.environ["PYSPARK_PYTHON"] = chosen
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -41,7 +41,7 @@ class LedgerDataSource(DataSource):
         return LedgerOptions.of(self.options).schema
 
     def reader(self, schema: StructType) -> LedgerReader:
-        return LedgerReader(LedgerOptions.of(self.options), schema)
+        return LedgerReader(LedgerOptions.of(self.options).for_batch(), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from .stream import stream_of

@@ -57,6 +57,7 @@ PURE = (
     "qjm_compat/requests.py",
     "spark/offsets.py",
     "spark/planning.py",
+    "spark/stream_gaps.py",
     *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "qjm_compat" / "edits").rglob("*.py"))),
 )
 

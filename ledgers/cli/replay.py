@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import re
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 
-from ledgers import errors
-from ledgers.errors import LedgerError
-
 from .options import json_option, metadata_option
 from .output import print_record
+from .spark_options import master_given, pairs, tasks_bar
+from .spark_output import NewOutput
+from .spark_work import OnSpark, run_on_spark
 
-HOW_TO_INSTALL = "this needs Spark: pip install 'bookledger[spark]', and Java 17"
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-OURS = frozenset({name for name, kind in vars(errors).items() if isinstance(kind, type)} | {"BadSelection"})
-"""Names of errors that say in one line what is wrong with ledgers or options."""
+    from spark.replay import Replayed
 
 
 @click.command()
@@ -34,7 +31,9 @@ OURS = frozenset({name for name, kind in vars(errors).items() if isinstance(kind
 )
 @click.option("--password-file", type=click.Path(exists=True, dir_okay=False), help="The ledgers' password.")
 @click.option("--partition-bytes", type=click.IntRange(1), help="Payload of one task.  [default: 64 MiB]")
-@click.option("--master", default="local[*]", show_default=True, help="Any Spark master.")
+@click.option(
+    "--master", default="local[*]", show_default=True, callback=master_given, help="Any Spark master."
+)
 @click.option("--conf", metavar="KEY=VALUE", multiple=True, help="A setting of Spark's.")
 @click.option(
     "--output",
@@ -74,82 +73,26 @@ def replay(
     }
     options = {name: value for name, value in given.items() if value is not None}
     options |= {f"custom.{name}": value for name, value in pairs(custom, "--custom").items()}
-    fields = _run(
-        "edits" if edits else "ledger", options, master, pairs(conf, "--conf"), output, as_json=as_json
-    )
-    print_record(fields, as_json=as_json)
-
-
-def _run(
-    source: str, options: dict[str, str], master: str, conf: dict[str, str], output: str, *, as_json: bool
-) -> dict[str, object]:
-    try:
-        from pyspark.errors import PySparkException
-    except ImportError:
-        raise LedgerError(HOW_TO_INSTALL) from None
-
-    from spark.replay import replay as run
-    from spark.session import session_on
-
-    session = session_on(master, "bookledger replay", config=quiet_config(master) | conf)
-    try:
-        session.sparkContext.setLogLevel("OFF")
-        with tasks_bar(quiet=as_json) as progress:
-            done = run(session, source, options, output, progress)
-    except PySparkException as error:
-        raise in_one_line(error) from error
-    finally:
-        session.stop()
-    return {
+    where = OnSpark(master, "bookledger replay", pairs(conf, "--conf"))
+    done = _run(where, "edits" if edits else "ledger", options, output, quiet=as_json)
+    fields = {
         "output": output,
         "rows": done.rows,
         "bytes": done.payload_bytes,
         "seconds": round(done.seconds, 3),
         "mb_per_s": round(done.payload_bytes / done.seconds / 1e6, 1),
     }
+    print_record(fields, as_json=as_json)
 
 
-def quiet_config(master: str) -> dict[str, str]:
-    """On this machine nobody needs Spark's web pages, nor its progress bar beside ours."""
-    return {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"} if _is_local(master) else {}
+def _run(where: OnSpark, source: str, options: dict[str, str], output: str, *, quiet: bool) -> Replayed:
+    new = NewOutput(output)
 
+    def work(session: SparkSession) -> Replayed:
+        from spark.replay import replay as run
 
-def _is_local(master: str) -> bool:
-    return master == "local" or master.startswith("local[")
+        new.claim(session)
+        return run(session, source, options, output, progress)
 
-
-def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
-    """`KEY=VALUE` several times. Raises UsageError."""
-    found: dict[str, str] = {}
-    for text in texts:
-        name, separator, value = text.partition("=")
-        if not name or not separator:
-            raise click.UsageError(f"{option} {text!r} is not KEY=VALUE")
-        found[name] = value
-    return found
-
-
-@contextmanager
-def tasks_bar(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """A bar of tasks done, on a terminal only."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda _done, _total: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("tasks", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total or None)
-
-
-_PYTHON_ERROR = re.compile(r"^(?:pyspark\.errors\.[\w.]+: )?(?:[\w.]+\.)?(\w+): (.+)$")
-
-
-def in_one_line(error: Exception) -> LedgerError:
-    """What a task or Spark itself said, without the stacks of two languages around it."""
-    said = [match for match in map(_PYTHON_ERROR.match, str(error).splitlines()) if match]
-    ours = [match for match in said if match[1] in OURS]
-    chosen = (ours or said)[-1:]
-    lines = [f"{match[1]}: {match[2]}" for match in chosen] or str(error).splitlines()
-    return LedgerError(lines[0] if lines else type(error).__name__)
+    with new.tidied_up(), tasks_bar(quiet=quiet) as progress:
+        return run_on_spark(where, work)

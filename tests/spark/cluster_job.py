@@ -10,8 +10,9 @@ import sys
 import time
 from collections.abc import Iterable
 
+import psutil
 from pyspark import TaskContext
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from spark.session import session_on
 from tests.spark.conftest import SESSION, event_log
@@ -25,6 +26,7 @@ SPECULATION = {
     "spark.executor.memory": "512m",
 }
 STRAGGLING_SECONDS = 120
+NEW_EXECUTOR_SECONDS_MAX = 60
 
 
 def main(master: str, uri: str, ledger: str, partition_bytes: str, events: str) -> None:
@@ -33,16 +35,32 @@ def main(master: str, uri: str, ledger: str, partition_bytes: str, events: str) 
     try:
         reader = session.read.format("ledger").option("metadata", uri).option("ledgers", ledger)
         frame = reader.option("partition_bytes", partition_bytes).load()
-        places = session.sparkContext.parallelize([0]).map(where_we_are).collect()
-        print(json.dumps({"rows": with_a_straggler(frame), "places": places}), flush=True)
+        rows = with_a_straggler(frame)
+        first = executors(session, unlike=set())
+        for process in first:
+            psutil.Process(process).kill()
+        later = executors(session, unlike=set(first))
+        places = [*first.values(), *later.values()]
+        print(json.dumps({"rows": rows, "places": places, "driver_path": sys.path}), flush=True)
     finally:
         session.stop()
 
 
-def where_we_are(_: int) -> str:
+def executors(session: SparkSession, unlike: set[int]) -> dict[int, str]:
+    """Processes of executors, and where each imports us from, once one of them is none of those."""
+    given_up_at = time.monotonic() + NEW_EXECUTOR_SECONDS_MAX
+    while True:
+        found = dict(session.sparkContext.parallelize(range(4), 4).map(where_we_are).collect())
+        if set(found) - unlike:
+            return found
+        assert time.monotonic() < given_up_at, "no new executor came"
+
+
+def where_we_are(_: int) -> tuple[int, str]:
     import spark
 
-    return str(spark.__file__)
+    java = next(parent for parent in psutil.Process().parents() if parent.name() == "java")
+    return java.pid, str(spark.__file__)
 
 
 def with_a_straggler(frame: DataFrame) -> list[int]:

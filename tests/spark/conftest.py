@@ -57,6 +57,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture
+def same_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands use the session that is there, and leave it running."""
+    monkeypatch.setattr(SparkSession, "stop", lambda session: None)
+
+
 @dataclass
 class Cluster:
     """Three bookies in processes, and a client to write with."""

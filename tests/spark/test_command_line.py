@@ -1,4 +1,4 @@
-"""`bookledger replay` and `bookledger sim` as a user runs them."""
+"""`bookledger replay` as a user runs it."""
 
 from __future__ import annotations
 
@@ -8,28 +8,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ledgers.cli import sim
-from ledgers.cli.main import main
-from tests.simulation.seeds import Broken, Layer, Outcome
+from tests.spark.commands import call
 from tests.spark.conftest import Cluster
 from tests.support.command_line import bookledger
 
 MASTER = ("--master=local[2]", "--conf=spark.driver.memory=1g")
-
-
-@pytest.fixture
-def same_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands use the session that is there, and leave it running."""
-    monkeypatch.setattr(SparkSession, "stop", lambda session: None)
-
-
-def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, list[str]]:
-    """The exit code, what is printed, and the lines on stderr."""
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    said = capsys.readouterr()
-    return int(str(ended.value.code)), said.out, said.err.splitlines()
 
 
 def test_ledgers_are_replayed_by_a_process_of_its_own(
@@ -104,53 +87,24 @@ def test_an_output_that_exists_is_not_touched(
     (tmp_path / "mine").write_text("keep me")
     code, _, lines = call(capsys, "replay", f"--metadata={cluster.uri}", f"--output={tmp_path}")
     assert code == 1 and len(lines) == 1
-    assert "already exists" in lines[0] and str(tmp_path) in lines[0]
+    assert f"{tmp_path} already exists: choose another --output, or remove it" in lines[0]
     assert (tmp_path / "mine").read_text() == "keep me"
 
 
-def test_a_campaign_of_the_simulator_runs_on_spark(spark: SparkSession, tmp_path: Path) -> None:
-    done = bookledger(
-        "sim",
-        "--seeds=40",
-        "--seeds-a-task=10",
-        "--first-seed=7",
-        f"--output={tmp_path}/out",
-        "--json",
-        "--spark=local[2]",
-        "--conf=spark.driver.memory=1g",
-    )
-    assert done.returncode == 0, done
-    fields = json.loads(done.stdout)
-    assert (fields["seeds"], fields["violations"], fields["first_seed"]) == (40, 0, 7)
-    rows = spark.read.parquet(f"{tmp_path}/out").orderBy("seed").collect()
-    assert [row.seed for row in rows] == list(range(7, 47))
-    assert all(row.violation is None and row.seconds > 0 for row in rows)
-    assert any(row.probes for row in rows)
-
-
-def _run(seed: int, tracing: bool) -> Outcome:
-    if seed % 10 == 0:
-        raise Broken("W3 does not hold")
-    return Outcome(())
-
-
-LAYER = Layer("broken", "Every tenth seed breaks a promise.", _run)
-
-
 @pytest.mark.usefixtures("same_session")
-def test_seeds_that_break_a_promise_are_named_with_how_to_repeat_them(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_replay_that_failed_can_be_tried_again_as_it_was(
+    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sim.LAYERS, "cores", f"{__name__}:LAYER")
-    output = f"{tmp_path}/out"
-    code, said, lines = call(
-        capsys, "sim", "--first-seed=5", "--seeds=25", "--seeds-a-task=4", f"--output={output}", "--json"
-    )
-    assert code == 1
-    fields = json.loads(said)
-    assert (fields["seeds"], fields["violations"]) == (25, 2)
-    assert "W3 does not hold" in lines[0] and "seed 10:" in lines[0]
-    assert lines[1].strip() == "repeat it with: make sim LAYER=cores SEED=10"
-    assert "2 of 25 seeds broke a promise" in lines[-1]
-    found = spark.read.parquet(output).where("violation is not null").collect()
-    assert sorted(row.seed for row in found) == [10, 20]
+    with cluster.writer() as writer:
+        writer.append(b"still open")
+        again = (
+            "replay",
+            f"--metadata={cluster.uri}",
+            f"--ledgers={writer.ledger_id}",
+            f"--output=file://{tmp_path}/a%20place",
+        )
+        code, _, lines = call(capsys, *again)
+        assert (code, len(lines)) == (1, 1) and "is open" in lines[0]
+        assert not list(tmp_path.iterdir())
+    assert call(capsys, *again)[0] == 0
+    assert (tmp_path / "a%20place" / "_SUCCESS").exists()

@@ -2,81 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from qjm_compat.aio import DEFAULT_ACCEPTOR, QuorumJournalManager
-from qjm_compat.config import AcceptorConfig
-from qjm_compat.edits import EditOp, encode_op, iter_segment
-from qjm_compat.edits.access import Permission
+from qjm_compat.edits import encode_frame, encode_op, iter_segment
 from qjm_compat.edits.ops import files, namespace
-from qjm_compat.requests import NamespaceInfo
-from qjm_compat.transfer.importing import ImportOptions, import_directory
-from qjm_compat.transfer.survey import Survey
+from spark.edits_fields import EARLIEST_MS, LATEST_MS
 from tests.qjm_compat.edits.real_segments import FOLDER, NAMES, needs_segments, segment
 from tests.qjm_compat.transfer.made_directories import (
-    CLUSTER_ID,
-    LAYOUT,
-    NAMESPACE_ID,
     finalized,
+    frame,
     version,
 )
 from tests.spark.conftest import Cluster
-from tests.support.aio import run
-
-WHO_DELETED_WHAT = Path(__file__).parents[2] / "spark" / "who_deleted_what.sql"
-
-
-@dataclass(frozen=True)
-class Journals:
-    """Journals of a cluster, brought there as their owners would."""
-
-    uri: str
-
-    def bring(
-        self,
-        journal_id: str,
-        directory: Path,
-        acceptors: Sequence[str] = (DEFAULT_ACCEPTOR,),
-        *,
-        allow_gaps: bool = False,
-    ) -> None:
-        options = ImportOptions(allow_gaps=allow_gaps)
-        run(self._bring(journal_id, directory, acceptors, options), timeout_seconds=120)
-
-    async def _bring(
-        self, journal_id: str, directory: Path, acceptors: Sequence[str], options: ImportOptions
-    ) -> None:
-        named = [AcceptorConfig(name, self.uri) for name in acceptors]
-        async with (
-            Survey(journal_id, named) as survey,
-            QuorumJournalManager(self.uri, journal_id, acceptors=named) as manager,
-        ):
-            await import_directory(manager, survey, directory, options)
-
-    def write(self, journal_id: str, ops: Sequence[EditOp]) -> None:
-        """A segment of these ops in one batch, however large."""
-        run(self._write(journal_id, ops), timeout_seconds=60)
-
-    async def _write(self, journal_id: str, ops: Sequence[EditOp]) -> None:
-        async with QuorumJournalManager(self.uri, journal_id) as manager:
-            await manager.format(NamespaceInfo(NAMESPACE_ID, CLUSTER_ID, layout_version=LAYOUT))
-            await manager.recover_unfinalized_segments()
-            async with await manager.start_log_segment(1, LAYOUT) as out:
-                out.write_raw(b"".join([encode_op(op, LAYOUT) for op in ops]), len(ops))
-                out.set_ready_to_flush()
-                await out.flush()
-            await manager.finalize_log_segment(1, len(ops))
-
-    def read(self, spark: SparkSession, journal_id: str, **options: object) -> DataFrame:
-        given = {name: str(value) for name, value in options.items()} | {"journal": journal_id}
-        return spark.read.format("edits").option("metadata", self.uri).options(**given).load()
+from tests.spark.made_journals import Journals
 
 
 @pytest.fixture(scope="module")
@@ -102,10 +45,6 @@ def test_a_real_namespaces_history_is_a_table(
     assert [row.path for row in deleted.orderBy("txid").collect()] == [
         op.path for op in ops if isinstance(op, namespace.Delete)
     ]
-    frame.createOrReplaceTempView("edits")
-    answer = spark.sql(WHO_DELETED_WHAT.read_text())
-    assert answer.count() == 500
-    assert answer.where("created_by = 'root' and path like '%part-00000'").count() == 500
 
 
 @needs_segments
@@ -125,9 +64,6 @@ def test_every_kind_of_op_that_a_namenode_wrote_is_typed(
         if isinstance(op, files.Add):
             assert (row.username, row.mode) == (op.permission.user, op.permission.mode)
             assert row.rpc_client_id == op.rpc_client_id.hex() and row.inode_id == op.inode_id
-    frame.createOrReplaceTempView("edits")
-    (answer,) = spark.sql(WHO_DELETED_WHAT.read_text()).collect()
-    assert (answer.path, answer.client_also_created_files_as) == ("/file_moved", "andrew")
 
 
 def test_edits_are_chosen_by_their_txids(journals: Journals, spark: SparkSession, tmp_path: Path) -> None:
@@ -155,38 +91,6 @@ def test_a_batch_over_several_entries_is_read_once_however_tasks_are_cut(
     assert [(row.txid, row.path) for row in rows] == list(enumerate(paths, 1))
 
 
-def test_who_deleted_what_tells_what_the_log_tells_and_no_more(
-    journals: Journals, spark: SparkSession
-) -> None:
-    ada, unknown = b"a" * 16, b"u" * 16
-    ops: list[EditOp] = [
-        namespace.Symlink(
-            txid=1,
-            inode_id=1,
-            path="/made-by-ada",
-            target="/t",
-            mtime_ms=0,
-            atime_ms=0,
-            permission=Permission("ada", "staff", 0o777),
-            rpc_client_id=ada,
-            rpc_call_id=1,
-        ),
-        namespace.Delete(txid=2, path="/others", timestamp_ms=1000, rpc_client_id=ada, rpc_call_id=2),
-        namespace.Delete(
-            txid=3, path="/made-by-ada", timestamp_ms=2000, rpc_client_id=unknown, rpc_call_id=3
-        ),
-        namespace.Delete(txid=4, path="/by-nobody", timestamp_ms=3000),
-    ]
-    journals.write("who", ops)
-    journals.read(spark, "who").createOrReplaceTempView("edits")
-    rows = spark.sql(WHO_DELETED_WHAT.read_text()).collect()
-    assert [(row.txid, row.path, row.client_also_created_files_as, row.created_by) for row in rows] == [
-        (2, "/others", "ada", None),
-        (3, "/made-by-ada", None, "ada"),
-        (4, "/by-nobody", None, None),
-    ]
-
-
 def test_a_gap_between_segments_is_an_error_not_a_shorter_table(
     journals: Journals, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -197,3 +101,36 @@ def test_a_gap_between_segments_is_an_error_not_a_shorter_table(
     with pytest.raises(PySparkException, match="no finalized segment from txid 11 to 14"):
         journals.read(spark, "gaps").count()
     assert journals.read(spark, "gaps", from_txid=12).select(f.count("*")).collect() == [(6,)]
+
+
+def test_an_op_that_nobody_knows_is_named_and_does_not_hide_the_others(
+    journals: Journals, spark: SparkSession
+) -> None:
+    unknown = encode_frame(127, 2, b"what it says")
+    journals.write_frames("unknown", [frame(1), unknown, frame(3)])
+    with pytest.raises(PySparkException, match=r"segment 1 of .* txid 2, of op code 127, cannot be"):
+        journals.read(spark, "unknown").count()
+    raw = journals.read(spark, "unknown", schema="txid bigint, body binary").orderBy("txid").collect()
+    assert [(row.txid, bytes(row.body)) for row in raw] == [(1, frame(1)), (2, unknown), (3, frame(3))]
+
+
+def test_times_at_the_ends_of_what_python_shows_are_collected(
+    journals: Journals, spark: SparkSession
+) -> None:
+    times = [EARLIEST_MS - 1, EARLIEST_MS, LATEST_MS, LATEST_MS + 1]
+    ops = [namespace.Delete(txid=n, path="/a", timestamp_ms=ms) for n, ms in enumerate(times, 1)]
+    journals.write("times", ops)
+    rows = journals.read(spark, "times").select("txid", "timestamp").orderBy("txid").collect()
+    assert [row.timestamp is None for row in rows] == [True, False, False, True]
+    assert rows[0].txid == 1 and rows[1].timestamp.year == 1 and rows[2].timestamp.year == 9999
+
+
+def test_a_segment_whose_ledger_is_gone_is_named_before_anything_is_read(
+    cluster: Cluster, journals: Journals, spark: SparkSession
+) -> None:
+    journals.write_frames("lost", [frame(1), frame(2)])
+    (row,) = spark.read.format("ledger").options(metadata=cluster.uri, journal="lost").load().collect()
+    cluster.client.delete_ledger(row.ledger_id)
+    expected = f"segment 1 of journal lost has lost its ledger {row.ledger_id}, .* from_txid=3"
+    with pytest.raises(PySparkException, match=expected):
+        journals.read(spark, "lost").count()

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from ledgers.cli.processes import BookieProcess
-from ledgers.cli.replay import in_one_line
+from ledgers.cli.spark_errors import in_one_line
 from tests.spark.conftest import Cluster, Job, until
 
 ENTRIES = 4000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -9,13 +10,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from ledgers import LedgerError, Unauthorized
+from ledgers import LedgerError, MetadataUnavailable, Unauthorized
+from ledgers.aio import LedgerClient
 from ledgers.cli.processes import BOOKLEDGER
+from metadata import open_store
 from metadata.ledger_record import DigestType
+from metadata.ledger_store import LedgerStore
 from spark.access import Access
+from spark.opening import open_closed
 from spark.planning import EntryRange
 from spark.reading import record_batches
 from tests.spark.conftest import Cluster
+from tests.spark.made import closed
+from tests.support.aio import run
+from tests.support.etcd import EtcdServer
 
 PASSWORD = b"open sesame"
 LARGE = 3000
@@ -52,3 +60,23 @@ def test_a_ledger_that_is_deleted_while_it_is_read_was_there_when_the_job_was_pl
     with pytest.raises(LedgerError, match=f"ledger {ledger_id} was deleted after this job had been planned"):
         for _ in batches:
             pass
+
+
+def test_metadata_that_is_away_for_a_moment_is_asked_again(own_etcd: EtcdServer) -> None:
+    uri = f"etcd://{own_etcd.endpoint}/prod?timeout=1"
+
+    async def scenario() -> None:
+        async with LedgerClient(uri) as client:
+            store = await open_store(uri)
+            await LedgerStore(store).create(closed(7, 2, 20))
+            await store.close()
+            await asyncio.to_thread(own_etcd.kill)
+            with pytest.raises(MetadataUnavailable):
+                await client.open_ledger(7, recovery=False)
+            opening = asyncio.create_task(open_closed(client, 7, b""))
+            await asyncio.wait([opening], timeout=0.5)
+            assert not opening.done()
+            await asyncio.to_thread(own_etcd.restart)
+            assert (await opening).last_add_confirmed == 1
+
+    run(scenario(), timeout_seconds=60)

@@ -23,6 +23,10 @@ JOURNAL = {**URI, "journal": "ns1"}
         ({**URI, "custom.": "x"}, "'custom.' is not known"),
         ({**URI, "ledgers": "7,x"}, "'x' names no ledgers"),
         ({**URI, "ledgers": "7", "journal": "ns1"}, "not both"),
+        ({**JOURNAL, "custom.owner": "ada"}, "custom.owner is for ledgers, not for a journal"),
+        ({**JOURNAL, "recover": "true"}, "recover is for ledgers, not for a journal"),
+        ({**URI, "acceptors": "a,b"}, "acceptors goes with journal"),
+        ({**JOURNAL, "acceptors": "a,,b"}, "acceptors is a list of names"),
         ({**URI, "recover": "yes"}, "recover is true or false"),
         ({**URI, "columns": "payload,size"}, "no column 'size'.*payload"),
         ({**URI, "columns": "payload,payload"}, "once each"),
@@ -49,6 +53,16 @@ def test_a_wrong_option_of_ledgers_is_refused_by_name(given: dict[str, str], com
 def test_a_wrong_option_of_edits_is_refused_by_name(given: dict[str, str], complaint: str) -> None:
     with pytest.raises(BadSelection, match=complaint):
         EditsOptions.of(given)
+
+
+def test_a_stream_refuses_to_recover_and_a_batch_read_a_rate_limit() -> None:
+    limited = LedgerOptions.of({**URI, "max_bytes_per_trigger": "1000"})
+    recovering = LedgerOptions.of({**URI, "recover": "true"})
+    assert limited.for_stream() is limited and recovering.for_batch() is recovering
+    with pytest.raises(BadSelection, match="recover is not for streams, which wait until a ledger is closed"):
+        recovering.for_stream()
+    with pytest.raises(BadSelection, match="max_bytes_per_trigger is for readStream: leave it out"):
+        limited.for_batch()
 
 
 def test_names_of_options_have_no_case() -> None:

@@ -124,6 +124,29 @@ def test_more_ledgers_than_a_job_reads_are_refused(monkeypatch: pytest.MonkeyPat
         resolve(Selection(), shelf_of(1, 2, 3, 4))
 
 
+@pytest.mark.parametrize(
+    ("chosen", "text"),
+    [
+        (Selection(), ""),
+        (Selection(parse_ledgers("7, 9,20-30,5:100-200")), "ledgers=7,9,20-30,5:100-200"),
+        (Selection(parse_ledgers("5"), {"b": b"x&y", "a": b"1"}), "ledgers=5&custom.a=1&custom.b=x%26y"),
+        (Selection(custom={"a": b"1&custom.b=2"}), "custom.a=1%26custom.b%3D2"),
+    ],
+)
+def test_a_selection_has_a_text_that_no_other_has(chosen: Selection, text: str) -> None:
+    assert chosen.text == text
+
+
+def test_of_a_ledger_the_entries_chosen_are_read_and_their_bytes_counted() -> None:
+    chosen = Selection(parse_ledgers("7:2-4,7:4-5,8:90-99"))
+    (extent,) = chosen.extents(closed(7, 10, 100))
+    assert (extent.first_entry, extent.last_entry, extent.payload_bytes) == (2, 5, 40)
+    assert chosen.extents(closed(8, 10, 100)) == []
+    assert chosen.named == {7, 8} and Selection(parse_ledgers("1-3,5")).named == {5}
+    (whole,) = Selection().extents(closed(9, 10, 100))
+    assert whole.payload_bytes == 100
+
+
 pieces = st.tuples(st.integers(1, 4), st.integers(0, 30), st.integers(0, 30))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,16 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from ledgers import LedgerError
-from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.edits import iter_ops
-from qjm_compat.requests import NamespaceInfo
 from spark.options import LedgerOptions
-from spark.stream import ClosedLedgersStream
-from tests.qjm_compat.transfer.made_directories import CLUSTER_ID, LAYOUT, NAMESPACE_ID, frames
-from tests.spark.conftest import Cluster, fill
+from spark.stream_ledgers import ClosedLedgersStream
+from tests.qjm_compat.transfer.made_directories import LAYOUT, frames
+from tests.spark.conftest import Cluster, fill, until
+from tests.spark.journals import write_segments
 from tests.support.aio import run
 
 ENTRY = b"." * 1000
@@ -194,15 +195,71 @@ def test_a_journals_segments_are_followed_as_they_are_finalized(
     assert len(follower.rows) == frame.count()
 
 
-async def write_segments(uri: str, journal_id: str, segments: list[tuple[int, int]]) -> None:
-    """Finalized ones of made-up edits; formats the journal before its first."""
-    async with QuorumJournalManager(uri, journal_id) as manager:
-        if segments[0][0] == 1:
-            await manager.format(NamespaceInfo(NAMESPACE_ID, CLUSTER_ID, layout_version=LAYOUT))
-        await manager.recover_unfinalized_segments()
-        for first, last in segments:
-            async with await manager.start_log_segment(first, LAYOUT) as out:
-                out.write_raw(frames(first, last), last - first + 1)
-                out.set_ready_to_flush()
-                await out.flush()
-            await manager.finalize_log_segment(first, last)
+def test_a_range_of_entries_is_all_that_a_stream_gives(
+    cluster: Cluster, follower: Follower, request: Any
+) -> None:
+    ids = [write(cluster, request, entries=50) for _ in range(2)]
+    follower.options["ledgers"] = f"{ids[0]}-{ids[1]}:10-12"
+    follower.run()
+    assert follower.rows == [(ledger_id, n) for ledger_id in ids for n in (10, 11, 12)]
+
+
+def test_a_stream_does_not_recover_and_says_so(cluster: Cluster, follower: Follower) -> None:
+    follower.options["recover"] = "true"
+    with pytest.raises(
+        PySparkException, match="recover is not for streams, which wait until a ledger is closed"
+    ):
+        follower.run()
+
+
+def test_a_checkpoint_does_not_go_on_with_another_journal(
+    cluster: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    run(write_segments(cluster.uri, "one", [(1, 10), (11, 20)]))
+    run(write_segments(cluster.uri, "other", [(1, 5), (6, 20), (21, 40)]))
+    follower = Follower(spark, cluster, tmp_path / "checkpoint", {"journal": "one"})
+    assert len(follower.run()) == 1
+    follower.options["journal"] = "other"
+    with pytest.raises(PySparkException, match=r"the checkpoint is of journal one .* is of journal other"):
+        follower.run()
+
+
+def test_a_query_outlives_its_metadata_being_away(
+    cluster: Cluster, spark: SparkSession, follower: Follower, request: Any
+) -> None:
+    ids = [write(cluster, request)]
+    # Also of triggers that find nothing there is progress to be seen.
+    spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", "0")
+    stream = spark.readStream.format("ledger").option("metadata", cluster.uri).options(**follower.options)
+    writer = stream.load().writeStream.foreachBatch(follower._take)
+    writer = writer.option("checkpointLocation", str(follower.checkpoint))
+    query = writer.trigger(processingTime="100 milliseconds").start()
+    try:
+        until(lambda: len(follower.batches) == 1)
+        with file_away(cluster.uri):
+            for _ in range(3):
+                wait_for_a_trigger(query)
+        ids.append(write(cluster, request))
+        until(lambda: len(follower.batches) == 2 or not query.isActive)
+        assert query.isActive
+    finally:
+        query.stop()
+        spark.conf.unset("spark.sql.streaming.noDataProgressEventInterval")
+    assert ids_of(follower.rows) == ids
+
+
+def wait_for_a_trigger(query: StreamingQuery) -> None:
+    before = query.lastProgress
+    until(lambda: query.lastProgress != before or not query.isActive)
+
+
+@contextmanager
+def file_away(uri: str) -> Iterator[None]:
+    """The metadata's file is somewhere else meanwhile."""
+    path = Path(uri.removeprefix("sqlite://"))
+    away = path.with_suffix(".away")
+    path.rename(away)
+    try:
+        yield
+    finally:
+        away.rename(path)

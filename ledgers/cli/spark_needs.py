@@ -1,0 +1,63 @@
+"""What Spark needs on this machine, said before it starts: its Python packages and a Java."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+from ledgers.errors import LedgerError
+
+PYTHON_PACKAGES = ("pyspark", "pyarrow", "pandas")
+HOW_TO_INSTALL = "pip install 'bookledger[spark]', or pip install '.[spark]' in a checkout"
+
+JAVA_VERSION_MIN = 17
+HOW_TO_GET_JAVA = f"install a JDK {JAVA_VERSION_MIN} or later, and put its java on PATH or set JAVA_HOME"
+JAVA_SECONDS_MAX = 20
+
+
+def check_spark_can_start() -> None:
+    """Raises LedgerError that says what to install."""
+    missing = [package for package in PYTHON_PACKAGES if find_spec(package) is None]
+    if missing:
+        raise LedgerError(f"Spark needs {' and '.join(missing)}, not installed here: {HOW_TO_INSTALL}")
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # under spark-submit Java runs already
+        _check_java()
+
+
+def _check_java() -> None:
+    java = _java()
+    try:
+        said = subprocess.run(
+            [java, "-version"], capture_output=True, check=False, timeout=JAVA_SECONDS_MAX
+        ).stderr.decode(errors="replace")
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LedgerError(
+            f"Spark needs Java, and {java} does not run ({error}): {HOW_TO_GET_JAVA}"
+        ) from error
+    version = re.search(r'version "(?:1\.)?(\d+)', said)
+    if version is None:
+        raise LedgerError(
+            f"Spark needs Java, and {java} does not tell its version ({said.strip()}): {HOW_TO_GET_JAVA}"
+        )
+    if int(version[1]) < JAVA_VERSION_MIN:
+        raise LedgerError(
+            f"Spark needs Java {JAVA_VERSION_MIN}, and {java} is {version[1]}: {HOW_TO_GET_JAVA}"
+        )
+
+
+def _java() -> str:
+    """The one that Spark's own scripts take."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        java = Path(home) / "bin" / "java"
+        if not java.is_file():
+            raise LedgerError(f"JAVA_HOME is {home}, where there is no bin/java: {HOW_TO_GET_JAVA}")
+        return str(java)
+    found = shutil.which("java")
+    if found is None:
+        raise LedgerError(f"Spark needs Java, and there is none: {HOW_TO_GET_JAVA}")
+    return found

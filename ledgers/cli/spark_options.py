@@ -1,0 +1,43 @@
+"""What the commands on Spark have in common on their command line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+MASTERS = "local[*], spark://HOST:PORT, yarn or k8s://https://HOST:PORT"
+
+
+def master_given(_context: click.Context, _option: click.Parameter, value: str) -> str:
+    """For options that name a master: Spark itself says more of a wrong one, but nothing of none."""
+    if not value.strip():
+        raise click.BadParameter(f"name a Spark master: {MASTERS}")
+    return value
+
+
+def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
+    """`KEY=VALUE` several times. Raises UsageError."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not name or not separator:
+            raise click.UsageError(f"{option} {text!r} is not KEY=VALUE")
+        found[name] = value
+    return found
+
+
+@contextmanager
+def tasks_bar(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """A bar of tasks done, on a terminal only."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("tasks", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total or None)

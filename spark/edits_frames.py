@@ -1,0 +1,72 @@
+"""Edits a slice at a time: frames first, and ops of them where anybody asks for what only an op tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from qjm_compat.edits import EditLogError, EditOp, frame_at, iter_ops
+from qjm_compat.edits.frames import Buffer
+
+SLICE_BYTES = 1024 * 1024
+"""Edits that are Python objects and columns at a time: small ones take about twenty-five times as much.
+
+A task holds one batch (of at most BATCH_BYTES_MAX; twice while its parts are joined) and the objects of one slice of
+it. A single op that is larger is a slice of its own.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Whole frames side by side, with what these say of themselves; `starts` is where each begins."""
+
+    records: memoryview
+    opcodes: list[int]
+    txids: list[int]
+    starts: list[int]
+
+    def decoded(self, layout_version: int) -> list[EditOp]:
+        """The ops. Raises EditLogError naming the transaction and the op code that cannot be decoded."""
+        ops: list[EditOp] = []
+        try:
+            for op in iter_ops(self.records, layout_version):
+                ops.append(op)  # those before an error are counted
+        except EditLogError as error:
+            raise self.undecodable(len(ops), str(error)) from error
+        return ops
+
+    def undecodable(self, index: int, reason: str) -> EditLogError:
+        """The error about one of them, with what can be done."""
+        return EditLogError(
+            f"txid {self.txids[index]}, of op code {self.opcodes[index]}, cannot be decoded ({reason}): leave it out "
+            "by from_txid and to_txid, or ask by a schema for txid, segment, layout_version and body only"
+        )
+
+
+def slices(records: Buffer, slice_bytes: int = SLICE_BYTES) -> Iterator[Frames]:
+    """All frames in order, in slices of at most `slice_bytes`, without a copy.
+
+    Raises BrokenFrame where one is not whole and undamaged.
+    """
+    view = memoryview(records)
+    begin = 0
+    while begin < len(view):
+        found = _slice(view, begin, slice_bytes)
+        begin += len(found.records)
+        yield found
+
+
+def _slice(view: memoryview, begin: int, slice_bytes: int) -> Frames:
+    opcodes: list[int] = []
+    txids: list[int] = []
+    starts: list[int] = []
+    at = begin
+    while at < len(view):
+        opcode, txid, end = frame_at(view, at)
+        if starts and end - begin > slice_bytes:
+            break
+        opcodes.append(opcode)
+        txids.append(txid)
+        starts.append(at - begin)
+        at = end
+    return Frames(view[begin:at], opcodes, txids, starts)
