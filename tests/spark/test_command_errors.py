@@ -122,8 +122,7 @@ def test_of_what_java_says_the_cause_is_told_with_what_to_do(cause: str, said: s
 
 def test_of_a_streams_failure_only_the_error_is_left() -> None:
     said = (
-        "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
-        "[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed when Python streaming data source perform latestOffset: Traceback (most recent call last):\n"
+        "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Traceback (most recent call last):\n"
         '  File "stream.py", line 1, in latestOffset\n'
         "ledgers.errors.NoSuchLedger: there is no ledger 7\n"
         " SQLSTATE: 38000 SQLSTATE: XXKST\n"
