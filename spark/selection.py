@@ -152,7 +152,7 @@ class Selection:
         if not self.recover:
             raise LedgerError(
                 f"ledger {record.ledger_id} is {record.state.value}, and only closed ledgers are replayed: close "
-                "it, leave it out, or set the option recover=true, which fences its writer"
+                "it, leave it out, or set the option recover=true (--recover), which fences its writer"
             )
         return client.open_ledger(record.ledger_id, password=password).record
 
