@@ -8,9 +8,10 @@ into the one register that a single pass over the block's payload must arrive at
     start of the first entry, passed over the payload
         = sum over the entries of (digest, with the start of the entry behind it) moved on to the block's end
 
-One wrong entry changes the sum always, because moving on loses nothing; several could cancel out once in 2**32, as
-often as one wrong entry has the right CRC. The starts and the moving come from tables; only the pass over the payload
-is left, one call for each block.
+One wrong entry changes the sum always, because moving on loses nothing; several could cancel out once in 2**31 or so,
+about as often as one wrong entry has the right CRC. That takes bytes between them: where entries are empty nothing is
+moved on, and whole runs of wrong digests cancel out, so pages with an empty entry are not for this module. The starts
+and the moving come from tables; only the pass over the payload is left, one call for each block.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ assert BLOCK_ENTRIES * ENTRY_BYTES_MAX <= _MOVED_BYTES_MAX
 
 
 def can_check(columns: Columns) -> bool:
-    """Whether `all_good` takes these entries."""
-    return bool(max(columns.sizes) <= ENTRY_BYTES_MAX)
+    """Whether `all_good` takes these entries: none is empty, none is large."""
+    return min(columns.sizes) > 0 and max(columns.sizes) <= ENTRY_BYTES_MAX
 
 
 def all_good(columns: Columns, seed: int) -> bool:

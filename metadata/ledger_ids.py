@@ -30,10 +30,10 @@ async def next_ledger_id(store: MetadataStore) -> int:
     raise BadRecord(keys.NEXT_LEDGER_ID, f"{CONFLICTS_MAX} attempts to take an id met a conflict")
 
 
-async def counted_end(store: MetadataStore) -> int | None:
-    """The id that the counter gives next, None where it gave none yet. Other ids are chosen by hand."""
+async def counted_end(store: MetadataStore) -> int:
+    """The id that the counter gives next. Ids from there on that are used already were chosen by hand."""
     found = await store.get(keys.NEXT_LEDGER_ID)
-    return None if found is None else _decode(found.value)
+    return FIRST_LEDGER_ID if found is None else _decode(found.value)
 
 
 def _encode(next_id: int) -> bytes:

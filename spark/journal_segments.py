@@ -15,6 +15,9 @@ from metadata.store import MetadataStore
 DEFAULT_ACCEPTOR = "main"
 TXID_MAX = 2**63 - 1
 
+LOOKS_MAX = 16
+"""How often records are listed again because the state changed meanwhile."""
+
 
 @dataclass(frozen=True, slots=True)
 class Segment:
@@ -24,6 +27,8 @@ class Segment:
     end_txid: int
     ledger_id: int
     layout_version: int
+    acceptor: str = DEFAULT_ACCEPTOR
+    generation: int = 0
 
 
 async def finalized_segments(
@@ -60,17 +65,27 @@ async def _copies(
     copies: dict[int, list[Segment]] = {}
     is_there = False
     for acceptor in acceptors:
-        journal = JournalStore(store, journal_id, acceptor)
-        found = await journal.read_state()
-        if found is None or found.state.storage is None:
+        found = await _finalized(JournalStore(store, journal_id, acceptor))
+        if found is None:
             continue
         is_there = True
-        records = [one.segment async for one in journal.list_segments()]
-        for record in found.state.finalized(records).values():
-            copies.setdefault(record.start_txid, []).append(_segment(record))
+        for record in found:
+            copies.setdefault(record.start_txid, []).append(_segment(record, acceptor))
     if not is_there:
         raise LedgerError(f"there is no journal {journal_id} at acceptor {' or '.join(acceptors)}")
     return copies
+
+
+async def _finalized(journal: JournalStore) -> list[FinalizedSegment] | None:
+    """What an acceptor has, as it was at one moment; None where it never heard of the journal."""
+    for _ in range(LOOKS_MAX):
+        found = await journal.read_state()
+        if found is None or found.state.storage is None:
+            return None
+        records = [one.segment async for one in journal.list_segments()]
+        if await journal.read_state() == found:
+            return list(found.state.finalized(records).values())
+    raise LedgerError(f"the journal's records changed under {LOOKS_MAX} looks at them: try again")
 
 
 async def _readable(store: MetadataStore, copies: Sequence[Segment]) -> Segment:
@@ -91,5 +106,30 @@ def _check_whole(journal_id: str, segments: Sequence[Segment]) -> None:
             )
 
 
-def _segment(record: FinalizedSegment) -> Segment:
-    return Segment(record.start_txid, record.end_txid, record.ledger_id, record.layout_version)
+async def was_dropped(
+    metadata_uri: str, journal_id: str, acceptor: str, generation: int, before_txid: int
+) -> bool:
+    """Whether the acceptor has dropped what it finalized in this generation, or a part of it before a transaction.
+
+    A rollback, a discard or a format does so, and it stays known when what took the place of it is purged.
+    """
+    store = await open_store(metadata_uri)
+    try:
+        found = await JournalStore(store, journal_id, acceptor).read_state()
+    finally:
+        await store.close()
+    return found is not None and any(
+        one.generation_min <= generation <= one.generation_max and one.start_txid_min < before_txid
+        for one in found.state.dropped
+    )
+
+
+def _segment(record: FinalizedSegment, acceptor: str) -> Segment:
+    return Segment(
+        record.start_txid,
+        record.end_txid,
+        record.ledger_id,
+        record.layout_version,
+        acceptor,
+        record.generation,
+    )

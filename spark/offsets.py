@@ -92,7 +92,8 @@ class JournalOffset:
     """The next transaction to deliver, of which journal, and what was delivered last.
 
     The last batch began with `batch_txid`; its last segment was `segment_txid` … `txid - 1`, in ledger `ledger_id`
-    (None: nothing was delivered). So history that was rewritten since is recognised.
+    (None: nothing was delivered), which `acceptor` finalized in `generation`. So history that was rewritten since is
+    recognised.
     """
 
     journal: str
@@ -101,6 +102,8 @@ class JournalOffset:
     batch_txid: int = FIRST_TXID
     segment_txid: int = FIRST_TXID
     ledger_id: int | None = None
+    acceptor: str = ""
+    generation: int = 0
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -110,6 +113,8 @@ class JournalOffset:
             "batch": self.batch_txid,
             "segment": self.segment_txid,
             "ledger": -1 if self.ledger_id is None else self.ledger_id,
+            "acceptor": self.acceptor,
+            "generation": self.generation,
         }
 
     @classmethod
@@ -124,6 +129,8 @@ class JournalOffset:
                 int(value["batch"]),
                 int(value["segment"]),
                 None if ledger_id < 0 else ledger_id,
+                value["acceptor"],
+                int(value["generation"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise _no_offset(value, "a journal") from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import os
+import select
 import signal
 import time
 from collections.abc import Iterator
@@ -19,6 +20,9 @@ from typing import Any, Self
 
 SEED_SECONDS_MAX = 60.0
 """A seed that takes longer is stopped and has failed, unless the campaign says otherwise."""
+
+END_SECONDS_MAX = 2.0
+"""How long a process that tells nothing more may take to end."""
 
 VIOLATION_CHARS_MAX = 10_000
 
@@ -85,10 +89,19 @@ class _Runner:
                 return outcome
             violation = f"gave no outcome within {seconds_max:g} seconds"
         except (EOFError, OSError):
-            self._process.join()
+            self._wait_for_end()
             violation = f"ended its process, {_how(self._process.exitcode)}"
         self.end()
         return SeedOutcome(seed, violation, time.monotonic() - began)
+
+    def _wait_for_end(self) -> None:
+        """It may hang, having closed all that tells of it: even `join` would not look at the time then."""
+        assert self._process.pid is not None
+        process = os.pidfd_open(self._process.pid)
+        try:
+            select.select([process], [], [], END_SECONDS_MAX)
+        finally:
+            os.close(process)
 
     def end(self) -> None:
         self.is_alive = False
@@ -104,7 +117,9 @@ class _Runner:
 
 
 def _how(exit_code: int | None) -> str:
-    if exit_code is not None and exit_code < 0:
+    if exit_code is None:
+        return "or hangs without a way to tell"
+    if exit_code < 0:
         return f"by {signal.Signals(-exit_code).name}"
     return f"with exit code {exit_code}"
 

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from ledgers import LedgerError
 
-from .journal_segments import Segment, finalized_segments
+from .journal_segments import Segment, finalized_segments, was_dropped
 from .offsets import FIRST_TXID, JournalOffset
 from .options import LedgerOptions
 from .selection import LOOKED_UP_MAX
@@ -66,6 +66,8 @@ class JournalSegmentsStream(LedgerStream):
             batch_txid=first.start_txid,
             segment_txid=last.start_txid,
             ledger_id=last.ledger_id,
+            acceptor=last.acceptor,
+            generation=last.generation,
         )
 
     async def _next(self, uri: str, offset: JournalOffset, limit: ReadLimit) -> Sequence[Segment]:
@@ -80,6 +82,8 @@ class JournalSegmentsStream(LedgerStream):
         """The segments behind an offset. Raises LedgerError where they do not continue what was delivered."""
         if offset.ledger_id is None:
             return await finalized_segments(uri, self._journal, self._options.acceptors, FIRST_TXID)
+        if await was_dropped(uri, self._journal, offset.acceptor, offset.generation, offset.txid):
+            raise LedgerError(self._rewritten(offset))
         found = await finalized_segments(uri, self._journal, self._options.acceptors, offset.txid - 1)
         if found and found[0].start_txid < offset.txid:
             if not await self._is_last_of(uri, found[0], offset):

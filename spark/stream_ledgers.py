@@ -31,8 +31,8 @@ class Listing:
     """What the metadata has from `first_ledger` on."""
 
     first_ledger: int
-    counted_end: int | None = None
-    """The id that the counter would have given next before all this was listed; None where it gave none."""
+    counted_end: int
+    """The id that the counter would have given next before all this was listed."""
     known: list[KnownId] = field(default_factory=list)
     closed: dict[int, int] = field(default_factory=dict)
     """Of those chosen: the bytes of each that is closed."""
@@ -43,8 +43,6 @@ class Listing:
     @property
     def counted(self) -> list[KnownId]:
         """Those known but for ids that were chosen by hand above the counter's: it will pass these, skipping none."""
-        if self.counted_end is None:
-            return self.known
         return [one for one in self.known if one.ledger_id < self.counted_end]
 
     @property

@@ -37,6 +37,9 @@ from .messages import (
 )
 from .sealing import BadMessage, Unsealed, sealed
 
+FRAMES_MAX = 4096
+"""No client sends more of them in one message; a bookie's other clients wait while it takes a message apart."""
+
 LAC_DIGEST_BYTES_MAX = 64
 """No digest is wider; bounds what a bookie keeps for each ledger."""
 
@@ -133,6 +136,8 @@ def encode_append_request(request: AppendRequest) -> bytes:
 
 def decode_append_request(data: bytes) -> AppendRequest:
     message, body = _parse_with_columns(pb.AppendRequest, data)
+    if len(message.frames) > FRAMES_MAX:
+        raise BadMessage(f"{len(message.frames)} frames in one message; the limit is {FRAMES_MAX}")
     frames = tuple([_frame_from(frame, body) for frame in message.frames])
     body.end()
     return AppendRequest(message.incarnation, message.first_sequence, frames)

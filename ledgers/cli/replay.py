@@ -91,8 +91,9 @@ def _run(where: OnSpark, source: str, options: dict[str, str], output: str, *, q
     def work(session: SparkSession) -> Replayed:
         from spark.replay import replay as run
 
-        new.claim(session)
-        return run(session, source, options, output, progress)
+        done = run(session, source, options, new.claim(session), progress)
+        new.complete()
+        return done
 
     with new.tidied_up(), tasks_bar(quiet=quiet) as progress:
         return run_on_spark(where, work)

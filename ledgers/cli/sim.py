@@ -147,12 +147,14 @@ def _run(
         from spark.simulate import Campaign, outcomes
         from spark.tasks_told import tasks_told
 
-        new.claim(session)
+        place = new.claim(session)
         campaign = Campaign(LAYERS[layer], *numbers)
         began = time.monotonic()
         with tasks_told(session, progress), _seeds_lost_named(campaign):
-            outcomes(session, campaign).write.parquet(output)
-        return _found(session, campaign, output, time.monotonic() - began)
+            outcomes(session, campaign).write.parquet(place)
+        found = _found(session, campaign, place, time.monotonic() - began)
+        new.complete()
+        return found
 
     with new.tidied_up(), tasks_bar(quiet=quiet) as progress:
         return run_on_spark(where, work)

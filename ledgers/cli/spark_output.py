@@ -1,4 +1,4 @@
-"""A directory that a Spark job writes: new at the start, and gone again where the job wrote nothing."""
+"""The directory that a Spark job writes: new at the start, whole at the end, and not there where the job failed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
+from uuid import uuid4
 
 import click
 
@@ -18,24 +19,28 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COMPLETE = "_SUCCESS"
-UNCOMMITTED = "_temporary"
-"""Where Spark's tasks write; what is committed is beside it."""
+PARTIAL = "partial"
 
 
 class NewOutput:
-    """`--output`. It must not exist on any file system. Tidying up after a failure is for a local one.
+    """`--output`, which must not exist on any file system.
 
-    On others (s3a, hdfs) Spark's own abort removes what tasks wrote, if it lives to do so, and leaves an empty
-    directory where the file system has these.
+    On a local one the job writes to a directory of this command's own beside it, which gets the name when all is
+    written: two commands with one output never touch each other's files, and what is there is whole. On others (s3a,
+    hdfs) the job writes to the place itself, and Spark's own abort removes what tasks wrote, if it lives to do so.
     """
 
     def __init__(self, where: str) -> None:
         self._where = where
-        self._is_ours = False
+        self._is_claimed = False
         self._local: Path | None = None
+        self._staging: Path | None = None
 
-    def claim(self, session: SparkSession) -> None:
-        """Raises LedgerError where there is something, and what Spark says of a file system it does not know."""
+    def claim(self, session: SparkSession) -> str:
+        """Where the job shall write. Raises LedgerError where there is something already, or nothing can be made.
+
+        Raises what Spark says of a file system it does not know.
+        """
         context = session.sparkContext
         jvm = context._jvm
         assert jvm is not None
@@ -44,12 +49,26 @@ class NewOutput:
         if files.exists(path):
             raise LedgerError(f"{self._where} already exists: choose another --output, or remove it")
         place = urlsplit(str(files.makeQualified(path).toUri().toString()))
-        self._local = Path(unquote(place.path)) if place.scheme == "file" else None
-        self._is_ours = True
+        self._is_claimed = True
+        if place.scheme != "file":
+            return self._where
+        self._local = Path(unquote(place.path))
+        return f"file://{self._stage(self._local)}/out"
+
+    def complete(self) -> None:
+        """What was written is what `--output` names. Raises LedgerError where somebody else was faster."""
+        if self._local is None or self._staging is None:
+            return
+        try:
+            os.rename(self._staging / "out", self._local)
+        except OSError as error:
+            raise LedgerError(
+                f"{self._where} was made by somebody else meanwhile ({error.strerror}): choose another --output"
+            ) from error
 
     @contextmanager
     def tidied_up(self) -> Iterator[None]:
-        """Leaves nothing behind of a job that ends before it has committed anything; else says what is left."""
+        """Leaves nothing behind of a job that fails; where that cannot be, it says so."""
         try:
             yield
         except Exception as error:
@@ -61,22 +80,29 @@ class NewOutput:
                 f"bookledger: stopped; {self._left() or f'nothing is left in {self._where}'}", err=True
             )
             raise
+        finally:
+            self._remove()
+
+    def _stage(self, local: Path) -> Path:
+        try:
+            local.parent.mkdir(parents=True, exist_ok=True)
+            staging = local.parent / f".{local.name}.{PARTIAL}-{uuid4().hex}"
+            staging.mkdir()
+        except OSError as error:
+            raise LedgerError(
+                f"nothing can be written to {local.parent} ({error.strerror}): choose a place that can be written to"
+            ) from error
+        self._staging = staging
+        return staging
 
     def _left(self) -> str:
-        """What stays there, after this has removed what it may."""
-        again = "remove it before you try again"
-        if not self._is_ours:
+        if not self._is_claimed or self._local is not None:
             return ""
-        if self._local is None:
-            return f"{self._where} is unfinished unless it has a {COMPLETE}: {again}"
-        if self._local.is_dir() and not _has_committed(self._local):
-            shutil.rmtree(self._local, ignore_errors=True)  # if it stays, that is said
-        if not self._local.exists():
-            return ""
-        if (self._local / COMPLETE).exists():
-            return f"{self._where} is complete"
-        return f"{self._where} is unfinished, it has no {COMPLETE}: {again}"
+        return f"{self._where} is unfinished unless it has a {COMPLETE}: remove it before you try again"
 
-
-def _has_committed(directory: Path) -> bool:
-    return any(name != UNCOMMITTED for name in os.listdir(directory))
+    def _remove(self) -> None:
+        if self._staging is None:
+            return
+        shutil.rmtree(self._staging, ignore_errors=True)
+        if self._staging.exists():
+            click.echo(f"bookledger: {self._staging} could not be removed, and is of no use", err=True)

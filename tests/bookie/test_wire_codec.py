@@ -132,6 +132,14 @@ def test_a_message_that_is_shorter_than_its_header_is_refused() -> None:
         codec.decode_lac_reply(messages.with_checksum(struct.pack("<I", 5) + b"1234"))
 
 
+def test_more_frames_than_any_client_sends_are_refused() -> None:
+    frames = [pb.Frame(ledger_id=1)] * (codec.FRAMES_MAX + 1)
+    with pytest.raises(BadMessage, match="4097 frames in one message"):
+        codec.decode_append_request(
+            sealed(pb.AppendRequest(incarnation="i", first_sequence=1, frames=frames))
+        )
+
+
 def test_a_negative_ledger_id_is_refused() -> None:
     message, frame = one_frame()
     frame.ledger_id = -1

@@ -34,7 +34,7 @@ pages = st.builds(
     lambda first, count, sizes, chance: page(first, some_payloads(count, sizes, chance)),
     st.sampled_from([0, 250, 65_530, 2**31 - 5, 2**62]) | st.integers(0, 2**62),
     st.integers(1, 5 * BLOCK_ENTRIES),
-    st.sampled_from([(0, 0), (0, 3), (1, 1), (0, 40), (255, 257), (1000, 1000), (0, ENTRY_BYTES_MAX)]),
+    st.sampled_from([(1, 1), (1, 3), (1, 40), (255, 257), (1000, 1000), (1, ENTRY_BYTES_MAX)]),
     st.randoms(use_true_random=False),
 )
 
@@ -82,6 +82,43 @@ def test_a_byte_that_moved_from_one_entry_to_the_next_is_found() -> None:
     columns = page(0, [b"abc"] * 64)
     lengths = struct.pack("<64I", 2, 4, *[3] * 62)
     assert not all_good(replace(columns, lengths=lengths), SEED)
+
+
+@settings(max_examples=200)
+@given(columns=pages, data=st.data())
+def test_many_wrong_digests_at_once_are_found(columns: Columns, data: st.DataObject) -> None:
+    digests = memoryview(columns.digests).cast("I").tolist()
+    wrong = data.draw(st.sets(st.integers(0, len(digests) - 1), min_size=1))
+    how = data.draw(st.sampled_from(["zero", "ones", "flipped", "random"]))
+    chance = data.draw(st.randoms(use_true_random=False))
+    for n in wrong:
+        digests[n] = {"zero": 0, "ones": 2**32 - 1, "flipped": digests[n] ^ 1}.get(
+            how, chance.getrandbits(32)
+        )
+    broken = replace(columns, digests=struct.pack(f"<{len(digests)}I", *digests))
+    assert all_good(broken, SEED) == (broken == columns)
+
+
+@pytest.mark.parametrize("empty", [1, BLOCK_ENTRIES, 64])
+@pytest.mark.parametrize("digest", [0, 2**32 - 1])
+def test_blanks_in_place_of_entries_are_found_however_many(empty: int, digest: int) -> None:
+    """Between entries of no bytes nothing is moved on: together, their wrong digests would cancel out."""
+    payloads = [b"payload %d" % n for n in range(80)]
+    columns = of_payloads(0, payloads, DIGEST.sign(0, payloads))
+    sizes, digests = list(columns.sizes), memoryview(columns.digests).cast("I").tolist()
+    sizes[:empty], digests[:empty] = [0] * empty, [digest] * empty
+    blank = Columns(
+        columns.entry_ids,
+        struct.pack("<80I", *sizes),
+        struct.pack("<80I", *digests),
+        columns.payload[sum(map(len, payloads[:empty])) :],
+    )
+    assert DIGEST.bad_entries(blank) == list(range(empty))
+
+
+def test_empty_entries_of_another_ledger_are_found() -> None:
+    other = of_payloads(0, [b""] * 128, Crc32cDigester(8).sign(0, [b""] * 128))
+    assert DIGEST.bad_entries(other) == list(range(128))
 
 
 @pytest.mark.parametrize("bytes_each", [0, 100, ENTRY_BYTES_MAX, ENTRY_BYTES_MAX + 1])

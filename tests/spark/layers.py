@@ -31,6 +31,9 @@ def _bad(seed: int, tracing: bool) -> Outcome:
     match seed % 10:
         case 1:
             os._exit(3)
+        case 2:
+            os.closerange(3, 1000)
+            time.sleep(3600)
         case 3:
             os.kill(os.getpid(), signal.SIGKILL)
         case 5:

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
 from metadata import open_store
-from metadata.ledger_ids import next_ledger_id
+from metadata.ledger_ids import counted_end, next_ledger_id
 from metadata.ledger_record import LedgerState
 from metadata.ledger_store import LedgerStore
 from spark.options import LedgerOptions
@@ -20,6 +20,9 @@ from tests.spark.made import closed
 from tests.support.aio import run
 
 SCHEMA = StructType().add("ledger_id", "long")
+
+CHOSEN_BY_HAND = 1000
+"""Ids from this one on; those below come from the cluster's counter."""
 
 _stores = count()
 
@@ -52,8 +55,11 @@ class Records:
     async def _make(
         self, ledger_ids: tuple[int, ...], open_now: bool, created_ms: int | None, custom: dict[str, str]
     ) -> None:
-        store = LedgerStore(await open_store(self.uri))
+        whole = await open_store(self.uri)
+        store = LedgerStore(whole)
         for ledger_id in ledger_ids:
+            while await counted_end(whole) <= ledger_id < CHOSEN_BY_HAND:
+                await next_ledger_id(whole)
             named = {name: value.encode() for name, value in custom.items()}
             record = replace(closed(ledger_id, 10, 1000, custom=named), created_ms=created_ms or now_ms())
             if open_now:

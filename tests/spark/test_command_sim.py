@@ -78,6 +78,7 @@ def test_a_seed_that_dies_or_hangs_is_an_outcome_and_loses_no_other() -> None:
     assert list(found) == list(range(100, 112))
     assert {seed: violation for seed, violation in found.items() if violation} == {
         101: "ended its process, with exit code 3",
+        102: "ended its process, or hangs without a way to tell",
         103: "ended its process, by SIGKILL",
         105: "gave no outcome within 1.5 seconds",
         107: "SystemExit: enough",
@@ -95,11 +96,11 @@ def test_seeds_that_die_or_hang_in_a_campaign_are_named_and_the_others_kept(
     code, said, lines = call(capsys, "sim", *asked, f"--output={tmp_path}/out", "--json")
     assert code == 1
     fields = json.loads(said)
-    assert (fields["seeds"], fields["violations"]) == (12, 6)
+    assert (fields["seeds"], fields["violations"]) == (12, 7)
     assert lines[0] == "seed 101: ended its process, with exit code 3"
     assert lines[1].strip() == "repeat it with: make sim LAYER=cores SEED=101"
     assert "seed 105: gave no outcome within 1.5 seconds" in lines
-    assert spark.read.parquet(f"{tmp_path}/out").where("violation is null").count() == 6
+    assert spark.read.parquet(f"{tmp_path}/out").where("violation is null").count() == 5
 
 
 @pytest.mark.usefixtures("fresh_workers")

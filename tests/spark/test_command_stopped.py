@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ledgers.cli.spark_output import NewOutput
+from ledgers.errors import LedgerError
 from tests.spark.commands import ended, started
 from tests.spark.conftest import Cluster, until
 
@@ -46,7 +47,7 @@ def replaying(cluster: Cluster, ledger_id: int, output: Path) -> Iterator[subpro
     )
     with replay as process:
         try:
-            until(lambda: len(list(output.rglob("*.parquet"))) > 1, START_SECONDS_MAX)
+            until(lambda: len(list(output.parent.rglob("*.parquet"))) > 1, START_SECONDS_MAX)
             yield process
         finally:
             process.kill()
@@ -80,15 +81,40 @@ def test_a_replay_whose_java_process_is_killed_says_so(
     assert not output.exists()
 
 
-def test_what_a_job_has_committed_stays_and_is_said_to_be_unfinished(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_what_was_written_gets_its_name_when_all_of_it_is_there(spark: SparkSession, tmp_path: Path) -> None:
+    output = tmp_path / "a b" / "out"
+    new = NewOutput(str(output))
+    with new.tidied_up():
+        spark.range(10).write.parquet(new.claim(spark))
+        assert not output.exists()
+        new.complete()
+    assert spark.read.parquet(str(output)).count() == 10
+    assert list(output.parent.iterdir()) == [output]
+
+
+def test_two_commands_with_one_output_never_touch_each_others_files(
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     output = tmp_path / "out"
-    new = NewOutput(str(output))
-    new.claim(spark)
+    one, other, late = (NewOutput(str(output)) for _ in range(3))
+    with one.tidied_up():
+        spark.range(10).write.parquet(one.claim(spark))
+        with pytest.raises(LedgerError, match="was made by somebody else meanwhile"), other.tidied_up():
+            spark.range(20).write.parquet(other.claim(spark))
+            one.complete()
+            other.complete()
+    with pytest.raises(LedgerError, match="already exists"), late.tidied_up():
+        late.claim(spark)
+    assert spark.read.parquet(str(output)).count() == 10
+    assert list(tmp_path.iterdir()) == [output]
+
+
+def test_a_job_that_is_interrupted_leaves_nothing_and_says_so(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = NewOutput(str(tmp_path / "out"))
     with pytest.raises(KeyboardInterrupt), new.tidied_up():
-        (output / "_temporary").mkdir(parents=True)
-        (output / "part-0.parquet").touch()
+        spark.range(10).write.parquet(new.claim(spark))
         raise KeyboardInterrupt
-    assert f"{output} is unfinished, it has no _SUCCESS: remove it" in capsys.readouterr().err
-    assert (output / "part-0.parquet").exists()
+    assert f"stopped; nothing is left in {tmp_path}/out" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

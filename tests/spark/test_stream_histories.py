@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from pyspark.sql.streaming.datasource import ReadMaxBytes
 
 from tests.spark.streamed import Records
@@ -88,7 +88,6 @@ class StreamedBesideChosenIds(Streamed):
     def take(self, times: int) -> None:
         self.taken.update(self.records.count(times))
 
-    @precondition(lambda self: self.taken or self.closed or self.open)  # the counter is in use
     @rule(is_open=st.booleans())
     def choose(self, is_open: bool) -> None:
         self.records.make(self.next_high, open_now=is_open, kind="a")

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from ledgers import LedgerError
 from metadata import open_store
-from metadata.journal_record import FinalizedSegment, JournalState, JournalStorage
+from metadata.journal_record import Dropped, FinalizedSegment, JournalState, JournalStorage
 from metadata.journal_store import JournalStore
 from metadata.ledger_store import LedgerStore
 from qjm_compat.aio import QuorumJournalManager
@@ -48,12 +48,28 @@ class Journal:
         journal = JournalStore(store, "ns1", acceptor)
         if await journal.read_state() is None:
             await journal.swap_state(FORMATTED, None)
+        state = await journal.read_state()
+        assert state
         for start, end, ledger_id in segments:
             if await LedgerStore(store).read(ledger_id) is None:
                 await LedgerStore(store).create(closed(ledger_id, 10, 1000))
             found = await journal.read_segment(start)
-            made = FinalizedSegment(start, end, ledger_id, -63, 1, 0)
+            made = FinalizedSegment(start, end, ledger_id, -63, 1, state.state.generation)
             assert await journal.put_segment(made, found.version if found else None)
+
+    def take_back(self, acceptor: str, from_txid: int) -> None:
+        """As a discard or a rollback does: what was finalized from there on is dropped, a new generation begins."""
+        run(self._take_back(acceptor, from_txid))
+
+    async def _take_back(self, acceptor: str, from_txid: int) -> None:
+        journal = JournalStore(await open_store(self.uri), "ns1", acceptor)
+        found = await journal.read_state()
+        assert found
+        state = found.state
+        dropped = (*state.dropped, Dropped(0, state.generation, from_txid))
+        assert await journal.swap_state(
+            replace(state, generation=state.generation + 1, dropped=dropped), found.version
+        )
 
     async def _swap(self, acceptor: str, purged_below: int) -> None:
         journal = JournalStore(await open_store(self.uri), "ns1", acceptor)
@@ -219,3 +235,27 @@ def test_what_no_acceptor_has_any_more_is_other_history(journal: Journal) -> Non
     journal.finalize("main", (11, 20, 112))
     with pytest.raises(LedgerError, match="transactions 11 to 20 were read from ledger 102"):
         stream.latest()
+
+
+def test_history_that_was_rewritten_stays_refused_when_the_new_one_is_purged() -> None:
+    """What was delivered in its place is gone, and nothing of it but the drop is left to see."""
+    made = Journal()
+    made.finalize("main", (1, 10, 101), (11, 20, 102))
+    stream = Stream(made.uri)
+    assert stream.batch() == [101, 102]
+    made.take_back("main", 11)
+    made.finalize("main", (11, 20, 112), (21, 30, 113))
+    for purged_below in (0, 21):
+        made.drop("main", purged_below=purged_below)
+        with pytest.raises(LedgerError, match="journal ns1 was rewritten"):
+            stream.batch()
+
+
+def test_what_is_taken_back_behind_all_that_was_delivered_does_not_concern_a_stream() -> None:
+    made = Journal()
+    made.finalize("main", (1, 10, 101), (11, 20, 102))
+    stream = Stream(made.uri)
+    stream.offset = stream.latest(ReadMaxBytes(1000))
+    made.take_back("main", 11)
+    made.finalize("main", (11, 20, 112))
+    assert stream.batch() == [112]

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 from ledgers import LedgerError
 from spark import offsets, stream_gaps, stream_ledgers
 from spark.offsets import BadOffset
-from tests.spark.streamed import Records
+from tests.spark.streamed import Records, now_ms
 
 
 @pytest.fixture
@@ -245,8 +245,12 @@ def test_too_many_ids_above_the_counted_ones_end_the_stream_with_a_way_out(
     assert records.stream(ledgers=f"0-{HIGH - 1}").batch() == [1]
 
 
-def test_where_all_ids_are_chosen_by_hand_a_checkpoint_does_not_grow(records: Records) -> None:
-    records.make(100, 200, 300)
+def test_the_first_ids_that_are_counted_follow_after_all_that_were_chosen_by_hand(records: Records) -> None:
+    long_ago = now_ms() - 3 * 24 * 3600 * 1000
+    records.make(1000, 1001, created_ms=long_ago)
     stream = records.stream()
-    assert stream.batch() == [100, 200, 300]
-    assert stream.reader._settled <= 301
+    assert stream.batch() == [1000, 1001]
+    records.make(*records.count(2))
+    assert stream.batch() == [1, 2]
+    stream.restart()
+    assert stream.batch() == []
