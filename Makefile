@@ -52,7 +52,7 @@ demo: $(VENV)/.ready
 	@$(BIN)/bookledger demo $${DEMO_FILE:+-- "$$DEMO_FILE"}
 
 test: $(VENV)/.ready-test
-	@echo "== test: about twelve minutes on two cores"
+	@echo "== test: about twenty-five minutes on two cores"
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest $(ARGS)
 
 check: $(VENV)/.ready-dev
