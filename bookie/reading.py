@@ -60,9 +60,9 @@ def read_page(
             continue
         part = columns.between(first_entry, last_entry)
         parts.append(part)
-        taken += part.total_bytes
+        taken += part.size_bytes
     found = merge(parts).between(first_entry, covered)
-    if found.total_bytes > PAGE_BYTES_MAX:  # large frames, or frames of many tiny entries
+    if found.size_bytes > PAGE_BYTES_MAX:  # large frames, or frames of many tiny entries
         found = found.start_of(PAGE_BYTES_MAX)
         covered = found.last_entry
     return EntryPage(found, covered, tuple(damaged))

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from crc32c import crc32c
 
 from bookie.wire import Columns
+from bookie.wire.columns import ID_BYTES
 
 Registers = npt.NDArray[np.uint32]
 
@@ -32,7 +33,6 @@ BLOCK_ENTRIES = 16
 ENTRY_BYTES_MAX = 4096
 """Larger entries gain nothing: their own bytes cost more than a call does. Also bounds how far a register is moved."""
 
-_ID_BYTES = 8
 _STEPS = 256
 _MOVED_BYTES_MAX = _STEPS * _STEPS
 _REVERSED_POLYNOMIAL = np.uint32(0x82F63B78)
@@ -79,8 +79,8 @@ def _summed(
 
 def _starts(entry_ids: bytes, seed: int) -> Registers:
     """The CRC over the seed and each id: the part of the seed, and one for each byte of the id that is not 0."""
-    ids = np.frombuffer(entry_ids, np.uint8).reshape(-1, _ID_BYTES)
-    starts = np.full(len(ids), crc32c(bytes(_ID_BYTES), seed), np.uint32)
+    ids = np.frombuffer(entry_ids, np.uint8).reshape(-1, ID_BYTES)
+    starts = np.full(len(ids), crc32c(bytes(ID_BYTES), seed), np.uint32)
     for place, table in enumerate(_id_tables()):
         if ids[:, place].any():
             starts ^= table.take(ids[:, place])
@@ -124,14 +124,14 @@ def _after_a_zero(registers: Registers) -> Registers:
 @cache
 def _id_tables() -> Registers:
     """What each byte of an id puts into the register, by its place and its value."""
-    zeros = crc32c(bytes(_ID_BYTES))
+    zeros = crc32c(bytes(ID_BYTES))
     return np.array(
         [
             [
-                crc32c(bytes(place) + bytes([value]) + bytes(_ID_BYTES - 1 - place)) ^ zeros
+                crc32c(bytes(place) + bytes([value]) + bytes(ID_BYTES - 1 - place)) ^ zeros
                 for value in range(256)
             ]
-            for place in range(_ID_BYTES)
+            for place in range(ID_BYTES)
         ],
         np.uint32,
     )

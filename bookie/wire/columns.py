@@ -118,11 +118,6 @@ class Columns:
         start = bisect_left(ids, first_entry)
         return self.cut(start, bisect_left(ids, last_entry + 1, start))
 
-    @property
-    def total_bytes(self) -> int:
-        """What all four columns take."""
-        return len(self.entry_ids) + len(self.lengths) + len(self.digests) + len(self.payload)
-
     def start_of(self, bytes_max: int) -> Columns:
         """As many entries from the first on as take `bytes_max` together; at least one, if there is any."""
         fixed = ID_BYTES + LENGTH_BYTES + self.digest_width

@@ -73,7 +73,7 @@ def test_the_start_of_columns_takes_what_fits_and_at_least_one_entry(
     found = columns_of(entries).start_of(bytes_max)
     fitting: list[Entry] = []
     for one in entries:
-        if fitting and columns_of([*fitting, one]).total_bytes > bytes_max:
+        if fitting and columns_of([*fitting, one]).size_bytes > bytes_max:
             break
         fitting.append(one)
     assert entries_of(found) == fitting

@@ -133,7 +133,7 @@ def test_a_page_of_large_frames_fits_into_a_message() -> None:
 def test_the_largest_entry_fits_into_a_message() -> None:
     page = Stored([of_ids(0), of_ids(1, payload_bytes=ENTRY_BYTES_MAX), of_ids(2)]).page(1, 2)
     assert (list(page.columns.ids), page.covered_through) == ([1], 1)
-    assert page.columns.total_bytes < MESSAGE_BYTES_MAX
+    assert page.columns.size_bytes < MESSAGE_BYTES_MAX
 
 
 def test_a_page_of_entries_without_payload_fits_into_a_message() -> None:
@@ -144,7 +144,7 @@ def test_a_page_of_entries_without_payload_fits_into_a_message() -> None:
         for first in range(0, 20 * per_frame, per_frame)
     ]
     page = Stored(frames).page(0, 20 * per_frame)
-    assert page.columns.total_bytes <= PAGE_BYTES_MAX
+    assert page.columns.size_bytes <= PAGE_BYTES_MAX
     assert page.covered_through == page.columns.last_entry == len(page.columns) - 1
     assert len(page.columns) > PAGE_BYTES_MAX // 100
 
