@@ -41,7 +41,7 @@ SIMULATION_journals := tests.simulation.journals
 ARGS ?=
 COPY_JARS := org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies
 HADOOP := $(foreach version,2.7.3 3.4.1,build/hadoop/$(version)/jars)
-PROTOS := metadata/records.proto metadata/etcd.proto bookie/wire/bookie.proto
+PROTOS := metadata/records/records.proto metadata/etcd/etcd.proto bookie/wire/bookie.proto
 
 .PHONY: demo test check bench sim soak soak-journals measure hadoop wheel protos clean
 

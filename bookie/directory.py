@@ -17,9 +17,10 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from metadata import bookie_registry, cluster, keys, settle
-from metadata.cluster import Cookie
+from metadata import keys, settle
 from metadata.errors import KeyExists, VersionConflict
+from metadata.records import bookie_registry, cluster
+from metadata.records.cluster import Cookie
 from metadata.store import MetadataStore, Versioned
 
 from .disk import OsDisk, sync_directory

@@ -19,10 +19,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from metadata import lives
-from metadata.cluster import Cookie
 from metadata.errors import MetadataError
-from metadata.lives import Life
+from metadata.records import lives
+from metadata.records.cluster import Cookie
+from metadata.records.lives import Life
 from metadata.store import MetadataStore
 
 from .disk import sync_directory

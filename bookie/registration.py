@@ -16,9 +16,10 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from metadata import bookie_registry, settle
-from metadata.bookie_registry import Registration
+from metadata import settle
 from metadata.errors import KeyExists, LeaseLost, NoSuchKey, StoreUnavailable, VersionConflict
+from metadata.records import bookie_registry
+from metadata.records.bookie_registry import Registration
 from metadata.store import Lease, MetadataStore
 
 from .directory import COOKIE

@@ -17,8 +17,8 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from metadata.cluster import Cookie
 from metadata.errors import MetadataError
+from metadata.records.cluster import Cookie
 
 from .bookie import Bookie
 from .errors import BookieError

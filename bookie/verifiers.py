@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable
 
 from metadata.errors import MetadataError
-from metadata.ledger_store import LedgerStore
+from metadata.records.ledger_store import LedgerStore
 
 from .bookie import Bookie
 from .wire.messages import Status

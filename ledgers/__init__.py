@@ -15,7 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from metadata.ledger_record import DigestType, LedgerRecord, LedgerState
+    from metadata.records.ledger_record import DigestType, LedgerRecord, LedgerState
 
     from .blocking import AdvancedWriteHandle, LedgerClient, ReadHandle, WriteHandle
     from .config import ClientConfig
@@ -74,7 +74,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "metadata.ledger_record": ("DigestType", "LedgerRecord", "LedgerState"),
+    "metadata.records.ledger_record": ("DigestType", "LedgerRecord", "LedgerState"),
     "ledgers.blocking": ("AdvancedWriteHandle", "LedgerClient", "ReadHandle", "WriteHandle"),
     "ledgers.config": ("ClientConfig",),
     "ledgers.entry": ("Entry",),

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from bookie.wire import ENTRY_BYTES_MAX
-from metadata.ledger_record import LedgerRecord
+from metadata.records.ledger_record import LedgerRecord
 
 from .errors import DuplicateEntry, EntryTooLarge, LedgerClosed, LedgerError
 from .write_handle import ENTRY_OVERHEAD_BYTES, WriteHandle, check_is_bytes

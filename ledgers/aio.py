@@ -15,9 +15,10 @@ from typing import Self
 
 from bookie.wire import InfoReply
 from bookie.wire.messages import MaintainReply, MaintainRequest
-from metadata import bookie_registry, ledger_ids, open_store
+from metadata import open_store
 from metadata.errors import KeyExists, MetadataError, NoSuchKey, StoreUnavailable, VersionConflict
-from metadata.ledger_record import (
+from metadata.records import bookie_registry, ledger_ids
+from metadata.records.ledger_record import (
     BookieRef,
     DigestType,
     Fragment,
@@ -25,7 +26,7 @@ from metadata.ledger_record import (
     LedgerState,
     Shape,
 )
-from metadata.ledger_store import LedgerStore, VersionedRecord
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
 
 from .advanced_write_handle import AdvancedWriteHandle

@@ -31,7 +31,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 
 from bookie.wire import Columns
-from metadata.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState
 
 from .effects import (
     Accept,

@@ -28,7 +28,7 @@ from bookie.wire import (
     codec,
 )
 from bookie.wire.credentials import NONCE_METADATA_KEY, Purpose
-from metadata.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef
 
 from .bookie_client import LaneListener, LaneTerms
 from .config import ClientConfig

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from bookie.wire.messages import MaintainReply, MaintainRequest
-from metadata.bookie_registry import Registration
-from metadata.ledger_record import BookieRef, DigestType, LedgerRecord
+from metadata.records.bookie_registry import Registration
+from metadata.records.ledger_record import BookieRef, DigestType, LedgerRecord
 
 from . import aio
 from .blocking_client import BlockingClient

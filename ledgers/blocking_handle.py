@@ -7,7 +7,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar
 
-from metadata.ledger_record import LedgerRecord
+from metadata.records.ledger_record import LedgerRecord
 
 from .errors import LedgerError
 from .loop_thread import LoopThread

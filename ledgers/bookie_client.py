@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bookie.wire import Columns, InfoReply, LacReply, LacRequest, LacStatement, ReadReply, ReadRequest, Status
-from metadata.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef
 
 from .ledger_keys import LedgerKey
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metadata.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef
 
 from .config import ClientConfig
 

@@ -6,8 +6,8 @@ import asyncio
 import random
 from dataclasses import dataclass, field
 
-from metadata.ledger_record import BookieRef
-from metadata.ledger_store import LedgerStore
+from metadata.records.ledger_record import BookieRef
+from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
 from .bookie_client import BookieClient

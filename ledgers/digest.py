@@ -20,7 +20,7 @@ from typing import Protocol
 from crc32c import crc32c
 
 from bookie.wire import Columns, LacStatement
-from metadata.ledger_record import DigestType
+from metadata.records.ledger_record import DigestType
 
 from .ledger_keys import digest_key
 

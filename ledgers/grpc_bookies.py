@@ -22,9 +22,9 @@ from bookie.wire import (
     rpc,
 )
 from bookie.wire.messages import MaintainReply, MaintainRequest
-from metadata import bookie_registry
 from metadata.errors import MetadataError
-from metadata.ledger_record import BookieRef
+from metadata.records import bookie_registry
+from metadata.records.ledger_record import BookieRef
 from metadata.store import MetadataStore
 
 from .append_stream import AppendStream, describe

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
 
 from bookie.wire import NO_ENTRY, LacRequest, Status
-from metadata.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef
 
 from .errors import BookieUnavailable, LedgerError
 from .ledger_view import LedgerView

@@ -7,8 +7,8 @@ from contextlib import aclosing
 
 from bookie.wire import NO_ENTRY
 from metadata.errors import MetadataError, WatchCompacted
-from metadata.ledger_record import LedgerRecord
-from metadata.ledger_store import VersionedRecord
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_store import VersionedRecord
 
 from .cluster import Cluster
 from .digest import Digester

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from metadata.ledger_record import CUSTOM_METADATA_BYTES_MAX, DigestType, Shape
+from metadata.records.ledger_record import CUSTOM_METADATA_BYTES_MAX, DigestType, Shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

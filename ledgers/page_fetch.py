@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from bookie.wire import Columns, ReadReply, ReadRequest
-from metadata.ledger_record import BookieRef, Fragment
+from metadata.records.ledger_record import BookieRef, Fragment
 
 from .errors import BookieUnavailable, EntryUnreadable, NoSuchEntry
 from .ledger_view import LedgerView

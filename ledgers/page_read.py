@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from bookie.wire import NO_ENTRIES, Columns, ReadReply, Status, merge
-from metadata.ledger_record import Fragment
+from metadata.records.ledger_record import Fragment
 
 from .digest import Digester
 from .errors import DigestMismatch, EntryUnreadable

@@ -16,8 +16,8 @@ from bookie.wire import Columns
 from bookie.wire.peers import PeersFailed
 from metadata import open_store
 from metadata.errors import MetadataError
-from metadata.ledger_record import BookieRef, DigestType, LedgerRecord
-from metadata.ledger_store import LedgerStore, VersionedRecord
+from metadata.records.ledger_record import BookieRef, DigestType, LedgerRecord
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
 
 from .bookie_client import BookieClient

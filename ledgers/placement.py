@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterable, Sequence
 
-from metadata.bookie_registry import Registration
-from metadata.ledger_record import BookieRef
+from metadata.records.bookie_registry import Registration
+from metadata.records.ledger_record import BookieRef
 
 
 def host_of(registration: Registration) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from metadata.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef
 
 
 @dataclass(slots=True)

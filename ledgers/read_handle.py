@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from bookie.wire import Columns
-from metadata.ledger_record import LedgerRecord
-from metadata.ledger_store import VersionedRecord
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_store import VersionedRecord
 
 from . import lac_read
 from .batch_read import entries_of, read_batch

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from metadata.errors import MetadataError, NoSuchKey, StoreUnavailable, VersionConflict
-from metadata.ledger_record import LedgerRecord
-from metadata.ledger_store import LedgerStore, VersionedRecord
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
 
 from .errors import LedgerError, MetadataUnavailable
 

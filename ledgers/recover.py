@@ -10,8 +10,8 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt,
 
 from bookie.wire import LacRequest, LacStatement, ReadReply, ReadRequest
 from bookie.wire.credentials import Purpose
-from metadata.ledger_record import LedgerRecord, LedgerState
-from metadata.ledger_store import VersionedRecord
+from metadata.records.ledger_record import LedgerRecord, LedgerState
+from metadata.records.ledger_store import VersionedRecord
 
 from .bookie_client import LaneTerms
 from .cluster import Cluster

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 
 from bookie.wire import NO_ENTRY, LacReply, LacStatement, ReadReply, Status, of_payloads
-from metadata.ledger_record import BookieRef, LedgerRecord, LedgerState
+from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 
 from .append import AppendPipeline
 from .digest import Digester

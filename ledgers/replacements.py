@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from metadata import bookie_registry
-from metadata.bookie_registry import Registration
 from metadata.errors import MetadataError
-from metadata.ledger_record import BookieRef
+from metadata.records import bookie_registry
+from metadata.records.bookie_registry import Registration
+from metadata.records.ledger_record import BookieRef
 
 from . import placement
 from .cluster import Cluster

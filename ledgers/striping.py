@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from metadata.ledger_record import Shape
+from metadata.records.ledger_record import Shape
 
 from .quorum import EveryQuorum, Quorum
 

@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Self
 
 from bookie.wire import ENTRY_BYTES_MAX, LacStatement, of_payloads
-from metadata.ledger_record import LedgerRecord
-from metadata.ledger_store import VersionedRecord
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_store import VersionedRecord
 
 from .answers import Answers, AppendFuture
 from .append import AppendPipeline

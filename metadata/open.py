@@ -12,11 +12,11 @@ from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from .errors import BadMetadataUri
-from .etcd import EtcdStore
-from .etcd_config import TIMEOUT_SECONDS_DEFAULT, EtcdConfig
+from .etcd.config import TIMEOUT_SECONDS_DEFAULT, EtcdConfig
+from .etcd.store import EtcdStore
 from .memory import MemoryData, MemoryStore
-from .sqlite import SqliteStore
-from .sqlite_uri import path_in
+from .sqlite.store import SqliteStore
+from .sqlite.uri import path_in
 from .store import MetadataStore
 
 ETCD_PORT_DEFAULT = 2379

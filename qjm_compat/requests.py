@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, Self, TypeVar
 
-from metadata.journal_record import JournalStorage
+from metadata.records.journal_record import JournalStorage
 
 R = TypeVar("R")
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from ledgers import LedgerError
 from metadata import open_store
-from metadata.journal_record import FinalizedSegment
-from metadata.journal_store import JournalStore
-from metadata.ledger_store import LedgerStore
+from metadata.records.journal_record import FinalizedSegment
+from metadata.records.journal_store import JournalStore
+from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
 DEFAULT_ACCEPTOR = "main"

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from metadata.ledger_ids import FIRST_LEDGER_ID
+from metadata.records.ledger_ids import FIRST_LEDGER_ID
 
 GAP_SECONDS = 600
 """How long an id that nobody has used is waited for."""

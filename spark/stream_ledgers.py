@@ -12,8 +12,8 @@ from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
 from ledgers import LedgerError, LedgerRecord
-from metadata.ledger_ids import counted_end
-from metadata.ledger_store import LedgerStore
+from metadata.records.ledger_ids import counted_end
+from metadata.records.ledger_store import LedgerStore
 
 from .offsets import OPEN_AHEAD_MAX, LedgersOffset
 from .options import LedgerOptions

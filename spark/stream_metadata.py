@@ -14,7 +14,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 from ledgers import LedgerRecord, MetadataUnavailable
 from metadata import open_store
 from metadata.errors import BadMetadataUri, StoreRefused, StoreUnavailable
-from metadata.ledger_store import LedgerStore
+from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
 from .access import Access

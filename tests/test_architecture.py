@@ -87,7 +87,7 @@ GENERATED_IMPORTERS = {
         "ledger_record.py",
         "lives.py",
     },
-    "etcd_pb2": {"etcd.py", "etcd_channel.py", "etcd_watch.py"},
+    "etcd_pb2": {"store.py", "channel.py", "watch.py"},
     "bookie_pb2": {"codec.py"},
 }
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PROTOS = ("metadata/records.proto", "metadata/etcd.proto", "bookie/wire/bookie.proto")
+PROTOS = ("metadata/records/records.proto", "metadata/etcd/etcd.proto", "bookie/wire/bookie.proto")
 
 
 @pytest.mark.parametrize("proto", PROTOS)

@@ -14,8 +14,8 @@ from array import array
 from collections.abc import Collection, Iterable, Sequence
 
 from metadata.errors import NoSuchKey, VersionConflict
-from metadata.ledger_record import BookieRef, LedgerRecord, LedgerState
-from metadata.ledger_store import LedgerStore, VersionedRecord
+from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
 
 from ..peers import Peers
 from .mending import Mender, Tally

@@ -16,10 +16,10 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from metadata import cluster
-from metadata.cluster import Cookie
-from metadata.ledger_record import BookieRef, LedgerRecord
-from metadata.ledger_store import LedgerStore
+from metadata.records import cluster
+from metadata.records.cluster import Cookie
+from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
 from ..bookie import Bookie

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import logging
 
-from metadata.ledger_record import BookieRef, LedgerRecord
-from metadata.ledger_store import LedgerStore
+from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_store import LedgerStore
 
 from ..bookie import Bookie
 from ..ledger_state import Fence

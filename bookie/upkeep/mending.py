@@ -14,7 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from metadata.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_record import BookieRef, LedgerRecord
 
 from ..bookie import Bookie
 from ..errors import DiskIsFull

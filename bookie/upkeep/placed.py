@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from metadata.ledger_record import BookieRef, LedgerRecord, Shape
+from metadata.records.ledger_record import BookieRef, LedgerRecord, Shape
 
 from ..wire.messages import EntryRange
 

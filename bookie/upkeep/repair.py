@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from metadata.errors import MetadataError
-from metadata.ledger_record import BookieRef, LedgerRecord, LedgerState
-from metadata.ledger_store import LedgerStore
+from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
+from metadata.records.ledger_store import LedgerStore
 
 from ..bookie import Bookie
 from ..errors import DiskIsFull

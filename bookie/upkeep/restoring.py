@@ -6,8 +6,8 @@ import logging
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from metadata.ledger_record import BookieRef, LedgerRecord
-from metadata.ledger_store import LedgerStore
+from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_store import LedgerStore
 
 from ..bookie import Bookie
 from ..frames import read_frame

@@ -13,11 +13,11 @@ from collections.abc import Awaitable
 from dataclasses import asdict
 from typing import Any
 
-from metadata import bookie_registry, cluster
-from metadata.cluster import Cookie
 from metadata.errors import MetadataError
-from metadata.ledger_record import BookieRef
-from metadata.ledger_store import LedgerStore
+from metadata.records import bookie_registry, cluster
+from metadata.records.cluster import Cookie
+from metadata.records.ledger_record import BookieRef
+from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
 from ..bookie import Bookie

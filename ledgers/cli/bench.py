@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 from ledgers.aio import LedgerClient, WriteHandle
-from metadata.sqlite_uri import uri_of
+from metadata.sqlite.uri import uri_of
 
 from .baseline import baseline_mb_per_s
 from .options import json_option

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from metadata.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef
 
 from .options import json_option, metadata_option
 from .output import print_record

@@ -15,8 +15,8 @@ from pathlib import Path
 import click
 
 from metadata import open_store
-from metadata.cluster import cluster_id
-from metadata.sqlite_uri import uri_of
+from metadata.records.cluster import cluster_id
+from metadata.sqlite.uri import uri_of
 
 from .demo_steps import Demo, Findings
 from .options import json_option

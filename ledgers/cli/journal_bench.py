@@ -18,7 +18,7 @@ from pathlib import Path
 import click
 
 from ledgers.aio import LedgerClient
-from metadata.sqlite_uri import uri_of
+from metadata.sqlite.uri import uri_of
 from qjm_compat import AcceptorConfig, NamespaceInfo
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.edits import encode_frame

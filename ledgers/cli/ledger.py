@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ledgers import LedgerClient, NewLedger
-from metadata.ledger_record import LedgerRecord
+from metadata.records.ledger_record import LedgerRecord
 
 from .ledger_append import append
 from .ledger_entries import read, tail

@@ -10,7 +10,7 @@ import click
 from bookie.wire import ENTRY_BYTES_MAX
 from ledgers import LedgerClient, LedgerError, NewLedger, WriteHandle
 from ledgers.errors import EntryTooLarge
-from metadata.ledger_record import LedgerState
+from metadata.records.ledger_record import LedgerState
 
 from .options import json_option, metadata_option, new_ledger_options, refuse_new_ledger_options
 from .output import print_record, progress

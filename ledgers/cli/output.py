@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from metadata.ledger_record import LedgerRecord
+from metadata.records.ledger_record import LedgerRecord
 
 Say = Callable[[str], None]
 

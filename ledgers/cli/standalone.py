@@ -56,7 +56,7 @@ async def _serve(
     from bookie.daemon import serving, until_one_fails
     from ledgers.peers import ClusterPeers
     from metadata import open_store
-    from metadata.sqlite_uri import uri_of
+    from metadata.sqlite.uri import uri_of
 
     data.mkdir(parents=True, exist_ok=True)
     uri = uri_of(data / "metadata.db")

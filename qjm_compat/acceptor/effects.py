@@ -11,8 +11,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from metadata.journal_record import FinalizedSegment, JournalState
-from metadata.journal_store import VersionedSegment, VersionedState
+from metadata.records.journal_record import FinalizedSegment, JournalState
+from metadata.records.journal_store import VersionedSegment, VersionedState
 
 R = TypeVar("R")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metadata.journal_record import JournalState
+from metadata.records.journal_record import JournalState
 
 from ..errors import JournalError, StaleEpoch
 from ..requests import GetJournalState, Heartbeat, JournalStateReply, NewEpoch, NewEpochReply, RequestInfo

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from ledgers import LedgerFenced
 from ledgers.aio import LedgerClient
-from metadata.journal_record import FinalizedSegment, SegmentRecord
-from metadata.journal_store import JournalStore
+from metadata.records.journal_record import FinalizedSegment, SegmentRecord
+from metadata.records.journal_store import JournalStore
 from metadata.store import MetadataStore
 
 from ..batch import Batch

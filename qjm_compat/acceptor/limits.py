@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metadata.journal_record import JournalStorage
+from metadata.records.journal_record import JournalStorage
 
 from ..errors import BadRequest
 

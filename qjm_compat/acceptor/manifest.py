@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from metadata.journal_record import FinalizedSegment, JournalState, SegmentRecord
+from metadata.records.journal_record import FinalizedSegment, JournalState, SegmentRecord
 
 from ..errors import RuleViolated
 from ..requests import GetEditLogManifest, Manifest, RemoteEditLog

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from metadata.journal_record import JournalState, SegmentRecord
-from metadata.journal_store import VersionedState
+from metadata.records.journal_record import JournalState, SegmentRecord
+from metadata.records.journal_store import VersionedState
 
 from ..errors import BadRequest, JournalNotFormatted, JournalOutOfSync, JournalUnavailable, StaleEpoch
 from ..requests import RequestInfo, SegmentState, SendEdits

@@ -6,7 +6,7 @@ compare-and-swap, so a crash leaves either all of an acceptance or nothing of it
 
 from __future__ import annotations
 
-from metadata.journal_record import AcceptedRecovery, JournalState, SegmentRecord
+from metadata.records.journal_record import AcceptedRecovery, JournalState, SegmentRecord
 
 from ..errors import BadRequest, JournalError, RuleViolated
 from ..requests import AcceptRecovery, PrepareRecovery, PrepareReply, SegmentState

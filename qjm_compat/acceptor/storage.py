@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from metadata.journal_record import JournalState, JournalStorage
+from metadata.records.journal_record import JournalState, JournalStorage
 
 from ..errors import (
     BadJournalState,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from metadata.journal_record import (
+from metadata.records.journal_record import (
     DROPPED_MAX,
     SEGMENTS_MAX,
     AcceptedRecovery,

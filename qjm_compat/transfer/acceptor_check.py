@@ -8,8 +8,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from ledgers import LedgerError
-from metadata.journal_record import FinalizedSegment, SegmentRecord
-from metadata.ledger_record import LedgerRecord
+from metadata.records.journal_record import FinalizedSegment, SegmentRecord
+from metadata.records.ledger_record import LedgerRecord
 
 from ..batch import Batch
 from ..edits import EditLogError, check_batch, iter_ops

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from metadata.journal_record import FinalizedSegment, JournalState, SegmentRecord
+from metadata.records.journal_record import FinalizedSegment, JournalState, SegmentRecord
 
 
 @dataclass(frozen=True, slots=True)

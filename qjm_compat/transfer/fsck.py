@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from metadata.journal_record import JournalStorage
+from metadata.records.journal_record import JournalStorage
 
 from ..errors import JournalUnavailable
 from .acceptor_check import AcceptorCheck

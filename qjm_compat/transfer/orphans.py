@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from ledgers import LedgerError, NoSuchLedger
-from metadata.ledger_record import LedgerRecord
+from metadata.records.ledger_record import LedgerRecord
 
 from ..edits import EditLogError, check_batch
 from ..errors import JournalError, JournalUnavailable

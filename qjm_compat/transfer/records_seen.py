@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from metadata import keys
 from metadata.errors import BadRecord
-from metadata.journal_record import FinalizedSegment, decode_finalized
-from metadata.journal_store import JournalStore
+from metadata.records.journal_record import FinalizedSegment, decode_finalized
+from metadata.records.journal_store import JournalStore
 from metadata.store import MetadataStore, list_all
 
 Records = tuple[tuple[FinalizedSegment, ...], tuple[str, ...]]

@@ -13,8 +13,8 @@ from ledgers import ClientConfig
 from ledgers.aio import LedgerClient
 from ledgers.quorum import majority
 from metadata import open_store
-from metadata.journal_record import FinalizedSegment
-from metadata.journal_store import JournalStore, VersionedState, list_journals
+from metadata.records.journal_record import FinalizedSegment
+from metadata.records.journal_store import JournalStore, VersionedState, list_journals
 from metadata.store import MetadataStore
 
 from ..config import AcceptorConfig, JournalConfig

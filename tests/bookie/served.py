@@ -27,9 +27,9 @@ from bookie.wire.messages import (
     Status,
 )
 from metadata.errors import KeyExists
-from metadata.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
-from metadata.ledger_store import LedgerStore
 from metadata.memory import MemoryStore
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.ledger_store import LedgerStore
 from metadata.store import Lease
 from tests.support.aio import run
 

@@ -20,9 +20,9 @@ from bookie.wire.messages import (
     LacReply,
     Status,
 )
-from metadata.bookie_registry import Registration, find_bookie
-from metadata.ledger_record import BookieRef
 from metadata.memory import MemoryStore
+from metadata.records.bookie_registry import Registration, find_bookie
+from metadata.records.ledger_record import BookieRef
 from tests.bookie.bookies import entries
 from tests.bookie.entries import entries_of, frame_of
 from tests.bookie.served import LeaseEndingStore, client_of, formatted, plain, serve_until, served

@@ -25,9 +25,9 @@ from bookie.errors import BookieError, DamagedLog, NameTaken
 from bookie.registration import Registrar
 from bookie.wire import codec, rpc
 from metadata import open_store
-from metadata.bookie_registry import Registration, find_bookie
-from metadata.ledger_record import BookieRef
 from metadata.memory import MemoryStore
+from metadata.records.bookie_registry import Registration, find_bookie
+from metadata.records.ledger_record import BookieRef
 from tests.bookie.bookies import entries
 from tests.bookie.entries import entries_of, frame_of
 from tests.bookie.served import LeaseEndingStore, client_of, formatted, serve_until, served

@@ -15,10 +15,11 @@ import pytest
 from bookie import directory
 from bookie.directory import check_cookie, check_parts, format_directory, lock, read_cookie
 from bookie.errors import DataDirectoryError
-from metadata import cluster, keys
-from metadata.cluster import Cookie
+from metadata import keys
 from metadata.errors import OutcomeUnknown
 from metadata.memory import MemoryData, MemoryStore
+from metadata.records import cluster
+from metadata.records.cluster import Cookie
 from metadata.store import Lease
 from tests.support.aio import run
 

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 
 from bookie.registration import Registrar
 from metadata import keys
-from metadata.bookie_registry import Registration, find_bookie, list_bookies
 from metadata.errors import OutcomeUnknown, StoreUnavailable
-from metadata.ledger_record import BookieRef
 from metadata.memory import MemoryData, MemoryStore
+from metadata.records.bookie_registry import Registration, find_bookie, list_bookies
+from metadata.records.ledger_record import BookieRef
 from metadata.store import MetadataStore
 from tests.support.aio import cancel, run, until_true
 

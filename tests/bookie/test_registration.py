@@ -13,11 +13,11 @@ from bookie import registration
 from bookie.directory import COOKIE
 from bookie.errors import NameTaken
 from bookie.registration import Registrar, lock_identity
-from metadata.bookie_registry import Registration, find_bookie
 from metadata.errors import LeaseLost, OutcomeUnknown, StoreUnavailable
-from metadata.ledger_record import BookieRef
 from metadata.memory import MemoryData, MemoryStore
-from metadata.sqlite import SqliteStore
+from metadata.records.bookie_registry import Registration, find_bookie
+from metadata.records.ledger_record import BookieRef
+from metadata.sqlite.store import SqliteStore
 from metadata.store import Lease, MetadataStore
 from tests.support.aio import cancel, run, until_true
 

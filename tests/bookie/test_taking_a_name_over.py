@@ -9,9 +9,9 @@ import pytest
 from bookie import directory
 from bookie.directory import format_directory, read_cookie
 from bookie.errors import DataDirectoryError
-from metadata import cluster
 from metadata.errors import OutcomeUnknown
 from metadata.memory import MemoryStore
+from metadata.records import cluster
 from tests.bookie.served import served
 from tests.support.aio import run
 

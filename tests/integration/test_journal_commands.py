@@ -15,7 +15,7 @@ import pytest
 
 from ledgers.cli.processes import bookie_processes
 from metadata import open_store
-from metadata.journal_store import JournalStore
+from metadata.records.journal_store import JournalStore
 from qjm_compat.aio import DEFAULT_ACCEPTOR
 from qjm_compat.config import AcceptorConfig
 from qjm_compat.edits import segment_bytes

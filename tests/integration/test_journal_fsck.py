@@ -10,8 +10,8 @@ from typing import TypeAlias
 import pytest
 
 from metadata import keys
-from metadata.journal_record import SegmentRecord
-from metadata.journal_store import JournalStore, VersionedSegment
+from metadata.records.journal_record import SegmentRecord
+from metadata.records.journal_store import JournalStore, VersionedSegment
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.config import AcceptorConfig
 from qjm_compat.edits import encode_frame

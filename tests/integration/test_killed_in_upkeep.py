@@ -13,7 +13,7 @@ from bookie.wire.messages import MaintainRequest, MaintenanceAction
 from ledgers.aio import LedgerClient
 from ledgers.cli.processes import BookieProcess, bookie_processes
 from ledgers.errors import BookieUnavailable
-from metadata.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef
 from tests.support.aio import run
 from tests.support.command_line import bookledger
 from tests.support.writing import payload_of

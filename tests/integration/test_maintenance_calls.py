@@ -16,7 +16,7 @@ from bookie.wire.messages import (
     Status,
 )
 from ledgers import BookieUnavailable, LedgerClient, aio
-from metadata.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef
 from tests.support.aio import run
 from tests.support.in_process import InProcessCluster, cluster_of
 from tests.support.upkeep import Upkeep, give, never_ends, on_maintained, ref, replying, reports

@@ -11,7 +11,7 @@ from bookie.peers import PeersFailed
 from ledgers import DigestType
 from ledgers.aio import LedgerClient
 from ledgers.config import MIB
-from metadata.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef
 from tests.support.in_process import InProcessCluster, on_bookies
 from tests.support.watched_peers import payload, payloads, watched, written
 

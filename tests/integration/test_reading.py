@@ -13,7 +13,7 @@ from ledgers import DigestMismatch, DigestType, Entry, NoSuchEntry
 from ledgers.aio import LedgerClient, WriteHandle
 from ledgers.config import MIB, ClientConfig
 from ledgers.grpc_bookies import GrpcBookieClient
-from metadata.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef
 from tests.support.in_process import InProcessCluster, on_bookies, payloads
 from tests.support.processes import ProcessCluster, on_processes
 

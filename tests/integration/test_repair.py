@@ -21,9 +21,9 @@ from bookie.wire.messages import LacRequest, Status
 from ledgers import DigestType
 from ledgers.aio import LedgerClient
 from ledgers.peers import ClusterPeers
-from metadata.bookie_registry import find_bookie
-from metadata.ledger_record import BookieRef
-from metadata.ledger_store import LedgerStore
+from metadata.records.bookie_registry import find_bookie
+from metadata.records.ledger_record import BookieRef
+from metadata.records.ledger_store import LedgerStore
 from tests.support.in_process import LITTLE_SPACE, QUICK, InProcessCluster, on_bookies, payloads
 from tests.support.watched_peers import payload, written
 

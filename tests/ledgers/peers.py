@@ -9,9 +9,9 @@ from bookie.peers import Peers
 from ledgers.config import ClientConfig
 from ledgers.errors import BookieUnavailable
 from ledgers.peers import ClusterPeers
-from metadata.ledger_record import BookieRef, LedgerRecord
-from metadata.ledger_store import LedgerStore
 from metadata.memory import MemoryStore
+from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_store import LedgerStore
 from tests.ledgers.reading import B0, DictionaryBookies
 
 

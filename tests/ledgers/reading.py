@@ -25,9 +25,9 @@ from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
 from ledgers.digest import Crc32cDigester
 from ledgers.read_handle import ReadHandle
-from metadata.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
-from metadata.ledger_store import LedgerStore, VersionedRecord
 from metadata.memory import MemoryStore
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
 
 LEDGER_ID = 7
 DIGEST = Crc32cDigester(LEDGER_ID)

@@ -25,7 +25,7 @@ from ledgers.config import MIB, ClientConfig
 from ledgers.ledger_keys import LedgerKey
 from ledgers.queued_lane import QueuedLane
 from ledgers.tasks import STOPPED_SECONDS
-from metadata.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef
 from tests.support.aio import run, until_true
 
 BOOKIE = BookieRef("b1", "i1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ledgers.bookie_health import BookieHealth
 from ledgers.config import ClientConfig
-from metadata.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef
 
 ONE, TWO = BookieRef("b1", "i1"), BookieRef("b2", "i2")
 CONFIG = ClientConfig(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bookie.wire import NO_ENTRIES, Columns, of_payloads
 from ledgers.digest import Crc32cDigester, Digester, HmacDigester, digester
-from metadata.ledger_record import DigestType
+from metadata.records.ledger_record import DigestType
 
 BOTH: list[Digester] = [Crc32cDigester(7), HmacDigester(7, b"secret")]
 OTHERS: list[Digester] = [Crc32cDigester(8), HmacDigester(8, b"secret")]

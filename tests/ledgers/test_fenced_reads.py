@@ -10,7 +10,7 @@ from bookie.wire import NO_ENTRIES, Columns, EntryRange, ReadReply, Status, merg
 from ledgers.digest import Crc32cDigester
 from ledgers.fenced_reads import FencedReads, Verdict
 from ledgers.striping import Striping
-from metadata.ledger_record import Shape
+from metadata.records.ledger_record import Shape
 
 DIGEST = Crc32cDigester(7)
 

@@ -13,7 +13,7 @@ from ledgers import lac_read
 from ledgers.config import ClientConfig
 from ledgers.errors import BookieUnavailable, LedgerError
 from ledgers.read_handle import ReadHandle
-from metadata.ledger_record import BookieRef, Fragment, Shape
+from metadata.records.ledger_record import BookieRef, Fragment, Shape
 from tests.ledgers.reading import B0, B1, B2, B3, DIGEST, DictionaryBookies, reader_of, record_of
 from tests.support.aio import run
 

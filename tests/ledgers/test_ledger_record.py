@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from metadata import keys
 from metadata.errors import BadRecord
-from metadata.ledger_record import (
+from metadata.records.ledger_record import (
     FRAGMENTS_MAX,
     BookieRef,
     DigestType,

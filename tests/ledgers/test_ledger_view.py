@@ -12,9 +12,9 @@ from ledgers.digest import Crc32cDigester
 from ledgers.errors import NoSuchLedger
 from ledgers.grpc_bookies import GrpcBookieClient
 from ledgers.ledger_view import LedgerView
-from metadata.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
-from metadata.ledger_store import LedgerStore, VersionedRecord
 from metadata.memory import MemoryStore
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
 
 OPEN = LedgerRecord(7, Shape(1, 1, 1), (Fragment(0, (BookieRef("b1", "i1"),)),))
 

@@ -10,7 +10,7 @@ import pytest
 from ledgers.config import ClientConfig
 from ledgers.errors import BookieUnavailable, EntryUnreadable, NoSuchEntry
 from ledgers.read_handle import ReadHandle
-from metadata.ledger_record import BookieRef, Fragment
+from metadata.records.ledger_record import BookieRef, Fragment
 from tests.ledgers.reading import (
     B0,
     B1,

@@ -12,7 +12,7 @@ from ledgers.digest import Crc32cDigester
 from ledgers.errors import DigestMismatch, EntryUnreadable
 from ledgers.page_read import Ask, PageDone, PageEffect, PageFailed, PageRead
 from ledgers.striping import Striping
-from metadata.ledger_record import BookieRef, Fragment, Shape
+from metadata.records.ledger_record import BookieRef, Fragment, Shape
 
 DIGEST = Crc32cDigester(7)
 

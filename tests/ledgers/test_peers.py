@@ -10,9 +10,9 @@ from bookie.peers import PeersFailed
 from bookie.wire import ReadReply, ReadRequest
 from ledgers.config import MIB
 from metadata.errors import StoreUnavailable
-from metadata.ledger_record import BookieRef, DigestType, Fragment, Shape
-from metadata.ledger_store import LedgerStore
 from metadata.memory import MemoryStore
+from metadata.records.ledger_record import BookieRef, DigestType, Fragment, Shape
+from metadata.records.ledger_store import LedgerStore
 from metadata.store import Versioned
 from tests.ledgers.peers import asked, failing, given, peers_knowing, peers_on
 from tests.ledgers.reading import (

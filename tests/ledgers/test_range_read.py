@@ -12,7 +12,7 @@ import pytest
 from ledgers.config import ClientConfig
 from ledgers.errors import EntryUnreadable
 from ledgers.read_handle import ReadHandle
-from metadata.ledger_record import Fragment, Shape
+from metadata.records.ledger_record import Fragment, Shape
 from tests.ledgers.reading import (
     B0,
     B1,

@@ -13,10 +13,10 @@ from ledgers.effects import FindReplacements
 from ledgers.errors import BookieUnavailable
 from ledgers.grpc_bookies import GrpcBookieClient
 from ledgers.replacements import find_replacements
-from metadata.bookie_registry import Registration
-from metadata.ledger_record import BookieRef
-from metadata.ledger_store import LedgerStore
 from metadata.memory import MemoryStore
+from metadata.records.bookie_registry import Registration
+from metadata.records.ledger_record import BookieRef
+from metadata.records.ledger_store import LedgerStore
 from tests.support.aio import run
 
 B1, B2, B3, B4 = (BookieRef(f"b{n}", f"i{n}") for n in (1, 2, 3, 4))

@@ -9,7 +9,7 @@ import pytest
 
 from ledgers.quorum import Outcome
 from ledgers.striping import Striping
-from metadata.ledger_record import Shape
+from metadata.records.ledger_record import Shape
 
 SHAPES = [
     Shape(ensemble, writes, acks)

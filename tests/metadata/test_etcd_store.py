@@ -10,9 +10,10 @@ from dataclasses import replace
 
 import pytest
 
-from metadata import etcd_channel, etcd_config
 from metadata.errors import OutcomeUnknown, StoreUnavailable, VersionConflict, WatchCompacted
-from metadata.etcd import EtcdConfig, EtcdStore
+from metadata.etcd import channel as etcd_channel
+from metadata.etcd import config as etcd_config
+from metadata.etcd.store import EtcdConfig, EtcdStore
 from metadata.store import EventKind, MetadataStore, Versioned, WatchEvent
 from tests.contracts.metadata_store import MetadataStoreContract, increment, keys_in_pages, watching
 from tests.support.aio import run, take, until_true

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metadata import records_pb2 as pb
 from metadata.errors import BadRecord
-from metadata.journal_record import (
+from metadata.records import records_pb2 as pb
+from metadata.records.journal_record import (
     AcceptedRecovery,
     Dropped,
     FinalizedSegment,

@@ -10,9 +10,9 @@ import pytest
 
 from metadata import open_store
 from metadata.errors import BadRecord, OutcomeUnknown
-from metadata.journal_record import FinalizedSegment, JournalState
-from metadata.journal_store import JournalStore, list_journals
 from metadata.memory import MemoryData, MemoryStore
+from metadata.records.journal_record import FinalizedSegment, JournalState
+from metadata.records.journal_store import JournalStore, list_journals
 from metadata.store import PAGE_KEYS_MAX, Lease, MetadataStore
 from tests.support.aio import run
 

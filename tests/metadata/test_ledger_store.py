@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from metadata import bookie_registry, cluster, keys, ledger_ids, ledger_record
+from metadata import keys
 from metadata.errors import BadRecord, KeyExists, OutcomeUnknown, VersionConflict
-from metadata.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
-from metadata.ledger_store import LedgerStore
 from metadata.memory import MemoryData, MemoryStore
+from metadata.records import bookie_registry, cluster, ledger_ids, ledger_record
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.ledger_store import LedgerStore
 from metadata.store import PAGE_KEYS_MAX, Lease
 from tests.support.aio import run
 

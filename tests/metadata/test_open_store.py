@@ -8,8 +8,8 @@ import pytest
 
 from metadata.errors import BadMetadataUri
 from metadata.open import open_store
-from metadata.sqlite_file import SqliteFile
-from metadata.sqlite_uri import uri_of
+from metadata.sqlite.file import SqliteFile
+from metadata.sqlite.uri import uri_of
 from metadata.store import MetadataStore, Versioned
 from tests.support.aio import run
 from tests.support.etcd import EtcdServer

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from metadata import sqlite as sqlite_module
 from metadata.errors import BadMetadataUri, OutcomeUnknown, StoreUnavailable
-from metadata.sqlite import SqliteStore
+from metadata.sqlite import store as sqlite_module
+from metadata.sqlite.store import SqliteStore
 from metadata.store import EventKind, MetadataStore, Versioned
 from tests.contracts.metadata_store import MetadataStoreContract, watching
 from tests.support.aio import cancel, run, take
@@ -31,7 +31,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 INCREMENT = f"""
 import asyncio, sys
-from metadata.sqlite import SqliteStore
+from metadata.sqlite.store import SqliteStore
 from tests.contracts.metadata_store import increment
 
 async def main() -> None:
@@ -45,8 +45,8 @@ asyncio.run(main())
 
 DIE_IN_A_TRANSACTION = """
 import asyncio, os, sys
-from metadata.sqlite import SqliteStore
-from metadata import sqlite_file
+from metadata.sqlite.store import SqliteStore
+from metadata.sqlite import file as sqlite_file
 
 async def main() -> None:
     store = SqliteStore(sys.argv[1])
@@ -60,7 +60,7 @@ asyncio.run(main())
 FULL_DISK = """
 import asyncio, os, resource, sys
 from metadata.errors import StoreUnavailable
-from metadata.sqlite import SqliteStore
+from metadata.sqlite.store import SqliteStore
 
 async def main() -> None:
     store = SqliteStore(sys.argv[1])

@@ -10,8 +10,8 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from metadata.journal_record import FinalizedSegment, JournalState
-from metadata.journal_store import VersionedSegment, VersionedState
+from metadata.records.journal_record import FinalizedSegment, JournalState
+from metadata.records.journal_store import VersionedSegment, VersionedState
 from qjm_compat.acceptor import transitions
 from qjm_compat.acceptor.copying import SegmentContent, check_writer, checked_part
 from qjm_compat.acceptor.effects import (

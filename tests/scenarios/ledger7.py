@@ -20,7 +20,7 @@ from ledgers.digest import Crc32cDigester
 from ledgers.effects import AppendEffect, ChangeRecord, FindReplacements, Finish, RecoveryEffect
 from ledgers.errors import LedgerError
 from ledgers.recovery import Recovery
-from metadata.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 
 LEDGER = 7
 DIGESTER = Crc32cDigester(LEDGER)

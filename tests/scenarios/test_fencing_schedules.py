@@ -8,7 +8,7 @@ from bookie.log.format import Record
 from bookie.wire import Columns, Frame, LacReply, ReadReply, Status, merge
 from ledgers.effects import Recovered
 from ledgers.errors import LedgerFenced
-from metadata.ledger_record import LedgerState
+from metadata.records.ledger_record import LedgerState
 
 from .ledger7 import KNOWS_NOTHING, LEDGER, entries, failure, in_recovery, page, proposed, record, writer
 

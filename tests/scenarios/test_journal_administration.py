@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ledgers.aio import LedgerClient
-from metadata.journal_store import JournalStore
+from metadata.records.journal_store import JournalStore
 from qjm_compat import JournalConfig
 from qjm_compat.acceptor.transitions import segment_at
 from qjm_compat.aio import DEFAULT_ACCEPTOR, QuorumJournalManager

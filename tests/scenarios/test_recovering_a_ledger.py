@@ -21,7 +21,7 @@ from ledgers.effects import (
 )
 from ledgers.errors import LedgerFenced, LedgerRecoveryFailed, MetadataUnavailable, NoSuchLedger
 from ledgers.recovery import READ_AHEAD_ENTRIES, Recovery, Stage
-from metadata.ledger_record import LedgerState
+from metadata.records.ledger_record import LedgerState
 
 from .ledger7 import (
     ALL,

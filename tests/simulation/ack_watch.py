@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from metadata.ledger_record import Shape
+from metadata.records.ledger_record import Shape
 
 from .checks import Checker
 

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 
 from bookie.wire import Columns, LacStatement
 from ledgers.striping import Striping
-from metadata.ledger_record import BookieRef, LedgerRecord, LedgerState
+from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 
 from .world import Violation
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ledgers.digest import Crc32cDigester
-from metadata.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 
 from .checks import Checker
 from .deleter import Deleter

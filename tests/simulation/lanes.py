@@ -9,7 +9,7 @@ from bookie.wire import NO_ENTRIES, Columns, Frame, Status, join
 from ledgers.append import AppendPipeline
 from ledgers.errors import LedgerError, LedgerFenced, Unauthorized
 from ledgers.recovery import Recovery
-from metadata.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef
 
 from .probes import Probe
 

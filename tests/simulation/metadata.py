@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from metadata.ledger_record import LedgerRecord, LedgerState
+from metadata.records.ledger_record import LedgerRecord, LedgerState
 
 from .checks import Checker
 from .network import Network

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from bookie.wire import ReadReply, ReadRequest
 from ledgers.page_read import Ask, PageDone, PageEffect, PageFailed, PageRead
-from metadata.ledger_record import Fragment
+from metadata.records.ledger_record import Fragment
 
 from .probes import Probe
 from .process import Client

@@ -15,7 +15,7 @@ from ledgers.fenced_reads import FencedReads, Replica
 from ledgers.page_read import PageRead
 from ledgers.recovery import Recovery, Stage
 from ledgers.striping import Striping
-from metadata.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_record import BookieRef, LedgerRecord
 
 from . import metadata, servers
 from .metadata import Committed

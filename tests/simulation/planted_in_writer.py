@@ -11,7 +11,7 @@ from ledgers.append import AppendPipeline, Phase
 from ledgers.effects import AppendEffect, ChangeRecord
 from ledgers.errors import LedgerError
 from ledgers.striping import Striping
-from metadata.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_record import BookieRef, LedgerRecord
 
 Patch = pytest.MonkeyPatch
 

@@ -21,7 +21,7 @@ from ledgers.effects import (
 )
 from ledgers.errors import LedgerError, MetadataUnavailable
 from ledgers.recovery import Recovery
-from metadata.ledger_record import BookieRef, LedgerRecord, LedgerState
+from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 
 from .checks import Checker
 from .lanes import SimulatedLane

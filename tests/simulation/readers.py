@@ -12,7 +12,7 @@ from bookie.wire import NO_ENTRY, Columns, LacReply, LacRequest, Status
 from ledgers.page_read import PageDone, PageFailed, PageRead
 from ledgers.quorum import Outcome
 from ledgers.striping import Striping
-from metadata.ledger_record import BookieRef, LedgerRecord, LedgerState
+from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 
 from .metadata import Committed, Read
 from .page_run import PageRun

@@ -18,7 +18,7 @@ from ledgers.effects import (
 )
 from ledgers.errors import LedgerError, LedgerRecoveryFailed
 from ledgers.recovery import Recovery
-from metadata.ledger_record import LedgerRecord, LedgerState
+from metadata.records.ledger_record import LedgerRecord, LedgerState
 
 from .metadata import Committed, Lost, Outcome, Read
 from .probes import Probe

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from bookie.wire import Frame, LacReply, LacRequest, ReadReply, ReadRequest, Status
-from metadata.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef
 
 from .checks import Checker
 from .plan import DiskFault, Figures

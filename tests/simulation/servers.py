@@ -23,7 +23,7 @@ from bookie.wire import (
     merge,
     of_payloads,
 )
-from metadata.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef
 
 from .checks import Checker
 from .disk import SimulatedDisk

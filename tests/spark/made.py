@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from metadata.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 
 ENSEMBLE = tuple(BookieRef(f"b{n}", "i") for n in range(5))
 

@@ -11,9 +11,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
 from metadata import open_store
-from metadata.ledger_ids import counted_end, next_ledger_id
-from metadata.ledger_record import LedgerState
-from metadata.ledger_store import LedgerStore
+from metadata.records.ledger_ids import counted_end, next_ledger_id
+from metadata.records.ledger_record import LedgerState
+from metadata.records.ledger_store import LedgerStore
 from spark.options import LedgerOptions
 from spark.stream_ledgers import ClosedLedgersStream
 from tests.spark.made import closed

@@ -11,9 +11,9 @@ import pytest
 
 from ledgers import LedgerError
 from metadata import open_store
-from metadata.journal_record import FinalizedSegment, JournalState, JournalStorage
-from metadata.journal_store import JournalStore
-from metadata.ledger_store import LedgerStore
+from metadata.records.journal_record import FinalizedSegment, JournalState, JournalStorage
+from metadata.records.journal_store import JournalStore
+from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 from spark.journal_segments import finalized_segments
 from tests.ledgers.reading import DictionaryBookies, record_of

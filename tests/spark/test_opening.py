@@ -14,8 +14,8 @@ from ledgers import LedgerError, MetadataUnavailable, Unauthorized
 from ledgers.aio import LedgerClient
 from ledgers.cli.processes import BOOKLEDGER
 from metadata import open_store
-from metadata.ledger_record import DigestType
-from metadata.ledger_store import LedgerStore
+from metadata.records.ledger_record import DigestType
+from metadata.records.ledger_store import LedgerStore
 from spark.access import Access
 from spark.opening import open_closed
 from spark.planning import EntryRange

@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 from bookie.wire import ENTRY_BYTES_MAX
 from ledgers import DigestType
 from ledgers.aio import LedgerClient as AsyncLedgerClient
-from metadata.ledger_record import LedgerRecord
+from metadata.records.ledger_record import LedgerRecord
 from tests.spark.conftest import Cluster, fill
 from tests.support.aio import run
 

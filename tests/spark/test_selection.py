@@ -107,7 +107,7 @@ def test_custom_metadata_chooses_whatever_the_case_of_its_name() -> None:
 def test_an_open_ledger_is_refused_by_name_unless_nobody_asked_for_it() -> None:
     from dataclasses import replace
 
-    from metadata.ledger_record import LedgerState
+    from metadata.records.ledger_record import LedgerState
 
     record = replace(closed(9, 5, 50), state=LedgerState.OPEN, last_entry=None, length_bytes=None)
     shelf = Shelf([closed(1, 5, 50), record])

@@ -12,9 +12,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from ledgers import LedgerError
 from metadata import open_store
-from metadata.journal_record import Dropped, FinalizedSegment, JournalState, JournalStorage
-from metadata.journal_store import JournalStore
-from metadata.ledger_store import LedgerStore
+from metadata.records.journal_record import Dropped, FinalizedSegment, JournalState, JournalStorage
+from metadata.records.journal_store import JournalStore
+from metadata.records.ledger_store import LedgerStore
 from qjm_compat.aio import QuorumJournalManager
 from spark.offsets import BadOffset
 from spark.options import LedgerOptions

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from ledgers import MetadataUnavailable
 from metadata import open_store
 from metadata.errors import BadMetadataUri, StoreRefused
-from metadata.ledger_store import LedgerStore
+from metadata.records.ledger_store import LedgerStore
 from spark import stream_metadata
 from spark.access import Access
 from spark.options import LedgerOptions

@@ -12,7 +12,7 @@ from pathlib import Path
 from ledgers.aio import LedgerClient
 from ledgers.cli.processes import BookieProcess, bookie_processes
 from ledgers.config import ClientConfig
-from metadata.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef
 from tests.support.aio import run
 
 

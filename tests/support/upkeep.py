@@ -15,7 +15,7 @@ import pytest
 from bookie import daemon
 from bookie.service import BookieService, Maintain
 from bookie.wire.messages import MaintainReply, MaintainRequest, Status
-from metadata.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef
 from tests.support.aio import run
 from tests.support.in_process import InProcessCluster, cluster_of
 

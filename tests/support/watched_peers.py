@@ -13,7 +13,7 @@ from ledgers import ClientConfig
 from ledgers.aio import LedgerClient, WriteHandle
 from ledgers.grpc_bookies import GrpcBookieClient
 from ledgers.peers import ClusterPeers
-from metadata.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.store import MetadataStore
 from tests.support.in_process import QUICK
 

@@ -12,7 +12,7 @@ from bookie.wire import ReadRequest, Status
 from ledgers.aio import LedgerClient, WriteHandle
 from ledgers.errors import BookieUnavailable
 from ledgers.striping import Striping
-from metadata.ledger_record import LedgerRecord
+from metadata.records.ledger_record import LedgerRecord
 
 
 def payload_of(entry_id: int, size: int) -> bytes:

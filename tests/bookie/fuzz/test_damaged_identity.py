@@ -22,9 +22,9 @@ from bookie.directory import (
     read_cookie,
 )
 from bookie.errors import DataDirectoryError
-from metadata import cluster
-from metadata.cluster import Cookie
 from metadata.memory import MemoryData, MemoryStore
+from metadata.records import cluster
+from metadata.records.cluster import Cookie
 from tests.bookie.fuzz.mutations import Change, changed, changes
 from tests.bookie.logs import INCARNATION
 from tests.support.aio import run

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from metadata import bookie_registry, keys, ledger_ids, ledger_record
-from metadata import records_pb2 as pb
-from metadata.bookie_registry import Registration
-from metadata.cluster import Cookie
+from metadata import keys
 from metadata.errors import BadRecord
-from metadata.ledger_record import BookieRef, DigestType, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.memory import MemoryStore
+from metadata.records import bookie_registry, ledger_ids, ledger_record
+from metadata.records import records_pb2 as pb
+from metadata.records.bookie_registry import Registration
+from metadata.records.cluster import Cookie
+from metadata.records.ledger_record import BookieRef, DigestType, Fragment, LedgerRecord, LedgerState, Shape
 from tests.bookie.fuzz.mutations import Change, changed, changes
 from tests.support.aio import run
 

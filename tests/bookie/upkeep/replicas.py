@@ -21,9 +21,9 @@ from bookie.upkeep.repair import Repair
 from bookie.upkeep.scrubber import Scrubber
 from bookie.wire.columns import Columns
 from bookie.wire.messages import EntryRange, Frame, ReadRequest, Status
-from metadata.ledger_record import BookieRef, Ensemble, Fragment, LedgerRecord, Shape
-from metadata.ledger_store import LedgerStore
 from metadata.memory import MemoryStore
+from metadata.records.ledger_record import BookieRef, Ensemble, Fragment, LedgerRecord, Shape
+from metadata.records.ledger_store import LedgerStore
 from tests.bookie.bookies import append, bookie_on
 from tests.bookie.entries import columns_of, entries_of, entry_of
 from tests.bookie.logs import INCARNATION

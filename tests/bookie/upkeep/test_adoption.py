@@ -10,9 +10,9 @@ import pytest
 
 from bookie.upkeep.adoption import TRIES_MAX
 from metadata.errors import StoreUnavailable, VersionConflict
-from metadata.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
-from metadata.ledger_store import LedgerStore, VersionedRecord
 from metadata.memory import MemoryStore
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from tests.bookie.upkeep.replicas import (
     B1,
     B2,

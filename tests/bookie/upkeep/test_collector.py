@@ -17,12 +17,13 @@ from bookie.errors import DataDirectoryError
 from bookie.upkeep.collector import Collected, Collector
 from bookie.upkeep.pace import Pace
 from bookie.wire.messages import Status
-from metadata import cluster, keys
-from metadata.cluster import Cookie
+from metadata import keys
 from metadata.errors import StoreUnavailable
-from metadata.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
-from metadata.ledger_store import LedgerStore
 from metadata.memory import MemoryStore
+from metadata.records import cluster
+from metadata.records.cluster import Cookie
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.ledger_store import LedgerStore
 from metadata.store import Page, Versioned
 from tests.bookie.bookies import append, bookie_on, entries, read, read_request
 from tests.bookie.entries import frame_of

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bookie.upkeep.gaps import contains, merged, missing, overlap, runs, uncovered
 from bookie.upkeep.placed import Share
 from bookie.wire.messages import EntryRange
-from metadata.ledger_record import Shape
+from metadata.records.ledger_record import Shape
 
 LAST = 60
 ids = st.sets(st.integers(0, LAST)).map(sorted)

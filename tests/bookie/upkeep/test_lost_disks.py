@@ -12,10 +12,10 @@ from bookie import life
 from bookie.errors import DataDirectoryError
 from bookie.log.format import NO_LEDGER, Kind, Record
 from bookie.wire.messages import Status
-from metadata import lives
-from metadata.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
-from metadata.ledger_store import LedgerStore
 from metadata.memory import MemoryStore
+from metadata.records import lives
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.ledger_store import LedgerStore
 from metadata.store import Page
 from tests.bookie.bookies import bookie_on, open_bookie
 from tests.bookie.entries import entries_of, frame_of

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bookie.upkeep.placed import ENTRY_MAX, EVERYTHING, parts, shares
 from bookie.wire.messages import EntryRange
-from metadata.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from tests.bookie.upkeep.replicas import B1, B2, B3, ME, placed
 
 NAMES = [BookieRef(f"b{n}", "i") for n in range(1, 8)] + [ME]

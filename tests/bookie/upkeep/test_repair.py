@@ -20,9 +20,9 @@ from bookie.upkeep.reports import Repaired, Unrepaired
 from bookie.wire.columns import FRAME_BYTES_MAX
 from bookie.wire.messages import EntryRange, LacRequest, Status
 from metadata.errors import StoreUnavailable
-from metadata.ledger_record import Fragment, LedgerRecord, Shape
-from metadata.ledger_store import LedgerStore, VersionedRecord
 from metadata.memory import MemoryStore
+from metadata.records.ledger_record import Fragment, LedgerRecord, Shape
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from tests.bookie.bookies import bookie_on
 from tests.bookie.logs import INCARNATION
 from tests.bookie.upkeep.replicas import (

@@ -12,9 +12,9 @@ import pytest
 from bookie.errors import LogFailed
 from bookie.log.format import place_of
 from bookie.log.segments import name_of
-from metadata.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
-from metadata.ledger_store import LedgerStore
 from metadata.memory import MemoryStore
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.ledger_store import LedgerStore
 from tests.bookie.bookies import open_bookie
 from tests.bookie.simulated_disk import Loss, SimulatedDisk
 from tests.bookie.upkeep.replicas import (

@@ -26,9 +26,9 @@ from bookie.upkeep.compactor import Compactor
 from bookie.upkeep.pace import Pace
 from bookie.upkeep.reports import ScrubReport
 from bookie.wire.messages import Status
-from metadata.ledger_record import Fragment, LedgerRecord, Shape
-from metadata.ledger_store import LedgerStore
 from metadata.memory import MemoryStore
+from metadata.records.ledger_record import Fragment, LedgerRecord, Shape
+from metadata.records.ledger_store import LedgerStore
 from tests.bookie.bookies import append, bookie_on, fenced_read
 from tests.bookie.entries import frame_of
 from tests.bookie.logs import use_small_sizes

@@ -17,8 +17,8 @@ from bookie.upkeep.config import UpkeepConfig
 from bookie.upkeep.schedule import Depth
 from bookie.wire.messages import MaintainRequest, MaintenanceAction, Status
 from metadata.errors import StoreUnavailable
-from metadata.ledger_store import LedgerStore
 from metadata.memory import MemoryStore
+from metadata.records.ledger_store import LedgerStore
 from metadata.store import Page
 from tests.bookie.entries import frame_of
 from tests.bookie.logs import use_small_sizes

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
-from metadata.journal_record import JournalState
+from metadata.records.journal_record import JournalState
 from qjm_compat.requests import (
     DoPreUpgrade,
     DoUpgrade,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from metadata.journal_record import JournalStorage
+from metadata.records.journal_record import JournalStorage
 from qjm_compat.errors import (
     BadJournalState,
     JournalError,

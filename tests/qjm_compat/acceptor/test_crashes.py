@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from metadata.journal_record import JournalState
-from metadata.journal_store import VersionedState
+from metadata.records.journal_record import JournalState
+from metadata.records.journal_store import VersionedState
 from qjm_compat.acceptor import transitions
 from qjm_compat.acceptor.effects import CopySegment, Effect, NewLedger, SwapState
 from qjm_compat.acceptor.memory import CONFLICTS_MAX

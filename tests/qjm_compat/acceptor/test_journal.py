@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ledgers.aio import LedgerClient
-from metadata.journal_record import JournalState
-from metadata.journal_store import JournalStore
+from metadata.records.journal_record import JournalState
+from metadata.records.journal_store import JournalStore
 from qjm_compat.acceptor import transitions
 from qjm_compat.acceptor.journal import Journal
 from qjm_compat.aio import QuorumJournalManager

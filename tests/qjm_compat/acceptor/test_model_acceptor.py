@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from metadata.journal_record import JournalState
+from metadata.records.journal_record import JournalState
 from tests.contracts.journal_acceptor import JournalAcceptorContract
 from tests.qjm_compat.model import ModelAcceptor, ModelDisk
 

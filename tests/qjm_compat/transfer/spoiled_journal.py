@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ledgers.aio import LedgerClient
-from metadata.journal_record import FinalizedSegment
-from metadata.journal_store import JournalStore
+from metadata.records.journal_record import FinalizedSegment
+from metadata.records.journal_store import JournalStore
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.batch import Batch
 from qjm_compat.config import AcceptorConfig, JournalConfig

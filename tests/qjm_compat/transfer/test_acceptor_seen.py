@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from metadata.journal_record import FinalizedSegment, JournalState, JournalStorage, SegmentRecord
+from metadata.records.journal_record import FinalizedSegment, JournalState, JournalStorage, SegmentRecord
 from qjm_compat.transfer.acceptor_seen import AcceptorSeen
 
 RECORD = FinalizedSegment(1, 10, 100, -63, 1, 0)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from metadata.journal_record import (
+from metadata.records.journal_record import (
     AcceptedRecovery,
     FinalizedSegment,
     JournalState,

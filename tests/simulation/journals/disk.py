@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from metadata.journal_record import FinalizedSegment, JournalState, JournalStorage
-from metadata.journal_store import VersionedSegment, VersionedState
+from metadata.records.journal_record import FinalizedSegment, JournalState, JournalStorage
+from metadata.records.journal_store import VersionedSegment, VersionedState
 from qjm_compat.acceptor import transitions
 from qjm_compat.acceptor.copying import SegmentContent, _copy_batches
 from qjm_compat.acceptor.effects import (

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from metadata.journal_record import JournalState
-from metadata.journal_store import VersionedState
+from metadata.records.journal_record import JournalState
+from metadata.records.journal_store import VersionedState
 from qjm_compat.acceptor import edits_cache, epochs, memory, recovery, segments, storage, transitions
 from qjm_compat.acceptor.effects import ReadState, SwapState, drop_ledger, end_ledger, look_at_ledger
 from qjm_compat.acceptor.memory import Memory

@@ -6,7 +6,7 @@ from collections import deque
 from functools import partial
 from typing import Any
 
-from metadata.journal_store import VersionedState
+from metadata.records.journal_store import VersionedState
 from qjm_compat.acceptor.edits_cache import EditsCache
 from qjm_compat.acceptor.effects import Effect, EndLedger, NewLedger, SwapState
 from qjm_compat.acceptor.machine import CONCURRENT, RESETS, program

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ledgers.quorum import majority
-from metadata.journal_record import JournalState
+from metadata.records.journal_record import JournalState
 from qjm_compat.acceptor.effects import SwapState
 from qjm_compat.acceptor.machine import program
 from qjm_compat.manager.recovery_source import best_source

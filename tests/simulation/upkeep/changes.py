@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from metadata.ledger_record import LedgerRecord, LedgerState
+from metadata.records.ledger_record import LedgerRecord, LedgerState
 
 from . import plan as steps
 from .ledgers import ME, Ledger, joined, left

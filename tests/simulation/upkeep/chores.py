@@ -13,9 +13,9 @@ from bookie.upkeep.pace import Pace
 from bookie.upkeep.repair import Repair
 from bookie.upkeep.reports import RepairReport, ScrubReport
 from bookie.upkeep.scrubber import Scrubber
-from metadata.cluster import Cookie
 from metadata.errors import MetadataError
-from metadata.ledger_store import LedgerStore
+from metadata.records.cluster import Cookie
+from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 from tests.simulation.world import Violation
 

@@ -12,8 +12,8 @@ from bookie.bookie import Bookie
 from bookie.verifiers import Verifiers
 from bookie.wire.columns import NO_ENTRIES
 from bookie.wire.messages import Credential, Frame, ReadRequest, Status
-from metadata.ledger_record import LedgerRecord, LedgerState
-from metadata.ledger_store import LedgerStore
+from metadata.records.ledger_record import LedgerRecord, LedgerState
+from metadata.records.ledger_store import LedgerStore
 from tests.bookie.entries import columns_of, lac_of
 from tests.bookie.logs import INCARNATION
 from tests.simulation.world import Violation

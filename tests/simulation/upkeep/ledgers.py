@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from metadata.ledger_record import BookieRef, Ensemble, Fragment, LedgerRecord, LedgerState, Shape
+from metadata.records.ledger_record import BookieRef, Ensemble, Fragment, LedgerRecord, LedgerState, Shape
 from tests.bookie.entries import Entry, entry_of
 from tests.bookie.logs import INCARNATION
 from tests.simulation.chance import Stream, key_of

@@ -19,10 +19,10 @@ from bookie.config import BookieConfig
 from bookie.errors import LogFailed
 from bookie.reserve import NAME as RESERVE
 from bookie.upkeep.limbo import enter_limbo
-from metadata import cluster
 from metadata.errors import MetadataError
-from metadata.ledger_store import LedgerStore
 from metadata.memory import MemoryStore
+from metadata.records import cluster
+from metadata.records.ledger_store import LedgerStore
 from tests.bookie.logs import INCARNATION
 from tests.simulation.wet.shelf import MEMORY
 from tests.simulation.world import Violation

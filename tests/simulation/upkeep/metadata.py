@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from metadata import keys, ledger_record
+from metadata import keys
 from metadata.errors import StoreUnavailable
-from metadata.ledger_record import LedgerRecord
 from metadata.memory import MemoryData, MemoryStore
+from metadata.records import ledger_record
+from metadata.records.ledger_record import LedgerRecord
 from metadata.store import Page, Versioned
 
 PAGE_KEYS = 2

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 
 from bookie.peers import PeersFailed
 from bookie.wire.columns import Columns
-from metadata.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_record import BookieRef, LedgerRecord
 from tests.bookie.entries import columns_of, entry_of
 
 from .ledgers import Ledgers

@@ -25,8 +25,8 @@ from bookie.upkeep.repair import Repair
 from bookie.usage import UsageTable
 from bookie.wire import NO_ENTRIES, Columns
 from metadata.errors import MetadataError
-from metadata.ledger_record import LedgerRecord
-from metadata.ledger_store import LedgerStore
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_store import LedgerStore
 
 Patch = pytest.MonkeyPatch
 Plant = Callable[[Patch], None]

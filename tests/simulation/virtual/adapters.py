@@ -26,9 +26,9 @@ from ledgers.config import ClientConfig
 from ledgers.grpc_bookies import GrpcBookieClient
 from ledgers.queued_lane import QueuedLane
 from ledgers.write_handle import WriteHandle
-from metadata.ledger_record import BookieRef
-from metadata.ledger_store import LedgerStore
 from metadata.memory import Waker
+from metadata.records.ledger_record import BookieRef
+from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
 from .channels import VirtualChannel

@@ -26,7 +26,7 @@ from bookie.wire import (
     merge,
     of_payloads,
 )
-from metadata.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef
 
 from ..chance import Stream
 from ..disk import SimulatedDisk

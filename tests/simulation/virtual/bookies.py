@@ -22,10 +22,10 @@ from bookie.service import BookieService
 from bookie.wire import (
     Status,
 )
-from metadata.bookie_registry import Registration
-from metadata.cluster import Cookie
 from metadata.errors import MetadataError
-from metadata.ledger_record import BookieRef
+from metadata.records.bookie_registry import Registration
+from metadata.records.cluster import Cookie
+from metadata.records.ledger_record import BookieRef
 from metadata.store import MetadataStore
 
 from ..disk import SimulatedDisk

@@ -7,7 +7,7 @@ import asyncio
 from ledgers.aio import LedgerClient, ReadHandle
 from ledgers.config import MIB, ClientConfig
 from ledgers.new_ledger import NewLedger
-from metadata.ledger_record import DigestType
+from metadata.records.ledger_record import DigestType
 
 from ..chance import Stream
 from ..world import Violation

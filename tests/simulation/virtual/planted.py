@@ -25,8 +25,8 @@ from ledgers.read_handle import ReadHandle
 from ledgers.tasks import Tasks
 from ledgers.write_handle import WriteHandle
 from metadata.errors import MetadataError, OutcomeUnknown, WatchCompacted
-from metadata.ledger_record import LedgerRecord
-from metadata.ledger_store import LedgerStore, VersionedRecord
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
 
 Patch = pytest.MonkeyPatch
 Plant = Callable[[Patch], None]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bookie.wire import Columns, LacStatement
-from metadata import keys, ledger_record
-from metadata.ledger_record import BookieRef, LedgerRecord
+from metadata import keys
+from metadata.records import ledger_record
+from metadata.records.ledger_record import BookieRef, LedgerRecord
 
 from ..checks import Checker
 from ..world import Violation

@@ -22,7 +22,7 @@ from bookie.wire import (
     ReadRequest,
     Status,
 )
-from metadata.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef
 from tests.simulation.checks import Checker
 from tests.simulation.cluster import LEDGER
 from tests.simulation.plan import DiskFault, Figures

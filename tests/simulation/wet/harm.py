@@ -12,7 +12,7 @@ from bookie.errors import DamagedLog, DataDirectoryError
 from bookie.log import segments
 from bookie.log.format import place_of
 from bookie.wire import ReadRequest
-from metadata.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef
 from tests.bookie.simulated_disk import disk_with
 from tests.simulation.cluster import LEDGER
 from tests.simulation.plan import DiskFault, FailSync, Full, ReadErrors, ReadOnly, Rot, SlowDisk, Wipe

@@ -14,7 +14,7 @@ from bookie.ledger_state import Fence
 from bookie.log import segments
 from bookie.log.format import SEGMENT_HEADER, Record, record_bytes
 from bookie.wire import NO_ENTRY, ReadReply, ReadRequest, Status
-from metadata.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef
 from tests.bookie.simulated_disk import Loss, PowerOff, SimulatedDisk
 from tests.simulation.chance import key_of
 from tests.simulation.checks import Checker

@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from bookie import frames, index, reading
 from bookie.log import appender, writer
-from metadata.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef
 from tests.simulation import cluster
 from tests.simulation.chance import Stream, key_of
 from tests.simulation.checks import Checker

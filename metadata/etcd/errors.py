@@ -6,7 +6,7 @@ from enum import Enum
 
 import grpc
 
-from .errors import StoreRefused, StoreUnavailable
+from ..errors import StoreRefused, StoreUnavailable
 
 
 class Effect(Enum):

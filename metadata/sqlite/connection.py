@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from typing import TypeVar
 from urllib.parse import quote
 
-from .errors import BadMetadataUri, OutcomeUnknown, StoreUnavailable
-from .sqlite_uri import uri_of
+from ..errors import BadMetadataUri, OutcomeUnknown, StoreUnavailable
+from .uri import uri_of
 
 APPLICATION_ID = 0x624B4C47
 """SQLite's `application_id` header field of our files: "bKLG"."""

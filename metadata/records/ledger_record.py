@@ -15,9 +15,9 @@ from enum import StrEnum
 
 from google.protobuf.message import DecodeError
 
-from . import keys
+from .. import keys
+from ..errors import BadRecord
 from . import records_pb2 as pb
-from .errors import BadRecord
 
 FORMAT_VERSION = 1
 ENSEMBLE_SIZE_MAX = 32

@@ -12,10 +12,10 @@ from collections.abc import AsyncGenerator
 
 import grpc
 
+from ..errors import StoreUnavailable, WatchCompacted
 from . import etcd_pb2 as pb
-from .errors import StoreUnavailable, WatchCompacted
-from .etcd_channel import EtcdChannels, Metadata, unary
-from .etcd_errors import AnswerLost, Effect, EtcdRefused, NotSent, TokenRefused
+from .channel import EtcdChannels, Metadata, unary
+from .errors import AnswerLost, Effect, EtcdRefused, NotSent, TokenRefused
 
 RESUME_PAUSE_SECONDS = 0.1
 """The pause before a lost watch looks for another endpoint."""

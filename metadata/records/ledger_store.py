@@ -6,9 +6,10 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from . import keys, ledger_record, settle
+from .. import keys, settle
+from ..store import EventKind, MetadataStore, list_all
+from . import ledger_record
 from .ledger_record import LedgerRecord
-from .store import EventKind, MetadataStore, list_all
 
 
 @dataclass(frozen=True, slots=True)

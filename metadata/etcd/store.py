@@ -16,14 +16,14 @@ from contextlib import aclosing
 
 import grpc
 
+from ..errors import KeyExists, LeaseLost, NoSuchKey, StoreUnavailable, VersionConflict
+from ..key_range import prefix_end
+from ..store import PAGE_KEYS_MAX, EventKind, Lease, Page, Versioned, WatchEvent, check_value
 from . import etcd_pb2 as pb
-from .errors import KeyExists, LeaseLost, NoSuchKey, StoreUnavailable, VersionConflict
-from .etcd_channel import Attempt, EtcdChannels, Metadata, unary
-from .etcd_config import EtcdConfig
-from .etcd_errors import AnswerLost, Effect, EtcdRefused, is_too_large
-from .etcd_watch import resuming_watch
-from .key_range import prefix_end
-from .store import PAGE_KEYS_MAX, EventKind, Lease, Page, Versioned, WatchEvent, check_value
+from .channel import Attempt, EtcdChannels, Metadata, unary
+from .config import EtcdConfig
+from .errors import AnswerLost, Effect, EtcdRefused, is_too_large
+from .watch import resuming_watch
 
 __all__ = ["EtcdConfig", "EtcdStore"]
 

@@ -12,10 +12,10 @@ from typing import Protocol, TypeVar
 
 import grpc
 
+from ..errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from . import etcd_pb2 as pb
-from .errors import OutcomeUnknown, StoreRefused, StoreUnavailable
-from .etcd_config import CHANNEL_OPTIONS, EtcdConfig
-from .etcd_errors import AnswerLost, Effect, EtcdRefused, NotSent, TokenRefused, Verdict, verdict_on
+from .config import CHANNEL_OPTIONS, EtcdConfig
+from .errors import AnswerLost, Effect, EtcdRefused, NotSent, TokenRefused, Verdict, verdict_on
 
 ROUND_PAUSE_SECONDS = 0.1
 """The pause after every endpoint failed once, before the first is tried again."""

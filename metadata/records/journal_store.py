@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
-from . import keys, settle
-from .errors import KeyExists, NoSuchKey, VersionConflict
+from .. import keys, settle
+from ..errors import KeyExists, NoSuchKey, VersionConflict
+from ..store import MetadataStore, list_all
 from .journal_record import (
     FinalizedSegment,
     JournalState,
@@ -15,7 +16,6 @@ from .journal_record import (
     encode_finalized,
     encode_state,
 )
-from .store import MetadataStore, list_all
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
-from . import keys
+from .. import keys
+from ..errors import BadRecord
+from ..store import MetadataStore, list_all
 from . import records_pb2 as pb
-from .errors import BadRecord
 from .ledger_record import BookieRef
-from .store import MetadataStore, list_all
 
 FORMAT_VERSION = 1
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from google.protobuf.message import DecodeError
 
+from ..errors import BadRecord
 from . import records_pb2 as pb
-from .errors import BadRecord
 
 FORMAT_VERSION = 1
 

@@ -15,10 +15,10 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from .errors import KeyExists, LeaseLost, NoSuchKey, VersionConflict, WatchCompacted
-from .key_range import prefix_end
-from .sqlite_connection import SqliteConnection
-from .store import EventKind, Lease, Page, Versioned, WatchEvent
+from ..errors import KeyExists, LeaseLost, NoSuchKey, VersionConflict, WatchCompacted
+from ..key_range import prefix_end
+from ..store import EventKind, Lease, Page, Versioned, WatchEvent
+from .connection import SqliteConnection
 
 FORMAT_VERSION = 1
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
-from . import keys
+from .. import keys
+from ..errors import BadRecord, KeyExists
+from ..store import MetadataStore
 from . import records_pb2 as pb
-from .errors import BadRecord, KeyExists
-from .store import MetadataStore
 
 FORMAT_VERSION = 1
 

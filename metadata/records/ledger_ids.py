@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from google.protobuf.message import DecodeError
 
-from . import keys, settle
+from .. import keys, settle
+from ..errors import BadRecord, KeyExists, VersionConflict
+from ..store import MetadataStore
 from . import records_pb2 as pb
-from .errors import BadRecord, KeyExists, VersionConflict
-from .store import MetadataStore
 
 FIRST_LEDGER_ID = 1
 CONFLICTS_MAX = 1000

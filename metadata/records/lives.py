@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
-from . import keys, settle
+from .. import keys, settle
+from ..errors import BadRecord
+from ..store import MetadataStore
 from . import records_pb2 as pb
-from .errors import BadRecord
-from .store import MetadataStore
 
 FORMAT_VERSION = 1
 

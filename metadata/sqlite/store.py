@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from .errors import OutcomeUnknown, StoreRefused, StoreUnavailable
-from .sqlite_file import SqliteFile
-from .store import PAGE_KEYS_MAX, Lease, Page, Versioned, WatchEvent, check_value
+from ..errors import OutcomeUnknown, StoreRefused, StoreUnavailable
+from ..store import PAGE_KEYS_MAX, Lease, Page, Versioned, WatchEvent, check_value
+from .file import SqliteFile
 
 EVENTS_KEPT_MAX = 10_000
 """Most events kept in the file for watches; one that falls further behind gets WatchCompacted."""

@@ -1,0 +1,1 @@
+"""Metadata in etcd: the store, its watch, and the channel under both."""

@@ -1,0 +1,1 @@
+"""Metadata in one SQLite file, for the processes of one machine."""
