@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .upkeep.config import UpkeepConfig
+from .upkeep_config import UpkeepConfig
 
 MIB = 1024 * 1024
 

@@ -1,6 +1,6 @@
 """What a bookie that mends itself asks of the rest of the cluster, done with a client's reads and recovery.
 
-`bookie` never imports this package: it takes whatever fits its own seam, `bookie.peers.Peers`, from whoever
+`bookie` never imports this package: it takes whatever fits its own seam, `bookie.upkeep.peers.Peers`, from whoever
 starts it.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from bookie.wire import Columns
-from bookie.wire.peers import PeersFailed
+from bookie.wire.errors import PeersFailed
 from metadata import open_store
 from metadata.errors import MetadataError
 from metadata.records.ledger_record import BookieRef, DigestType, LedgerRecord
@@ -47,7 +47,7 @@ ANY_VERSION = 0
 
 
 class ClusterPeers:
-    """The other bookies of a cluster, as `bookie.peers.Peers` describes them.
+    """The other bookies of a cluster, as `bookie.upkeep.peers.Peers` describes them.
 
     `metadata` is a URI, opened by the first call and closed by `close`, or a store, which stays its owner's.
     Connects to nobody before the first call. `bookies` makes the calls to bookies.
@@ -72,7 +72,7 @@ class ClusterPeers:
     async def entries(
         self, record: LedgerRecord, first_entry: int, last_entry: int, *, without: BookieRef
     ) -> AsyncGenerator[Columns, None]:
-        """The entries from every replica but `without`; see `bookie.peers.Peers.entries`.
+        """The entries from every replica but `without`; see `bookie.upkeep.peers.Peers.entries`.
 
         Reads ahead by `READ_AHEAD_PAGES`. Use with `aclosing` where it may be left half-way.
         """
@@ -87,7 +87,7 @@ class ClusterPeers:
             await source.end()
 
     async def recover(self, ledger_id: int) -> LedgerRecord | None:
-        """The ledger's closed record, None where it is deleted; see `bookie.peers.Peers.recover`."""
+        """The ledger's closed record, None where it is deleted; see `bookie.upkeep.peers.Peers.recover`."""
         return await self._until_closed(ledger_id, self._recovered(ledger_id))
 
     async def close(self) -> None:

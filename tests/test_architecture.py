@@ -22,8 +22,8 @@ ALLOWED = {
 COMPOSITION_ROOT = ROOT / "ledgers" / "cli"
 
 PURE = (
-    "bookie/core.py",
-    "bookie/ledger_state.py",
+    "bookie/storage/core.py",
+    "bookie/index/ledger_state.py",
     "bookie/log/format.py",
     "bookie/wire/columns.py",
     "bookie/wire/sealing.py",

@@ -12,7 +12,7 @@ import errno
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..disk import Disk, LogFile
+from ..disk.disk import Disk, LogFile
 from . import segments
 from .format import SEGMENT_HEADER, Record, encode_record, position_of, record_bytes
 

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..disk import Disk
+from ..disk.disk import Disk
 from ..errors import DamagedLog
 from . import segments
 from .format import BODY_BYTES_MAX, NO_LEDGER, Kind, Record, place_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..disk import LogFile
+from ..disk.disk import LogFile
 from .format import (
     ALIGNMENT,
     BODY_BYTES_MAX,

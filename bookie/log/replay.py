@@ -22,7 +22,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
-from ..disk import Disk, LogFile
+from ..disk.disk import Disk, LogFile
 from ..errors import DamagedLog
 from . import manifest, segments
 from .format import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ..disk import Disk, LogFile
+from ..disk.disk import Disk, LogFile
 from ..errors import DamagedLog
 from .format import (
     SEGMENT_HEADER,

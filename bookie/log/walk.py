@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from ..disk import Disk, LogFile
+from ..disk.disk import Disk, LogFile
 from ..errors import DamagedLog
 from . import segments
 from .format import RECORD_HEADER, SEGMENT_HEADER, position_of

@@ -18,8 +18,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..disk import Disk
-from ..reserve import NoReserve, Reserve
+from ..disk.disk import Disk
+from ..disk.reserve import NoReserve, Reserve
 from .appender import DISK_FULL, DiskFull, LogAppender
 from .format import SEGMENT_HEADER, Record, record_bytes
 

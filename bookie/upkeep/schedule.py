@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from .config import UpkeepConfig
+from ..upkeep_config import UpkeepConfig
 
 LOW_SPACE_SECONDS = 60.0
 """A disk that is nearly full is compacted this often, whatever the periods say."""

@@ -20,18 +20,18 @@ from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
-from ..bookie import Bookie
 from ..errors import BookieError, LogFailed
 from ..log import segments
-from ..peers import Peers
+from ..storage.bookie import Bookie
+from ..upkeep_config import UpkeepConfig
 from ..wire.messages import MaintainReply, MaintainRequest, MaintenanceAction, Status
-from .collector import Collected, Collector
-from .compactor import Compacted, Compactor
-from .config import UpkeepConfig
+from .collecting.collector import Collected, Collector
+from .collecting.compactor import Compacted, Compactor
+from .mending.repair import Repair
 from .pace import Pace
-from .repair import Repair
+from .peers import Peers
 from .schedule import Depth, Schedule
-from .scrubber import Scrubber
+from .scrubbing.scrubber import Scrubber
 from .threads import in_thread
 
 log = logging.getLogger(__name__)

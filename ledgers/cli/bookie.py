@@ -40,7 +40,7 @@ for command in (
 @json_option
 def format_(metadata_uri: str, data: Path, bookie_id: str, replace: bool, as_json: bool) -> None:
     """Give a new data directory to a bookie, with a new incarnation."""
-    from bookie.directory import format_directory
+    from bookie.serving.directory import format_directory
     from metadata import open_store
 
     async def run() -> None:
@@ -139,9 +139,9 @@ def run(
 ) -> None:
     """Serve until SIGTERM or SIGINT."""
     from bookie.config import MIB, BookieConfig
-    from bookie.daemon import RunningBookie
-    from bookie.daemon import run as run_daemon
-    from bookie.upkeep.config import UpkeepConfig
+    from bookie.serving.daemon import RunningBookie
+    from bookie.serving.daemon import run as run_daemon
+    from bookie.upkeep_config import UpkeepConfig
     from ledgers.peers import ClusterPeers
 
     config = BookieConfig(
@@ -181,7 +181,7 @@ def run(
 @json_option
 def info(metadata_uri: str | None, data: Path | None, names: tuple[str, ...], as_json: bool) -> None:
     """Show a data directory's identity, or what the live bookies (or NAMES) say of themselves."""
-    from bookie.directory import read_cookie
+    from bookie.serving.directory import read_cookie
 
     if data is not None:
         print_record({**asdict(read_cookie(data)), "data": str(data)}, as_json=as_json)

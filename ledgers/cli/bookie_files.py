@@ -12,7 +12,7 @@ from .options import json_option
 from .output import print_json, print_record
 
 if TYPE_CHECKING:
-    from bookie.salvage import Mended, Outcome
+    from bookie.offline.salvage import Mended, Outcome
 
 data_option = click.option(
     "--data", type=click.Path(path_type=Path), required=True, help="The stopped bookie's data directory."
@@ -27,7 +27,7 @@ def check(data: Path, as_json: bool) -> None:
 
     Exits with 1 when something is wrong or lost, naming file and offset, and what to do.
     """
-    from bookie.check import check as check_directory
+    from bookie.offline.check import check as check_directory
 
     found = check_directory(data)
     if as_json:
@@ -58,7 +58,7 @@ def _print_findings(findings: dict[str, Any]) -> None:
 @json_option
 def dump(path: Path, as_json: bool) -> None:
     """Print a bookie's cookie.json, a segment of its log, or its index directory, a line for each thing in it."""
-    from bookie.dump import dump as lines_of
+    from bookie.offline.dump import dump as lines_of
 
     for line in lines_of(path):
         if as_json:
@@ -72,7 +72,7 @@ def dump(path: Path, as_json: bool) -> None:
 @json_option
 def rebuild_index(data: Path, as_json: bool) -> None:
     """Make a stopped bookie's index anew from its log, which has everything."""
-    from bookie.rebuild import rebuild_index as rebuild
+    from bookie.offline.rebuild import rebuild_index as rebuild
 
     print_record({"frames": rebuild(data), "data": str(data)}, as_json=as_json)
 
@@ -86,7 +86,7 @@ def salvage(data: Path, as_json: bool) -> None:
     Each stretch that cannot be read is kept under salvaged/ and marked in the log as lost. What stood there is never
     denied: it is answered with an error, or as unknown, until `bookie repair` has fetched it from the other bookies.
     """
-    from bookie.salvage import salvage as salvage_log
+    from bookie.offline.salvage import salvage as salvage_log
 
     mended: list[Mended] = []
 

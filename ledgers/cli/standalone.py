@@ -44,7 +44,7 @@ def standalone(
         raise click.UsageError(
             f"{bookies} bookies from port {port} on go past port {PORT_MAX}; take a lower --port"
         )
-    from bookie.daemon import until_stopped
+    from bookie.serving.daemon import until_stopped
 
     asyncio.run(until_stopped(_serve(data.absolute(), bookies, host, port, free_space_min_mib, as_json)))
 
@@ -53,7 +53,7 @@ async def _serve(
     data: Path, bookies: int, host: str, port: int, free_space_min_mib: int, as_json: bool
 ) -> None:
     from bookie.config import MIB, BookieConfig
-    from bookie.daemon import serving, until_one_fails
+    from bookie.serving.daemon import serving, until_one_fails
     from ledgers.peers import ClusterPeers
     from metadata import open_store
     from metadata.sqlite.uri import uri_of
@@ -79,7 +79,7 @@ async def _serve(
 
 async def _formatted(data: Path, n: int, store: MetadataStore) -> Path:
     """The directory of the n-th bookie, formatted when it is used for the first time."""
-    from bookie.directory import COOKIE, format_directory
+    from bookie.serving.directory import COOKIE, format_directory
 
     directory = data / f"bookie-{n}"
     if not (directory / COOKIE).exists():

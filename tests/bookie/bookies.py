@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from bookie.bookie import Bookie
 from bookie.config import BookieConfig
-from bookie.disk import Disk, OsDisk
-from bookie.index import Index
+from bookie.disk.disk import Disk, OsDisk
+from bookie.index.index import Index
+from bookie.storage.bookie import Bookie
 from bookie.wire.messages import EntryRange, Frame, LacRequest, ReadReply, ReadRequest, Status
 from tests.bookie.entries import Entry, entries_of, entry_of
 from tests.bookie.logs import INCARNATION

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bookie.disk import Disk
+from bookie.disk.disk import Disk
+from bookie.disk.reserve import Reserve
 from bookie.log import appender as appender_module
 from bookie.log import writer as writer_module
 from bookie.log.format import Kind, Record
 from bookie.log.records import Found
 from bookie.log.replay import replay
 from bookie.log.writer import LogWriter, Written
-from bookie.reserve import Reserve
 from tests.bookie.entries import frame_of
 
 INCARNATION = "5f0e8e6c-66b0-4f3e-9d0c-2b1f6f0d8a11"

@@ -1,6 +1,6 @@
 """A disk in memory that forgets what was not synced, and fails when a test says so.
 
-It keeps the contract of `bookie.disk.Disk`, no more: a crash may take any part of what no sync has
+It keeps the contract of `bookie.disk.disk.Disk`, no more: a crash may take any part of what no sync has
 covered (`Loss` says how). After a failed sync the kernel holds the bytes as clean: they can be read
 until the crash, later syncs succeed and do not save them.
 
@@ -50,7 +50,7 @@ class _BadRead:
 
 
 class SimulatedDisk:
-    """A directory of files. Implements `bookie.disk.Disk`.
+    """A directory of files. Implements `bookie.disk.disk.Disk`.
 
     `capacity_bytes`: all files together take no more; a write past it is cut short and fails with
     ENOSPC. `power_off_before(n)` fails the n-th changing operation from now, and all after it, with
@@ -290,7 +290,7 @@ class SimulatedDisk:
 
 
 class SimulatedFile:
-    """An open file. Implements `bookie.disk.LogFile`."""
+    """An open file. Implements `bookie.disk.disk.LogFile`."""
 
     def __init__(self, disk: SimulatedDisk, inode: Inode) -> None:
         self._disk = disk

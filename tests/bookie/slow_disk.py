@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from bookie.disk import OsDisk, OsFile
+from bookie.disk.disk import OsDisk, OsFile
 from tests.bookie.logs import WAIT_SECONDS_MAX
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bookie.errors import BookieError
-from bookie.service import Maintain
+from bookie.serving.service import Maintain
 from bookie.wire.messages import MaintainReply, MaintainRequest, MaintenanceAction, Status
 from metadata.errors import StoreUnavailable
 from tests.support.command_line import bookledger

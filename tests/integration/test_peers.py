@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie.peers import PeersFailed
+from bookie.upkeep.peers import PeersFailed
 from ledgers import DigestType
 from ledgers.aio import LedgerClient
 from ledgers.config import MIB

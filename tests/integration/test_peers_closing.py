@@ -10,7 +10,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from bookie.peers import PeersFailed
+from bookie.upkeep.peers import PeersFailed
 from bookie.wire import ReadRequest
 from ledgers import BookieUnavailable, ClientConfig, LedgerFenced, LedgerState
 from ledgers.aio import LedgerClient

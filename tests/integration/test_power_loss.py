@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie.disk import sync_directory
+from bookie.disk.disk import sync_directory
 from bookie.wire import Status, of_payloads
 from ledgers import ClientConfig, LedgerError
 from ledgers.aio import LedgerClient, WriteHandle

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from bookie import directory
 from bookie.config import BookieConfig
-from bookie.daemon import serving
+from bookie.serving import directory
+from bookie.serving.daemon import serving
+from bookie.upkeep.mending.repair import Repair
 from bookie.upkeep.pace import Pace
-from bookie.upkeep.repair import Repair
-from bookie.upkeep.scrubber import Scrubber
+from bookie.upkeep.scrubbing.scrubber import Scrubber
 from bookie.wire.messages import LacRequest, Status
 from ledgers import DigestType
 from ledgers.aio import LedgerClient

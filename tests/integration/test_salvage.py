@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie.disk import OsDisk
+from bookie.disk.disk import OsDisk
 from bookie.log import segments
 from bookie.log.format import place_of
 from bookie.log.records import Found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from bookie.peers import Peers
+from bookie.upkeep.peers import Peers
 from ledgers.config import ClientConfig
 from ledgers.errors import BookieUnavailable
 from ledgers.peers import ClusterPeers

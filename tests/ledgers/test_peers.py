@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from bookie.peers import PeersFailed
+from bookie.upkeep.peers import PeersFailed
 from bookie.wire import ReadReply, ReadRequest
 from ledgers.config import MIB
 from metadata.errors import StoreUnavailable

@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 import pytest
 
-from bookie.peers import PeersFailed
+from bookie.upkeep.peers import PeersFailed
 from ledgers.config import MIB, ClientConfig
 from ledgers.peers import ClusterPeers
 from ledgers.range_read import ENTRY_COLUMN_BYTES

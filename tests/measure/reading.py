@@ -10,13 +10,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from bookie.disk import OsDisk
-from bookie.frames import SegmentFiles
-from bookie.index import Index
+from bookie.disk.disk import OsDisk
+from bookie.index.index import Index
+from bookie.index.places import place_of_frame
 from bookie.log.appender import LogAppender
 from bookie.log.format import Kind, Record
-from bookie.places import place_of_frame
-from bookie.reading import read_page
+from bookie.storage.frames import SegmentFiles
+from bookie.storage.reading import read_page
 from bookie.wire.columns import Columns
 
 BYTES = 2e9

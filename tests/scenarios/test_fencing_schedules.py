@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bookie.core import Answer, BookieCore, Write, remember
-from bookie.ledger_state import LedgerState as BookiesView
+from bookie.index.ledger_state import LedgerState as BookiesView
 from bookie.log.format import Record
+from bookie.storage.core import Answer, BookieCore, Write, remember
 from bookie.wire import Columns, Frame, LacReply, ReadReply, Status, merge
 from ledgers.effects import Recovered
 from ledgers.errors import LedgerFenced

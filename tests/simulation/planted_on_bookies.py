@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bookie.core import Answer, BookieCore, Effect, Write
-from bookie.ledger_state import Fence
+from bookie.index.ledger_state import Fence
+from bookie.storage.core import Answer, BookieCore, Effect, Write
 from bookie.wire import Frame, Status
 
 from . import servers

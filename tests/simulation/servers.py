@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bookie.core import Answer, BookieCore, Effect, Write, remember
-from bookie.ledger_state import Fence
-from bookie.ledger_state import LedgerState as BookiesView
+from bookie.index.ledger_state import Fence
+from bookie.index.ledger_state import LedgerState as BookiesView
 from bookie.log.format import Kind, Record
+from bookie.storage.core import Answer, BookieCore, Effect, Write, remember
 from bookie.wire import (
     NO_ENTRIES,
     NO_ENTRY,

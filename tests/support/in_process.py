@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bookie import directory
 from bookie.config import BookieConfig
-from bookie.daemon import RunningBookie, serving
+from bookie.serving import directory
+from bookie.serving.daemon import RunningBookie, serving
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient, ReadHandle
 from ledgers.peers import ClusterPeers

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from bookie import daemon
-from bookie.service import BookieService, Maintain
+from bookie.serving import daemon
+from bookie.serving.service import BookieService, Maintain
 from bookie.wire.messages import MaintainReply, MaintainRequest, Status
 from metadata.records.ledger_record import BookieRef
 from tests.support.aio import run

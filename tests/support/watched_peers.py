@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import grpc.aio
 
-from bookie.peers import Peers
+from bookie.upkeep.peers import Peers
 from bookie.wire import ReadReply, ReadRequest
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient, WriteHandle

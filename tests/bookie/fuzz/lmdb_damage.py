@@ -23,9 +23,9 @@ from pathlib import Path
 from random import Random
 
 from bookie.errors import IndexUnusable
-from bookie.index import Index
-from bookie.ledger_state import LedgerState
-from bookie.places import Place
+from bookie.index.index import Index
+from bookie.index.ledger_state import LedgerState
+from bookie.index.places import Place
 
 PAGE = 4096
 META_BYTES = 2 * PAGE

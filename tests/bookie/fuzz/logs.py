@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from bookie.ledger_state import Fence, LedgerState
+from bookie.index.ledger_state import Fence, LedgerState
 from bookie.log import segments
 from bookie.log import writer as writer_module
 from bookie.log.format import RECORD_HEADER, SEGMENT_HEADER, Kind, Record, place_of

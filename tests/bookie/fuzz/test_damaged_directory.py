@@ -13,18 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bookie.check import check
-from bookie.directory import COOKIE, format_directory
-from bookie.disk import OsDisk
-from bookie.dump import dump
+from bookie.disk.disk import OsDisk
 from bookie.errors import BookieError, DamagedLog, DataDirectoryError
-from bookie.index import Index
-from bookie.ledger_state import Fence, LedgerState
+from bookie.index.index import Index
+from bookie.index.ledger_state import Fence, LedgerState
+from bookie.index.places import Place
 from bookie.log.format import RECORD_HEADER, SEGMENT_HEADER, place_of
 from bookie.log.records import Found
 from bookie.log.walk import walk
-from bookie.places import Place
-from bookie.rebuild import rebuild_index
+from bookie.offline.check import check
+from bookie.offline.dump import dump
+from bookie.offline.rebuild import rebuild_index
+from bookie.serving.directory import COOKIE, format_directory
 from bookie.wire.messages import LacStatement, Status
 from metadata.memory import MemoryStore
 from tests.bookie.bookies import append, bookie_on, entries, read

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from bookie.directory import (
+from bookie.errors import DataDirectoryError
+from bookie.serving.directory import (
     COOKIE,
     COOKIE_BYTES_MAX,
     UNFINISHED,
@@ -21,7 +22,6 @@ from bookie.directory import (
     format_directory,
     read_cookie,
 )
-from bookie.errors import DataDirectoryError
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records import cluster
 from metadata.records.cluster import Cookie

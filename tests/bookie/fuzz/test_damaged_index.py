@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookie.errors import IndexUnusable
-from bookie.index import Index
-from bookie.ledger_state import Fence, LedgerState
-from bookie.places import Place, from_row, to_row
+from bookie.index.index import Index
+from bookie.index.ledger_state import Fence, LedgerState
+from bookie.index.places import Place, from_row, to_row
 from bookie.wire.messages import LacStatement
 from tests.bookie import messages
 from tests.bookie.fuzz.lmdb_damage import OUTCOMES

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bookie.errors import DamagedLog
-from bookie.frames import SegmentFiles
+from bookie.index.places import Place, place_of_frame
 from bookie.log import segments
 from bookie.log.format import (
     BODY_BYTES_MAX,
@@ -25,8 +25,8 @@ from bookie.log.format import (
 from bookie.log.records import Found, position_end
 from bookie.log.replay import replay
 from bookie.log.walk import Unreadable, walk
-from bookie.places import Place, place_of_frame
-from bookie.reading import read_page
+from bookie.storage.frames import SegmentFiles
+from bookie.storage.reading import read_page
 from tests.bookie.entries import entries_of
 from tests.bookie.fuzz.logs import (
     FILES,

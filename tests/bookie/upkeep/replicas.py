@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bookie.bookie import Bookie
-from bookie.disk import Disk
+from bookie.disk.disk import Disk
+from bookie.index.places import Place
 from bookie.log.format import place_of
 from bookie.log.segments import name_of
-from bookie.peers import PeersFailed
-from bookie.places import Place
-from bookie.upkeep.limbo import enter_limbo
+from bookie.storage.bookie import Bookie
+from bookie.upkeep.mending.limbo import enter_limbo
+from bookie.upkeep.mending.repair import Repair
 from bookie.upkeep.pace import Pace
-from bookie.upkeep.repair import Repair
-from bookie.upkeep.scrubber import Scrubber
+from bookie.upkeep.peers import PeersFailed
+from bookie.upkeep.scrubbing.scrubber import Scrubber
 from bookie.wire.columns import Columns
 from bookie.wire.messages import EntryRange, Frame, ReadRequest, Status
 from metadata.memory import MemoryStore
@@ -54,7 +54,7 @@ def placed(record: LedgerRecord, bookie: BookieRef = ME) -> list[int]:
 
 @dataclass
 class DictionaryPeers:
-    """The other replicas hold every entry that `lost` does not name. Keeps the contract of `bookie.peers.Peers`."""
+    """The other replicas hold every entry that `lost` does not name. As `bookie.upkeep.peers.Peers` promises."""
 
     ledgers: LedgerStore
     lost: dict[int, set[int]] = field(default_factory=dict)

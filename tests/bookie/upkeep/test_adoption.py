@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie.upkeep.adoption import TRIES_MAX
+from bookie.upkeep.mending.adoption import TRIES_MAX
 from metadata.errors import StoreUnavailable, VersionConflict
 from metadata.memory import MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from bookie.bookie import Bookie
 from bookie.errors import DataDirectoryError
-from bookie.upkeep.collector import Collected, Collector
+from bookie.storage.bookie import Bookie
+from bookie.upkeep.collecting.collector import Collected, Collector
 from bookie.upkeep.pace import Pace
 from bookie.wire.messages import Status
 from metadata import keys
@@ -27,7 +27,7 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.store import Page, Versioned
 from tests.bookie.bookies import append, bookie_on, entries, read, read_request
 from tests.bookie.entries import frame_of
-from tests.bookie.served import acks, plain, served
+from tests.bookie.serving.served import acks, plain, served
 from tests.support.aio import run
 
 OK = Status.OK

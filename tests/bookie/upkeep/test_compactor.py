@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from bookie import directory, rebuild
-from bookie.bookie import Bookie
 from bookie.errors import DamagedLog, DiskIsFull
+from bookie.index.places import key_of
 from bookie.log import segments
 from bookie.log.format import Kind
 from bookie.log.manifest import newest
 from bookie.log.records import Found
 from bookie.log.walk import walk
-from bookie.places import key_of
-from bookie.upkeep.compactor import Compacted, Compactor
+from bookie.offline import rebuild
+from bookie.serving import directory
+from bookie.storage.bookie import Bookie
+from bookie.upkeep.collecting.compactor import Compacted, Compactor
 from bookie.upkeep.pace import Pace
 from bookie.wire.messages import LacReply, Status
 from metadata.memory import MemoryStore

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from bookie.bookie import Bookie
 from bookie.errors import BookieError
-from bookie.upkeep.compactor import Compactor, state_record
+from bookie.storage.bookie import Bookie
+from bookie.upkeep.collecting.compactor import Compactor, state_record
 from bookie.upkeep.pace import Pace
 from bookie.wire.messages import Status
 from tests.bookie.bookies import append, bookie_on, entries, open_bookie, read, read_request

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.upkeep.gaps import contains, merged, missing, overlap, runs, uncovered
-from bookie.upkeep.placed import Share
+from bookie.upkeep.inventory.gaps import contains, merged, missing, overlap, runs, uncovered
+from bookie.upkeep.inventory.placed import Share
 from bookie.wire.messages import EntryRange
 from metadata.records.ledger_record import Shape
 

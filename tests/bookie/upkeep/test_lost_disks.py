@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from bookie import life
 from bookie.errors import DataDirectoryError
 from bookie.log.format import NO_LEDGER, Kind, Record
+from bookie.serving import life
 from bookie.wire.messages import Status
 from metadata.memory import MemoryStore
 from metadata.records import lives
@@ -19,7 +19,7 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.store import Page
 from tests.bookie.bookies import bookie_on, open_bookie
 from tests.bookie.entries import entries_of, frame_of
-from tests.bookie.served import Client, acks, plain, served
+from tests.bookie.serving.served import Client, acks, plain, served
 from tests.bookie.simulated_disk import SimulatedDisk
 from tests.support.aio import run, until_true
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.upkeep.placed import ENTRY_MAX, EVERYTHING, parts, shares
+from bookie.upkeep.inventory.placed import ENTRY_MAX, EVERYTHING, parts, shares
 from bookie.wire.messages import EntryRange
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from tests.bookie.upkeep.replicas import B1, B2, B3, ME, placed

@@ -10,11 +10,12 @@ from random import Random
 
 import pytest
 
+from bookie.index.places import Place
 from bookie.log.format import Kind
 from bookie.log.records import Found
 from bookie.log.walk import walk
-from bookie.places import Place
-from bookie.upkeep import inventory, mending
+from bookie.upkeep.inventory import inventory
+from bookie.upkeep.mending import mending
 from bookie.upkeep.pace import Pace
 from bookie.upkeep.reports import Repaired, Unrepaired
 from bookie.wire.columns import FRAME_BYTES_MAX

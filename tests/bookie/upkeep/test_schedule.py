@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bookie.upkeep.config import UpkeepConfig
 from bookie.upkeep.schedule import LOW_SPACE_SECONDS, Depth, Schedule
+from bookie.upkeep_config import UpkeepConfig
 
 CONFIG = UpkeepConfig(collection_seconds=10, minor_compaction_seconds=100, major_compaction_seconds=1000)
 

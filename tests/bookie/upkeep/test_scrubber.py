@@ -13,18 +13,19 @@ from random import Random
 import lmdb
 import pytest
 
-from bookie import directory, rebuild
-from bookie.ledger_state import Fence, LedgerState
+from bookie.index.ledger_state import Fence, LedgerState
+from bookie.index.places import to_row
 from bookie.log import segments
 from bookie.log.format import RECORD_HEADER, SEGMENT_HEADER, Kind, Record, place_of
 from bookie.log.manifest import newest
 from bookie.log.records import Found
 from bookie.log.walk import walk
-from bookie.places import to_row
-from bookie.upkeep import scrubber
-from bookie.upkeep.compactor import Compactor
+from bookie.offline import rebuild
+from bookie.serving import directory
+from bookie.upkeep.collecting.compactor import Compactor
 from bookie.upkeep.pace import Pace
 from bookie.upkeep.reports import ScrubReport
+from bookie.upkeep.scrubbing import scrubber
 from bookie.wire.messages import Status
 from metadata.memory import MemoryStore
 from metadata.records.ledger_record import Fragment, LedgerRecord, Shape

@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
+from bookie.index.places import place_of_frame
 from bookie.log import segments
 from bookie.log.format import RECORD_HEADER, SEGMENT_HEADER, aligned, place_of
 from bookie.log.replay import replay
-from bookie.places import place_of_frame
-from bookie.upkeep import survey as survey_module
-from bookie.upkeep.survey import Step, survey
+from bookie.upkeep.scrubbing import survey as survey_module
+from bookie.upkeep.scrubbing.survey import Step, survey
 from tests.bookie.logs import INCARNATION, fence_of, record_of, use_small_sizes, write_all
 from tests.bookie.simulated_disk import SimulatedDisk
 

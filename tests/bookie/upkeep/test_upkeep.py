@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from bookie.daemon import RunningBookie
 from bookie.errors import BookieError, DiskIsFull
+from bookie.serving.daemon import RunningBookie
 from bookie.upkeep import upkeep as upkeep_module
-from bookie.upkeep.compactor import Compactor
-from bookie.upkeep.config import UpkeepConfig
+from bookie.upkeep.collecting.compactor import Compactor
 from bookie.upkeep.schedule import Depth
+from bookie.upkeep_config import UpkeepConfig
 from bookie.wire.messages import MaintainRequest, MaintenanceAction, Status
 from metadata.errors import StoreUnavailable
 from metadata.memory import MemoryStore
@@ -22,7 +22,7 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.store import Page
 from tests.bookie.entries import frame_of
 from tests.bookie.logs import use_small_sizes
-from tests.bookie.served import Client, served
+from tests.bookie.serving.served import Client, served
 from tests.support.aio import run, until_true
 
 OK = Status.OK

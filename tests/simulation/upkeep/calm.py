@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bookie import frames, ledger_states
-from bookie.bookie import Bookie
-from bookie.index import Index
+from bookie.index.index import Index
+from bookie.storage import frames, ledger_states
+from bookie.storage.bookie import Bookie
 from tests.simulation.world import Violation
 
 from .changes import close

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from bookie.bookie import Bookie
 from bookie.errors import LogFailed
-from bookie.upkeep.collector import Collected, Collector
-from bookie.upkeep.compactor import Compacted, Compactor
+from bookie.storage.bookie import Bookie
+from bookie.upkeep.collecting.collector import Collected, Collector
+from bookie.upkeep.collecting.compactor import Compacted, Compactor
+from bookie.upkeep.mending.repair import Repair
 from bookie.upkeep.pace import Pace
-from bookie.upkeep.repair import Repair
 from bookie.upkeep.reports import RepairReport, ScrubReport
-from bookie.upkeep.scrubber import Scrubber
+from bookie.upkeep.scrubbing.scrubber import Scrubber
 from metadata.errors import MetadataError
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_store import LedgerStore

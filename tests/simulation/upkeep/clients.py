@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from bookie.bookie import Bookie
-from bookie.verifiers import Verifiers
+from bookie.serving.verifiers import Verifiers
+from bookie.storage.bookie import Bookie
 from bookie.wire.columns import NO_ENTRIES
 from bookie.wire.messages import Credential, Frame, ReadRequest, Status
 from metadata.records.ledger_record import LedgerRecord, LedgerState

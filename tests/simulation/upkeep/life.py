@@ -14,11 +14,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bookie.bookie import Bookie
 from bookie.config import BookieConfig
+from bookie.disk.reserve import NAME as RESERVE
 from bookie.errors import LogFailed
-from bookie.reserve import NAME as RESERVE
-from bookie.upkeep.limbo import enter_limbo
+from bookie.storage.bookie import Bookie
+from bookie.upkeep.mending.limbo import enter_limbo
 from metadata.errors import MetadataError
 from metadata.memory import MemoryStore
 from metadata.records import cluster

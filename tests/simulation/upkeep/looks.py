@@ -14,11 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bookie.errors import BookieError
-from bookie.frames import SegmentFiles
-from bookie.index import Index
-from bookie.ledger_state import Fence, LedgerState
+from bookie.index.index import Index
+from bookie.index.ledger_state import Fence, LedgerState
 from bookie.log.format import Kind
-from bookie.reading import read_page
+from bookie.storage.frames import SegmentFiles
+from bookie.storage.reading import read_page
 from bookie.wire.columns import Columns
 from bookie.wire.messages import EntryRange
 from tests.bookie.simulated_disk import SimulatedDisk

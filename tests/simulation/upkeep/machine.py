@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import lmdb
 
-from bookie.index import Index
+from bookie.index.index import Index
 from bookie.log.format import SEGMENT_HEADER
 from bookie.log.segments import resume_or_begin
 from tests.bookie.logs import INCARNATION

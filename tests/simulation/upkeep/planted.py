@@ -8,21 +8,22 @@ from typing import Any
 
 import pytest
 
-from bookie import frames, page_reader, reading
-from bookie.bookie import Bookie
-from bookie.index import Index
-from bookie.ledger_state import Fence
-from bookie.ledger_states import LedgerStates
+from bookie.index.index import Index
+from bookie.index.ledger_state import Fence
+from bookie.index.places import Place
+from bookie.index.usage import UsageTable
 from bookie.log import manifest
 from bookie.log.format import Record
-from bookie.places import Place
-from bookie.upkeep import compactor, limbo, mending
-from bookie.upkeep.collector import Collector
-from bookie.upkeep.compactor import Compactor
-from bookie.upkeep.inventory import Inventory
-from bookie.upkeep.mending import Mender, Tally
-from bookie.upkeep.repair import Repair
-from bookie.usage import UsageTable
+from bookie.storage import frames, page_reader, reading
+from bookie.storage.bookie import Bookie
+from bookie.storage.ledger_states import LedgerStates
+from bookie.upkeep.collecting import compactor
+from bookie.upkeep.collecting.collector import Collector
+from bookie.upkeep.collecting.compactor import Compactor
+from bookie.upkeep.inventory.inventory import Inventory
+from bookie.upkeep.mending import limbo, mending
+from bookie.upkeep.mending.mending import Mender, Tally
+from bookie.upkeep.mending.repair import Repair
 from bookie.wire import NO_ENTRIES, Columns
 from metadata.errors import MetadataError
 from metadata.records.ledger_record import LedgerRecord
@@ -337,7 +338,7 @@ def does_not_look_up_again(patch: Patch) -> None:
     async def broken(self: Any, *asked: Any) -> Any:
         return (await self._read_once(*asked))[1]
 
-    patch.setattr("bookie.page_reader.PageReader.read", broken)
+    patch.setattr("bookie.storage.page_reader.PageReader.read", broken)
 
 
 def looks_again_only_while_places_change(patch: Patch) -> None:
@@ -354,7 +355,7 @@ def looks_again_only_while_places_change(patch: Patch) -> None:
         is_sure = await self._may_deny(ledger_id, first_entry, page)
         return page if is_sure else page_reader._unsure(first_entry, page)
 
-    patch.setattr("bookie.page_reader.PageReader.read", broken)
+    patch.setattr("bookie.storage.page_reader.PageReader.read", broken)
 
 
 PLANTED: dict[Plant, tuple[int, int]] = {

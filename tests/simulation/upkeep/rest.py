@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
 
-from bookie import rebuild, salvage
-from bookie.claims import check_before_rebuild, claims_of
-from bookie.damage import Survey
-from bookie.disk import Disk
+from bookie.disk.disk import Disk
 from bookie.errors import BookieError
-from bookie.index import Index
+from bookie.index.claims import check_before_rebuild, claims_of
+from bookie.index.index import Index
+from bookie.offline import rebuild, salvage
+from bookie.offline.damage import Survey
 from tests.bookie.logs import INCARNATION
 from tests.simulation.wet.shelf import SHELF
 from tests.simulation.world import Violation

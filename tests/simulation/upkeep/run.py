@@ -14,15 +14,19 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-from bookie import bookie as bookie_module
-from bookie import frames, index, ledger_states
-from bookie.bookie import Bookie
 from bookie.errors import BookieError
+from bookie.index import index
 from bookie.log import appender, writer
-from bookie.page_reader import PageReader
-from bookie.upkeep import collector, compactor, inventory, limbo, mending, scrubber, survey
-from bookie.upkeep.compactor import Compactor
-from bookie.upkeep.scrubber import Scrubber
+from bookie.storage import bookie as bookie_module
+from bookie.storage import frames, ledger_states
+from bookie.storage.bookie import Bookie
+from bookie.storage.page_reader import PageReader
+from bookie.upkeep.collecting import collector, compactor
+from bookie.upkeep.collecting.compactor import Compactor
+from bookie.upkeep.inventory import inventory
+from bookie.upkeep.mending import limbo, mending
+from bookie.upkeep.scrubbing import scrubber, survey
+from bookie.upkeep.scrubbing.scrubber import Scrubber
 from tests.simulation.virtual.loop import LoopStuck
 from tests.simulation.virtual.loop import run as run_loop
 from tests.simulation.world import Violation

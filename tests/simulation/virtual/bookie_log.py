@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar, cast
 
-from bookie.bookie import Counters
-from bookie.core import Answer, BookieCore, Effect, Write, remember
-from bookie.ledger_state import Fence, LedgerState
+from bookie.index.ledger_state import Fence, LedgerState
 from bookie.log.format import Record
+from bookie.storage.bookie import Counters
+from bookie.storage.core import Answer, BookieCore, Effect, Write, remember
 from bookie.wire import (
     NO_ENTRIES,
     NO_ENTRY,

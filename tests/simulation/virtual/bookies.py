@@ -1,6 +1,6 @@
 """Bookies in virtual time: the product's service and core over a simulated log, and its registration.
 
-What a client sends reaches `bookie.service.BookieService` as bytes, through the product's codec. Between the
+What a client sends reaches `bookie.serving.service.BookieService` as bytes, through the product's codec. Between the
 service and the core stands `bookie_log`.
 """
 
@@ -15,10 +15,10 @@ from typing import Any, NoReturn, TypeVar, cast
 
 import grpc
 
-from bookie.bookie import Bookie
 from bookie.errors import NameTaken
-from bookie.registration import Registrar
-from bookie.service import BookieService
+from bookie.serving.registration import Registrar
+from bookie.serving.service import BookieService
+from bookie.storage.bookie import Bookie
 from bookie.wire import (
     Status,
 )

@@ -1,4 +1,4 @@
-"""A bookie of the second layer: what `bookie/service.py` and `bookie/bookie.py` do with a request, over `life`.
+"""A bookie of the second layer: what the real service and bookie do with a request, over `life`.
 
 Every request and reply passes through the real codec (`wire`). A damaged append breaks the bookie's connections; a
 damaged call is never answered. `promises` sees each answer before it leaves.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bookie.service import too_large
+from bookie.serving.service import too_large
 from bookie.wire import (
     NO_ENTRY,
     Ack,

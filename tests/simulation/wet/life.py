@@ -10,7 +10,7 @@ import uuid
 from random import Random
 
 from bookie.errors import DamagedLog, DataDirectoryError
-from bookie.ledger_state import Fence
+from bookie.index.ledger_state import Fence
 from bookie.log import segments
 from bookie.log.format import SEGMENT_HEADER, Record, record_bytes
 from bookie.wire import NO_ENTRY, ReadReply, ReadRequest, Status

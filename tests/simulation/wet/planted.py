@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from bookie import core, frames, reading
-from bookie.core import Answer, BookieCore, Effect
-from bookie.index import Index
-from bookie.ledger_state import Fence, LedgerState
+from bookie.index.index import Index
+from bookie.index.ledger_state import Fence, LedgerState
+from bookie.index.places import RecentPlaces
 from bookie.log import appender, records, replay, segments
 from bookie.log import format as log_format
 from bookie.log.appender import LogAppender
 from bookie.log.format import Kind, Record, RecordHeader
 from bookie.log.writer import LogWriter, Written
-from bookie.places import RecentPlaces
-from bookie.reading import EntryPage
+from bookie.storage import core, frames, reading
+from bookie.storage.core import Answer, BookieCore, Effect
+from bookie.storage.reading import EntryPage
 from bookie.wire import NO_ENTRIES, Columns, Frame, Status, codec, sealing
 
 from . import storage

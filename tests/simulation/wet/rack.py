@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bookie.index import Index
+from bookie.index.index import Index
 from tests.simulation.plan import Plan
 
 from .atlas import Atlas

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 from unittest.mock import patch
 
-from bookie import frames, index, reading
+from bookie.index import index
 from bookie.log import appender, writer
+from bookie.storage import frames, reading
 from metadata.records.ledger_record import BookieRef
 from tests.simulation import cluster
 from tests.simulation.chance import Stream, key_of
@@ -138,7 +139,7 @@ class _Listener(logging.Handler):
 @contextmanager
 def _listening(rack: Rack) -> Iterator[None]:
     listener = _Listener(rack)
-    loggers = [logging.getLogger(name) for name in ("bookie.reading", "bookie.log.replay")]
+    loggers = [logging.getLogger(name) for name in ("bookie.storage.reading", "bookie.log.replay")]
     for logger in loggers:
         logger.addHandler(listener)
         logger.propagate = False

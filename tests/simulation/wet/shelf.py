@@ -11,8 +11,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from bookie.index import Index
-from bookie.places import RecentPlaces
+from bookie.index.index import Index
+from bookie.index.places import RecentPlaces
 
 MEMORY = Path("/dev/shm")
 """Where LMDB's files cost no disk, if there is such a place."""

@@ -1,4 +1,4 @@
-"""What `bookie.bookie.Bookie` does with core, log, index and reading, without its threads and its event loop.
+"""What `bookie.storage.bookie.Bookie` does with core, log, index and reading, without its threads and its event loop.
 
 The log's writer is the product's, never started: `commit_group` is one turn of its thread. Checkpoints are taken in
 the two steps in which the product takes them, so that anything may come between.
@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from bookie import reading
-from bookie.core import Answer, BookieCore, Effect, Write, remember
-from bookie.disk import Disk
+from bookie.disk.disk import Disk
 from bookie.errors import DataDirectoryError
-from bookie.frames import SegmentFiles
-from bookie.index import Index
-from bookie.ledger_state import LedgerState
+from bookie.index.index import Index
+from bookie.index.ledger_state import LedgerState
+from bookie.index.places import place_of_frame
 from bookie.log import segments
 from bookie.log.format import Record, position_of
 from bookie.log.records import position_end
 from bookie.log.replay import replay
 from bookie.log.writer import LogWriter, Written
-from bookie.places import place_of_frame
-from bookie.reading import EntryPage
+from bookie.storage import reading
+from bookie.storage.core import Answer, BookieCore, Effect, Write, remember
+from bookie.storage.frames import SegmentFiles
+from bookie.storage.reading import EntryPage
 from bookie.wire import Frame, ReadRequest, Status
 
 from .shelf import forget_memory

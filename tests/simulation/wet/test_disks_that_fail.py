@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from bookie.errors import DamagedLog
-from bookie.index import Index
-from bookie.ledger_state import Fence
+from bookie.index.index import Index
+from bookie.index.ledger_state import Fence
 from bookie.log import segments
 from bookie.log.appender import LogAppender
 from bookie.log.format import Record, position_of, record_bytes

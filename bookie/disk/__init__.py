@@ -1,0 +1,1 @@
+"""Files as the bookie needs them, and how much space is left."""

@@ -1,0 +1,1 @@
+"""Where every frame and the state of every ledger is found."""

@@ -1,0 +1,182 @@
+"""What the index says of the log: how far it goes, and which of its segments are needed.
+
+A log that has lost its end, or a whole segment, looks like one that never had them. The index knows better, as far as
+its checkpoint: what it points to was on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..disk.disk import Disk, LogFile
+from ..errors import DamagedLog, IndexUnusable
+from ..log import manifest, segments
+from ..log.format import (
+    ALIGNMENT,
+    BODY_BYTES_MAX,
+    RECORD_HEADER,
+    RECORD_MAGIC_BYTES,
+    SEGMENT_HEADER,
+    BadRecordBytes,
+    decode_header,
+    decode_record,
+    place_of,
+    position_of,
+)
+from ..log.records import Found, position_end
+from ..log.walk import walk
+from .index import Index
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """How far the segments of a log must go. `reach`: where the last frame that is pointed to ends, by segment."""
+
+    checkpoint: int = 0
+    reach: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def last_segment(self) -> int:
+        """The log goes as far as this segment at least; -1 where nothing is known of that."""
+        return place_of(self.checkpoint)[0] if self.checkpoint else -1
+
+    def checkpoint_in(self, segment: int) -> int | None:
+        """The checkpoint's offset, where it stands in this segment: the header was on disk at least."""
+        at, offset = place_of(self.checkpoint)
+        return max(SEGMENT_HEADER.size, offset) if self.checkpoint and at == segment else None
+
+    def end_in(self, segment: int) -> int:
+        """How far this segment went at least; 0 where nothing is known of it."""
+        return max(self.checkpoint_in(segment) or 0, self.reach.get(segment, 0))
+
+
+NO_CLAIMS = Claims()
+"""Those of an index that cannot be used."""
+
+
+def claims_of(index: Index) -> Claims:
+    """What this index says. Reads all of it. Raises IndexUnusable."""
+    checkpoint, reach = index.checkpoint_position, dict[int, int]()
+    for _, place in index.places():
+        segment, offset = place_of(place.position)
+        if place.position < checkpoint:  # else it is no place of ours, and nothing must be believed of it
+            reach[segment] = max(reach.get(segment, 0), offset + place.size)
+    return Claims(checkpoint, reach)
+
+
+def check_log(disk: Disk, index: Index) -> None:
+    """Raises DamagedLog where the log lacks a segment that the index needs, or ends before the checkpoint.
+
+    What is unreadable before the checkpoint does not matter here: the index knows what stood there. Raises
+    IndexUnusable where it is the checkpoint that is wrong.
+    """
+    there = segments.numbers(disk)
+    if not there:
+        return
+    _check_segments(disk, index, there)
+    segment, offset = place_of(index.checkpoint_position)
+    if not index.checkpoint_position or segment < there[-1]:
+        return  # replay begins in a sealed segment, and looks at its end itself
+    if segment > there[-1]:
+        raise DamagedLog(segments.name_of(segment), 0, "the index refers to this segment and it is missing")
+    if offset > SEGMENT_HEADER.size:
+        _check_end(disk, segment, offset)
+    else:
+        _check_begun(disk, segment)
+
+
+def check_before_rebuild(disk: Disk, index: Index) -> None:
+    """Raises DamagedLog where the log has lost what only this index remembers: it must not be given up before that is
+    salvaged. An index that is wrong itself remembers nothing."""
+    try:
+        claims = claims_of(index)
+        check_log(disk, index)
+    except IndexUnusable:
+        return
+    needed = {segment for segment in (*claims.reach, claims.last_segment) if segment >= 0}
+    for segment in sorted(needed):
+        _check_reach(disk, segment, claims.end_in(segment))
+
+
+def _check_reach(disk: Disk, segment: int, end: int) -> None:
+    if segments.name_of(segment) not in disk.names():
+        raise DamagedLog(
+            segments.name_of(segment), 0, "this segment is missing, and the index points into it"
+        )
+    size, following = segments.size_of(disk, segment), segments.header_of(disk, segment + 1)
+    # Where the next segment says how far this one went, that counts, and replay looks at it.
+    if size < end and not (following is not None and following.previous_end):
+        raise DamagedLog(
+            segments.name_of(segment), size, f"it is cut: the index points to what stood before {end}"
+        )
+
+
+def _check_segments(disk: Disk, index: Index, there: list[int]) -> None:
+    missing = set(range(there[-1])).difference(there)
+    gone = [number for number in sorted(missing) if index.usage.of(number)]
+    if not gone:
+        return
+    said = manifest.newest(disk)
+    for number in gone:
+        if said is None or not said.dropped(number):
+            why = "this segment is missing, and the index points to what stood in it"
+            raise DamagedLog(segments.name_of(number), 0, why)
+
+
+def _check_end(disk: Disk, segment: int, checkpoint: int) -> None:
+    file = disk.open(segments.name_of(segment))
+    try:
+        if file.size() >= checkpoint and _ends_with_record(file, segment, checkpoint):
+            return
+    finally:
+        file.close()
+    end = SEGMENT_HEADER.size
+    for found in walk(disk, segment):
+        if isinstance(found, Found):
+            begin, end = place_of(found.position)[1], place_of(position_end(found))[1]
+            if begin < checkpoint < end:
+                raise IndexUnusable(
+                    f"the index's checkpoint lies inside the record of {segments.name_of(segment)} at offset {begin}; "
+                    "make the index anew from the log: bookledger bookie rebuild-index"
+                )
+    if end < checkpoint:
+        raise DamagedLog(
+            segments.name_of(segment),
+            end,
+            f"the log ends here, and the index says that it went to {checkpoint}",
+        )
+
+
+def _check_begun(disk: Disk, segment: int) -> None:
+    """A start removes a segment that was never begun; this one was, and who knows what stood in it."""
+    file = disk.open(segments.name_of(segment))
+    try:
+        if segments.is_unbegun(file):
+            why = "its header is gone, and the index says that it was on disk"
+            raise DamagedLog(segments.name_of(segment), 0, why)
+    finally:
+        file.close()
+
+
+def _ends_with_record(file: LogFile, segment: int, end: int) -> bool:
+    """Whether a whole record ends here. The nearest place at which one may begin is tried first."""
+    start = max(SEGMENT_HEADER.size, end - RECORD_HEADER.size - BODY_BYTES_MAX)
+    data = file.read(end - start, start)
+    at = data.rfind(RECORD_MAGIC_BYTES)
+    while at >= 0:
+        if at % ALIGNMENT == 0 and _is_record(memoryview(data)[at:], position_of(segment, start + at)):
+            return True
+        at = data.rfind(RECORD_MAGIC_BYTES, 0, at + len(RECORD_MAGIC_BYTES) - 1)
+    return False
+
+
+def _is_record(data: memoryview, position: int) -> bool:
+    """Whether these bytes are one whole record and nothing else."""
+    try:
+        if decode_header(data, position=position).record_bytes != len(data):
+            return False
+        decode_record(data, position=position)
+    except BadRecordBytes:
+        return False
+    return True

@@ -1,0 +1,316 @@
+"""Where each ledger's frames stand in the log: recent ones in memory, the rest in LMDB (rows: `places.py`).
+
+    places   every frame that is alive; sums: how much there should be of each ledger (`places_table.py`)
+    usage    what each segment holds of each ledger: what makes a segment worth compacting, or dropping
+    ledgers  ledger → its state (fence, last-add-confirmed)
+    meta     "checkpoint" → position: the log before it is in the index; "version" → 2; sums of usage, ledgers, sums
+
+A checkpoint moves the recent frames and the changed states into LMDB in the same transaction as
+its position: no separate mark can disagree with it. After a crash the log is read from the
+checkpoint on, and the recent part is the same again.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import struct
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+import lmdb
+
+from ..errors import IndexDamaged, IndexUnusable
+from .ledger_state import LedgerState
+from .places import Place, RecentPlaces
+from .places_table import PlacesTable
+from .summed_table import Meta, SummedTable, readable
+from .usage import UsageTable
+
+MAP_BYTES_MAX = 256 * 1024**3
+"""Address space LMDB may use; the file only takes what is in it."""
+
+ROWS_PER_CALL = 10_000
+
+PLACES_PER_PAGE_MAX = 4096
+"""Frames looked at for one page; a page of tiny frames ends there."""
+
+READ_TIMES_MAX = 4
+"""How much more than a page is read for it at most, of frames that only reach into it."""
+
+FORMAT_VERSION = 2
+
+_META_PAGES = 2
+
+DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PageFullError, lmdb.BadTxnError, struct.error)
+"""What LMDB, or a row, says of a file that is not what was written."""
+
+_LEDGER = struct.Struct(">Q")
+_POSITION = struct.Struct("<Q")
+_CHECKPOINT = b"checkpoint"
+_VERSION = b"version"
+_LIMBO = b"limbo"
+
+
+class Index:
+    """The index of one bookie. `add`, `remove` and `recent_holding` belong to the event loop's thread; LMDB is read
+    on any thread, and written by one at a time."""
+
+    def __init__(self, directory: Path) -> None:
+        try:
+            _check_not_cut(directory / "data.mdb", pages=_META_PAGES)
+            self._env = lmdb.open(
+                str(directory), map_size=MAP_BYTES_MAX, max_dbs=5, subdir=True, mode=0o600, max_readers=64
+            )
+            _check_not_cut(directory / "data.mdb", pages=self._env.info()["last_pgno"] + 1)
+            self._meta = Meta(self._env)
+            self._places = PlacesTable(self._env, self._meta)
+            self.usage = UsageTable(self._env, self._meta)
+            self._ledgers = SummedTable(self._env, b"ledgers", self._meta)
+            self._check_version(directory)
+            self.check_tables()
+        except (lmdb.Error, struct.error, IndexDamaged) as error:
+            raise IndexUnusable(
+                f"the index in {directory} cannot be used ({error}); stop the bookie and make it anew from the log: "
+                f"bookledger bookie rebuild-index --data {directory.parent}"
+            ) from error
+        self._recent = RecentPlaces()
+        self._moving = RecentPlaces()
+
+    def _check_version(self, directory: Path) -> None:
+        with self._env.begin() as txn:
+            checkpoint = txn.get(_CHECKPOINT, db=self._meta.db)
+            version = None if checkpoint is None else self._version(txn)
+        if checkpoint is not None and version != FORMAT_VERSION:
+            raise IndexUnusable(
+                f"the index in {directory} has another format version than {FORMAT_VERSION}; make it anew: "
+                f"bookledger bookie rebuild-index --data {directory.parent}"
+            )
+
+    def _version(self, txn: lmdb.Transaction) -> int:
+        if txn.get(_VERSION, db=self._meta.db) is None:
+            return 1
+        return int(_POSITION.unpack(self._meta.get(txn, _VERSION) or b"")[0])
+
+    def check_tables(self) -> None:
+        """Raises IndexDamaged where ledgers, sums or usage are not what was written. Takes time with the ledgers."""
+        with readable(), self._env.begin() as txn:
+            for table in self._tables:
+                table.check(txn)
+
+    def is_whole(self, ledger_id: int) -> bool:
+        """Whether the index holds every frame of the ledger that it should: what it lacks may be denied then (R6).
+
+        Takes time with the ledger's frames.
+        """
+        with readable(), self._env.begin() as txn:
+            return self._places.is_whole(txn, ledger_id)
+
+    @property
+    def _tables(self) -> tuple[SummedTable, ...]:
+        return self._ledgers, self._places.sums, self.usage.table
+
+    def close(self) -> None:
+        self._env.close()
+
+    # --- finding ----------------------------------------------------------------------------
+
+    def recent_holding(self, ledger_id: int, first_entry: int, last_entry: int) -> list[Place]:
+        """Frames not yet in LMDB that may hold entries of the range; take this before `holding`, so that a
+        checkpoint in between can show a frame twice but never hide it."""
+        moving = self._moving.holding(ledger_id, first_entry, last_entry)
+        return sorted(moving + self._recent.holding(ledger_id, first_entry, last_entry))
+
+    def holding(
+        self, ledger_id: int, first_entry: int, last_entry: int, recent: Iterable[Place], limit: int
+    ) -> list[Place]:
+        """Up to `limit` frames that may hold entries of the range, in order, each once. On any thread."""
+        with readable(), self._env.begin() as txn:
+            return list(islice(self._places.holding(txn, ledger_id, first_entry, last_entry, recent), limit))
+
+    def page(
+        self, ledger_id: int, first_entry: int, last_entry: int, recent: Iterable[Place], bytes_max: int
+    ) -> tuple[list[Place], int]:
+        """The frames for one page, and the entry through which they are all that may hold any. On any thread.
+
+        About `bytes_max` of entries that are asked for, PLACES_PER_PAGE_MAX frames at most; not less than all that
+        begin with, or before, the first entry, if these are not too many.
+        """
+        found: list[Place] = []
+        size, begun = 0, first_entry
+        with readable(), self._env.begin() as txn:
+            for place in self._places.holding(txn, ledger_id, first_entry, last_entry, recent):
+                is_enough = size >= bytes_max and place.first_entry > begun
+                if is_enough or len(found) == PLACES_PER_PAGE_MAX:
+                    return found, place.first_entry - 1
+                found.append(place)
+                size += max(place.bytes_within(first_entry, last_entry), place.size // READ_TIMES_MAX)
+                begun = max(begun, place.first_entry)
+        return found, last_entry
+
+    def ledger(self, ledger_id: int) -> LedgerState | None:
+        """A ledger's state as of the last checkpoint."""
+        with readable(), self._env.begin() as txn:
+            row = self._ledgers.get(txn, _LEDGER.pack(ledger_id))
+        return None if row is None else _state(ledger_id, row)
+
+    def ledger_ids(self) -> list[int]:
+        """Every ledger the last checkpoint knew, ascending."""
+        with readable(), self._env.begin() as txn:
+            return [int(_LEDGER.unpack(key)[0]) for key, _ in self._ledgers.rows(txn)]
+
+    def states(self) -> Iterator[LedgerState]:
+        """The state of every ledger the last checkpoint knew."""
+        with readable(), self._env.begin() as txn:
+            for key, row in self._ledgers.rows(txn):
+                yield _state(int(_LEDGER.unpack(key)[0]), bytes(row))
+
+    def places(self, ledger_id: int | None = None) -> Iterator[tuple[int, Place]]:
+        """Every frame the last checkpoint knew, with its ledger; of one ledger where it is named."""
+        with readable(), self._env.begin() as txn:
+            yield from self._places.all(txn, ledger_id)
+
+    def still_points_to(self, frames: Sequence[tuple[int, Place]]) -> list[bool]:
+        """Whether each of these frames was alive at the last checkpoint."""
+        with readable(), self._env.begin() as txn:
+            return [self._places.has(txn, frame) for frame in frames]
+
+    @property
+    def checkpoint_position(self) -> int:
+        """The log before this position is in the index; 0 for an empty one."""
+        with readable(), self._env.begin() as txn:
+            value = self._meta.get(txn, _CHECKPOINT)
+        return 0 if value is None else int(_POSITION.unpack(value)[0])
+
+    # --- what the log says ------------------------------------------------------------------
+
+    @property
+    def recent_frames(self) -> int:
+        """Frames that the next checkpoint will move."""
+        return len(self._recent)
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether the next checkpoint has anything to do here."""
+        return not self._recent.is_empty
+
+    def add(self, ledger_id: int, place: Place) -> None:
+        """A frame is on disk."""
+        self._recent.add(ledger_id, place)
+
+    def add_state(self, ledger_id: int, segment: int) -> None:
+        """A record of the ledger that is no frame is on disk in this segment."""
+        self._recent.states[segment, ledger_id] += 1
+
+    def remove(self, ledger_id: int, place: Place) -> None:
+        """The next checkpoint takes away this place, which some earlier one has put into LMDB."""
+        self._recent.removed.append((ledger_id, place))
+
+    # --- checkpoints ------------------------------------------------------------------------
+
+    def begin_checkpoint(self) -> None:
+        """Sets the recent changes aside for `commit_checkpoint`; new ones gather anew."""
+        assert self._moving.is_empty, "one checkpoint at a time"
+        self._moving, self._recent = self._recent, RecentPlaces()
+
+    def commit_checkpoint(self, position: int, ledger_rows: Iterable[tuple[int, bytes]]) -> None:
+        """One transaction, on disk when this returns. Runs on any thread. Raises IndexUnusable."""
+        with self._writing() as txn:
+            self._put_all(txn, position, ledger_rows)
+
+    def _put_all(
+        self, txn: lmdb.Transaction, position: int, ledger_rows: Iterable[tuple[int, bytes]]
+    ) -> None:
+        moving = self._moving
+        self._places.add(txn, moving)
+        self.usage.change(txn, moving, self._places.delete(txn, moving.removed), moving.states)
+        for ledger_id, row in ledger_rows:
+            self._ledgers.put(txn, _LEDGER.pack(ledger_id), row)
+        self._meta.put(txn, _CHECKPOINT, _POSITION.pack(position))
+        self._meta.put(txn, _VERSION, _POSITION.pack(FORMAT_VERSION))
+
+    def end_checkpoint(self) -> None:
+        """The moved frames are found in LMDB from now on; called on the event loop's thread."""
+        self._moving = RecentPlaces()
+
+    def abandon_checkpoint(self) -> None:
+        """The commit failed; the frames are recent again, and the next checkpoint moves them."""
+        moving, self._moving = self._moving, RecentPlaces()
+        self._recent.take_back(moving)
+
+    # --- dropping ---------------------------------------------------------------------------
+
+    def drop(self, frames: Sequence[tuple[int, Place]]) -> None:
+        """Points to these frames no more. On disk when it returns; for the thread that makes checkpoints."""
+        with self._writing() as txn:
+            self.usage.change(txn, (), self._places.delete(txn, frames), {})
+
+    def forget(self, ledger_ids: Collection[int]) -> None:
+        """Knows these ledgers no more, besides what was added since the last checkpoint began.
+
+        On disk when it returns; for the thread that makes checkpoints. After a crash some frames of a ledger may be
+        gone and the ledger still known, never the other way round.
+        """
+        for ledger_id in ledger_ids:
+            while self._forget_some(ledger_id):
+                pass  # each a transaction of its own
+        with self._writing() as txn:
+            self.usage.forget(txn, ledger_ids)
+            for ledger_id in ledger_ids:
+                self._places.sums.delete(txn, _LEDGER.pack(ledger_id))
+                self._ledgers.delete(txn, _LEDGER.pack(ledger_id))
+
+    def _forget_some(self, ledger_id: int) -> bool:
+        with self._writing() as txn:
+            return self._places.forget_some(txn, ledger_id, ROWS_PER_CALL)
+
+    def clear_usage(self, segments: Iterable[int]) -> None:
+        """These segments are gone. On disk when it returns; for the thread that makes checkpoints."""
+        with self._writing() as txn:
+            for segment in segments:
+                self.usage.clear(txn, segment)
+
+    @property
+    def limbo_is_due(self) -> bool:
+        """Whether the index was made of a log that had lost something, and the bookie has not dealt with that yet."""
+        with readable(), self._env.begin() as txn:
+            return self._meta.get(txn, _LIMBO) is not None
+
+    def set_limbo_due(self, due: bool) -> None:
+        """On disk when it returns."""
+        with self._writing() as txn:
+            if due:
+                self._meta.put(txn, _LIMBO, b"")
+            else:
+                self._meta.delete(txn, _LIMBO)
+
+    @contextmanager
+    def _writing(self) -> Iterator[lmdb.Transaction]:
+        try:
+            with self._env.begin(write=True) as txn:
+                for table in self._tables:
+                    table.begin(txn)
+                yield txn
+                for table in self._tables:
+                    table.end(txn)
+        except (lmdb.Error, struct.error) as error:
+            if isinstance(error, DAMAGE):
+                raise IndexDamaged(f"it cannot be written: {error}") from error
+            advice = "; free some space on its disk" if os.strerror(errno.ENOSPC) in str(error) else ""
+            raise IndexUnusable(f"the index cannot be written: {error}{advice}") from error
+
+
+def _state(ledger_id: int, row: bytes) -> LedgerState:
+    try:
+        return LedgerState.decode(ledger_id, row)
+    except ValueError as error:
+        raise IndexDamaged(str(error)) from error
+
+
+def _check_not_cut(file: Path, *, pages: int) -> None:
+    """LMDB maps its file, and reading past the end of a map kills the process: look at the size first."""
+    if file.exists() and 0 < file.stat().st_size < pages * mmap.PAGESIZE:
+        raise lmdb.CorruptedError(f"{file.name} is cut short")

@@ -1,0 +1,106 @@
+"""What a bookie knows of one ledger besides its entries: its fence and its last-add-confirmed."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ..wire.messages import VERIFIER_BYTES, LacStatement
+
+
+class Fence(Enum):
+    """NONE → PENDING when the fence record is submitted → DURABLE when it is on disk (rule R1)."""
+
+    NONE = 0
+    PENDING = 1
+    DURABLE = 2
+
+
+_ROW = struct.Struct("<BBqqH")
+_ROW_VERSION = 3
+_READABLE_VERSIONS = (1, 2, 3)
+_FENCED = 1
+_KNOWN = 2
+_HAS_LAC = 4
+_HAS_VERIFIER = 8
+_VERIFIER_UNKNOWN = 16
+_LIMBO = 32
+
+
+@dataclass(slots=True)
+class LedgerState:
+    """Mutable, owned by the bookie's event loop.
+
+    `known`: at least one entry of it was ever stored here. `verifier`: whose writes and fences are
+    taken, b"" for everybody's, None while nobody has asked. `limbo`: some of it may have been lost here, so what is
+    absent is UNKNOWN (rule R6).
+    """
+
+    ledger_id: int
+    fence: Fence = Fence.NONE
+    known: bool = False
+    last_add_confirmed: LacStatement | None = None
+    verifier: bytes | None = None
+    limbo: bool = False
+    waiting_for_fence: list[object] = field(default_factory=list)
+
+    def note_lac(self, statement: LacStatement | None) -> bool:
+        """Keeps the higher statement; says whether it rose."""
+        held = self.last_add_confirmed
+        if statement is None or (held is not None and held.last_entry >= statement.last_entry):
+            return False
+        self.last_add_confirmed = statement
+        return True
+
+    def admits(self, verifier: bytes) -> bool:
+        """Whether this is the ledger's verifier; the first one is."""
+        if self.verifier is None:
+            self.verifier = verifier
+        return self.verifier == verifier
+
+    def encode(self) -> bytes:
+        """The row kept in the index: what survives a restart. A pending fence is not yet a fence."""
+        lac, verifier = self.last_add_confirmed, self.verifier or b""
+        flags = (_FENCED if self.fence is Fence.DURABLE else 0) | (_KNOWN if self.known else 0)
+        flags |= (_HAS_LAC if lac else 0) | (_HAS_VERIFIER if verifier else 0)
+        flags |= (_VERIFIER_UNKNOWN if self.verifier is None else 0) | (_LIMBO if self.limbo else 0)
+        fixed = _ROW.pack(
+            _ROW_VERSION,
+            flags,
+            lac.last_entry if lac else -1,
+            lac.length_bytes if lac else 0,
+            len(lac.digest) if lac else 0,
+        )
+        return fixed + (lac.digest if lac else b"") + verifier
+
+    def absorb(self, written: LedgerState) -> None:
+        """What a state record in the log says: fence and last-add-confirmed only rise, limbo is as it says."""
+        if written.fence is Fence.DURABLE:
+            self.fence = Fence.DURABLE
+        if self.verifier is None:
+            self.verifier = written.verifier
+        self.known |= written.known
+        self.limbo = written.limbo
+        self.note_lac(written.last_add_confirmed)
+
+    @classmethod
+    def decode(cls, ledger_id: int, row: bytes) -> LedgerState:
+        """Raises ValueError for what is no row."""
+        if len(row) < _ROW.size:
+            raise ValueError(f"the state of ledger {ledger_id} is cut short")
+        version, flags, lac, lac_length, digest_bytes = _ROW.unpack_from(row)
+        verifier_bytes = VERIFIER_BYTES if flags & _HAS_VERIFIER else 0
+        lac_end = _ROW.size + digest_bytes
+        if version not in _READABLE_VERSIONS or len(row) != lac_end + verifier_bytes:
+            raise ValueError(f"the state of ledger {ledger_id} cannot be read")
+        digest = bytes(row[_ROW.size : lac_end])
+        statement = LacStatement(lac, lac_length, digest) if flags & _HAS_LAC else None
+        return cls(
+            ledger_id=ledger_id,
+            fence=Fence.DURABLE if flags & _FENCED else Fence.NONE,
+            known=bool(flags & _KNOWN),
+            last_add_confirmed=statement,
+            verifier=None if version == 1 or flags & _VERIFIER_UNKNOWN else bytes(row[lac_end:]),
+            limbo=bool(flags & _LIMBO),
+        )

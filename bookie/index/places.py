@@ -1,0 +1,131 @@
+"""Where frames stand, and how the index writes that down. Pure.
+
+    places   (ledger, span class, first entry, position) → (last entry, entries, record bytes)
+
+Frames are kept by class of span (last − first entry): those that may hold an entry begin within
+their class's reach before it, so a look-up walks over a few frames of each class, however long
+the ledger and however mixed its frames.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..wire.columns import Columns
+
+KEY = struct.Struct(">QBQQ")
+VALUE = struct.Struct("<QII")
+
+Row = bytes | memoryview
+"""What LMDB hands out."""
+
+
+class Place(NamedTuple):
+    """A frame's place; ordered by first entry, then by position."""
+
+    first_entry: int
+    position: int
+    last_entry: int
+    entries: int
+    size: int
+
+    def bytes_within(self, first_entry: int, last_entry: int) -> int:
+        """About how many bytes of the frame belong to those of its entries that lie in this range."""
+        first, last = max(first_entry, self.first_entry), min(last_entry, self.last_entry)
+        return self.size * max(0, last - first + 1) // (self.last_entry - self.first_entry + 1)
+
+
+Frame = tuple[int, Place]
+"""A ledger, and where a frame of it stands."""
+
+_ANY_POSITION = (0, 0, 0, 0)
+
+
+def place_of_frame(columns: Columns | None, position: int, size: int) -> Place | None:
+    """Where the index says that a record's entries stand; None for a record without any."""
+    if columns is None or not len(columns):
+        return None
+    return Place(columns.first_entry, position, columns.last_entry, len(columns), size)
+
+
+SPAN_CLASSES = 17
+"""Class c holds spans below 16**c; 64-bit entry ids need no more."""
+
+
+def span_class(place: Place) -> int:
+    return int((place.last_entry - place.first_entry).bit_length() + 3) // 4
+
+
+def reach(span: int, entry_id: int) -> int:
+    """The first entry from which on a frame of this class can hold `entry_id`."""
+    return max(0, entry_id - (1 << 4 * span) + 1)
+
+
+def key_of(ledger_id: int, place: Place) -> bytes:
+    return KEY.pack(ledger_id, span_class(place), place.first_entry, place.position)
+
+
+def to_row(ledger_id: int, place: Place) -> tuple[bytes, bytes]:
+    return key_of(ledger_id, place), VALUE.pack(place.last_entry, place.entries, place.size)
+
+
+def from_row(key: Row, value: Row) -> tuple[int, int, Place]:
+    """(ledger, span class, place) of a row. Raises ValueError for what is none."""
+    try:
+        ledger_id, span, first_entry, position = KEY.unpack(key)
+        last_entry, entries, size = VALUE.unpack(value)
+    except struct.error as error:
+        raise ValueError(f"a row of {len(key)} and {len(value)} bytes is no place") from error
+    return ledger_id, span, Place(first_entry, position, last_entry, entries, size)
+
+
+class RecentPlaces:
+    """What the log holds and LMDB does not yet: frames by ledger and span class, in order; where states stand; and
+    places in LMDB that are no longer pointed to."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, dict[int, list[Place]]] = {}
+        self._count = 0
+        self.states: Counter[tuple[int, int]] = Counter()
+        """(segment, ledger): records there that are no frames."""
+        self.removed: list[tuple[int, Place]] = []
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self._count or self.states or self.removed)
+
+    def add(self, ledger_id: int, place: Place) -> None:
+        places = self._of.setdefault(ledger_id, {}).setdefault(span_class(place), [])
+        if not places or places[-1] < place:
+            places.append(place)
+        else:
+            insort(places, place)
+        self._count += 1
+
+    def holding(self, ledger_id: int, first_entry: int, last_entry: int) -> list[Place]:
+        """Frames that may hold entries of [first_entry, last_entry], in order."""
+        found: list[Place] = []
+        for span, places in self._of.get(ledger_id, {}).items():
+            start = bisect_left(places, Place(reach(span, first_entry), *_ANY_POSITION))
+            found += places[start : bisect_left(places, Place(last_entry + 1, *_ANY_POSITION), start)]
+        return sorted(found)
+
+    def __iter__(self) -> Iterator[tuple[int, Place]]:
+        for ledger_id, classes in self._of.items():
+            for places in classes.values():
+                for place in places:
+                    yield ledger_id, place
+
+    def take_back(self, other: RecentPlaces) -> None:
+        """What `other` holds is recent again."""
+        for ledger_id, place in other:
+            self.add(ledger_id, place)
+        self.states.update(other.states)
+        self.removed += other.removed

@@ -1,0 +1,135 @@
+"""Tables in LMDB whose damage is noticed: it has no checksums, and a row that rot has hidden would be denied (rule R6).
+
+Beside its rows a table keeps their number and the exclusive-or of their hashes, in `meta`, changed in the transactions
+that change the rows. Whoever goes through all rows knows whether they are all there and as they were written.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from typing import NamedTuple
+
+import lmdb
+from crc32c import crc32c
+
+from ..errors import IndexDamaged
+from .places import Row
+
+HASH_BYTES = 8
+
+_CRC = struct.Struct("<I")
+
+
+class Sum(NamedTuple):
+    """Of some rows: how many, and what their hashes make together. Order does not matter."""
+
+    rows: int
+    hashes: int
+
+    def plus(self, key: Row, value: Row) -> Sum:
+        return Sum(self.rows + 1, self.hashes ^ hash_of(key, value))
+
+    def minus(self, key: Row, value: Row) -> Sum:
+        return Sum(self.rows - 1, self.hashes ^ hash_of(key, value))
+
+
+NOTHING = Sum(0, 0)
+SUM = struct.Struct("<QQ")
+
+
+def hash_of(key: Row, value: Row) -> int:
+    return int.from_bytes(blake2b(bytes(key) + bytes(value), digest_size=HASH_BYTES).digest(), "little")
+
+
+def sum_of(rows: Iterable[tuple[Row, Row]]) -> Sum:
+    count = hashes = 0
+    for key, value in rows:
+        count += 1
+        hashes ^= hash_of(key, value)
+    return Sum(count, hashes)
+
+
+class Meta:
+    """A few single values, each with a checksum of its own."""
+
+    def __init__(self, env: lmdb.Environment) -> None:
+        self.db = env.open_db(b"meta")
+
+    def get(self, txn: lmdb.Transaction, key: bytes) -> bytes | None:
+        """Raises IndexDamaged."""
+        found = txn.get(key, db=self.db)
+        if found is None:
+            return None
+        value = bytes(found)
+        if len(value) < _CRC.size or _CRC.pack(crc32c(key + value[_CRC.size :])) != value[: _CRC.size]:
+            raise IndexDamaged(f"its {key.decode()} cannot be read")
+        return value[_CRC.size :]
+
+    def put(self, txn: lmdb.Transaction, key: bytes, value: bytes) -> None:
+        txn.put(key, _CRC.pack(crc32c(key + value)) + value, db=self.db)
+
+    def delete(self, txn: lmdb.Transaction, key: bytes) -> None:
+        txn.delete(key, db=self.db)
+
+
+class SummedTable:
+    """Rows in one database of the index. Changes between `begin` and `end`, in one transaction."""
+
+    def __init__(self, env: lmdb.Environment, name: bytes, meta: Meta) -> None:
+        self.db = env.open_db(name)
+        self._name = name
+        self._key = b"sum of " + name
+        self._meta = meta
+        self._sum = NOTHING
+
+    def begin(self, txn: lmdb.Transaction) -> None:
+        self._sum = self._written(txn)
+
+    def end(self, txn: lmdb.Transaction) -> None:
+        self._meta.put(txn, self._key, SUM.pack(*self._sum))
+
+    def get(self, txn: lmdb.Transaction, key: bytes) -> bytes | None:
+        found = txn.get(key, db=self.db)
+        return None if found is None else bytes(found)
+
+    def put(self, txn: lmdb.Transaction, key: bytes, value: bytes) -> None:
+        self.delete(txn, key)
+        txn.put(key, value, db=self.db)
+        self._sum = self._sum.plus(key, value)
+
+    def delete(self, txn: lmdb.Transaction, key: bytes) -> None:
+        old = txn.get(key, db=self.db)
+        if old is not None:
+            self._sum = self._sum.minus(key, bytes(old))
+            txn.delete(key, db=self.db)
+
+    def rows(self, txn: lmdb.Transaction) -> Iterator[tuple[Row, Row]]:
+        """Every row, in the order of keys. Raises IndexDamaged behind the last, if they are not what was written."""
+        count = hashes = 0
+        for key, value in txn.cursor(self.db):
+            count += 1
+            hashes ^= hash_of(key, value)
+            yield key, value
+        if Sum(count, hashes) != self._written(txn):
+            raise IndexDamaged(f"rows of its table of {self._name.decode()} are lost or changed")
+
+    def check(self, txn: lmdb.Transaction) -> None:
+        """Raises IndexDamaged where the rows are not what was written."""
+        for _ in self.rows(txn):
+            pass
+
+    def _written(self, txn: lmdb.Transaction) -> Sum:
+        value = self._meta.get(txn, self._key)
+        return NOTHING if value is None else Sum(*SUM.unpack(value))
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """Raises IndexDamaged for rows that are none, and for what LMDB makes of damaged pages, read inside."""
+    try:
+        yield
+    except (lmdb.Error, struct.error, ValueError) as error:
+        raise IndexDamaged(f"it cannot be read ({error})") from error

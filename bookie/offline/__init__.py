@@ -1,0 +1,1 @@
+"""Work on a bookie that is stopped: check, dump, rebuild, salvage."""

@@ -1,0 +1,195 @@
+"""Is a stopped bookie's directory whole? Reads everything, changes nothing, says what is wrong and where.
+
+Looked at: the cookie, every segment with every record's checksum, which segments there must be (`damage.py`), and the
+index against the log (`index_check.py`): its checkpoint, each frame it points to, what it counts of each segment, and
+each ledger's fence, limbo and last-add-confirmed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..disk.disk import OsDisk
+from ..errors import IndexUnusable
+from ..index.claims import NO_CLAIMS, Claims, claims_of
+from ..index.index import Index
+from ..log import segments
+from ..log.format import SEGMENT_HEADER, Kind, place_of
+from ..log.records import Found, position_end
+from ..log.walk import Gap, Unreadable
+from ..serving import directory
+from .damage import Damaged, Survey
+from .index_check import Logged, LostEntries, compare
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that keeps the bookie from starting, or from giving what it once acknowledged."""
+
+    file: str
+    offset: int
+    what: str
+
+
+@dataclass(slots=True)
+class Findings:
+    """What a check has seen. `notes` are harmless: the bookie deals with them when it starts, or knows already.
+
+    `lost`: entries that were acknowledged here and cannot be read, until `bookledger bookie repair` has fetched them.
+    """
+
+    segments: int = 0
+    records: int = 0
+    entries: int = 0
+    ledgers: int = 0
+    log_bytes: int = 0
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[Problem] = field(default_factory=list)
+    lost: list[LostEntries] = field(default_factory=list)
+
+    @property
+    def is_whole(self) -> bool:
+        return not (self.problems or self.lost)
+
+
+def check(path: Path) -> Findings:
+    """Checks the directory of a bookie that does not run. Raises DataDirectoryError where it is none, or in use."""
+    locked = directory.lock(path)
+    try:
+        cookie = directory.read_cookie(path)
+        directory.check_parts(path)
+        findings = Findings()
+        index, claims = _open_index(locked.index, findings)
+        try:
+            survey = Survey(OsDisk(locked.log), cookie.incarnation, claims)
+            logged = _read_log(survey, claims, findings)
+            if index is not None:
+                _check_index(index, survey, logged, findings)
+        finally:
+            if index is not None:
+                index.close()
+        return findings
+    finally:
+        locked.close()
+
+
+def _open_index(path: Path, findings: Findings) -> tuple[Index | None, Claims]:
+    try:
+        index = Index(path)
+    except IndexUnusable as error:
+        findings.problems.append(Problem("index", 0, str(error)))
+        return None, NO_CLAIMS
+    try:
+        return index, claims_of(index)
+    except IndexUnusable as error:
+        index.close()
+        findings.problems.append(Problem("index", 0, str(error)))
+        return None, NO_CLAIMS
+
+
+# --- the log -----------------------------------------------------------------------------------
+
+
+def _read_log(survey: Survey, claims: Claims, findings: Findings) -> Logged:
+    logged = Logged(claims.checkpoint)
+    filled: list[tuple[int, int]] = []
+    for one in survey:
+        match one:
+            case Found(record=record) if record.kind is Kind.LOST:
+                _join(filled, one)
+                findings.records += 1
+            case Found():
+                _count(one, findings)
+                _add(one, logged, findings)
+            case Unreadable():
+                _note_gap(one, findings)
+            case Damaged():
+                _note_damage(one, logged, findings)
+    findings.segments = len(survey.there)
+    findings.ledgers = len(logged.ledgers)
+    _note_filled(filled, logged, findings)
+    if survey.manifest is not None:
+        logged.is_whole = False
+        for number in filter(survey.was_dropped, survey.there):
+            what = "dropped, and not deleted: a crash came in between"
+            findings.notes.append(Problem(segments.name_of(number), 0, what))
+    return logged
+
+
+def _count(found: Found, findings: Findings) -> None:
+    findings.records += 1
+    findings.entries += len(found.record.columns or ())
+    findings.log_bytes += found.header.record_bytes
+
+
+def _add(found: Found, logged: Logged, findings: Findings) -> None:
+    try:
+        logged.add(found)
+    except ValueError as error:
+        segment, offset = place_of(found.position)
+        findings.problems.append(Problem(segments.name_of(segment), offset, str(error)))
+
+
+def _note_gap(gap: Unreadable, findings: Findings) -> None:
+    if gap.what is not Gap.SPACE:
+        what = f"{gap.what.value} ({gap.why})"
+        findings.notes.append(Problem(segments.name_of(gap.segment), gap.offset, what))
+
+
+def _note_damage(damaged: Damaged, logged: Logged, findings: Findings) -> None:
+    name, remedy = segments.name_of(damaged.segment), "; run: bookledger bookie salvage"
+
+    def problem(offset: int, what: str) -> None:
+        findings.problems.append(Problem(name, offset, what + remedy))
+
+    for stretch in damaged.stretches:
+        logged.lose(damaged.segment, stretch.offset, stretch.end)
+    if damaged.is_foreign:
+        findings.problems.append(Problem(name, 0, damaged.header_why))
+        logged.lose(damaged.segment, SEGMENT_HEADER.size, 1 << 32)
+    elif damaged.header_why:
+        problem(0, damaged.header_why)
+    if not damaged.is_missing:
+        for stretch in damaged.stretches:
+            problem(stretch.offset, stretch.why)
+    if damaged.only_resized_at is not None:
+        problem(damaged.only_resized_at, "the file does not end where its last record does")
+
+
+def _join(filled: list[tuple[int, int]], found: Found) -> None:
+    """A long stretch takes several LOST records, and is one."""
+    start, end = found.position, position_end(found)
+    if filled and filled[-1][1] == start:
+        start = filled.pop()[0]
+    filled.append((start, end))
+
+
+def _note_filled(filled: Sequence[tuple[int, int]], logged: Logged, findings: Findings) -> None:
+    for start, end in filled:
+        segment, offset = place_of(start)
+        logged.lose(segment, offset, offset + end - start)
+        what = f"{end - start} bytes were lost here, and salvaged"
+        findings.notes.append(Problem(segments.name_of(segment), offset, what))
+
+
+# --- the index ---------------------------------------------------------------------------------
+
+
+def _check_index(index: Index, survey: Survey, logged: Logged, findings: Findings) -> None:
+    def problem(what: str) -> None:
+        findings.problems.append(Problem("index", 0, f"{what}; run: bookledger bookie rebuild-index"))
+
+    if not survey.checkpoint_fits:
+        segment, offset = place_of(logged.checkpoint)
+        problem(f"its checkpoint, {segments.name_of(segment)} at offset {offset}, does not fit the log")
+    try:
+        compared = compare(index, logged)
+    except IndexUnusable as error:
+        findings.problems.append(Problem("index", 0, str(error)))
+        return
+    for what in compared.problems:
+        problem(what)
+    findings.notes += [Problem("index", 0, what) for what in compared.notes]
+    findings.lost += compared.lost

@@ -1,0 +1,257 @@
+"""What a log has lost: every place that was on disk once and can no longer be read, in all segments. Changes nothing.
+
+`replay` judges what lies behind the checkpoint and stops at the first damage. This reads on to the end, holds the log
+against what the index claims, and says of each segment what has to stand in the place of what is lost so that `replay`
+takes it again (`salvage.py`). Only the tail of the newest segment may be unreadable without being damage: a start cuts
+it, unless the index knows that it was on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from crc32c import crc32c
+
+from ..disk.disk import Disk
+from ..errors import DataDirectoryError
+from ..index.claims import Claims
+from ..log import manifest, segments
+from ..log.format import (
+    ALIGNMENT,
+    READABLE_VERSIONS,
+    RECORD_HEADER,
+    SEGMENT_HEADER,
+    SEGMENT_MAGIC,
+    Kind,
+    aligned,
+    place_of,
+)
+from ..log.records import Found, position_end
+from ..log.walk import Gap, Unreadable, walk
+
+MISSING_MAX = 10_000
+"""With more segments missing than this a log is not damaged, it is gone."""
+
+MISSING = "this segment is missing: nothing says that it was dropped, or the index still needs it"
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Bytes [offset, end) of a segment that hold no records any more. `end` may lie behind the file's."""
+
+    offset: int
+    end: int
+    why: str
+
+    def can_be_parted_at(self, offset: int) -> bool:
+        """Whether records fit before and behind this place; also where it lies outside."""
+        if not self.offset < offset < self.end:
+            return True
+        before, behind = offset - self.offset, self.end - offset
+        return min(before, behind) >= RECORD_HEADER.size and before % ALIGNMENT == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """What is wrong with a segment, at least one of these.
+
+    `stretches`: what was lost, in order, the last of them perhaps at the segment's end; `header_why`: why its header
+    cannot be read; `resize_to`: where the file has to end and does not; `is_missing`: there is no file;
+    `is_foreign`: it is no segment of this log, or one that only a later program can read.
+    """
+
+    segment: int
+    stretches: tuple[Stretch, ...] = ()
+    header_why: str = ""
+    resize_to: int | None = None
+    is_missing: bool = False
+    is_foreign: bool = False
+
+    @property
+    def only_resized_at(self) -> int | None:
+        """Where the file has to end though nothing is lost there."""
+        return None if self.resize_to in [stretch.end for stretch in self.stretches] else self.resize_to
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What a walk through a segment has met besides records. `end`: where the last of them ends."""
+
+    segment: int
+    size: int = 0
+    end: int = SEGMENT_HEADER.size
+    header_why: str = ""
+    gaps: list[Unreadable] = field(default_factory=list)
+
+    @property
+    def is_header_alone(self) -> bool:
+        return self.size <= SEGMENT_HEADER.size
+
+
+class Survey:
+    """One reading of a whole log: iterate over it once, then ask for the rest.
+
+    Gives every record, every gap that is no damage, and every damaged segment; of each segment in this order, missing
+    segments last. `there`: the segments there are. `manifest`: what the newest SEGMENTS record says.
+    `checkpoint_fits`: whether replay can begin where the index says; where it cannot, the index is wrong.
+    """
+
+    def __init__(self, disk: Disk, incarnation: str, claims: Claims) -> None:
+        self.manifest: manifest.Manifest | None = None
+        self.checkpoint_fits = True
+        self._disk = disk
+        self._incarnation = incarnation
+        self._claims = claims
+        self.there = segments.numbers(disk)
+        self._newest = max([*self.there, claims.last_segment])
+
+    def __iter__(self) -> Iterator[Found | Unreadable | Damaged]:
+        for number in self.there:
+            yield from self._present(number)
+        for number in self._missing():
+            yield from self._judge(_Seen(number, header_why=MISSING), is_missing=True)
+
+    def _missing(self) -> list[int]:
+        """Segments that should be there and are not. Raises DataDirectoryError for more than MISSING_MAX."""
+        there = set(self.there)
+        gone = (n for n in range(self._newest + 1) if n not in there)
+        found = list(islice((n for n in gone if self._is_needed(n)), MISSING_MAX + 1))
+        if len(found) > MISSING_MAX:
+            raise DataDirectoryError(
+                f"more than {MISSING_MAX} segments of the log are missing, the first is "
+                f"{segments.name_of(found[0])}: put them back, or give this bookie up and format a new one on an empty "
+                "directory"
+            )
+        return found
+
+    def _is_needed(self, segment: int) -> bool:
+        return not self.was_dropped(segment) or bool(self._claims.end_in(segment))
+
+    def was_dropped(self, segment: int) -> bool:
+        """Whether the log says that it does without this segment."""
+        return self.manifest is not None and self.manifest.dropped(segment)
+
+    # --- one segment ------------------------------------------------------------------------
+
+    def _present(self, segment: int) -> Iterator[Found | Unreadable | Damaged]:
+        seen = _Seen(segment, segments.size_of(self._disk, segment))
+        for one in walk(self._disk, segment, self._incarnation):
+            if isinstance(one, Found):
+                self._look_at(one)
+                seen.end = place_of(position_end(one))[1]
+                yield one
+            elif one.what is Gap.HEADER:
+                seen.header_why = one.why
+            else:
+                seen.gaps.append(one)
+        if seen.header_why and self._is_foreign(segment):
+            yield Damaged(segment, header_why=seen.header_why, is_foreign=True)
+        elif self._is_unbegun(seen):
+            yield Unreadable(segment, 0, seen.size, Gap.HEADER, "a crash came before it was written")
+        else:
+            yield from self._judge(seen)
+
+    def _look_at(self, found: Found) -> None:
+        if found.record.kind is Kind.SEGMENTS:
+            self.manifest = manifest.from_record(found.record, found.position)
+        if found.position < self._claims.checkpoint < position_end(found):
+            self.checkpoint_fits = False
+
+    def _is_foreign(self, segment: int) -> bool:
+        """Whether a header that is not what it should be is whole even so."""
+        file = self._disk.open(segments.name_of(segment))
+        try:
+            header = file.read(SEGMENT_HEADER.size, 0)
+        finally:
+            file.close()
+        return segments.header_of(self._disk, segment) is not None or _is_of_a_later_version(header)
+
+    def _is_unbegun(self, seen: _Seen) -> bool:
+        """Whether it is the newest segment as a crash may leave it, which a start removes."""
+        is_newest = seen.segment == self._newest
+        return bool(seen.header_why) and is_newest and seen.is_header_alone and not self._claimed(seen)
+
+    def _claimed(self, seen: _Seen) -> int:
+        return self._claims.end_in(seen.segment)
+
+    # --- judgement --------------------------------------------------------------------------
+
+    def _judge(self, seen: _Seen, *, is_missing: bool = False) -> Iterator[Unreadable | Damaged]:
+        stretches, torn = self._within(seen)
+        yield from torn
+        tail, end = (None, seen.size) if torn else self._tail(seen)
+        if tail is not None:
+            stretches.append(tail)
+        resize_to = None if end == seen.size or (tail is not None and end > seen.size) else end
+        checkpoint = self._claims.checkpoint_in(seen.segment)
+        if checkpoint is not None and not all(one.can_be_parted_at(checkpoint) for one in stretches):
+            self.checkpoint_fits = False
+        if stretches or seen.header_why or resize_to is not None:
+            yield Damaged(seen.segment, tuple(stretches), seen.header_why, resize_to, is_missing)
+
+    def _within(self, seen: _Seen) -> tuple[list[Stretch], Sequence[Unreadable]]:
+        """Damage that records follow; and from the first torn place of the newest segment on, all that is cut there."""
+        lost: list[Stretch] = []
+        for n, gap in enumerate(seen.gaps):
+            if not self._is_damage(gap, seen):
+                return lost, seen.gaps[n:]
+            if gap.end < seen.size:
+                lost.append(Stretch(gap.offset, gap.end, f"damage: it was on disk once ({gap.why})"))
+        return lost, ()
+
+    def _is_damage(self, gap: Unreadable, seen: _Seen) -> bool:
+        if seen.segment != self._newest or gap.what is Gap.DAMAGE or gap.offset < self._claimed(seen):
+            return True
+        # What has hit the header has hit what begins right behind it, as far as anybody can tell.
+        return bool(seen.header_why) and gap.offset == SEGMENT_HEADER.size
+
+    def _tail(self, seen: _Seen) -> tuple[Stretch | None, int]:
+        """What is lost at the segment's end, and where its file has to end."""
+        following = segments.header_of(self._disk, seen.segment + 1)
+        if following is not None and following.previous_end:
+            return self._tail_of_sealed(seen, following.previous_end)
+        checkpoint = self._claims.checkpoint_in(seen.segment)
+        end = self._claimed(seen)
+        if self._ends_badly(seen):
+            end = max(end, seen.end + RECORD_HEADER.size)
+        if end <= seen.end:
+            return None, self._padded(seen)
+        if checkpoint is not None and checkpoint >= seen.end:
+            # Replay begins there: a record at this place tells it that nobody knows how the log went on.
+            end = max(end, checkpoint + RECORD_HEADER.size)
+        return _lost_tail(seen, end, "nobody knows how it went on")
+
+    def _tail_of_sealed(self, seen: _Seen, end: int) -> tuple[Stretch | None, int]:
+        """Where the next segment says how far this one went."""
+        checkpoint = self._claims.checkpoint_in(seen.segment)
+        if checkpoint is not None and checkpoint > max(end, seen.end):
+            self.checkpoint_fits = False
+        if end <= seen.end:
+            return None, min(seen.end, self._padded(seen))
+        return _lost_tail(seen, end, f"it was cut: the next segment says that it ended at {end}")
+
+    def _padded(self, seen: _Seen) -> int:
+        """The file's size, with the padding of the last record where a checkpoint stands behind that."""
+        return max(seen.size, min(seen.end, self._claimed(seen)))
+
+    def _ends_badly(self, seen: _Seen) -> bool:
+        """Whether the segment must have lost something at its end, whatever that was."""
+        if seen.header_why and seen.end == SEGMENT_HEADER.size:
+            return True
+        return seen.segment != self._newest and seen.size > seen.end
+
+
+def _lost_tail(seen: _Seen, end: int, why: str) -> tuple[Stretch, int]:
+    end = max(aligned(end), seen.end + RECORD_HEADER.size)
+    return Stretch(seen.end, end, why), end
+
+
+def _is_of_a_later_version(header: bytes) -> bool:
+    """Whether this is the whole header of a segment that a later program has written."""
+    if len(header) < SEGMENT_HEADER.size:
+        return False
+    magic, version, crc, *_ = SEGMENT_HEADER.unpack(header)
+    blank = header[:12] + bytes(4) + header[16:]
+    return magic == SEGMENT_MAGIC and version not in READABLE_VERSIONS and crc == crc32c(blank)

@@ -1,0 +1,136 @@
+"""A bookie's files as lines for a human. Changes nothing; what cannot be read is a line of its own.
+
+cookie.json      who the bookie is
+0000001f.log     the header of a segment, every record, and every stretch between them that holds none
+index            (the directory) every frame, every ledger, and what each segment holds, as of the last checkpoint
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from ..disk.disk import Disk, OsDisk
+from ..errors import DataDirectoryError
+from ..index.index import Index
+from ..index.ledger_state import Fence, LedgerState
+from ..log import manifest, segments
+from ..log.format import SEGMENT_HEADER, Kind, Record, place_of
+from ..log.records import Found
+from ..log.walk import Unreadable, walk
+from ..serving import directory
+
+Line = Mapping[str, object]
+
+
+def dump(path: Path) -> Iterator[Line]:
+    """The lines of one file, or of an index directory. Raises DataDirectoryError for anything else."""
+    if path.name == directory.COOKIE:
+        yield {"kind": "cookie", **asdict(directory.read_cookie(path.parent))}
+    elif path.name == directory.INDEX and path.is_dir():
+        yield from _index(path)
+    elif path.is_file() and (number := segments.number_of(path.name)) is not None:
+        yield from _segment(OsDisk(path.parent), number)
+    else:
+        raise DataDirectoryError(
+            f"{path} is none of a bookie's files: give its {directory.COOKIE}, a segment of its log, or its "
+            "index directory"
+        )
+
+
+def _segment(disk: Disk, number: int) -> Iterator[Line]:
+    header = segments.header_of(disk, number)
+    if header is not None:
+        yield {"kind": "header", "offset": 0, "end": SEGMENT_HEADER.size, **asdict(header)}
+    yield from map(_segment_line, walk(disk, number))
+
+
+def _segment_line(found: Found | Unreadable) -> Line:
+    if isinstance(found, Unreadable):
+        return {
+            "kind": "gap",
+            "offset": found.offset,
+            "end": found.end,
+            "what": found.what.value,
+            "why": found.why,
+        }
+    header, record = found.header, found.record
+    line: dict[str, object] = {
+        "kind": record.kind.name.lower(),
+        "offset": place_of(found.position)[1],
+        "bytes": header.record_bytes,
+        "ledger": record.ledger_id,
+    }
+    return {**line, **_entries(record), **_content(found), "synced_before": header.synced}
+
+
+def _content(found: Found) -> Line:
+    record = found.record
+    try:
+        match record.kind:
+            case Kind.STATE:
+                return _state(LedgerState.decode(record.ledger_id, record.content))
+            case Kind.SEGMENTS:
+                kept = manifest.from_record(record, found.position).kept
+                return {"segments": " ".join(segments.name_of(number) for number in sorted(kept))}
+            case _:
+                return {}
+    except ValueError as error:
+        return {"unreadable": str(error)}
+
+
+def _entries(record: Record) -> Line:
+    line: dict[str, object] = {}
+    columns = record.columns
+    if columns is not None and len(columns):
+        line |= {
+            "first_entry": columns.first_entry,
+            "last_entry": columns.last_entry,
+            "entries": len(columns),
+        }
+        line["payload_bytes"] = len(columns.payload)
+    if record.last_add_confirmed is not None:
+        line["last_add_confirmed"] = record.last_add_confirmed.last_entry
+    if record.recovery:
+        line["recovery"] = True
+    if record.verifier:
+        line["verifier"] = record.verifier.hex()
+    return line
+
+
+def _index(path: Path) -> Iterator[Line]:
+    index = Index(path)
+    try:
+        yield {"kind": "checkpoint", **_at(index.checkpoint_position), "limbo_is_due": index.limbo_is_due}
+        for ledger_id, place in index.places():
+            span = {
+                "first_entry": place.first_entry,
+                "last_entry": place.last_entry,
+                "entries": place.entries,
+            }
+            yield {"kind": "frame", "ledger": ledger_id, **span, **_at(place.position), "bytes": place.size}
+        for state in index.states():
+            yield {"kind": "ledger", "ledger": state.ledger_id, **_state(state)}
+        for segment in sorted(index.usage.totals()):
+            for ledger_id, held in sorted(index.usage.of(segment).items()):
+                at = {"segment": segments.name_of(segment), "ledger": ledger_id}
+                yield {"kind": "usage", **at, **held._asdict()}
+    finally:
+        index.close()
+
+
+def _at(position: int) -> Line:
+    segment, offset = place_of(position)
+    return {"segment": segments.name_of(segment), "offset": offset}
+
+
+def _state(state: LedgerState) -> Line:
+    lac = state.last_add_confirmed
+    return {
+        "fenced": state.fence is Fence.DURABLE,
+        "limbo": state.limbo,
+        "has_entries": state.known,
+        "last_add_confirmed": -1 if lac is None else lac.last_entry,
+        "verifier": "unknown" if state.verifier is None else state.verifier.hex(),
+    }

@@ -1,0 +1,232 @@
+"""Is the index what the log says? For `check`: reads all of the index, changes nothing.
+
+The log holds more than the index points to: deleted ledgers, and frames that were moved. What the index says beyond the
+log was lost there, or the index is wrong; then `bookledger bookie rebuild-index` makes it anew.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ..index.index import Index
+from ..index.ledger_state import Fence, LedgerState
+from ..index.places import Frame, Place, place_of_frame
+from ..log import segments
+from ..log.format import NO_LEDGER, place_of
+from ..log.records import Found
+from ..storage.core import remember
+
+Usage = Mapping[tuple[int, int], int]
+"""(segment, ledger) → bytes of frames."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostEntries:
+    """Entries of a ledger that the index places where nothing can be read: I/O errors until a repair."""
+
+    file: str
+    offset: int
+    ledger: int
+    first_entry: int
+    last_entry: int
+    entries: int
+
+
+@dataclass(slots=True)
+class Logged:
+    """What the whole log says, to hold the index against. Bounded by the number of frames.
+
+    `states`: of each ledger as of the checkpoint; `ledgers`, `fenced`: those that stand anywhere, and have a fence
+    there; `lost`: by segment, bytes of which nothing is known; `is_whole`: nothing was ever lost or dropped.
+    """
+
+    checkpoint: int
+    states: dict[int, LedgerState] = field(default_factory=dict)
+    ledgers: set[int] = field(default_factory=set)
+    fenced: set[int] = field(default_factory=set)
+    frames: set[Frame] = field(default_factory=set)
+    lost: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    is_whole: bool = True
+
+    def add(self, found: Found) -> None:
+        """Raises ValueError for a record whose content makes no sense."""
+        record, ledger_id = found.record, found.record.ledger_id
+        if ledger_id == NO_LEDGER:
+            return
+        said = LedgerState(ledger_id)
+        remember(said, record)
+        self.ledgers.add(ledger_id)
+        if said.fence is Fence.DURABLE:
+            self.fenced.add(ledger_id)
+        if found.position < self.checkpoint:
+            remember(self.states.setdefault(ledger_id, LedgerState(ledger_id)), record)
+        place = place_of_frame(record.columns, found.position, found.header.record_bytes)
+        if place is not None:
+            self.frames.add((ledger_id, place))
+
+    def lose(self, segment: int, start: int, end: int) -> None:
+        """Nothing is known of these bytes."""
+        self.lost.setdefault(segment, []).append((start, end))
+        self.is_whole = False
+
+    def has_lost(self, place: Place) -> bool:
+        """Whether a frame that stood here cannot be read because the log has lost it."""
+        segment, start = place_of(place.position)
+        end = start + place.size
+        return any(begin < end and start < stop for begin, stop in self.lost.get(segment, ()))
+
+
+@dataclass(slots=True)
+class Comparison:
+    """What is wrong with the index, what is worth knowing of it, and which of its entries the log has lost."""
+
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    lost: list[LostEntries] = field(default_factory=list)
+
+
+def compare(index: Index, logged: Logged) -> Comparison:
+    """Raises IndexUnusable where rows of the index cannot be read."""
+    found = Comparison()
+    stored = set(index.places())
+    counted = {(s, n): held for s in index.usage.totals() for n, held in index.usage.of(s).items()}
+    states = {state.ledger_id: state for state in index.states()}
+    for ledger_id in sorted(states.keys() | {ledger_id for ledger_id, _ in stored}):
+        if not index.is_whole(ledger_id):
+            found.problems.append(f"it does not hold every frame of ledger {ledger_id} that it should")
+    _compare_frames(stored, logged, found)
+    _compare_usage(stored, {at: held.frame_bytes for at, held in counted.items()}, found)
+    found.problems += _wrong_states(states, {n for _, n in counted}, logged)
+    in_limbo = sum(state.limbo for state in states.values())
+    if in_limbo:
+        found.notes.append(f"ledgers in limbo: {in_limbo}; run: bookledger bookie repair")
+    if index.limbo_is_due:
+        found.notes.append("the log had lost something: the next start puts every ledger into limbo")
+    return found
+
+
+# --- frames ------------------------------------------------------------------------------------
+
+
+def _compare_frames(stored: Collection[Frame], logged: Logged, found: Comparison) -> None:
+    astray = sorted(frame for frame in stored if frame not in logged.frames)
+    lost = [frame for frame in astray if logged.has_lost(frame[1])]
+    found.lost += _lost_entries(lost)
+    for ledger_id, place in astray:
+        if not logged.has_lost(place):
+            found.problems.append(
+                f"it points to a frame of ledger {ledger_id} that {_at(place)} does not hold"
+            )
+    left = [f for f in logged.frames if f not in stored and f[1].position < logged.checkpoint]
+    if left:
+        nowhere = sum(not is_covered for is_covered in _covered(left, stored))
+        found.notes.append(
+            f"{len(left)} frames of the log are not pointed to: garbage, or moved; the entries of {nowhere} of them "
+            "stand nowhere else here"
+        )
+
+
+def _lost_entries(frames: Iterable[Frame]) -> Iterator[LostEntries]:
+    by_segment = defaultdict(list)
+    for ledger_id, place in frames:
+        by_segment[place.position >> 32, ledger_id].append(place)
+    for (segment, ledger_id), places in sorted(by_segment.items()):
+        for run in _runs(places):
+            offset = place_of(min(place.position for place in run))[1]
+            last_entry, entries = max(p.last_entry for p in run), sum(p.entries for p in run)
+            yield LostEntries(
+                segments.name_of(segment), offset, ledger_id, run[0].first_entry, last_entry, entries
+            )
+
+
+def _runs(places: Iterable[Place]) -> Iterator[list[Place]]:
+    """Frames in order, those together between which no entry is missing."""
+    run: list[Place] = []
+    last_entry = -1
+    for place in sorted(places):
+        if run and place.first_entry > last_entry + 1:
+            yield run
+            run = []
+        run.append(place)
+        last_entry = max(last_entry, place.last_entry)
+    if run:
+        yield run
+
+
+def _covered(frames: Collection[Frame], stored: Iterable[Frame]) -> Iterator[bool]:
+    """For each frame, whether others of its ledger reach over all of it."""
+    others = defaultdict(list)
+    wanted = {ledger_id for ledger_id, _ in frames}
+    for ledger_id, place in stored:
+        if ledger_id in wanted:
+            others[ledger_id].append(place)
+    spans = {
+        n: [(r[0].first_entry, max(p.last_entry for p in r)) for r in _runs(o)] for n, o in others.items()
+    }
+    for ledger_id, place in frames:
+        of_ledger = spans.get(ledger_id, [])
+        n = bisect_right(of_ledger, place.first_entry, key=lambda span: span[0])
+        yield n > 0 and place.last_entry <= of_ledger[n - 1][1]
+
+
+def _compare_usage(stored: Iterable[Frame], counted: Usage, found: Comparison) -> None:
+    pointed: Counter[tuple[int, int]] = Counter()
+    for ledger_id, place in stored:
+        pointed[place.position >> 32, ledger_id] += place.size
+    for segment, ledger_id in sorted(pointed.keys() | counted.keys()):
+        have, count = pointed[segment, ledger_id], counted.get((segment, ledger_id), 0)
+        where = f"of ledger {ledger_id} in {segments.name_of(segment)}"
+        if count < have:  # the segment may be taken for empty
+            found.problems.append(f"it counts {count} bytes {where}, and points to {have}")
+        elif count > have:
+            found.notes.append(
+                f"it counts {count} bytes {where}, and points to {have}: a deletion to be finished"
+            )
+
+
+# --- states ------------------------------------------------------------------------------------
+
+
+def _wrong_states(
+    states: Mapping[int, LedgerState], in_use: Collection[int], logged: Logged
+) -> Iterator[str]:
+    for ledger_id in sorted(set(in_use) - states.keys()):
+        yield f"it has no state of ledger {ledger_id}, of which it has records"
+    for ledger_id, state in sorted(states.items()):
+        if ledger_id in logged.states:
+            for what in _less_than(logged.states[ledger_id], state):
+                yield f"it lacks {what} of ledger {ledger_id}, which stands in the log"
+        if not logged.is_whole:
+            continue
+        if ledger_id not in logged.ledgers:
+            yield f"it has a state of ledger {ledger_id}, of which the log holds nothing"
+        elif state.fence is Fence.DURABLE and ledger_id not in logged.fenced:
+            yield f"it has a fence of ledger {ledger_id}, and the log has none"
+        elif ledger_id in logged.states and _has_other_lac(logged.states[ledger_id], state):
+            yield f"it has another last-add-confirmed of ledger {ledger_id} than the log"
+
+
+def _less_than(logged: LedgerState, state: LedgerState) -> Iterator[str]:
+    if logged.fence is Fence.DURABLE and state.fence is not Fence.DURABLE:
+        yield "the fence"
+    if logged.limbo and not state.limbo:
+        yield "the limbo"
+    if logged.known and not state.known:
+        yield "that there are entries"
+    said, held = logged.last_add_confirmed, state.last_add_confirmed
+    if said is not None and (held is None or held.last_entry < said.last_entry):
+        yield "the last-add-confirmed"
+
+
+def _has_other_lac(logged: LedgerState, state: LedgerState) -> bool:
+    """Not counting one that is lower, which is said already."""
+    said, held = logged.last_add_confirmed, state.last_add_confirmed
+    return held is not None and held != said and (said is None or held.last_entry >= said.last_entry)
+
+
+def _at(place: Place) -> str:
+    segment, offset = place_of(place.position)
+    return f"{segments.name_of(segment)} at offset {offset}"

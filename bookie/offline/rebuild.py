@@ -1,0 +1,119 @@
+"""Making a bookie's index anew from its log, which has everything.
+
+Crash states: (a) `index.new` is being made: the old index is untouched, and `index.new` is removed by the
+next run; (b) the old index is renamed to `index.old`; (c) `index.new` is renamed to `index`; (d) `index.old` is
+removed. Between (b) and (c) there is no index and the bookie refuses to start; running this again goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from ..disk.disk import OsDisk, sync_directory
+from ..errors import IndexDamaged, IndexUnusable
+from ..index.claims import check_before_rebuild
+from ..index.index import Index
+from ..index.ledger_state import LedgerState
+from ..index.places import place_of_frame
+from ..log.format import NO_LEDGER, Kind, place_of
+from ..log.records import position_end
+from ..log.replay import replay
+from ..serving import directory
+from ..serving.directory import LockedDirectory
+from ..storage.core import remember
+
+NEW, OLD = "index.new", "index.old"
+
+FRAMES_PER_COMMIT = 50_000
+"""Bounds what is held in memory between two transactions."""
+
+
+def rebuild_index(path: Path) -> int:
+    """Makes the index anew; returns the number of frames in it. The bookie must not run.
+
+    Cuts a torn tail as a start does. Where the log says that it has lost something, the next start puts every ledger
+    into limbo. Raises DataDirectoryError, and DamagedLog where the log itself is damaged, or lacks what the old index
+    still remembers (rule R6); then the old index stays as it was, and `salvage` comes first.
+    """
+    locked = directory.lock(path)
+    try:
+        cookie = directory.read_cookie(path)
+        limbo_is_due = _ask_old_index(locked)
+        shutil.rmtree(path / NEW, ignore_errors=True)
+        (path / NEW).mkdir()
+        frames = _fill(path / NEW, OsDisk(locked.log), cookie.incarnation, limbo_is_due)
+        _swap(path)
+        return frames
+    finally:
+        locked.close()
+
+
+def _ask_old_index(locked: LockedDirectory) -> bool:
+    """Whether the next start has to put every ledger into limbo, as far as the old index knows."""
+    if not locked.index.is_dir():
+        return False
+    try:
+        index = Index(locked.index)
+    except IndexUnusable:
+        return False  # it is why we are here
+    try:
+        check_before_rebuild(OsDisk(locked.log), index)
+        return index.limbo_is_due
+    except IndexDamaged:
+        return False
+    finally:
+        index.close()
+
+
+def _fill(target: Path, disk: OsDisk, incarnation: str, has_lost: bool) -> int:
+    index, states, changed = Index(target), dict[int, LedgerState](), set[int]()
+    frames = position = 0
+
+    def commit() -> None:
+        index.begin_checkpoint()
+        index.commit_checkpoint(position, [(n, _row(states[n])) for n in sorted(changed)])
+        index.end_checkpoint()
+        changed.clear()
+
+    try:
+        for found in replay(disk, incarnation, 0):
+            ledger_id = found.record.ledger_id
+            position = position_end(found)
+            if ledger_id == NO_LEDGER:
+                has_lost |= found.record.kind is Kind.LOST
+                continue
+            remember(states.setdefault(ledger_id, LedgerState(ledger_id)), found.record)
+            changed.add(ledger_id)
+            place = place_of_frame(found.record.columns, found.position, found.header.record_bytes)
+            if place is not None:
+                index.add(ledger_id, place)
+                frames += 1
+            else:
+                index.add_state(ledger_id, place_of(found.position)[0])
+            if index.recent_frames >= FRAMES_PER_COMMIT:
+                commit()
+        commit()
+        index.set_limbo_due(has_lost)
+    finally:
+        index.close()
+    return frames
+
+
+def _row(state: LedgerState) -> bytes:
+    """Without the verifier: whoever wants to write to the ledger makes the bookie ask the metadata whose it is, and
+    whether it is deleted, which the log does not say."""
+    return replace(state, verifier=None).encode()
+
+
+def _swap(path: Path) -> None:
+    current = path / directory.INDEX
+    if current.exists():
+        shutil.rmtree(path / OLD, ignore_errors=True)
+        os.rename(current, path / OLD)
+    sync_directory(path / NEW)
+    os.rename(path / NEW, current)
+    sync_directory(path)
+    shutil.rmtree(path / OLD, ignore_errors=True)

@@ -1,0 +1,269 @@
+"""The way out of damage: a log that has lost something says so, and a bookie starts on it again.
+
+Nothing is lost but what is damaged. Every stretch that can no longer be read (`damage.py`) is copied to `salvaged/`
+and overwritten with LOST records that cover it exactly. Entries that the index places there are read as I/O errors;
+where replay meets a LOST record, nobody knows what stood there, and the start puts every ledger into limbo (rule R6).
+
+Crash states of one segment, each of which the next run finishes:
+
+1. A copy is being made: the log is as it was. The next run makes a copy of its own.
+2. Some LOST records are there, the last of the segment first: what remains of a stretch has a record behind it, and is
+   damage still; a place where the log's end is unknown is said to be one before what lies in front of it is mended.
+3. All of them are there and the header is not: it is written last, also that of a segment that was missing, so that
+   none looks whole which has not said what it lost.
+4. The file is longer than its records: it is cut by the next run, or by the start.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from ..disk.disk import Disk, LogFile, OsDisk, sync_directory
+from ..errors import DataDirectoryError, IndexUnusable
+from ..index.claims import NO_CLAIMS, Claims, claims_of
+from ..index.index import Index
+from ..log import segments
+from ..log.format import (
+    BODY_BYTES_MAX,
+    NO_LEDGER,
+    RECORD_HEADER,
+    SEGMENT_HEADER,
+    Kind,
+    Record,
+    SegmentHeader,
+    encode_record,
+    encode_segment_header,
+    position_of,
+)
+from ..serving import directory
+from .damage import Damaged, Stretch, Survey
+
+SALVAGED = "salvaged"
+
+LOST_BYTES_MAX = RECORD_HEADER.size + BODY_BYTES_MAX
+"""Most that one LOST record covers."""
+
+COPY_BYTES = 4 * 1024 * 1024
+"""Step in which damaged bytes are copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """One thing that was done. `bytes_lost`: what a LOST record stands for now; `copy`: where the bytes are kept."""
+
+    file: str
+    offset: int
+    what: str
+    bytes_lost: int = 0
+    copy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What comes next. `index_problem`: why the index must be made anew before the bookie can start, or nothing."""
+
+    bookie_id: str
+    index_problem: str
+
+
+OnMended = Callable[[Mended], None]
+
+
+def salvage(path: Path, on_mended: OnMended) -> Outcome:
+    """Has a stopped bookie's log say what it has lost; tells each thing when it is done and on disk.
+
+    Raises DataDirectoryError where the directory is none, is in use, or holds what is not this bookie's: then nothing
+    was changed. Raises OSError where the disk fails: run it again, on a copy if the disk cannot be read.
+    """
+    locked = directory.lock(path)
+    try:
+        cookie = directory.read_cookie(path)
+        _check_log(path)
+        claims, index_problem = _claims(locked.index)
+        survey = Survey(OsDisk(locked.log), cookie.incarnation, claims)
+        try:
+            damaged = find(survey)
+            _mend_all(path, damaged, cookie.incarnation, claims, on_mended)
+        except OSError as error:
+            raise _advised(error) from error
+        if not survey.checkpoint_fits:
+            index_problem = "its checkpoint does not fit the log"
+        return Outcome(cookie.bookie_id, index_problem)
+    finally:
+        locked.close()
+
+
+def find(survey: Survey) -> list[Damaged]:
+    """The damaged segments, in order. Raises DataDirectoryError for one that belongs elsewhere."""
+    damaged = sorted((one for one in survey if isinstance(one, Damaged)), key=lambda one: one.segment)
+    for one in damaged:
+        if one.is_foreign:
+            raise DataDirectoryError(
+                f"{segments.name_of(one.segment)} cannot be used here: {one.header_why}. Put the right file in its "
+                "place, or move it out of the log directory and run this again: then it is taken for lost"
+            )
+    return damaged
+
+
+def mend(disk: Disk, aside: Disk, damaged: Damaged, incarnation: str, claims: Claims) -> list[Mended]:
+    """Mends one segment, and keeps its damaged bytes on `aside`. All of it is on disk when it returns."""
+    name = segments.name_of(damaged.segment)
+    file = disk.create(name) if damaged.is_missing else disk.open(name)
+    try:
+        copies = _copy_aside(file, aside, name, damaged)
+        done = _report(name, damaged, copies)
+        for stretch in reversed(damaged.stretches):
+            _fill(file, damaged.segment, stretch, claims.checkpoint_in(damaged.segment))
+        if damaged.resize_to is not None:
+            file.truncate(damaged.resize_to)
+            file.datasync()
+        if damaged.header_why:
+            # Nobody knows any more where the segment before it ended.
+            file.write([encode_segment_header(SegmentHeader(damaged.segment, incarnation))], 0)
+            file.datasync()
+    finally:
+        file.close()
+    disk.sync_directory()
+    return done
+
+
+def _check_log(path: Path) -> None:
+    """Raises DataDirectoryError where there is nothing to begin with. An index that is gone can be made anew."""
+    if (path / directory.INDEX).is_dir() or not (path / directory.LOG).is_dir():
+        directory.check_parts(path)
+
+
+def _claims(index_path: Path) -> tuple[Claims, str]:
+    """What the index claims, or nothing, and why."""
+    if not index_path.is_dir():
+        return NO_CLAIMS, "it is missing"
+    try:
+        index = Index(index_path)
+    except IndexUnusable as error:
+        return NO_CLAIMS, str(error)
+    try:
+        return claims_of(index), ""
+    except IndexUnusable as error:
+        return NO_CLAIMS, str(error)
+    finally:
+        index.close()
+
+
+def _mend_all(
+    path: Path, damaged: list[Damaged], incarnation: str, claims: Claims, on_mended: OnMended
+) -> None:
+    if not damaged:
+        return
+    (path / SALVAGED).mkdir(exist_ok=True)
+    sync_directory(path)
+    disk, aside = OsDisk(path / directory.LOG), OsDisk(path / SALVAGED)
+    for one in damaged:
+        for mended in mend(disk, aside, one, incarnation, claims):
+            on_mended(mended)
+
+
+def _advised(error: OSError) -> Exception:
+    if error.errno != errno.EIO:
+        return error
+    return DataDirectoryError(
+        f"the disk fails ({error}). Copy the directory to a good one, with zeros for what cannot be read (as ddrescue "
+        "does), and salvage the copy"
+    )
+
+
+# --- copies ------------------------------------------------------------------------------------
+
+
+def _copy_aside(file: LogFile, aside: Disk, name: str, damaged: Damaged) -> dict[int, str]:
+    """Keeps what will be overwritten or cut off; returns the copies' names by offset. On disk when it returns."""
+    ranges = [(stretch.offset, stretch.end) for stretch in damaged.stretches]
+    if damaged.header_why:
+        ranges.insert(0, (0, SEGMENT_HEADER.size))
+    if damaged.resize_to is not None:
+        begin = damaged.resize_to if damaged.only_resized_at is not None else ranges.pop()[0]
+        ranges.append((begin, file.size()))
+    copies = {}
+    for start, end in ranges:
+        end = _content_end(file, start, min(end, file.size()))
+        if end > start:
+            copies[start] = _copy(file, aside, f"{name}.{start}", start, end)
+    if copies:
+        aside.sync_directory()
+    return copies
+
+
+def _content_end(file: LogFile, start: int, end: int) -> int:
+    """Where the last byte of the range stands that is not zero; its start if there is none."""
+    found = start
+    for offset in range(start, end, COPY_BYTES):
+        content = file.read(min(COPY_BYTES, end - offset), offset).rstrip(b"\0")
+        if content:
+            found = offset + len(content)
+    return found
+
+
+def _copy(file: LogFile, aside: Disk, name: str, start: int, end: int) -> str:
+    """Never over a copy that is there: it may be the only one that is whole."""
+    taken = aside.names()
+    name = next(free for n in count() if (free := f"{name}.{n}" if n else name) not in taken)
+    copy = aside.create(name)
+    try:
+        for offset in range(start, end, COPY_BYTES):
+            copy.write([file.read(min(COPY_BYTES, end - offset), offset)], offset - start)
+        copy.datasync()
+    except OSError:
+        with suppress(OSError):  # what went wrong first is what is told
+            aside.remove(name)  # half a copy is none
+        raise
+    finally:
+        copy.close()
+    return name
+
+
+# --- records -----------------------------------------------------------------------------------
+
+
+def _fill(file: LogFile, segment: int, stretch: Stretch, checkpoint: int | None) -> None:
+    """Covers the stretch with LOST records, of which one begins at the checkpoint, the last first."""
+    for start, end in reversed(pieces(stretch, checkpoint)):
+        lost = Record(Kind.LOST, NO_LEDGER, content=bytes(end - start - RECORD_HEADER.size))
+        position = position_of(segment, start)
+        file.write(encode_record(lost, position=position, synced=position), start)
+        file.datasync()
+
+
+def pieces(stretch: Stretch, checkpoint: int | None) -> list[tuple[int, int]]:
+    """(start, end) of the LOST records that cover the stretch."""
+    parted = checkpoint is not None and stretch.offset < checkpoint < stretch.end
+    if checkpoint is None or not parted or not stretch.can_be_parted_at(checkpoint):
+        return list(_pieces(stretch.offset, stretch.end))
+    return [*_pieces(stretch.offset, checkpoint), *_pieces(checkpoint, stretch.end)]
+
+
+def _pieces(start: int, end: int) -> Iterator[tuple[int, int]]:
+    while start < end:
+        size = min(end - start, LOST_BYTES_MAX)
+        if 0 < end - start - size < RECORD_HEADER.size:  # the last one needs room for its header
+            size -= RECORD_HEADER.size
+        yield start, start + size
+        start += size
+
+
+def _report(name: str, damaged: Damaged, copies: dict[int, str]) -> list[Mended]:
+    done = []
+    if damaged.header_why:
+        done.append(Mended(name, 0, f"its header is written anew: {damaged.header_why}", copy=copies.get(0)))
+    for stretch in damaged.stretches:
+        size = stretch.end - stretch.offset
+        done.append(Mended(name, stretch.offset, stretch.why, size, copies.get(stretch.offset)))
+    end = damaged.only_resized_at
+    if end is not None:
+        done.append(
+            Mended(name, end, "the file is made to end where its last record does", copy=copies.get(end))
+        )
+    return done

@@ -1,0 +1,1 @@
+"""A bookie as a daemon: its identity, its registration, the gRPC service."""

@@ -1,0 +1,252 @@
+"""A bookie's data directory: formatted once, locked while in use, matched with the metadata at every start.
+
+    cookie.json   cluster id, bookie id, incarnation, format version; locked (flock) by the running bookie
+    log/          segment files
+    index/        LMDB
+
+The cookie stands here and in the metadata under `cookies/<bookie id>`; both must agree (rule W7).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import uuid
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from metadata import keys, settle
+from metadata.errors import KeyExists, VersionConflict
+from metadata.records import bookie_registry, cluster
+from metadata.records.cluster import Cookie
+from metadata.store import MetadataStore, Versioned
+
+from ..disk.disk import OsDisk, sync_directory
+from ..errors import DataDirectoryError
+from ..log import segments
+
+FORMAT_VERSION = 1
+COOKIE = "cookie.json"
+UNFINISHED = COOKIE + ".new"
+LOG = "log"
+INDEX = "index"
+
+COOKIE_BYTES_MAX = 4096
+"""A longer file is no cookie; no more of it is read."""
+
+_NAMES = {field.name for field in fields(Cookie)}
+
+
+class LockedDirectory:
+    """A data directory this process holds the lock of; the lock ends with `close` or the process."""
+
+    def __init__(self, path: Path, fd: int) -> None:
+        self.path = path
+        self._fd = fd
+
+    @property
+    def log(self) -> Path:
+        return self.path / LOG
+
+    @property
+    def index(self) -> Path:
+        return self.path / INDEX
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def lock(path: Path) -> LockedDirectory:
+    """Takes the directory's lock. Raises DataDirectoryError where it is unformatted or in use."""
+    if not (path / COOKIE).is_file():
+        raise DataDirectoryError(
+            f"{path} is not a formatted bookie directory; run: bookledger bookie format --data {path} --id NAME "
+            "--metadata URI"
+        )
+    # The cookie itself is locked: a lock file of its own could be deleted, and a second process let in.
+    fd = os.open(path / COOKIE, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise DataDirectoryError(f"{path} is in use by another bookie process; stop it first") from None
+    return LockedDirectory(path, fd)
+
+
+def read_cookie(path: Path) -> Cookie:
+    """The cookie of a formatted directory. Raises DataDirectoryError."""
+    try:
+        return _cookie_in(path / COOKIE)
+    except FileNotFoundError:
+        raise DataDirectoryError(
+            f"{path} is not a formatted bookie directory; run: bookledger bookie format"
+        ) from None
+    except ValueError as error:
+        raise DataDirectoryError(
+            f"{path / COOKIE} cannot be read ({error}); the directory is damaged"
+        ) from error
+
+
+def _cookie_in(file: Path) -> Cookie:
+    """What this file says. Raises ValueError for what is no cookie, DataDirectoryError for one of another version."""
+    found = _json_in(file)
+    version = found.pop("format_version", None) if isinstance(found, dict) else None
+    if type(version) is not int:
+        raise ValueError("it has no format version")
+    if version != FORMAT_VERSION:
+        raise DataDirectoryError(f"{file} has format version {version}; this program knows {FORMAT_VERSION}")
+    if found.keys() != _NAMES or not all(isinstance(name, str) for name in found.values()):
+        raise ValueError(f"it does not name {', '.join(sorted(_NAMES))}")
+    keys.check_name(found["bookie_id"])
+    if str(uuid.UUID(found["incarnation"])) != found["incarnation"]:
+        raise ValueError(f"{found['incarnation']} is no incarnation")
+    return Cookie(**found)
+
+
+def _json_in(file: Path) -> Any:
+    """Raises ValueError."""
+    with open(file, "rb") as opened:
+        data = opened.read(COOKIE_BYTES_MAX + 1)
+    if len(data) > COOKIE_BYTES_MAX:
+        raise ValueError(f"it has more than {COOKIE_BYTES_MAX} bytes")
+    try:
+        return json.loads(data)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+async def format_directory(
+    path: Path, bookie_id: str, store: MetadataStore, *, replace: bool = False
+) -> Cookie:
+    """Makes an empty directory into a bookie's, with a new incarnation, and registers its cookie.
+
+    With `replace` the name may be that of a bookie which is gone for good: its incarnation is refused from then on, and
+    what the metadata places on it stays there until a repair has the new one take it over (rule W7).
+    Raises DataDirectoryError, and changes nothing, where the directory holds anything or the name
+    is taken. A format that a crash interrupted is finished by formatting again:
+
+    1. The identity is written to `cookie.json.new`. Nothing else knows it yet.
+    2. The cookie goes into the metadata. From here on the name belongs to this directory.
+    3. Log and index are made, and `cookie.json.new` becomes `cookie.json`.
+    """
+    keys.check_name(bookie_id)
+    begun = _interrupted_format(path)
+    known = await store.get(keys.cookie(bookie_id))
+    if known is not None and (begun is None or known.value != begun.encode()):
+        await _check_replaceable(store, bookie_id, replace=replace)
+    cluster_id = await cluster.cluster_id(store, create=True)
+    assert cluster_id is not None
+    if begun is not None and (begun.bookie_id, begun.cluster_id) != (bookie_id, cluster_id):
+        raise DataDirectoryError(
+            f"{path} holds an interrupted format of bookie {begun.bookie_id}; finish that one, or empty the directory"
+        )
+    cookie = begun or Cookie(cluster_id, bookie_id, str(uuid.uuid4()))
+    path.mkdir(parents=True, exist_ok=True)
+    _write_unfinished(path, cookie)
+    await _take_name(store, cookie, known)
+    _finish(path, cookie)
+    return cookie
+
+
+async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: bool) -> None:
+    if not replace:
+        raise DataDirectoryError(
+            f"the name {bookie_id} belongs to a bookie formatted before; choose another name, or, where its disk is "
+            "lost for good, format with --replace"
+        )
+    if await bookie_registry.find_bookie(store, bookie_id) is not None:
+        raise DataDirectoryError(f"bookie {bookie_id} is alive, and cannot be replaced; stop it first")
+
+
+async def _take_name(store: MetadataStore, cookie: Cookie, known: Versioned | None) -> None:
+    """The metadata names this cookie when it returns. A cookie is recognised by its incarnation (rule M1)."""
+    key, value = keys.cookie(cookie.bookie_id), cookie.encode()
+    if known is not None and known.value == value:
+        return
+    try:
+        if known is None:
+            await settle.create(store, key, value)
+        else:
+            await settle.replace(store, key, value, known.version)
+    except (KeyExists, VersionConflict):
+        if await cluster.read_cookie(store, cookie.bookie_id) != cookie:
+            raise DataDirectoryError(
+                f"the name {cookie.bookie_id} was just taken by another bookie"
+            ) from None
+
+
+def _interrupted_format(path: Path) -> Cookie | None:
+    """The identity an interrupted format left; None for an empty or missing directory.
+
+    Raises DataDirectoryError where the directory holds anything else.
+    """
+    names = set(os.listdir(path)) if path.is_dir() else set()
+    interrupted = UNFINISHED in names and names <= {UNFINISHED, LOG, INDEX}
+    if path.exists() and not (path.is_dir() and (interrupted or not names)):
+        raise DataDirectoryError(
+            f"{path} is not an empty directory; a bookie is formatted on an empty one only"
+        )
+    if not interrupted:
+        return None
+    try:
+        return _cookie_in(path / UNFINISHED)
+    except ValueError:
+        return None  # the crash came while it was written: nobody knows that identity
+
+
+def _write_unfinished(path: Path, cookie: Cookie) -> None:
+    with open(path / UNFINISHED, "w") as file:
+        json.dump({"format_version": FORMAT_VERSION, **asdict(cookie)}, file, indent=2)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    sync_directory(path)
+    sync_directory(path.parent)
+
+
+def _finish(path: Path, cookie: Cookie) -> None:
+    (path / LOG).mkdir(exist_ok=True)
+    (path / INDEX).mkdir(exist_ok=True)
+    # From now on there is always a segment: a log without any has lost what was in it.
+    segments.resume_or_begin(OsDisk(path / LOG), 0, cookie.incarnation).close()
+    # The cookie comes last: a directory without it is not formatted, whatever else it holds.
+    os.rename(path / UNFINISHED, path / COOKIE)
+    sync_directory(path)
+
+
+def check_parts(path: Path) -> None:
+    """Raises DataDirectoryError where log or index directory is gone, or the log has lost all its segments.
+
+    A bookie that has lost its log must not come up empty and say "no such entry" (rule R6).
+    """
+    for part in (path / LOG, path / INDEX):
+        if not part.is_dir():
+            raise DataDirectoryError(
+                f"{part} is missing from a formatted bookie directory; put it back, or give this bookie up and "
+                "format a new one on an empty directory"
+            )
+    if not segments.numbers(OsDisk(path / LOG)):
+        raise DataDirectoryError(
+            f"{path / LOG} holds no segment: what this bookie stored is lost. Put the files back, or give this bookie "
+            "up and format a new one on an empty directory"
+        )
+
+
+async def check_cookie(path: Path, store: MetadataStore) -> Cookie:
+    """The directory's cookie, if the metadata knows the same. Raises DataDirectoryError."""
+    cookie = read_cookie(path)
+    known = await cluster.read_cookie(store, cookie.bookie_id)
+    if await cluster.cluster_id(store) != cookie.cluster_id or known is None:
+        raise DataDirectoryError(
+            f"{path} belongs to bookie {cookie.bookie_id} of another cluster ({cookie.cluster_id}); check --metadata"
+        )
+    if known.incarnation != cookie.incarnation:
+        raise DataDirectoryError(
+            f"{path} holds incarnation {cookie.incarnation} of bookie {cookie.bookie_id}; the cluster knows "
+            f"incarnation {known.incarnation}. This is an old or foreign disk; do not use it under this name"
+        )
+    return cookie

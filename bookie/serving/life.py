@@ -1,0 +1,114 @@
+"""Which of its lives a bookie is in, and how far its log has got: an older copy of its directory is noticed (rule R6).
+
+    life    in the data directory: the number of starts, in 20 digits, and a newline
+
+The same number stands in the metadata, and from time to time the position in the log up to which everything is on
+disk. A directory that is behind either was restored from a backup or a snapshot: what the bookie took since is not in
+it. What it took in the last PUBLISH_SECONDS before it died nobody can miss in it.
+
+A life is begun, the directory's number raised first, then the metadata's, when nothing is lost, or every ledger that
+may be concerned is in limbo on disk. A crash in between leaves the directory one ahead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from metadata.errors import MetadataError
+from metadata.records import lives
+from metadata.records.cluster import Cookie
+from metadata.records.lives import Life
+from metadata.store import MetadataStore
+
+from ..disk.disk import sync_directory
+from ..errors import DataDirectoryError
+
+log = logging.getLogger(__name__)
+
+NAME = "life"
+
+PUBLISH_SECONDS = 30.0
+"""How often the metadata is told how far the log has got, if it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lives:
+    """Of one bookie: what its directory says, and what the metadata says."""
+
+    path: Path
+    cookie: Cookie
+    store: MetadataStore
+    here: int
+    known: Life
+
+    def is_older_copy(self, position: int) -> bool:
+        """Whether the cluster knows of a later life, or of more in this one than the log's end at `position`."""
+        return self.here < self.known.number or position < self.known.position
+
+    def refuse_older_copy(self, position: int) -> None:
+        """Raises DataDirectoryError for one."""
+        if self.is_older_copy(position):
+            raise DataDirectoryError(
+                f"{self.path} is an older copy of this bookie's directory, or its newest files are gone (life "
+                f"{self.here}, log through {position}; the cluster has seen life {self.known.number}, log through "
+                f"{self.known.position}): what was stored since is missing. Bring the newest copy back; or start with "
+                f"--accept-loss, and run: bookledger bookie repair {self.cookie.bookie_id}"
+            )
+
+    async def begin(self, position: int) -> Life:
+        """The next life. The directory is locked, the name is ours, and nothing is unaccounted for."""
+        life = Life(max(self.here, self.known.number) + 1, position)
+        _write(self.path, life.number)
+        await self.write(life)
+        return life
+
+    async def write(self, life: Life) -> None:
+        await lives.write(self.store, self.cookie.bookie_id, self.cookie.incarnation, life)
+
+    async def publish(self, life: Life, position: Callable[[], int]) -> None:
+        """Tells the metadata how far the log has got, again and again until cancelled."""
+        published = life.position
+        while True:
+            await asyncio.sleep(PUBLISH_SECONDS)
+            if (now := position()) > published:
+                try:
+                    await self.write(Life(life.number, now))
+                    published = now
+                except MetadataError as error:
+                    log.info("could not say how far the log has got, trying again later: %s", error)
+
+
+async def look(path: Path, cookie: Cookie, store: MetadataStore) -> Lives:
+    """The lives so far. Raises DataDirectoryError where the directory's number cannot be read."""
+    known = await lives.read(store, cookie.bookie_id, cookie.incarnation)
+    return Lives(path, cookie, store, _read(path), known)
+
+
+def _read(path: Path) -> int:
+    try:
+        text = (path / NAME).read_bytes()
+    except FileNotFoundError:
+        return 0  # formatted, and never started
+    if not (text.endswith(b"\n") and text.strip().isdigit()):
+        raise DataDirectoryError(
+            f"{path / NAME} cannot be read; where nothing else is damaged, write into it how often this bookie has "
+            "started"
+        )
+    return int(text)
+
+
+def _write(path: Path, life: int) -> None:
+    # In place, within one sector, so that a full disk has room for it.
+    fd = os.open(path / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.pwrite(fd, b"%020d\n" % life, 0)
+        os.ftruncate(fd, 21)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    sync_directory(path)

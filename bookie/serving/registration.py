@@ -1,0 +1,191 @@
+"""Being registered while alive (rule M2).
+
+The registration is a key under a lease. It is kept by renewing the lease, retaken when the store
+comes back after losing it, and never taken from a living bookie of the same name. A registration
+left by this bookie's own last life is taken over at once where that life is certainly over: it was
+made under the very lock that we now hold. The same directory locked on another machine, through a
+file system that does not share locks, is another lock, and such a bookie waits for the lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from metadata import settle
+from metadata.errors import KeyExists, LeaseLost, NoSuchKey, StoreUnavailable, VersionConflict
+from metadata.records import bookie_registry
+from metadata.records.bookie_registry import Registration
+from metadata.store import Lease, MetadataStore
+
+from ..errors import NameTaken
+from .directory import COOKIE
+
+log = logging.getLogger(__name__)
+
+RENEWALS_PER_LEASE = 3
+"""A lease survives two lost renewals."""
+
+LEASES_TO_WAIT = 2
+"""How many lease times a foreign registration is given to run out before the name counts as taken."""
+
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def lock_identity(data_directory: Path) -> bytes:
+    """Which lock it is that a bookie of this directory holds: of this running kernel, on this very file.
+
+    Two processes cannot hold the same one at once. b"" where the kernel cannot be told from others.
+    """
+    try:
+        boot = BOOT_ID.read_text().strip()
+    except OSError:
+        return b""
+    cookie = os.stat(data_directory / COOKIE)
+    return hashlib.sha256(f"{boot} {cookie.st_dev} {cookie.st_ino}".encode()).digest()
+
+
+class Registrar:
+    """Keeps one registration. `register` once, then `keep` until cancelled, then `unregister`.
+
+    Whoever gives a `lock_identity` holds that lock from before `register` until after `unregister`.
+    """
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        registration: Registration,
+        lease_seconds: float,
+        *,
+        lock_identity: bytes = b"",
+    ) -> None:
+        self._store = store
+        self._lock_identity = lock_identity
+        self._registration = replace(registration, session=lock_identity + settle.new_nonce())
+        self._lease_seconds = lease_seconds
+        self._lease: Lease | None = None
+        self._is_registered = False
+        self._changed = asyncio.Event()
+
+    async def register(self) -> None:
+        """Returns when the registration stands. Raises NameTaken while another bookie lives under it.
+
+        Called again after an error, it goes on with the same lease: a creation whose answer was lost
+        may stand under it.
+        """
+        self._is_registered = False
+        deadline = asyncio.get_running_loop().time() + LEASES_TO_WAIT * self._lease_seconds
+        if self._lease is None:
+            self._lease = await self._store.grant_lease(self._lease_seconds)
+        while not await self._try_to_take():
+            if asyncio.get_running_loop().time() > deadline:
+                raise NameTaken(
+                    f"another bookie is registered as {self._registration.bookie}; stop it or use another name"
+                )
+            log.info("waiting for the old registration of %s to run out", self._registration.bookie)
+            await asyncio.sleep(self._lease_seconds / RENEWALS_PER_LEASE)
+            await self._keep_or_replace_lease()
+        self._is_registered = True
+
+    async def _keep_or_replace_lease(self) -> None:
+        assert self._lease is not None
+        try:
+            await self._store.keep_lease(self._lease)
+        except LeaseLost:  # it ran out while we waited
+            self._lease = await self._store.grant_lease(self._lease_seconds)
+
+    async def _try_to_take(self) -> bool:
+        assert self._lease is not None
+        key, value = self._registration.key, self._registration.encode()
+        try:
+            await self._store.create(key, value, lease=self._lease)
+            return True
+        except KeyExists:
+            return await self._is_ours_or_gone(key, value)
+
+    async def _is_ours_or_gone(self, key: str, value: bytes) -> bool:
+        """Whether the key is our own creation whose answer was lost; removes what our last life left."""
+        found = await self._store.get(key)
+        if found is None:
+            return False
+        other = bookie_registry.decode(key, found.value)
+        if other.session == self._registration.session:
+            if found.value != value:
+                self._changed.set()  # created before it was changed
+            return True
+        if self._is_our_last_life(other):
+            try:
+                await self._store.delete(key, found.version)
+            except (VersionConflict, NoSuchKey):  # it ran out by itself
+                pass
+            return await self._try_to_take()
+        return False
+
+    def _is_our_last_life(self, other: Registration) -> bool:
+        same_lock = bool(self._lock_identity) and other.session[: -settle.NONCE_BYTES] == self._lock_identity
+        return same_lock and other.bookie == self._registration.bookie
+
+    def set_read_only(self, read_only: bool) -> None:
+        """Has `keep` tell the cluster, as soon as it can, whether the bookie takes new entries (rule B4)."""
+        self._registration = replace(self._registration, writable=not read_only)
+        self._changed.set()
+
+    async def keep(self) -> None:
+        """Renews the lease until cancelled; registers anew when it was lost. Raises NameTaken."""
+        while True:
+            try:
+                async with asyncio.timeout(self._lease_seconds / RENEWALS_PER_LEASE):
+                    await self._changed.wait()
+            except TimeoutError:  # the usual case: time to renew
+                pass
+            try:
+                if not await self._is_renewed():
+                    await self.register()
+                if self._changed.is_set():
+                    await self._publish()
+            except LeaseLost:
+                self._lease = None
+            except StoreUnavailable as error:
+                log.warning("cannot renew the registration, will try again: %s", error)
+                if self._changed.is_set():
+                    await asyncio.sleep(self._lease_seconds / RENEWALS_PER_LEASE)
+
+    async def _publish(self) -> None:
+        """Writes the registration as it is now over what stands under our lease; the lease stays attached."""
+        self._changed.clear()
+        key, mine = self._registration.key, self._registration
+        try:
+            found = await self._store.get(key)
+            if found is None or bookie_registry.decode(key, found.value).session != mine.session:
+                self._is_registered = False  # lost meanwhile: the next renewal registers anew
+            elif found.value != mine.encode():
+                await self._store.replace(key, mine.encode(), found.version)
+        except (VersionConflict, NoSuchKey):
+            self._is_registered = False
+        except StoreUnavailable:
+            self._changed.set()
+            raise
+
+    async def _is_renewed(self) -> bool:
+        """Renews the lease; False where there is none, or the registration under it was never finished."""
+        try:
+            if self._lease is not None:
+                await self._store.keep_lease(self._lease)
+        except LeaseLost:
+            log.warning("the registration was lost; registering again")
+            self._lease = None
+        return self._lease is not None and self._is_registered
+
+    async def unregister(self) -> None:
+        """Gives the registration up at once, so that no client tries a stopped bookie."""
+        if self._lease is not None:
+            try:
+                await self._store.revoke_lease(self._lease)
+            except StoreUnavailable as error:
+                log.warning("could not give up the registration, it will run out: %s", error)
+            self._lease = None

@@ -1,0 +1,379 @@
+"""A bookie's storage at work: the core's effects performed on log, index and waiting requests.
+
+One event loop owns core, ledger states and the recent part of the index; the log's thread writes
+and syncs; read threads read. Everything accepted and not yet on disk is bounded in bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from ..config import BookieConfig
+from ..disk.disk import Disk
+from ..disk.space import SpaceLimit
+from ..disk.space_guard import SpaceGuard
+from ..errors import DiskIsFull, LogFailed
+from ..index.claims import check_log
+from ..index.index import Index
+from ..index.places import Place, place_of_frame
+from ..log import segments
+from ..log.format import NO_LEDGER, SEGMENT_HEADER, Kind, Record, place_of, position_of
+from ..log.records import position_end
+from ..log.replay import replay
+from ..log.writer import LogWriter, Written
+from ..wire.messages import EntryRange, Frame, LacReply, LacRequest, ReadReply, ReadRequest, Status
+from .checkpointing import Checkpointer
+from .core import Answer, BookieCore, Effect, Write, remember
+from .frames import SegmentFiles
+from .intake import Intake, OnAnswer, Ticket
+from .lac_waiters import LacWaiters
+from .ledger_states import LedgerStates
+from .page_reader import PageReader
+
+log = logging.getLogger(__name__)
+
+IN_LIMBO = (
+    "the bookie may have lost some of this ledger; it vouches for it again after `bookledger bookie repair`"
+)
+
+
+IsLacking = Callable[[int], bool]
+
+
+@dataclass(slots=True)
+class Counters:
+    """What a bookie has done since it started."""
+
+    entries_added: int = 0
+    bytes_added: int = 0
+
+
+class Bookie:
+    """Stores and serves entries. Open with `Bookie.open`; belongs to the running event loop.
+
+    `failed` completes with LogFailed when the log can no longer be written: nothing is
+    acknowledged from then on, and the process must end (rule B1).
+    """
+
+    def __init__(self, config: BookieConfig, disk: Disk, index: Index, incarnation: str) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.incarnation = incarnation
+        self.failed: asyncio.Future[LogFailed] = self._loop.create_future()
+        self.counters = Counters()
+        self._config = config
+        self.index = index
+        self.disk = disk
+        self.files = SegmentFiles(disk)
+        self.states = LedgerStates(index, lambda ledger_id: self._checkpointer.is_dirty(ledger_id))
+        self._core = BookieCore(self.states.hold)
+        self._reader = PageReader(index, self.files, config.read_threads)
+        self._intake = Intake(config.log_queue_bytes_max)
+        self._lac_waiters = LacWaiters(lambda ledger_id: self.states.peek(ledger_id).last_add_confirmed)
+        limit = SpaceLimit(config.disk_free_share_min, config.disk_free_bytes_min)
+        self.space = SpaceGuard(
+            config.data_directory, limit, config.disk_reserve_bytes, config.disk_check_seconds
+        )
+        self._checkpointer = Checkpointer(
+            config,
+            index,
+            self.states.row,
+            self.space.is_low,
+            self.states.shrink,
+            self.space.reserve.release,
+        )
+        self._log: LogWriter
+        self.log_end = 0
+        """How far the log went when this life began."""
+        self.has_lost = index.limbo_is_due
+        """Whether the log has lost something of which nobody knows what it was (rule R6)."""
+
+    def _begin_log(self, disk: Disk, is_lacking: IsLacking) -> None:
+        """Applies the log behind the checkpoint, and makes its writer. Nobody else uses this bookie yet."""
+        check_log(disk, self.index)
+        position = self._replay(disk)
+        self.has_lost = self.has_lost or is_lacking(self.log_end)  # before anything is written
+        if self.has_lost:  # on disk before a checkpoint passes the place
+            self.index.set_limbo_due(True)
+        self._log = LogWriter(
+            disk,
+            self.incarnation,
+            position >> 32,
+            on_durable=self._from_log_thread(self._on_durable),
+            on_refused=self._from_log_thread(self._on_refused),
+            on_failure=self._from_log_thread(self._on_failure),
+            on_written=self._from_log_thread(self._on_written),
+            reserve=self.space.reserve,
+            segment_bytes_max=self._config.segment_bytes_max,
+        )
+
+    @classmethod
+    async def open(
+        cls,
+        config: BookieConfig,
+        disk: Disk,
+        index: Index,
+        incarnation: str,
+        is_lacking: IsLacking = lambda _: False,
+    ) -> Bookie:
+        """Reads the log's tail, brings the index up to it, and starts the log's thread.
+
+        `is_lacking` is told where the log ends, and says whether something that was behind it is gone, or raises.
+        Raises DamagedLog where what was once on disk cannot be read.
+        """
+        bookie = cls(config, disk, index, incarnation)
+        reading = bookie._loop.run_in_executor(
+            None, bookie._begin_log, disk, is_lacking
+        )  # the lease is kept meanwhile
+        try:
+            await asyncio.shield(reading)
+        finally:
+            await asyncio.wait([reading])  # cancelled or not: it must not outlive the directory's lock
+        await bookie._checkpointer.run_if_there_is_room()
+        await bookie.space.look()
+        bookie._log.start()
+        return bookie
+
+    async def close(self) -> None:
+        """Finishes what is accepted, syncs, checkpoints, and lets go of files and threads."""
+        await self._loop.run_in_executor(None, self._log.stop)
+        await asyncio.sleep(0)  # the log thread's last reports are already in the loop's queue
+        if not self.failed.done() and not self._checkpointer.has_failed:
+            await self._checkpointer.run_if_there_is_room()
+        await self._checkpointer.close()
+        self._reader.close()
+        self.index.close()
+
+    # --- requests ---------------------------------------------------------------------------
+
+    async def room(self) -> None:
+        """Returns when the log's queue takes more; callers read nothing from the network before."""
+        await self._intake.room()
+
+    def knows_verifier(self, ledger_id: int) -> bool:
+        """Whether it is known who may write to the ledger; a ledger nobody asked for is not remembered."""
+        return self.states.peek(ledger_id).verifier is not None
+
+    def learn_verifier(self, ledger_id: int, verifier: bytes) -> None:
+        """The metadata says who may write to the ledger."""
+        self.states.hold(ledger_id).admits(verifier)
+
+    def append(self, frame: Frame, answer: OnAnswer) -> None:
+        """Stores a frame; `answer` is called once, with OK when it is on disk (rule B1).
+
+        After the log has failed, what waits is never answered, and what comes is refused.
+        """
+        if self.failed.done():
+            answer(Status.IO_ERROR, str(self.failed.result()))
+            return
+        self._perform(self._core.append(frame, Ticket(answer)))
+
+    async def store(self, records: Sequence[Record]) -> None:
+        """Appends records of the bookie's own making; they are on disk when it returns.
+
+        Raises LogFailed, and DiskIsFull where the disk takes some of them not; those before may be there.
+        """
+        if self.failed.done():
+            raise self.failed.result()
+        answers: list[asyncio.Future[tuple[Status, str]]] = []
+        for record in records:
+            answers.append(self._loop.create_future())
+            self._intake.submit(self._log, record, Ticket(partial(_set_once, answers[-1]), is_ours=True))
+        for answered in answers:
+            waiting: list[asyncio.Future[Any]] = [answered, self.failed]
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if not answered.done():
+                raise self.failed.result()
+        for status, detail in (answered.result() for answered in answers):
+            if status is not Status.OK:
+                raise DiskIsFull(detail)
+
+    async def forget(self, ledger_ids: Collection[int]) -> None:
+        """Deletes all that is known of these ledgers. Whoever comes for one of them is a stranger again."""
+        self.states.forget(ledger_ids)  # what comes in meanwhile is there again after the next checkpoint
+        await self._checkpointer.apart(self.index.forget, ledger_ids)
+
+    async def drop(self, frames: Sequence[tuple[int, Place]]) -> None:
+        """Forgets where these frames stand; the index has held them since its last checkpoint."""
+        await self._checkpointer.apart(self.index.drop, frames)
+
+    async def remove_segments(self, numbers: Collection[int]) -> None:
+        """Deletes segments that nothing points into; the log says durably already that they are gone."""
+        await self._checkpointer.apart(self.index.clear_usage, numbers)
+        removing = self._loop.run_in_executor(None, segments.remove, self.disk, numbers)
+        try:
+            await asyncio.shield(removing)
+        finally:
+            await asyncio.wait([removing])
+            self.files.forget(numbers)  # last, so that no reader opens them again
+
+    async def leave_loss_behind(self) -> None:
+        """What the log has lost is accounted for: every ledger that may have been in it is in limbo, on disk."""
+        await self._checkpointer.run_now()
+        await self._checkpointer.apart(self.index.set_limbo_due, False)
+        self.has_lost = False
+
+    async def checkpoint(self) -> None:
+        """Brings the index up to the log as it is now. Raises IndexUnusable."""
+        await self._checkpointer.run_for_space()
+
+    async def fence(self, ledger_id: int, verifier: bytes = b"") -> tuple[Status, str]:
+        """Fences the ledger; returns OK when the fence is on disk (rule R1)."""
+        if self.failed.done():
+            return Status.IO_ERROR, str(self.failed.result())
+        decided: asyncio.Future[tuple[Status, str]] = self._loop.create_future()
+
+        self._perform(self._core.fence(ledger_id, Ticket(partial(_set_once, decided)), verifier))
+        return await decided
+
+    async def read(self, request: ReadRequest) -> ReadReply:
+        """One page. With `fence`, answers only behind a durable fence (rules R1, R3)."""
+        if not 0 <= request.first_entry <= request.last_entry or request.ledger_id < 0:
+            detail = f"entries {request.first_entry} to {request.last_entry} are no range"
+            return ReadReply(Status.BAD_REQUEST, detail=detail)
+        if request.fence:
+            status, detail = await self.fence(request.ledger_id, request.credential.verifier)
+            if status is not Status.OK:
+                return ReadReply(status, detail=detail)
+        state = self.states.peek(request.ledger_id)
+        page = await self._reader.read(
+            request.ledger_id, request.first_entry, request.last_entry, request.bytes_max
+        )
+        if page.covered_through < request.first_entry:
+            return ReadReply(Status.IO_ERROR, detail="too many copies of one entry in the log")
+        if state.limbo:  # what is absent may have been lost (rule R6)
+            page = replace(page, damaged=(EntryRange(request.first_entry, page.covered_through),))
+        return ReadReply(
+            Status.OK if state.known or state.limbo else Status.NO_SUCH_LEDGER,
+            page.columns,
+            page.covered_through,
+            page.damaged,
+            state.last_add_confirmed,
+        )
+
+    async def last_add_confirmed(self, request: LacRequest) -> LacReply:
+        """The highest last-add-confirmed on this disk; may fence first, or wait for a later one."""
+        if request.fence:
+            status, detail = await self.fence(request.ledger_id, request.credential.verifier)
+            if status is not Status.OK:
+                return LacReply(status, detail=detail)
+        if request.wait_ms:
+            await self._lac_waiters.wait(request.ledger_id, request.wait_beyond, request.wait_ms / 1000)
+        state = self.states.peek(request.ledger_id)
+        if state.limbo:
+            return LacReply(Status.UNKNOWN, detail=IN_LIMBO)
+        return LacReply(Status.OK if state.known else Status.NO_SUCH_LEDGER, state.last_add_confirmed)
+
+    def end_waits(self) -> None:
+        """Answers everybody who waits for a last-add-confirmed with the present one, now and from now on."""
+        self._lac_waiters.end()
+
+    async def run_checkpoints(self) -> None:
+        """Keeps the index close to the log until cancelled; raises when the index cannot be written."""
+        await self._checkpointer.run_when_due()
+
+    async def watch_space(self, on_change: Callable[[bool], None]) -> None:
+        """Keeps the bookie read-only while its disk is full, until cancelled; tells each time it changes."""
+
+        def changed() -> None:
+            self._core.read_only = self.space.why_read_only
+            on_change(bool(self.space.why_read_only))
+
+        self.space.on_change = changed
+        changed()
+        await self.space.run()
+
+    @property
+    def log_position(self) -> int:
+        """Everything before it is on disk and served."""
+        return self._checkpointer.position
+
+    @property
+    def syncs(self) -> int:
+        return self._log.syncs
+
+    # --- how ---------------------------------------------------------------------------------
+
+    def _perform(self, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            ticket = effect.ticket
+            assert isinstance(ticket, Ticket)
+            match effect:
+                case Write(record, deferred_sync=deferred_sync):
+                    self._intake.submit(self._log, record, ticket, deferred_sync=deferred_sync)
+                case Answer(_, status, detail):
+                    ticket.answer(status, detail)
+
+    def _from_log_thread(self, callback: Callable[..., None]) -> Callable[..., None]:
+        def report(*arguments: object) -> None:
+            self._loop.call_soon_threadsafe(callback, *arguments)
+
+        return report
+
+    def _on_durable(self, written: Sequence[Written], next_position: int) -> None:
+        for item in written:
+            self._note(item.record, item.position, item.size)
+            self._count(item)
+            self._perform(self._core.on_disk(item.record, self._intake.release(item.ticket)))
+            if item.record.last_add_confirmed is not None:
+                self._lac_waiters.wake(item.record.ledger_id)
+        self._checkpointer.log_grew(next_position, sum(item.size for item in written))
+
+    def _count(self, item: Written) -> None:
+        columns = item.record.columns
+        assert isinstance(item.ticket, Ticket)
+        if columns is not None and not item.ticket.is_ours:
+            self.counters.entries_added += len(columns)
+            self.counters.bytes_added += len(columns.payload)
+
+    def _on_written(self, written: Sequence[Written]) -> None:
+        for item in written:
+            self._perform(self._core.written(self._intake.release(item.ticket)))
+
+    def _note(self, record: Record, position: int, size: int) -> None:
+        """What every durable record changes besides its ledger's state, live and in replay."""
+        if record.ledger_id == NO_LEDGER:
+            return
+        self._checkpointer.changed(record.ledger_id)
+        place = place_of_frame(record.columns, position, size)
+        if place is not None:
+            self.index.add(record.ledger_id, place)
+        else:
+            self.index.add_state(record.ledger_id, place_of(position)[0])
+
+    def _on_refused(self, refused: Sequence[tuple[object, Record]], error: OSError) -> None:
+        for ticket, _ in refused:
+            self._intake.release(ticket)
+        self._perform(self._core.refused(refused, f"the bookie's disk takes no more: {error.strerror}"))
+        self.space.filled_up()
+
+    def _on_failure(self, error: Exception) -> None:
+        if not self.failed.done():
+            self.failed.set_result(LogFailed(f"the log could not be written or synced: {error}"))
+
+    def _replay(self, disk: Disk) -> int:
+        """Applies the log behind the checkpoint; returns the position of the segment to write next."""
+        position = self.index.checkpoint_position
+        for found in replay(disk, self.incarnation, position):
+            self.has_lost |= found.record.kind is Kind.LOST
+            if found.record.ledger_id != NO_LEDGER:
+                remember(self.states.hold(found.record.ledger_id), found.record)
+            self._note(found.record, found.position, found.header.record_bytes)
+            position = position_end(found)
+        self.states.forget_new_verifiers()
+        numbers = segments.numbers(disk)
+        if not numbers:
+            return position_of(0, 0)
+        self.log_end = max(position, position_of(numbers[-1], SEGMENT_HEADER.size))
+        following = numbers[-1] if segments.is_empty(disk, numbers[-1]) else numbers[-1] + 1
+        self._checkpointer.log_grew(max(position, position_of(following, 0)), 0)
+        return position_of(following, 0)
+
+
+def _set_once(answered: asyncio.Future[tuple[Status, str]], status: Status, detail: str) -> None:
+    if not answered.done():  # whoever waited may have gone
+        answered.set_result((status, detail))

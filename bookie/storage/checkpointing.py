@@ -1,0 +1,161 @@
+"""When the index catches up with the log, and doing it beside the work.
+
+A checkpoint is due after so much log, so many frames, or so long a time; it runs in a thread of
+its own while appends and reads go on. The states it writes are those of the moment it begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import ParamSpec
+
+from ..config import BookieConfig
+from ..errors import IndexUnusable
+from ..index.index import Index
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+
+
+CHANGE_BYTES = 4 * 1024 * 1024
+"""More than the index grows by in one change that frees space."""
+
+
+class Checkpointer:
+    """Moves the index forward. All methods belong to the event loop."""
+
+    def __init__(
+        self,
+        config: BookieConfig,
+        index: Index,
+        ledger_row: Callable[[int], bytes],
+        disk_is_low: Callable[[], bool],
+        on_done: Callable[[], None] = lambda: None,
+        release: Callable[[int], bool] = lambda _: False,
+    ) -> None:
+        self._config = config
+        self._disk_is_low = disk_is_low
+        self._on_done = on_done
+        self._release = release
+        self._index = index
+        self._ledger_row = ledger_row
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="bookie-checkpoint")
+        self._position = index.checkpoint_position
+        self._log_bytes = 0
+        self._changed: set[int] = set()
+        self._writing: set[int] = set()
+        self._due = asyncio.Event()
+        self._one_at_a_time = asyncio.Lock()
+        self.has_failed = False
+        """Whether the index could not be written, for another reason than want of space."""
+
+    def changed(self, ledger_id: int) -> None:
+        """The ledger's state is not what the index holds."""
+        self._changed.add(ledger_id)
+
+    @property
+    def position(self) -> int:
+        """The log before it is on disk, and applied."""
+        return self._position
+
+    def is_dirty(self, ledger_id: int) -> bool:
+        """Whether the index may not hold the ledger's state as it is."""
+        return ledger_id in self._changed or ledger_id in self._writing
+
+    def log_grew(self, position: int, size: int) -> None:
+        """The log is on disk up to `position`, `size` bytes more than before, and applied."""
+        assert position >= self._position
+        self._position = position
+        self._log_bytes += size
+        if (
+            self._log_bytes >= self._config.checkpoint_log_bytes_max
+            or self._index.recent_frames >= self._config.checkpoint_frames_max
+        ):
+            self._due.set()
+
+    async def run_when_due(self) -> None:
+        """Checkpoints as needed until cancelled. An error ends it, and with it the bookie, except for want of space."""
+        while True:
+            try:
+                async with asyncio.timeout(self._config.checkpoint_seconds_max):
+                    await self._due.wait()
+            except TimeoutError:  # quiet times: whatever there is
+                pass
+            await self.run_if_there_is_room()
+
+    async def run_if_there_is_room(self) -> None:
+        """Brings the index up to the log, or leaves that for later where the disk is nearly full (rule B4)."""
+        try:
+            await self.run_now()
+        except IndexUnusable as error:
+            if not self._disk_is_low():
+                self.has_failed = True
+                raise
+            log.warning("no room to bring the index up to date, trying again later: %s", error)
+
+    async def run_for_space(self) -> None:
+        """As `run_now`, out of the reserve if need be: what comes of it is that space is freed (rule B4)."""
+        try:
+            await self.run_now()
+        except IndexUnusable:
+            if not self._disk_is_low() or not self._release(CHANGE_BYTES):
+                raise
+            await self.run_now()
+
+    async def run_now(self) -> None:
+        """Brings the index up to the log as it is at this moment."""
+        async with self._one_at_a_time:
+            self._due.clear()
+            is_current = self._position == self._index.checkpoint_position
+            if is_current and not self._changed and not self._index.has_changes:
+                return
+            self._index.begin_checkpoint()
+            position, self._log_bytes = self._position, 0
+            changed, self._changed = self._changed, set()
+            self._writing = changed
+            rows = [(ledger_id, self._ledger_row(ledger_id)) for ledger_id in sorted(changed)]
+            commit = self._in_thread(self._index.commit_checkpoint, position, rows)
+            try:
+                await asyncio.shield(commit)
+            finally:
+                # Also where we are cancelled the transaction goes its way, and its outcome decides.
+                await asyncio.wait([commit])
+                self._writing = set()
+                if commit.exception() is None:
+                    self._index.end_checkpoint()
+                    self._on_done()
+                else:
+                    self._changed |= changed
+                    self._index.abandon_checkpoint()
+
+    async def apart(self, change: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Runs a change of the index between two checkpoints, which may be run twice. Raises IndexUnusable.
+
+        It frees space in the end, and so it may take some of the reserve where there is none (rule B4).
+        """
+        try:
+            await self._apart(change, *args, **kwargs)
+        except IndexUnusable:
+            if not self._disk_is_low() or not self._release(CHANGE_BYTES):
+                raise
+            await self._apart(change, *args, **kwargs)
+
+    async def _apart(self, change: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+        async with self._one_at_a_time:
+            changing = self._in_thread(partial(change, *args, **kwargs))
+            try:
+                await asyncio.shield(changing)
+            finally:
+                await asyncio.wait([changing])
+
+    def _in_thread(self, work: Callable[..., None], *arguments: object) -> asyncio.Future[None]:
+        return asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+
+    async def close(self) -> None:
+        async with self._one_at_a_time:
+            self._thread.shutdown()

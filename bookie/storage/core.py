@@ -1,0 +1,133 @@
+"""The bookie's rules as a pure machine: requests and syncs in, log writes and answers out.
+
+The shell around it writes records in the order it is told, reports them back in that order once
+they are on disk, and delivers answers. Rules kept here:
+
+- R1: a fencing request is answered only when its fence is on disk; a fence needs no prior
+  knowledge of the ledger.
+- B1: an append is answered OK only when it is on disk.
+- Whoever writes to a ledger or fences it must have shown its verifier, the one that came with the
+  first such request; the shell has checked the proof (`ledger_keys`).
+- A ledger that is fenced, or whose fence is on its way to disk, takes recovery adds only.
+- B4: a bookie that is read-only takes fences and recovery adds still.
+- What was submitted before a fence is on disk before the fence is answered, because the log is
+  written in order; so a fenced bookie's "no such entry" stays true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ..index.ledger_state import Fence, LedgerState
+from ..log.format import NO_LEDGER, Kind, Record
+from ..wire.messages import Frame, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Append this record to the log and report the ticket back when it is on disk.
+
+    With `deferred_sync` also when it is written, if its sync is put off.
+    """
+
+    record: Record
+    ticket: object
+    deferred_sync: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The request of this ticket is decided."""
+
+    ticket: object
+    status: Status
+    detail: str = ""
+
+
+Effect = Write | Answer
+
+
+class BookieCore:
+    """Fencing, admission and acknowledgement for every ledger of a bookie.
+
+    `state_of` gives the state of a ledger, a new blank one where nothing is known of it.
+    """
+
+    def __init__(self, state_of: Callable[[int], LedgerState]) -> None:
+        self._state_of = state_of
+        self.read_only = ""  # why, while it takes no new entries
+
+    def append(self, frame: Frame, ticket: object) -> list[Effect]:
+        """A frame arrived for this incarnation."""
+        state, verifier = self._state_of(frame.ledger_id), frame.credential.verifier
+        if not state.admits(verifier):
+            return [Answer(ticket, Status.UNAUTHORIZED)]
+        if state.fence is not Fence.NONE and not frame.recovery:
+            return [Answer(ticket, Status.FENCED)]
+        if self.read_only and not frame.recovery:
+            return [Answer(ticket, Status.READ_ONLY, self.read_only)]
+        record = Record(
+            Kind.ENTRIES, frame.ledger_id, frame.columns, frame.last_add_confirmed, frame.recovery, verifier
+        )
+        return [Write(record, ticket, frame.deferred_sync)]
+
+    def fence(self, ledger_id: int, ticket: object, verifier: bytes = b"") -> list[Effect]:
+        """A request that fences arrived; the ticket is answered OK when the fence is on disk."""
+        state = self._state_of(ledger_id)
+        if not state.admits(verifier):
+            return [Answer(ticket, Status.UNAUTHORIZED)]
+        match state.fence:
+            case Fence.DURABLE:
+                return [Answer(ticket, Status.OK)]
+            case Fence.PENDING:
+                state.waiting_for_fence.append(ticket)
+                return []
+            case Fence.NONE:
+                state.fence = Fence.PENDING
+                return [Write(Record(Kind.FENCE, ledger_id, verifier=verifier), ticket)]
+
+    def written(self, ticket: object) -> list[Effect]:
+        """A record with deferred sync is in the log, and not yet on disk."""
+        return [Answer(ticket, Status.WRITTEN)]
+
+    def on_disk(self, record: Record, ticket: object | None) -> list[Effect]:
+        """A record is on disk; called once for each, in log order. No ticket: it was answered before."""
+        answers: list[Effect] = [] if ticket is None else [Answer(ticket, Status.OK)]
+        if record.ledger_id == NO_LEDGER:
+            return answers
+        state = self._state_of(record.ledger_id)
+        remember(state, record)
+        if record.kind is Kind.FENCE:
+            answers += self._release(state, Status.OK, "")
+        return answers
+
+    def refused(self, written: Iterable[tuple[object, Record]], detail: str) -> list[Effect]:
+        """The disk took none of these records, and none of them is in the log."""
+        answers: list[Effect] = []
+        for ticket, record in written:
+            answers.append(Answer(ticket, Status.READ_ONLY, detail))
+            if record.kind is Kind.FENCE:
+                state = self._state_of(record.ledger_id)
+                state.fence = Fence.NONE
+                answers += self._release(state, Status.READ_ONLY, detail)
+        return answers
+
+    def _release(self, state: LedgerState, status: Status, detail: str) -> list[Answer]:
+        tickets, state.waiting_for_fence = state.waiting_for_fence, []
+        return [Answer(ticket, status, detail) for ticket in tickets]
+
+
+def remember(state: LedgerState, record: Record) -> bool:
+    """What a record on disk says of its ledger, live and in replay; True when its LAC rose."""
+    if record.kind is Kind.STATE:
+        state.absorb(LedgerState.decode(record.ledger_id, record.content))
+        return False
+    state.admits(record.verifier)
+    if record.kind is Kind.FENCE:
+        state.fence = Fence.DURABLE
+        return False
+    columns = record.columns
+    if columns is not None and len(columns):
+        state.known = True
+    return state.note_lac(record.last_add_confirmed)

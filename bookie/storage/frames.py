@@ -1,0 +1,75 @@
+"""One frame of the log, read and held against what the index says of it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from threading import Lock
+from typing import NamedTuple
+
+from ..disk.disk import Disk, LogFile
+from ..index.places import Place, place_of_frame
+from ..log import segments
+from ..log.format import BadRecordBytes, Kind, Record, place_of
+from ..log.records import Found, read_record
+from ..wire.columns import Columns
+
+OPEN_SEGMENTS_MAX = 64
+"""Segment files kept open for reading."""
+
+
+class SegmentFiles:
+    """Open segment files by number, the least recently used closed first. For any thread."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._open: OrderedDict[int, LogFile] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, segment: int) -> LogFile:
+        with self._lock:
+            file = self._open.get(segment)
+            if file is None:
+                file = self._open[segment] = self._disk.open(segments.name_of(segment))
+            self._open.move_to_end(segment)
+            if len(self._open) > OPEN_SEGMENTS_MAX:
+                self._open.popitem(last=False)  # closes when the last reader lets go of it
+            return file
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """These segments are about to be deleted."""
+        with self._lock:
+            for number in numbers:
+                self._open.pop(number, None)
+
+    def close(self) -> None:
+        with self._lock:
+            self._open.clear()
+
+
+class Unreadable(NamedTuple):
+    """Why a frame cannot be read, and whether the disk gave something, which is not what the index says."""
+
+    why: str
+    is_damaged: bool = True
+
+
+def read_frame(files: SegmentFiles, ledger_id: int, place: Place) -> Columns | Unreadable:
+    """The frame at this place, or why there is none."""
+    segment, offset = place_of(place.position)
+    name = segments.name_of(segment)
+    try:
+        found = read_record(files.get(segment), place.position, place.size)
+    except OSError as error:
+        return Unreadable(f"{name} at offset {offset}: {error}", is_damaged=False)
+    match found:
+        case Found(record=Record(kind=Kind.ENTRIES, ledger_id=owner, columns=Columns() as columns)):
+            stands = place_of_frame(columns, place.position, found.header.record_bytes)
+            if owner == ledger_id and stands == place:
+                return columns
+            why: object = "the index points at another record"
+        case BadRecordBytes():
+            why = found
+        case _:
+            why = "the record holds no entries"
+    return Unreadable(f"{name} at offset {offset}: {why}")

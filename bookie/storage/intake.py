@@ -1,0 +1,59 @@
+"""What a bookie has accepted for its log and has not reported yet, bounded in bytes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..log.format import Record
+from ..log.writer import LogWriter
+from ..wire.messages import Status
+
+OnAnswer = Callable[[Status, str], None]
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """A request that waits for the disk: how to answer it, and what it holds of the queue's bytes.
+
+    `is_ours`: the bookie itself asks, for a record that is a copy of others.
+    """
+
+    answer: OnAnswer
+    is_ours: bool = False
+    log_bytes: int = 0
+    is_answered: bool = False
+
+
+class Intake:
+    """The way into the log. Belongs to the event loop."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._room = asyncio.Event()
+        self._room.set()
+
+    async def room(self) -> None:
+        """Returns when the log's queue takes more; callers read nothing from the network before."""
+        while not self._room.is_set():
+            await self._room.wait()
+
+    def submit(self, log: LogWriter, record: Record, ticket: Ticket, *, deferred_sync: bool = False) -> None:
+        """Hands the record to the log, which reports the ticket back."""
+        ticket.log_bytes = log.submit(record, ticket, deferred_sync=deferred_sync)
+        self._bytes += ticket.log_bytes
+        if self._bytes >= self._bytes_max:
+            self._room.clear()
+
+    def release(self, ticket: object) -> Ticket | None:
+        """Gives back the queue's bytes; the ticket, unless that was done before and it has its answer."""
+        assert isinstance(ticket, Ticket)
+        if ticket.is_answered:
+            return None
+        ticket.is_answered = True
+        self._bytes -= ticket.log_bytes
+        if self._bytes < self._bytes_max:
+            self._room.set()
+        return ticket

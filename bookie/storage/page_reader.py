@@ -1,0 +1,82 @@
+"""Pages of a ledger, read on threads beside the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from ..index.index import Index
+from ..index.places import Place
+from ..wire.messages import EntryRange
+from .frames import SegmentFiles
+from .reading import EntryPage, read_page
+
+log = logging.getLogger(__name__)
+
+LOOKS_MAX = 16
+"""How often a page with damage is looked up at most, while compaction goes on moving frames."""
+
+WHOLE_MAX = 100_000
+"""Ledgers of which it is remembered that the index has all their frames."""
+
+
+class PageReader:
+    """Looks up and reads. `read` belongs to the event loop."""
+
+    def __init__(self, index: Index, files: SegmentFiles, threads: int) -> None:
+        self._index = index
+        self._files = files
+        self._whole: OrderedDict[int, None] = OrderedDict()
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="bookie-read")
+
+    async def read(self, ledger_id: int, first_entry: int, last_entry: int, bytes_max: int) -> EntryPage:
+        """What the index points to; looked up once more where compaction may have moved it meanwhile."""
+        before, now = None, await self._read_once(ledger_id, first_entry, last_entry, bytes_max)
+        looks = 1
+        # What a second look finds damaged too may be another frame, moved only now: until two looks are the same.
+        while now[1].damaged and now != before and looks < LOOKS_MAX:
+            before, now = now, await self._read_once(ledger_id, first_entry, last_entry, bytes_max)
+            looks += 1
+        page = now[1]
+        return page if await self._may_deny(ledger_id, first_entry, page) else _unsure(first_entry, page)
+
+    async def _may_deny(self, ledger_id: int, first_entry: int, page: EntryPage) -> bool:
+        """Whether what the page lacks is not there: the index is asked, once in a life, if it has lost anything."""
+        has_all = len(page.columns) == page.covered_through - first_entry + 1
+        if has_all or ledger_id in self._whole:
+            return True
+        is_whole = await asyncio.get_running_loop().run_in_executor(
+            self._threads, self._index.is_whole, ledger_id
+        )
+        if is_whole:
+            self._whole[ledger_id] = None
+            if len(self._whole) > WHOLE_MAX:
+                self._whole.popitem(last=False)
+        else:
+            log.error(
+                "the index has lost frames of ledger %d: stop the bookie, and rebuild the index", ledger_id
+            )
+        return is_whole
+
+    async def _read_once(
+        self, ledger_id: int, first_entry: int, last_entry: int, bytes_max: int
+    ) -> tuple[list[Place], EntryPage]:
+        recent = self._index.recent_holding(ledger_id, first_entry, last_entry)
+
+        def read() -> tuple[list[Place], EntryPage]:
+            places, through = self._index.page(ledger_id, first_entry, last_entry, recent, bytes_max)
+            return places, read_page(self._files, places, ledger_id, first_entry, through, bytes_max)
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, read)
+
+    def close(self) -> None:
+        """Waits for reads under way."""
+        self._threads.shutdown()
+        self._files.close()
+
+
+def _unsure(first_entry: int, page: EntryPage) -> EntryPage:
+    return replace(page, damaged=(EntryRange(first_entry, page.covered_through),))

@@ -1,0 +1,68 @@
+"""Reading entries back: from frames' places to one page of columns.
+
+A frame's record is read whole and its checksum verified before anything of it is served; a record
+that cannot be read or verified makes its entry range *damaged*, never absent (rule R6).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..index.places import Place
+from ..wire.columns import ENTRY_BYTES_MAX, Columns, merge
+from ..wire.messages import EntryRange
+from .frames import SegmentFiles, Unreadable, read_frame
+
+log = logging.getLogger(__name__)
+
+PAGE_BYTES_MAX = ENTRY_BYTES_MAX
+"""Most bytes of one page, all its columns counted, whatever was asked for; one larger entry is a page
+alone. So a page always fits into a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPage:
+    """Entries of [first asked, covered_through]; what is in neither columns nor damaged is absent."""
+
+    columns: Columns
+    covered_through: int
+    damaged: tuple[EntryRange, ...]
+
+
+def read_page(
+    files: SegmentFiles,
+    places: Sequence[Place],
+    ledger_id: int,
+    first_entry: int,
+    last_entry: int,
+    bytes_max: int,
+) -> EntryPage:
+    """The entries of [first_entry, last_entry] found in `places`: ordered, and all that may hold them (`Index.page`).
+
+    About `bytes_max`; not less than what is known of the first entry.
+    """
+    bytes_max = min(bytes_max, PAGE_BYTES_MAX)
+    parts: list[Columns] = []
+    damaged: list[EntryRange] = []
+    covered, taken = last_entry, 0
+    for place in places:
+        if taken >= bytes_max and place.first_entry > first_entry:
+            covered = min(last_entry, place.first_entry - 1)
+            break
+        if place.last_entry < first_entry:
+            continue
+        columns = read_frame(files, ledger_id, place)
+        if isinstance(columns, Unreadable):
+            log.error("damaged record in %s" if columns.is_damaged else "cannot read %s", columns.why)
+            damaged.append(EntryRange(place.first_entry, place.last_entry))
+            continue
+        part = columns.between(first_entry, last_entry)
+        parts.append(part)
+        taken += part.size_bytes
+    found = merge(parts).between(first_entry, covered)
+    if found.size_bytes > PAGE_BYTES_MAX:  # large frames, or frames of many tiny entries
+        found = found.start_of(PAGE_BYTES_MAX)
+        covered = found.last_entry
+    return EntryPage(found, covered, tuple(damaged))

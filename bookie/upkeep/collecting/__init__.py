@@ -1,0 +1,1 @@
+"""Forgetting deleted ledgers, and emptying thin segments."""

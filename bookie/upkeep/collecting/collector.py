@@ -1,0 +1,137 @@
+"""Garbage collection: what the metadata no longer places here is forgotten (rule B3).
+
+A ledger is forgotten only where the metadata says that it is deleted, twice: in a listing that came to its end, and
+once more when it is the ledger's turn. An id that the metadata has never heard of is no evidence of anything: the store
+may be the wrong one, or restored from a backup. A forgotten ledger stays closed to late writers: whoever appends to it
+makes the bookie ask the metadata, where the deletion stands for ever (`verifiers.py`).
+
+Frames of a closed ledger that no fragment places here (the bookie was replaced, or a repair has moved them) are
+dropped. Only this bookie's own repair puts entries of closed ledgers here before the metadata says so, and the lock of
+all upkeep keeps the two apart; the record is read once more under it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from metadata.records import cluster
+from metadata.records.cluster import Cookie
+from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_store import LedgerStore
+from metadata.store import MetadataStore
+
+from ...errors import DataDirectoryError
+from ...index.places import Place
+from ...storage.bookie import Bookie
+from ...wire.messages import EntryRange
+from ..inventory.gaps import overlap
+from ..inventory.inventory import span_of
+from ..inventory.placed import shares
+from ..pace import Pace
+from ..threads import in_thread
+
+log = logging.getLogger(__name__)
+
+LEDGERS_PER_BATCH = 1000
+"""Ledgers forgotten in one change of the index."""
+
+FRAMES_PER_BATCH = 10_000
+"""Frames dropped in one change of the index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What one collection did. `unlisted` ledgers stand here and not in the metadata, and stay."""
+
+    ledgers_forgotten: int = 0
+    frames_dropped: int = 0
+    unlisted: int = 0
+
+
+@dataclass(slots=True)
+class _Listing:
+    deleted: list[int] = field(default_factory=list)
+    elsewhere: list[int] = field(default_factory=list)
+    unlisted: set[int] = field(default_factory=set)
+
+
+class Collector:
+    """Collects for one bookie. Callers hold the lock of all upkeep."""
+
+    def __init__(self, bookie: Bookie, store: MetadataStore, cookie: Cookie, pace: Pace) -> None:
+        self._bookie = bookie
+        self._store = store
+        self._ledgers = LedgerStore(store)
+        self._cookie = cookie
+        self._me = BookieRef(cookie.bookie_id, cookie.incarnation)
+        self._pace = pace
+
+    async def collect(self, *, also_misplaced: bool) -> Collected:
+        """Forgets what is deleted, and with `also_misplaced` what the metadata places elsewhere.
+
+        Raises MetadataError where the metadata fails: nothing was forgotten that it had not confirmed.
+        """
+        await self._bookie.checkpoint()
+        here = await in_thread(self._bookie.index.ledger_ids)
+        listing = await self._compare(here)
+        if listing.unlisted:
+            log.warning(
+                "%d ledgers stand here that the metadata does not know; they are kept", len(listing.unlisted)
+            )
+        forgotten = await self._forget_deleted(listing.deleted)
+        dropped = await self._drop_misplaced(listing.elsewhere) if also_misplaced else 0
+        return Collected(forgotten, dropped, len(listing.unlisted))
+
+    async def _compare(self, here: Iterable[int]) -> _Listing:
+        if await cluster.cluster_id(self._store) != self._cookie.cluster_id:
+            raise DataDirectoryError("the metadata is that of another cluster; nothing is collected")
+        listing = _Listing(unlisted=set(here))
+        async for ledger_id, found in self._ledgers.list_with_deleted():
+            if ledger_id not in listing.unlisted:
+                continue
+            listing.unlisted.remove(ledger_id)
+            if found is None:
+                listing.deleted.append(ledger_id)
+            elif self._is_elsewhere(found.record):
+                listing.elsewhere.append(ledger_id)
+        return listing
+
+    def _is_elsewhere(self, record: LedgerRecord) -> bool:
+        """Whether some of the ledger cannot be ours, and nobody is about to change that."""
+        return record.is_closed and not all(self._me in f.ensemble for f in record.fragments)
+
+    async def _forget_deleted(self, ledger_ids: list[int]) -> int:
+        forgotten = 0
+        for start in range(0, len(ledger_ids), LEDGERS_PER_BATCH):
+            batch = []
+            for ledger_id in ledger_ids[start : start + LEDGERS_PER_BATCH]:
+                await self._pace.keep(1)
+                if await self._ledgers.is_deleted(ledger_id):
+                    batch.append(ledger_id)
+            await self._bookie.forget(batch)
+            forgotten += len(batch)
+        return forgotten
+
+    async def _drop_misplaced(self, ledger_ids: list[int]) -> int:
+        dropped = 0
+        for ledger_id in ledger_ids:
+            await self._pace.keep(1)
+            found = await self._ledgers.read(ledger_id)
+            if found is None or not self._is_elsewhere(found.record):
+                continue
+            misplaced = await in_thread(self._misplaced, found.record)
+            for start in range(0, len(misplaced), FRAMES_PER_BATCH):
+                await self._bookie.drop(misplaced[start : start + FRAMES_PER_BATCH])
+            dropped += len(misplaced)
+        return dropped
+
+    def _misplaced(self, record: LedgerRecord) -> list[tuple[int, Place]]:
+        """Frames none of whose entries the metadata places here."""
+        ours = [EntryRange(share.first_entry, share.last_entry) for share in shares(record, self._me)]
+        return [
+            (ledger_id, place)
+            for ledger_id, place in self._bookie.index.places(record.ledger_id)
+            if not any(overlap(span_of(place), one) for one in ours)
+        ]

@@ -1,0 +1,239 @@
+"""Compaction: what is alive in thin segments is appended to the log's tail, and the segments are deleted.
+
+A segment goes in this order, so that a crash at any point leaves every entry where the index, or the log behind the
+checkpoint, finds it:
+
+1. Its live frames stand at the tail, synced.
+2. A checkpoint points to the copies, and no longer into the segment; the states of the ledgers whose fences, or the
+   like, stand in the segment are written anew, synced.
+3. A SEGMENTS record that no longer names the segment is synced (`log/manifest.py`).
+4. The file is deleted.
+
+Before 2 the originals count, and the copies are found again behind the checkpoint or moved once more; before 4 the file
+holds nothing that is pointed to, and the next run deletes it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, replace
+
+from ...index.ledger_state import LedgerState
+from ...index.places import Place, place_of_frame
+from ...index.usage import NOTHING, Usage
+from ...log import manifest, segments
+from ...log.format import NO_LEDGER, Kind, Record
+from ...log.records import Found, read_record
+from ...log.walk import walk
+from ...storage.bookie import Bookie
+from ..pace import Pace
+from ..threads import in_thread
+
+log = logging.getLogger(__name__)
+
+BATCH_BYTES = 256 * 1024
+"""About as much is read, and appended, at once: an append that comes meanwhile waits for little else."""
+
+SEGMENTS_PER_DROP = 64
+"""Segments deleted behind one SEGMENTS record."""
+
+
+STATE_BYTES = 160
+"""About what the state of a ledger takes in the log."""
+
+STATES_PER_BATCH = 1000
+"""States appended together."""
+
+COPIES_LOOKED_AT_MAX = 64
+"""Frames that begin at the same entry, of which one may be a copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What one run did. `segments_kept` are thin, and hold something that cannot be read."""
+
+    segments_dropped: int = 0
+    segments_kept: int = 0
+    bytes_moved: int = 0
+    bytes_freed: int = 0
+
+    def plus(self, other: Compacted) -> Compacted:
+        return Compacted(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sealed:
+    """A segment that takes nothing more, and of which the index knows everything."""
+
+    number: int
+    size: int
+    usage: Usage
+
+    @property
+    def live_ratio(self) -> float:
+        return (self.usage.frame_bytes + STATE_BYTES * self.usage.states) / max(1, self.size)
+
+
+class Compactor:
+    """Compacts for one bookie. Callers hold the lock of all upkeep."""
+
+    def __init__(self, bookie: Bookie, pace: Pace) -> None:
+        self._bookie = bookie
+        self._pace = pace
+        self._owners_of_dead: set[int] = set()
+
+    async def compact(self, live_ratio_max: float) -> Compacted:
+        """Deletes segments that hold nothing, then empties those of which less than this share is alive.
+
+        Raises DiskIsFull where there is no room for the copies: what was deleted before is free.
+        """
+        sealed = sorted(await in_thread(self._sealed), key=lambda one: one.live_ratio)
+        done = await self._delete([one for one in sealed if one.usage == NOTHING])
+        for one in sealed:
+            if one.usage != NOTHING and one.live_ratio < live_ratio_max:
+                done = done.plus(await self.empty(one.number))
+        return done
+
+    async def empty_all(self, numbers: Iterable[int]) -> Compacted:
+        """Empties those of these segments that are there and sealed, however much of them is alive."""
+        done = Compacted()
+        sealed = {one.number for one in await in_thread(self._sealed)}
+        for number in sorted(sealed.intersection(numbers)):
+            done = done.plus(await self.empty(number))
+        return done
+
+    async def empty(self, segment: int) -> Compacted:
+        """Moves what the segment holds, and deletes it, unless something in it cannot be read."""
+        moved = await self._move_frames(segment)
+        await self._bookie.checkpoint()
+        if not await in_thread(self._index_is_whole):
+            return Compacted(segments_kept=1, bytes_moved=moved)
+        (now,) = [one for one in await in_thread(self._sealed) if one.number == segment]
+        if now.usage.frame_bytes:
+            log.error("%s holds frames that cannot be moved", segments.name_of(segment))
+            return Compacted(segments_kept=1, bytes_moved=moved)
+        await self._move_states(segment)
+        return (await self._delete([now])).plus(Compacted(bytes_moved=moved))
+
+    def _sealed(self) -> list[_Sealed]:
+        bookie = self._bookie
+        end = bookie.index.checkpoint_position >> 32
+        usage = bookie.index.usage.totals()
+        return [
+            _Sealed(number, segments.size_of(bookie.disk, number), usage.get(number, NOTHING))
+            for number in segments.numbers(bookie.disk)
+            if number < end
+        ]
+
+    # --- frames -----------------------------------------------------------------------------
+
+    async def _move_frames(self, segment: int) -> int:
+        """Copies every live frame that can be read to the log's tail; returns the bytes."""
+        moved = 0
+        self._owners_of_dead.clear()
+        batches = self._batches(segment)
+        while (batch := await in_thread(next, batches, None)) is not None:
+            size = sum(found.header.record_bytes for found, _ in batch)
+            await self._pace.keep(size)
+            await self._bookie.room()
+            await self._move(batch)
+            moved += size
+        return moved
+
+    def _batches(self, segment: int) -> Iterator[list[tuple[Found, Place]]]:
+        """The segment's live frames, about BATCH_BYTES of the segment at a time."""
+        batch: list[tuple[Found, Place]] = []
+        size = 0
+        for found in walk(self._bookie.disk, segment):
+            place = _place(found) if isinstance(found, Found) else None
+            if place is not None and isinstance(found, Found):
+                batch.append((found, place))
+                size += place.size
+            if size >= BATCH_BYTES:
+                yield self._alive(batch)
+                batch, size = [], 0
+        yield self._alive(batch)
+
+    def _alive(self, batch: list[tuple[Found, Place]]) -> list[tuple[Found, Place]]:
+        frames = [(found.record.ledger_id, place) for found, place in batch]
+        alive = self._bookie.index.still_points_to(frames)
+        self._owners_of_dead.update(n for (n, _), is_alive in zip(frames, alive, strict=True) if not is_alive)
+        return [one for one, is_alive in zip(batch, alive, strict=True) if is_alive]
+
+    def _index_is_whole(self) -> bool:
+        """Whether frames that seemed dead are: they are not, where the index has lost some of a ledger it knows."""
+        index = self._bookie.index
+        for ledger_id in sorted(self._owners_of_dead):
+            if index.ledger(ledger_id) is not None and not index.is_whole(ledger_id):
+                log.error(
+                    "the index has lost frames of ledger %d: stop the bookie, and rebuild it", ledger_id
+                )
+                return False
+        return True
+
+    async def _move(self, batch: Sequence[tuple[Found, Place]]) -> None:
+        """Copies these frames; the next checkpoint points to the copies only."""
+        await self._bookie.store(await in_thread(self._copies, batch))
+        for found, place in batch:
+            self._bookie.index.remove(found.record.ledger_id, place)
+
+    def _copies(self, batch: Sequence[tuple[Found, Place]]) -> list[Record]:
+        # What a run that was interrupted has copied already needs no second copy.
+        return [
+            replace(found.record, recovery=False)
+            for found, place in batch
+            if not self._has_copy(found, place)
+        ]
+
+    def _has_copy(self, found: Found, place: Place) -> bool:
+        """Whether the index points to the same frame farther back in the log, and it can be read there."""
+        bookie, first = self._bookie, place.first_entry
+        others = bookie.index.holding(found.record.ledger_id, first, first, (), COPIES_LOOKED_AT_MAX)
+        for other in others:
+            if other.position > place.position and other == place._replace(position=other.position):
+                copy = read_record(bookie.files.get(other.position >> 32), other.position, other.size)
+                if isinstance(copy, Found) and _say_the_same(copy.record, found.record):
+                    return True
+        return False
+
+    # --- states, and the end of a segment ---------------------------------------------------
+
+    async def _move_states(self, segment: int) -> None:
+        """Writes the state anew of every ledger whose fence, or the like, stands in the segment."""
+        usage = await in_thread(self._bookie.index.usage.of, segment)
+        ledger_ids = [ledger_id for ledger_id, held in usage.items() if held.states]
+        for start in range(0, len(ledger_ids), STATES_PER_BATCH):
+            batch = ledger_ids[start : start + STATES_PER_BATCH]
+            await self._bookie.store([state_record(self._bookie.states.peek(n)) for n in batch])
+
+    async def _delete(self, empty: Sequence[_Sealed]) -> Compacted:
+        """Deletes segments that nothing points into, and whose states stand elsewhere."""
+        if not empty:
+            return Compacted()
+        numbers = {one.number for one in empty}
+        kept = await in_thread(self._segments_that_should_be) - numbers
+        await self._bookie.store([manifest.to_record(kept)])
+        await self._bookie.remove_segments(numbers)
+        freed = sum(one.size for one in empty)
+        log.info("deleted %d segments, %d MiB", len(empty), freed >> 20)
+        return Compacted(segments_dropped=len(empty), bytes_freed=freed)
+
+    def _segments_that_should_be(self) -> set[int]:
+        """Those on the disk, and those that the index points into: one that was lost is not given up (rule R6)."""
+        return {*segments.numbers(self._bookie.disk), *self._bookie.index.usage.totals()}
+
+
+def _say_the_same(one: Record, other: Record) -> bool:
+    return (one.columns, one.last_add_confirmed) == (other.columns, other.last_add_confirmed)
+
+
+def state_record(state: LedgerState) -> Record:
+    """The record that says all that is known of a ledger besides its entries."""
+    return Record(Kind.STATE, state.ledger_id, content=state.encode())
+
+
+def _place(found: Found) -> Place | None:
+    if found.record.ledger_id == NO_LEDGER:
+        return None
+    return place_of_frame(found.record.columns, found.position, found.header.record_bytes)

@@ -1,0 +1,1 @@
+"""What this bookie should hold of each ledger, and what it holds."""

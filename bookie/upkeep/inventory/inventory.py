@@ -1,0 +1,149 @@
+"""What of a ledger's entries stands on this bookie's disk, a bounded part of the ledger at a time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from metadata.records.ledger_record import BookieRef, LedgerRecord
+
+from ...index.places import Place
+from ...storage.bookie import Bookie
+from ...storage.frames import Unreadable, read_frame
+from ...wire.columns import Columns
+from ...wire.messages import EntryRange
+from ..pace import Pace
+from ..threads import in_thread
+from .gaps import Ids, missing
+from .placed import ENTRY_MAX, Share, parts
+
+log = logging.getLogger(__name__)
+
+WINDOW_ENTRIES = 64 * 1024
+"""Entries looked at together."""
+
+BATCH_BYTES = 1024 * 1024
+"""About as much is read at once."""
+
+FRAMES_PER_WINDOW = 4096
+"""Frames looked at together; more only where so many hold one and the same entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What was found of some entries: those placed here that are missing, as gaps, and frames that cannot be read."""
+
+    gaps: tuple[EntryRange, ...]
+    unreadable: tuple[Place, ...]
+
+
+class Inventory:
+    """Takes stock for one bookie, no faster than its pace allows."""
+
+    def __init__(self, bookie: Bookie, pace: Pace) -> None:
+        self._bookie = bookie
+        self._pace = pace
+
+    async def windows(
+        self, ledger_id: int, share: Share, asked: EntryRange, *, verify: bool
+    ) -> AsyncGenerator[Window, None]:
+        """The entries of `asked`, a part of the share's range, from the first to the last.
+
+        With `verify` each frame is read. Else the index is believed for frames without holes, and those with
+        holes are read for their ids.
+        """
+        at = asked.first_entry
+        while at <= asked.last_entry:
+            end = min(asked.last_entry, at + WINDOW_ENTRIES - 1)
+            places, through = await self._places(ledger_id, at, end)
+            held, unreadable = await self._held(ledger_id, places, EntryRange(at, through), verify=verify)
+            yield Window(tuple(missing(share, at, through, held)), unreadable)
+            at = through + 1
+
+    async def missing(
+        self, record: LedgerRecord, bookie: BookieRef, within: EntryRange, *, verify: bool
+    ) -> list[EntryRange]:
+        """The gaps in what the metadata places at `bookie`, which is this one."""
+        assert record.is_closed or within.last_entry < ENTRY_MAX, "an open ledger has no end"
+        found: list[EntryRange] = []
+        for share, part in parts(record, bookie, [within]):
+            windows = self.windows(record.ledger_id, share, part, verify=verify)
+            async with aclosing(windows):
+                async for window in windows:
+                    found += window.gaps
+        return found
+
+    async def unreadable(self, ledger_id: int, places: Iterable[Place]) -> list[Place]:
+        """Those of these frames that cannot be read as what the index says; each is logged with the reason."""
+        bad: list[Place] = []
+        for batch in _batches(places):
+            await self._pace.keep(sum(place.size for place in batch))
+            for place, found in zip(batch, await in_thread(self._read, ledger_id, batch), strict=True):
+                if isinstance(found, Unreadable):
+                    entries = (place.first_entry, place.last_entry)
+                    log.error("cannot read entries %d to %d of ledger %d: %s", *entries, ledger_id, found.why)
+                    bad.append(place)
+        return bad
+
+    async def _places(self, ledger_id: int, first: int, last: int) -> tuple[list[Place], int]:
+        """All frames that may hold entries of [first, n], and n, which is `last` or before it."""
+        limit = FRAMES_PER_WINDOW
+        while True:
+            index = self._bookie.index
+            recent = index.recent_holding(ledger_id, first, last)
+            places = await in_thread(index.holding, ledger_id, first, last, recent, limit)
+            through = last if len(places) < limit else places[-1].first_entry - 1
+            if through >= first:
+                return places, through
+            limit *= 2
+
+    async def _held(
+        self, ledger_id: int, places: Sequence[Place], window: EntryRange, *, verify: bool
+    ) -> tuple[list[Ids], tuple[Place, ...]]:
+        believed = [] if verify else [place for place in places if is_solid(place)]
+        held: list[Ids] = [_clipped(place, window) for place in believed]
+        unreadable: list[Place] = []
+        to_read = places if verify else [place for place in places if not is_solid(place)]
+        for batch in _batches(to_read):
+            await self._pace.keep(sum(place.size for place in batch))
+            for place, found in zip(batch, await in_thread(self._read, ledger_id, batch), strict=True):
+                if isinstance(found, Unreadable):
+                    unreadable.append(place)
+                else:
+                    held.append(found)
+        return held, tuple(unreadable)
+
+    def _read(self, ledger_id: int, places: Sequence[Place]) -> list[Ids | Unreadable]:
+        """The ids in each frame, or why it cannot be read."""
+        found = (read_frame(self._bookie.files, ledger_id, place) for place in places)
+        return [columns.ids if isinstance(columns, Columns) else columns for columns in found]
+
+
+def is_solid(place: Place) -> bool:
+    """Whether the frame holds every entry from its first to its last."""
+    return place.last_entry - place.first_entry == place.entries - 1
+
+
+def span_of(place: Place) -> EntryRange:
+    """From the frame's first entry to its last."""
+    return EntryRange(place.first_entry, place.last_entry)
+
+
+def _clipped(place: Place, window: EntryRange) -> range:
+    return range(max(place.first_entry, window.first_entry), min(place.last_entry, window.last_entry) + 1)
+
+
+def _batches(places: Iterable[Place]) -> Iterator[list[Place]]:
+    """The places, about BATCH_BYTES of records at a time."""
+    batch: list[Place] = []
+    size = 0
+    for place in places:
+        batch.append(place)
+        size += place.size
+        if size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,107 @@
+"""Which entries of a ledger the metadata places at one bookie (rule W1). Pure: ranges in, ranges out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from metadata.records.ledger_record import BookieRef, LedgerRecord, Shape
+
+from ...wire.messages import EntryRange
+
+ENTRY_MAX = 2**63 - 1
+"""No entry has a larger id: the last fragment of a ledger that is not closed reaches so far."""
+
+EVERYTHING = EntryRange(0, ENTRY_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one fragment places at one bookie: the entries of [first_entry, last_entry] that its position holds.
+
+    Position p holds entry i where (p − i) mod E < Qw. So of every E entries it holds Qw in a row, and all of them
+    where the ledger is not striped.
+    """
+
+    first_entry: int
+    last_entry: int
+    position: int
+    shape: Shape
+
+    @property
+    def is_striped(self) -> bool:
+        """Whether entries of the range stand at other bookies only."""
+        return self.shape.ensemble_size > self.shape.write_quorum
+
+    def holds(self, entry_id: int) -> bool:
+        """Whether this entry of the range is placed here."""
+        return self._turn(entry_id) < self.shape.write_quorum
+
+    def first_from(self, entry_id: int) -> int:
+        """The first entry placed here that is not before this one, be it in the range or behind it."""
+        return entry_id + max(0, self._turn(entry_id) - self.shape.write_quorum + 1)
+
+    def last_until(self, entry_id: int) -> int:
+        """The last entry placed here that is not behind this one, be it in the range or before it."""
+        turn = self._turn(entry_id)
+        return entry_id if turn < self.shape.write_quorum else entry_id - self.shape.ensemble_size + turn
+
+    def between(self, first_entry: int, last_entry: int) -> EntryRange | None:
+        """From the first to the last entry of [first_entry, last_entry] placed here; None where there is none."""
+        first = self.first_from(max(first_entry, self.first_entry))
+        last = self.last_until(min(last_entry, self.last_entry))
+        return EntryRange(first, last) if first <= last else None
+
+    def ids(self, first_entry: int, last_entry: int) -> set[int]:
+        """Every entry of this part of the range that is placed here, one by one: for a part of bounded size."""
+        found: set[int] = set()
+        for first in range(first_entry, min(last_entry + 1, first_entry + self.shape.ensemble_size)):
+            if self.holds(first):
+                found.update(range(first, last_entry + 1, self.shape.ensemble_size))
+        return found
+
+    def _turn(self, entry_id: int) -> int:
+        return (self.position - entry_id) % self.shape.ensemble_size
+
+
+EVERY_ENTRY = Share(0, ENTRY_MAX, 0, Shape(1, 1, 1))
+"""What a bookie would have that holds everything."""
+
+
+def shares(record: LedgerRecord, bookie: BookieRef) -> list[Share]:
+    """What each fragment that names this bookie, with this incarnation, places there, by ascending entries."""
+    return [
+        share
+        for share in _named(record, bookie)
+        if share.between(share.first_entry, share.last_entry) is not None
+    ]
+
+
+Part = tuple[Share, EntryRange]
+"""A part of a share's range, from an entry that is placed here to one that is."""
+
+
+def parts(record: LedgerRecord, bookie: BookieRef, spans: Sequence[EntryRange]) -> list[Part]:
+    """What of these spans, which ascend and lie apart, is placed at this bookie, by ascending entries."""
+    found: list[Part] = []
+    begin = 0
+    for share in shares(record, bookie):
+        while begin < len(spans) and spans[begin].last_entry < share.first_entry:
+            begin += 1
+        for span in islice(spans, begin, None):
+            if span.first_entry > share.last_entry:
+                break
+            part = share.between(span.first_entry, span.last_entry)
+            if part is not None:
+                found.append((share, part))
+    return found
+
+
+def _named(record: LedgerRecord, bookie: BookieRef) -> Iterator[Share]:
+    end = ENTRY_MAX if record.last_entry is None else record.last_entry
+    ends = [following.first_entry - 1 for following in record.fragments[1:]] + [end]
+    for fragment, last_entry in zip(record.fragments, ends, strict=True):
+        if bookie in fragment.ensemble:
+            position = fragment.ensemble.index(bookie)
+            yield Share(fragment.first_entry, last_entry, position, record.shape)

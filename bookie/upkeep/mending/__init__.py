@@ -1,0 +1,1 @@
+"""Fetching what is missing, and taking over what others lost."""

@@ -1,0 +1,57 @@
+"""A bookie that has lost some of its log without knowing what: it vouches for nothing that it may have held (rule R6).
+
+Before it serves, every ledger that the metadata places on it is put into limbo, on disk: what is absent there is
+UNKNOWN, never "no such entry", and a ledger that is not closed is fenced, since its fence may be among what was lost.
+`repair.py` takes ledgers out of it again.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_store import LedgerStore
+
+from ...index.ledger_state import Fence
+from ...log.format import Record
+from ...storage.bookie import Bookie
+from ..collecting.compactor import state_record
+
+log = logging.getLogger(__name__)
+
+LEDGERS_PER_BATCH = 1000
+"""Ledgers whose states are on disk together."""
+
+
+async def enter_limbo(bookie: Bookie, ledgers: LedgerStore, me: BookieRef) -> int:
+    """Puts every ledger that the metadata places here into limbo; returns how many. Durable when it returns.
+
+    Raises MetadataError where the listing fails: then the bookie must not serve.
+    """
+    count, batch = 0, list[Record]()
+    async for found in ledgers.list():
+        if _names(found.record, me):
+            batch.append(_in_limbo(bookie, found.record))
+            count += 1
+        if len(batch) == LEDGERS_PER_BATCH:
+            await bookie.store(batch)
+            batch = []
+    await bookie.store(batch)
+    await bookie.leave_loss_behind()
+    log.warning(
+        "some of the log was lost: %d ledgers are in limbo until `bookledger bookie repair %s`", count, me
+    )
+    return count
+
+
+def _names(record: LedgerRecord, me: BookieRef) -> bool:
+    return any(me in fragment.ensemble for fragment in record.fragments)
+
+
+def _in_limbo(bookie: Bookie, record: LedgerRecord) -> Record:
+    state = bookie.states.hold(record.ledger_id)
+    if not record.is_closed:
+        state.fence = Fence.DURABLE  # nobody is served before it is
+    state.limbo = True
+    state.admits(record.verifier)
+    return state_record(state)

@@ -1,0 +1,208 @@
+"""Filling the gaps of one ledger from the other replicas, and letting go of frames that cannot be read.
+
+In this order, so that a crash at any point leaves what was there, or more:
+
+1. What is missing is fetched and stored, synced.
+2. A frame that cannot be read is pointed to no more, once every entry of its span that is placed here has been looked
+   for and stands elsewhere in the log. Until then it makes its span an I/O error, never "no such entry" (rule R6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from metadata.records.ledger_record import BookieRef, LedgerRecord
+
+from ...errors import DiskIsFull
+from ...index.places import Place
+from ...log.format import Kind, Record
+from ...storage.bookie import Bookie
+from ...wire.columns import FRAME_BYTES_MAX, FRAME_ENTRIES_MAX, Columns
+from ...wire.messages import EntryRange
+from ..inventory.gaps import contains, overlap
+from ..inventory.inventory import Inventory, span_of
+from ..inventory.placed import ENTRY_MAX, Part, Share
+from ..pace import Pace
+from ..peers import Peers, PeersFailed
+from ..reports import Progress, Repaired
+
+STORE_BYTES = 4 * 1024 * 1024
+"""About as much is handed to the log at once."""
+
+FAILURES_MAX = 16
+"""Entries that no replica gives, after which a ledger is left for another time: its bookies may be down."""
+
+NOT_CLOSED = (
+    "the ledger is not closed, so nobody else gives its entries: repair it again when it is; where its writer is gone, "
+    "close it with `bookledger ledger recover`"
+)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was done for one ledger so far, and what of it could not be had."""
+
+    ledger_id: int
+    entries: int = 0
+    bytes: int = 0
+    frames_removed: int = 0
+    fragments_moved: int = 0
+    failures: int = 0
+    why_not: str = ""
+    frames_unreadable: int = 0
+    lacking: list[EntryRange] = field(default_factory=list)
+
+    def fail(self, why: str, *lacking: EntryRange) -> None:
+        """Something stays undone; the first reason is the one that is told."""
+        self.why_not = self.why_not or why
+        self.lacking += lacking
+
+    def result(self) -> Repaired:
+        return Repaired(
+            ledger_id=self.ledger_id,
+            entries=self.entries,
+            bytes=self.bytes,
+            frames_removed=self.frames_removed,
+            fragments_moved=self.fragments_moved,
+            why_not=self.why_not,
+            frames_unreadable=self.frames_unreadable,
+        )
+
+
+class _GivenUp(Exception):
+    """The rest of the ledger is left for another time."""
+
+
+class Mender:
+    """Mends the ledgers of one bookie. Callers hold the lock of all upkeep."""
+
+    def __init__(self, bookie: Bookie, peers: Peers, inventory: Inventory, pace: Pace) -> None:
+        self._bookie = bookie
+        self._peers = peers
+        self._pace = pace
+        self._inventory = inventory
+        self.progress = Progress()
+
+    async def fill(
+        self,
+        record: LedgerRecord,
+        parts: Iterable[Part],
+        tally: Tally,
+        *,
+        without: BookieRef,
+        examined: Sequence[EntryRange] = (),
+        unreadable: Iterable[Place] = (),
+    ) -> None:
+        """Reads every frame that may hold entries of these parts, and fetches what is in none of them.
+
+        What could not be had is in the tally. `parts` ascend. In `examined` they leave out nothing that is
+        placed here: frames within that cannot be read, and those in `unreadable`, are removed from the index, which
+        holds that when this returns. Raises DiskIsFull: what was stored before is there.
+        """
+        bad = {place.position: place for place in unreadable}
+        try:
+            for share, asked in parts:
+                windows = self._inventory.windows(record.ledger_id, share, asked, verify=True)
+                async with aclosing(windows):
+                    async for window in windows:
+                        bad.update((place.position, place) for place in window.unreadable)
+                        for gap in window.gaps:
+                            await self._fetch(record, share, gap, tally, without)
+        except _GivenUp:
+            pass
+        await self._remove(record.ledger_id, bad.values(), tally, examined)
+
+    # --- fetching ---------------------------------------------------------------------------
+
+    async def _fetch(
+        self, record: LedgerRecord, share: Share, gap: EntryRange, tally: Tally, without: BookieRef
+    ) -> None:
+        """All of the gap that others have."""
+        if not record.is_closed:
+            self._give_up(tally, gap.first_entry, NOT_CLOSED)
+        at = gap.first_entry
+        while at <= gap.last_entry:
+            try:
+                await self._copy(record, share, EntryRange(at, gap.last_entry), tally, without)
+                return
+            except PeersFailed as failed:
+                at = self._next_after(failed, share, at, tally)
+
+    async def _copy(
+        self, record: LedgerRecord, share: Share, gap: EntryRange, tally: Tally, without: BookieRef
+    ) -> None:
+        pages = self._peers.entries(record, gap.first_entry, gap.last_entry, without=without)
+        at = gap.first_entry
+        try:
+            async for page in pages:
+                assert page.first_entry == at and page.last_entry == at + len(page) - 1 <= gap.last_entry
+                at = page.last_entry + 1
+                await self._pace.keep(page.size_bytes)
+                await self._store(record, page.where(share.holds) if share.is_striped else page, tally)
+        finally:
+            if isinstance(pages, AsyncGenerator):
+                await pages.aclose()
+        assert at == gap.last_entry + 1
+
+    def _next_after(self, failed: PeersFailed, share: Share, at: int, tally: Tally) -> int:
+        """Where to go on behind an entry that nobody gave."""
+        tally.failures += 1
+        entry_id = failed.entry_id
+        if entry_id is None or tally.failures == FAILURES_MAX:
+            self._give_up(tally, at if entry_id is None else entry_id, str(failed))
+        if share.holds(entry_id):  # else it is in the gap only because entries of others lie between ours
+            tally.fail(str(failed), EntryRange(entry_id, entry_id))
+        return share.first_from(entry_id + 1)
+
+    def _give_up(self, tally: Tally, first_entry: int, why: str) -> NoReturn:
+        tally.fail(why, EntryRange(first_entry, ENTRY_MAX))
+        raise _GivenUp
+
+    # --- storing ----------------------------------------------------------------------------
+
+    async def _store(self, record: LedgerRecord, columns: Columns, tally: Tally) -> None:
+        """On disk when it returns."""
+        batch: list[Record] = []
+        size = 0
+        for frame in frames_of(columns):
+            batch.append(Record(Kind.ENTRIES, record.ledger_id, frame, verifier=record.verifier))
+            size += frame.size_bytes
+            if size >= STORE_BYTES:
+                await self._store_batch(batch)
+                batch, size = [], 0
+        await self._store_batch(batch)
+        for counted in (tally, self.progress):
+            counted.entries += len(columns)
+            counted.bytes += columns.size_bytes
+
+    async def _store_batch(self, batch: Sequence[Record]) -> None:
+        await self._bookie.room()
+        # What is left of a disk that is nearly full is for those who cannot wait (rule B4).
+        if self._bookie.space.why_read_only:
+            raise DiskIsFull(self._bookie.space.why_read_only)
+        await self._bookie.store(batch)
+
+    async def _remove(
+        self, ledger_id: int, bad: Iterable[Place], tally: Tally, examined: Sequence[EntryRange]
+    ) -> None:
+        gone = [place for place in bad if _is_replaced(span_of(place), tally.lacking, examined)]
+        for place in gone:
+            self._bookie.index.remove(ledger_id, place)
+        if gone:
+            await self._bookie.checkpoint()
+        tally.frames_removed += len(gone)
+
+
+def _is_replaced(span: EntryRange, lacking: Sequence[EntryRange], examined: Sequence[EntryRange]) -> bool:
+    return any(contains(whole, span) for whole in examined) and not any(overlap(span, gap) for gap in lacking)
+
+
+def frames_of(columns: Columns) -> Iterator[Columns]:
+    """The entries in frames as large as a client's."""
+    while len(columns):
+        frame = columns.cut(0, min(len(columns), FRAME_ENTRIES_MAX)).start_of(FRAME_BYTES_MAX)
+        yield frame
+        columns = columns.cut(len(frame), len(columns))

@@ -1,0 +1,188 @@
+"""Repair: what the metadata places on this bookie and is not on its disk is copied from the other replicas (rule R6).
+
+A ledger leaves limbo in this order, so that a crash at any point leaves it in limbo, or all of it here:
+
+1. It is closed: recovered where it was not, since only a closed ledger has an end up to which it can be complete.
+2. Every frame of it here is read; what is missing is fetched and stored, synced.
+3. A STATE record without limbo is synced; only then "no such entry" is said again.
+
+Whatever cannot be had leaves the ledger in limbo and is reported; the next repair finds what this one has copied.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from metadata.errors import MetadataError
+from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
+from metadata.records.ledger_store import LedgerStore
+
+from ...errors import DiskIsFull
+from ...index.places import Place
+from ...storage.bookie import Bookie
+from ...wire.messages import EntryRange
+from ..collecting.compactor import state_record
+from ..inventory.gaps import merged
+from ..inventory.inventory import Inventory, span_of
+from ..inventory.placed import EVERY_ENTRY, EVERYTHING, parts
+from ..pace import Pace
+from ..peers import Peers, PeersFailed
+from ..reports import Progress, Repaired, RepairReport, Summary
+from ..threads import in_thread
+from .adoption import Adoption
+from .mending import Mender, Tally
+from .restoring import Restorer
+
+log = logging.getLogger(__name__)
+
+NEVER_HEARD_OF = "the metadata has never heard of this ledger: is it the right store?"
+
+COULD_NOT = (PeersFailed, MetadataError, DiskIsFull)
+"""What keeps one ledger from being repaired, and no other."""
+
+
+class Repair:
+    """Repairs one bookie. Callers hold the lock of all upkeep; `progress` may be read meanwhile.
+
+    `me` is the bookie as the metadata names it. Reads and fetches together keep to the pace.
+    """
+
+    def __init__(self, bookie: Bookie, ledgers: LedgerStore, me: BookieRef, peers: Peers, pace: Pace) -> None:
+        self._bookie = bookie
+        self._ledgers = ledgers
+        self._me = me
+        self._peers = peers
+        self._inventory = Inventory(bookie, pace)
+        self._mender = Mender(bookie, peers, self._inventory, pace)
+        self.restorer = Restorer(bookie, ledgers, me, self._inventory)
+
+    @property
+    def progress(self) -> Progress:
+        """How far `repair_limbo` or `adopt` is."""
+        return self._mender.progress
+
+    async def missing(
+        self, record: LedgerRecord, *, within: EntryRange = EVERYTHING, verify: bool = False
+    ) -> list[EntryRange]:
+        """What the metadata places here and this bookie cannot read: its gaps (`gaps.py`) in `within`.
+
+        With `verify` each frame is read. Else what the index says of frames without holes is believed. A ledger
+        that is not closed has no end: then `within` says how far to look.
+        """
+        return await self._inventory.missing(record, self._me, within, verify=verify)
+
+    async def repair_ledger(self, ledger_id: int) -> Repaired:
+        """Makes one ledger complete here, and takes it out of limbo then. Closes it where it is not closed.
+
+        A deleted ledger leaves limbo as it is. One with a password that is not closed stays, and the report says
+        what its owner must do. Raises LogFailed and IndexUnusable; what else goes wrong is in the report.
+        """
+        tally = Tally(ledger_id)
+        try:
+            record = await self._ended(ledger_id, tally)
+            if record is not None:
+                placed = parts(record, self._me, [EVERYTHING])
+                await self._mender.fill(record, placed, tally, without=self._me, examined=[EVERYTHING])
+            if not tally.why_not:
+                await self._leave_limbo(ledger_id)
+        except COULD_NOT as error:
+            tally.fail(str(error))
+        return _told(tally)
+
+    async def repair_limbo(self) -> RepairReport:
+        """Repairs all ledgers in limbo, one after the other. Errors as for `repair_ledger`."""
+        await self._bookie.checkpoint()
+        ledger_ids = await in_thread(self._in_limbo)
+        summary = self._begin(len(ledger_ids))
+        for ledger_id in ledger_ids:
+            summary.add(await self.repair_ledger(ledger_id))
+            self.progress.ledgers_done += 1
+        await self._bookie.checkpoint()
+        return summary.report()
+
+    async def mend(self, ledger_id: int, suspected: Sequence[Place]) -> Repaired:
+        """Those of these frames that cannot be read: fetches what is placed here of what they held, and removes them.
+
+        Recovers nothing: a frame of a ledger that is not closed stays, an I/O error for its readers, unless its
+        entries stand here once more. Errors as for `repair_ledger`.
+        """
+        bad = await self._inventory.unreadable(ledger_id, suspected)
+        tally = Tally(ledger_id, frames_unreadable=len(bad))
+        if not bad:
+            return tally.result()
+        try:
+            found = await self._ledgers.read(ledger_id)
+            if found is not None:
+                await self._replace(found.record, bad, tally)
+            elif not await self._ledgers.is_deleted(ledger_id):
+                tally.fail(NEVER_HEARD_OF)
+        except COULD_NOT as error:
+            tally.fail(str(error))
+        return _told(tally)
+
+    async def adopt(self, bookie_id: str, *, living: str | None) -> RepairReport:
+        """Takes over what the metadata places at a lost bookie of this name, its own former selves included.
+
+        `living` is the incarnation that is registered under the name, None where none is: what is placed at that
+        one, and at this bookie itself, stays. Every entry is on disk here before the metadata names this bookie.
+        Fragments that name this bookie already are left alone, and reported. Raises MetadataError where the
+        ledgers cannot be listed: nothing was done; else errors as for `repair_ledger`.
+        """
+        alive = {self._me} | ({BookieRef(bookie_id, living)} if living else set())
+        adoption = Adoption(self._ledgers, self._me, self._peers, self._mender, bookie_id, alive)
+        ledger_ids = await adoption.ledgers()
+        summary = self._begin(len(ledger_ids))
+        for ledger_id in ledger_ids:
+            tally = Tally(ledger_id)
+            try:
+                await adoption.adopt(tally)
+            except COULD_NOT as error:
+                tally.fail(str(error))
+            summary.add(_told(tally))
+            self.progress.ledgers_done += 1
+        return summary.report()
+
+    # --- how --------------------------------------------------------------------------------
+
+    def _begin(self, ledgers: int) -> Summary:
+        self._mender.progress = Progress(ledgers)
+        return Summary()
+
+    def _in_limbo(self) -> list[int]:
+        return [state.ledger_id for state in self._bookie.index.states() if state.limbo]
+
+    async def _replace(self, record: LedgerRecord, bad: Sequence[Place], tally: Tally) -> None:
+        spans = merged(map(span_of, bad))
+        # A recovery may have written here what it will only place here when it closes the ledger (rule R4).
+        wanted = [(EVERY_ENTRY, span) for span in spans]
+        if record.is_closed:
+            wanted = parts(record, self._me, spans)
+        await self._mender.fill(record, wanted, tally, without=self._me, examined=spans, unreadable=bad)
+
+    async def _ended(self, ledger_id: int, tally: Tally) -> LedgerRecord | None:
+        """The ledger's record, closed unless its writer may live without us; None where it is deleted."""
+        found = await self._ledgers.read(ledger_id)
+        if found is not None and (found.record.is_closed or not self._may_be_fenced(found.record)):
+            return found.record
+        record = None if found is None else await self._peers.recover(ledger_id)
+        if record is None and not await self._ledgers.is_deleted(ledger_id):
+            tally.fail(NEVER_HEARD_OF)
+        return record
+
+    def _may_be_fenced(self, record: LedgerRecord) -> bool:
+        # A writer whose last ensemble names us is refused by us already: this bookie is fenced in limbo.
+        return record.state is LedgerState.IN_RECOVERY or self._me in record.fragments[-1].ensemble
+
+    async def _leave_limbo(self, ledger_id: int) -> None:
+        """On disk when it returns; the state in memory follows the record."""
+        state = self._bookie.states.peek(ledger_id)
+        if state.limbo:
+            await self._bookie.store([state_record(replace(state, limbo=False))])
+
+
+def _told(tally: Tally) -> Repaired:
+    if tally.why_not:
+        log.error("ledger %d is not repaired: %s", tally.ledger_id, tally.why_not)
+    return tally.result()

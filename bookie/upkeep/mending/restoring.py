@@ -1,0 +1,79 @@
+"""Frames that stand in the log and that the index has lost are put back into it."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_store import LedgerStore
+
+from ...index.places import Place
+from ...log import segments
+from ...log.format import place_of
+from ...storage.bookie import Bookie
+from ...storage.frames import read_frame
+from ...wire.columns import Columns
+from ..inventory.inventory import Inventory, span_of
+from ..threads import in_thread
+
+log = logging.getLogger(__name__)
+
+RECORDS_KEPT_MAX = 1000
+"""Ledgers' records remembered through a pass: frames that were dropped with leave lie about in the log."""
+
+
+class Restorer:
+    """Puts back what the metadata places at `me`. Callers of `put_back` hold the lock of all upkeep."""
+
+    def __init__(self, bookie: Bookie, ledgers: LedgerStore, me: BookieRef, inventory: Inventory) -> None:
+        self._bookie = bookie
+        self._ledgers = ledgers
+        self._me = me
+        self._inventory = inventory
+        self._records: OrderedDict[int, LedgerRecord | None] = OrderedDict()
+
+    def begin_pass(self) -> None:
+        """The metadata is asked anew for every ledger."""
+        self._records.clear()
+
+    async def put_back(self, ledger_id: int, places: Sequence[Place]) -> int:
+        """Points to those of these frames again that hold what is missing here; returns how many.
+
+        The index holds them when this returns. Raises MetadataError.
+        """
+        record = await self._record(ledger_id)
+        if record is None:  # deleted: what is left of it is on its way out
+            return 0
+        restored = 0
+        for place in places:
+            if await self._inventory.missing(record, self._me, span_of(place), verify=False):
+                restored += await self._add(ledger_id, place)
+        if restored:
+            await self._bookie.checkpoint()
+        return restored
+
+    async def _record(self, ledger_id: int) -> LedgerRecord | None:
+        if ledger_id not in self._records:
+            found = await self._ledgers.read(ledger_id)
+            self._records[ledger_id] = None if found is None else found.record
+            if len(self._records) > RECORDS_KEPT_MAX:
+                self._records.popitem(last=False)
+        return self._records[ledger_id]
+
+    async def _add(self, ledger_id: int, place: Place) -> bool:
+        frame = await in_thread(read_frame, self._bookie.files, ledger_id, place)
+        if not isinstance(frame, Columns):  # its segment was deleted before the lock was had
+            return False
+        self._bookie.index.add(ledger_id, place)
+        segment, offset = place_of(place.position)
+        log.error(
+            "the index had lost entries %d to %d of ledger %d, which stand in %s at offset %d: it has them again",
+            place.first_entry,
+            place.last_entry,
+            ledger_id,
+            segments.name_of(segment),
+            offset,
+        )
+        return True

@@ -1,0 +1,1 @@
+"""Reading everything again, to find what has rotted."""

@@ -1,0 +1,55 @@
+"""The index held against one segment of the log, in both directions. The index's own pages have no checksums.
+
+What the index says of a segment before it is surveyed is counted down by the live frames that the survey finds. Where
+the count comes out even, every frame that is pointed to is there and whole; where it does not, frames may be damaged,
+or point elsewhere, or may have been moved meanwhile, and have to be looked at one by one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ...index.index import Index
+from ...index.places import Frame, Place
+from ...wire.messages import EntryRange
+from ..inventory.gaps import uncovered
+from ..inventory.inventory import is_solid
+
+COPIES_LOOKED_AT_MAX = 4096
+"""Frames with entries of one frame that the index does not know."""
+
+
+class Audit:
+    """Of one segment. Reads the index as of the last checkpoint; for one thread at a time."""
+
+    def __init__(self, index: Index, segment: int) -> None:
+        self._index = index
+        self._left = Counter({n: held.frame_bytes for n, held in index.usage.of(segment).items()})
+
+    def hidden(self, frames: Sequence[Frame]) -> list[Frame]:
+        """Takes these frames of the log into account; those that the index knows neither here nor elsewhere.
+
+        Only of ledgers that it knows. Whether they should be known, the metadata says.
+        """
+        hidden: list[Frame] = []
+        for (ledger_id, place), alive in zip(frames, self._index.still_points_to(frames), strict=True):
+            if alive:
+                self._left[ledger_id] -= place.size
+            elif self._is_nowhere(ledger_id, place):
+                hidden.append((ledger_id, place))
+        return hidden
+
+    def suspects(self) -> list[int]:
+        """After the survey: ledgers of which not all frames in the segment are accounted for."""
+        return [ledger_id for ledger_id, left in self._left.items() if left]
+
+    def _is_nowhere(self, ledger_id: int, place: Place) -> bool:
+        if self._index.ledger(ledger_id) is None:
+            return False  # forgotten, and its frames with it
+        first, last = place.first_entry, place.last_entry
+        others = self._index.holding(ledger_id, first, last, (), COPIES_LOOKED_AT_MAX)
+        if any(other[2:] == place[2:] and other.first_entry == first for other in others):
+            return False  # it was moved, or fetched anew
+        whole = (EntryRange(one.first_entry, one.last_entry) for one in others if is_solid(one))
+        return any(uncovered(first, last, whole))

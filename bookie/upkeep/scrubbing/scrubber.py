@@ -1,0 +1,295 @@
+"""Scrubbing: everything on the disk is read slowly in the background, so that rot is found before a reader finds it.
+
+One segment after the other is surveyed, without any lock, while the bookie writes and compacts; what looks wrong is
+looked at once more under the lock of all upkeep, and mended:
+
+- a frame that the index points to and that cannot be read as itself: its entries are fetched from other replicas;
+- a stretch of the log that holds no records any more: every ledger with a fence, or the like, in that segment has its
+  state written anew, since nobody can tell what stood there;
+- a frame that the index has lost: it is put back;
+- a place that the index has wrong: it is removed.
+
+Nothing before the last checkpoint is passed over, and nothing that is not synced is looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict, defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from metadata.errors import MetadataError
+
+from ...errors import BookieError, DiskIsFull, LogFailed
+from ...index.places import Frame, Place
+from ...log import manifest, segments
+from ...log.format import NO_LEDGER, place_of
+from ...storage.bookie import Bookie
+from ..collecting.compactor import STATES_PER_BATCH, state_record
+from ..mending.repair import Repair
+from ..pace import Pace
+from ..reports import LISTED_MAX, Repaired, ScrubReport, Summary
+from ..threads import in_thread
+from .audit import Audit
+from .survey import Stretch, survey
+
+log = logging.getLogger(__name__)
+
+FIRST_PASS_SECONDS = 60.0
+"""After a start: whoever waited for the bookie comes first."""
+
+PAUSE_SECONDS_MIN = 1.0
+"""Between two passes, however long the first one took."""
+
+STRETCHES_NAMED_MAX = 1000
+"""Damaged stretches of one segment that are told apart; more are only counted."""
+
+STRETCHES_REMEMBERED_MAX = 100_000
+"""Damaged stretches that were dealt with in this life and still stand in the log."""
+
+LEDGERS_PER_STEP = 100
+"""Ledgers whose rows in the index are summed up in one go."""
+
+NOT_WHOLE = (
+    "the index has rotted: what it had lost of this ledger is put back, but only making it anew tells whether that is "
+    "all; stop the bookie and run `bookledger bookie rebuild-index`"
+)
+
+
+class Scrubber:
+    """Scrubs one bookie. `scrub_once` is called without the lock of all upkeep, which is `upkeep`."""
+
+    def __init__(self, bookie: Bookie, repair: Repair, upkeep: asyncio.Lock, pace: Pace) -> None:
+        self._bookie = bookie
+        self._repair = repair
+        self._upkeep = upkeep
+        self._pace = pace
+        self._one_at_a_time = asyncio.Lock()
+        self._hurry = asyncio.Event()
+        self._known: OrderedDict[Stretch, None] = OrderedDict()
+        self.last: ScrubReport | None = None
+        """Of the last whole pass."""
+
+    async def scrub_for_ever(self, pass_seconds: float) -> None:
+        """A pass each so many seconds, until cancelled or the log has failed. The first one begins soon."""
+        loop = asyncio.get_running_loop()
+        next_at = loop.time() + min(pass_seconds, FIRST_PASS_SECONDS)
+        while True:
+            await self._time_has_come(next_at)
+            next_at = loop.time() + pass_seconds
+            try:
+                await self.scrub_once()
+            except LogFailed:
+                return  # the process is about to end
+            except (BookieError, MetadataError, OSError) as error:
+                log.warning("the scrub failed, and will be tried again in its time: %s", error)
+            next_at = max(next_at, loop.time() + PAUSE_SECONDS_MIN)
+
+    async def _time_has_come(self, next_at: float) -> None:
+        self._hurry.clear()
+        try:
+            async with asyncio.timeout_at(next_at):
+                await self._hurry.wait()
+        except TimeoutError:  # the usual case
+            pass
+
+    def hurry(self) -> None:
+        """`scrub_for_ever` begins its next pass now."""
+        self._hurry.set()
+
+    async def scrub_once(self) -> ScrubReport:
+        """One pass over all that is synced when it begins. What it finds it mends, or says why it could not.
+
+        Raises LogFailed and IndexUnusable.
+        """
+        async with self._one_at_a_time:
+            this = _Pass()
+            self._repair.restorer.begin_pass()
+            await self._bookie.checkpoint()
+            await self._check_index(this)
+            end = self._bookie.index.checkpoint_position
+            for segment in await in_thread(segments.numbers, self._bookie.disk):
+                if segment <= end >> 32:
+                    await self._scrub(segment, end, this)
+            async with self._upkeep:
+                await self._mend_missing_segments(end, this)
+            self.last = this.report()
+            return self.last
+
+    # --- one segment ------------------------------------------------------------------------
+
+    async def _scrub(self, segment: int, end: int, this: _Pass) -> None:
+        try:
+            await self._survey(segment, end, this)
+        except FileNotFoundError:  # it was compacted, and its frames stand in a later one
+            return
+        except OSError as error:
+            log.error("cannot go through %s: %s", segments.name_of(segment), error)
+            this.unread.append(f"{segments.name_of(segment)}: {error}")
+
+    async def _survey(self, segment: int, end: int, this: _Pass) -> None:
+        audit = await in_thread(Audit, self._bookie.index, segment)
+        synced = place_of(end)[1] if segment == end >> 32 else None
+        steps = survey(self._bookie.disk, segment, self._bookie.incarnation, synced)
+        found = _Damage(segment)
+        while (step := await in_thread(next, steps, None)) is not None:
+            await self._pace.keep(step.bytes)
+            this.bytes_read += step.bytes
+            this.records += step.records
+            found.add(step.damaged)
+            await self._put_back(await in_thread(audit.hidden, step.frames), this)
+        this.segments += 1
+        suspects = audit.suspects()
+        if found.count or suspects:
+            async with self._upkeep:
+                if segments.name_of(segment) in await in_thread(self._bookie.disk.names):
+                    await self._mend(found, suspects, this)
+
+    async def _put_back(self, hidden: Sequence[Frame], this: _Pass) -> None:
+        """Frames of the log that the index does not know, if they should be known."""
+        if not hidden:
+            return
+        by_ledger: defaultdict[int, list[Place]] = defaultdict(list)
+        for ledger_id, place in hidden:
+            by_ledger[ledger_id].append(place)
+        async with self._upkeep:
+            for ledger_id, places in by_ledger.items():
+                try:
+                    this.frames_restored += await self._repair.restorer.put_back(ledger_id, places)
+                except MetadataError as error:
+                    why = f"whether the index lacks frames of it cannot be told: {error}"
+                    this.repaired.add(Repaired(ledger_id, why_not=why))
+
+    # --- mending, with the lock held ----------------------------------------------------------
+
+    async def _mend(self, found: _Damage, suspects: Sequence[int], this: _Pass) -> bool:
+        """Returns whether the states that stood there stand elsewhere now."""
+        this.damaged += found.count
+        if found.count:
+            this.segments_damaged.append(found.segment)
+        new = [stretch for stretch in found.stretches if stretch not in self._known]
+        for stretch in new:
+            log.error("damaged: %s", stretch)
+        for ledger_id in suspects:
+            await self._mend_ledger(ledger_id, found.segment, this)
+        if not new:
+            return True  # they were written when the damage was new
+        try:
+            this.states_rewritten += await self._write_states_anew(found.segment)
+            await self._name_segments()
+        except DiskIsFull as full:
+            why = f"fences that stood in {segments.name_of(found.segment)} are not written anew: {full}"
+            this.repaired.add(Repaired(NO_LEDGER, why_not=why))
+            return False
+        self._remember(new)
+        return True
+
+    async def _mend_ledger(self, ledger_id: int, segment: int | None, this: _Pass) -> None:
+        """All frames of the ledger, in this segment or anywhere, that the index points to in vain."""
+        done = await self._repair.mend(ledger_id, await in_thread(self._pointed_to, ledger_id, segment))
+        this.frames_damaged += done.frames_unreadable
+        this.repaired.add(done)
+
+    def _pointed_to(self, ledger_id: int, segment: int | None) -> list[Place]:
+        places = self._bookie.index.places(ledger_id)
+        return [place for _, place in places if segment in (None, place.position >> 32)]
+
+    async def _write_states_anew(self, segment: int) -> int:
+        """The states of all ledgers of which records that are no frames stood in the segment; on disk then."""
+        usage = await in_thread(self._bookie.index.usage.of, segment)
+        ledger_ids = [ledger_id for ledger_id, held in usage.items() if held.states]
+        for start in range(0, len(ledger_ids), STATES_PER_BATCH):
+            states = map(self._bookie.states.peek, ledger_ids[start : start + STATES_PER_BATCH])
+            await self._bookie.store([state_record(state) for state in states])
+        return len(ledger_ids)
+
+    async def _name_segments(self, given_up: Collection[int] = ()) -> None:
+        """Says in the log which segments there are. One that is missing and still pointed into was not dropped."""
+        used = await in_thread(self._bookie.index.usage.totals)
+        there = await in_thread(segments.numbers, self._bookie.disk)
+        await self._bookie.store([manifest.to_record((used.keys() | set(there)) - set(given_up))])
+
+    async def _mend_missing_segments(self, end: int, this: _Pass) -> None:
+        """Segments that the index points into, and that there are not; the one that is written to is left alone."""
+        used = await in_thread(self._bookie.index.usage.totals)
+        # After the index: since then there are only more.
+        there = await in_thread(segments.numbers, self._bookie.disk)
+        for segment in sorted(used.keys() - set(there)):
+            if segment < end >> 32 or segment > there[-1]:
+                usage = await in_thread(self._bookie.index.usage.of, segment)
+                missing = _Damage(segment, 1, [Stretch(segment, 0, 0, "the segment is missing")])
+                if await self._mend(missing, list(usage), this):
+                    await self._give_up(segment)
+
+    async def _give_up(self, segment: int) -> None:
+        """A segment that is gone, and nothing of which is pointed to any more, is missed no longer."""
+        usage = await in_thread(self._bookie.index.usage.of, segment)
+        if not any(held.frame_bytes for held in usage.values()):
+            await self._name_segments(given_up=[segment])
+            await self._bookie.remove_segments([segment])
+
+    async def _check_index(self, this: _Pass) -> None:
+        """Removes what the index has wrong; what it has lost, or lacks then, the survey finds in the log."""
+        ledger_ids = await in_thread(self._bookie.index.ledger_ids)
+        for start in range(0, len(ledger_ids), LEDGERS_PER_STEP):
+            for ledger_id in await in_thread(self._not_whole, ledger_ids[start : start + LEDGERS_PER_STEP]):
+                async with self._upkeep:
+                    await self._mend_ledger(ledger_id, None, this)
+                this.repaired.add(Repaired(ledger_id, why_not=NOT_WHOLE))
+
+    def _not_whole(self, ledger_ids: Sequence[int]) -> list[int]:
+        return [ledger_id for ledger_id in ledger_ids if not self._bookie.index.is_whole(ledger_id)]
+
+    def _remember(self, stretches: Sequence[Stretch]) -> None:
+        for stretch in stretches:
+            self._known[stretch] = None
+            if len(self._known) > STRETCHES_REMEMBERED_MAX:
+                self._known.popitem(last=False)
+
+
+@dataclass(slots=True)
+class _Damage:
+    """The damaged stretches of one segment: all counted, the first ones named."""
+
+    segment: int
+    count: int = 0
+    stretches: list[Stretch] = field(default_factory=list)
+
+    def add(self, stretches: Sequence[Stretch]) -> None:
+        self.count += len(stretches)
+        self.stretches += stretches[: STRETCHES_NAMED_MAX - len(self.stretches)]
+
+
+@dataclass(slots=True)
+class _Pass:
+    """What one pass has seen and done so far."""
+
+    segments: int = 0
+    bytes_read: int = 0
+    records: int = 0
+    damaged: int = 0
+    frames_damaged: int = 0
+    frames_restored: int = 0
+    states_rewritten: int = 0
+    segments_damaged: list[int] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    repaired: Summary = field(default_factory=Summary)
+
+    def report(self) -> ScrubReport:
+        repaired = self.repaired.report()
+        return ScrubReport(
+            segments=self.segments,
+            bytes_read=self.bytes_read,
+            records=self.records,
+            damaged=self.damaged,
+            frames_damaged=self.frames_damaged,
+            entries_repaired=repaired.entries,
+            frames_restored=self.frames_restored,
+            states_rewritten=self.states_rewritten,
+            ledgers_unrepaired=repaired.ledgers_unrepaired,
+            segments_damaged=tuple(self.segments_damaged[:LISTED_MAX]),
+            unread=tuple(self.unread[:LISTED_MAX]),
+            unrepaired=repaired.unrepaired,
+        )

@@ -1,0 +1,168 @@
+"""Reading a segment to verify every record of it, also behind damage and on a disk that fails, a step at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ...disk.disk import Disk, LogFile
+from ...errors import DamagedLog
+from ...index.places import Place, place_of_frame
+from ...log import segments
+from ...log.format import (
+    ALIGNMENT,
+    NO_LEDGER,
+    RECORD_HEADER,
+    RECORD_MAGIC_BYTES,
+    SEGMENT_HEADER,
+    BadRecordBytes,
+    decode_record,
+    position_of,
+)
+from ...log.records import Found, read_record
+
+STEP_BYTES = 1024 * 1024
+"""Read at once; a step ends at the first record that passes it, or at the first damage."""
+
+SEARCH_BYTES = 4096
+"""Step of the search for the next record: what a disk fails to read, it fails in blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Bytes [offset, end) of a segment that were on disk as records once and are none now."""
+
+    segment: int
+    offset: int
+    end: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"{segments.name_of(self.segment)} from offset {self.offset} to {self.end}: {self.why}"
+
+
+@dataclass(slots=True)
+class Step:
+    """What one step has read: every frame, as the index should know it, and what is damaged."""
+
+    bytes: int = 0
+    records: int = 0
+    frames: list[tuple[int, Place]] = field(default_factory=list)
+    damaged: list[Stretch] = field(default_factory=list)
+
+    def take(self, found: Found) -> None:
+        record, size = found.record, found.header.record_bytes
+        self.records += 1
+        self.bytes += size
+        place = place_of_frame(record.columns, found.position, size)
+        if place is not None and record.ledger_id != NO_LEDGER:
+            self.frames.append((record.ledger_id, place))
+
+
+def survey(disk: Disk, segment: int, incarnation: str, synced: int | None = None) -> Iterator[Step]:
+    """Everything in a segment, to its end if it is sealed, else to where it is `synced`.
+
+    A sealed segment holds nothing but records, and so does the synced part of the newest. For one thread at a
+    time. Raises FileNotFoundError where there is no such segment, and OSError where it cannot be opened.
+    """
+    file = disk.open(segments.name_of(segment))
+    try:
+        yield _header(file, segment, incarnation)
+        size = file.size()
+        end = _end_of(disk, segment, size) if synced is None else synced
+        offset = SEGMENT_HEADER.size
+        while offset < min(size, end):
+            step = _step(file, segment, offset, min(size, end))
+            yield step
+            offset += step.bytes
+        if size < end:
+            yield Step(damaged=[Stretch(segment, size, end, "the file was cut here")])
+    finally:
+        file.close()
+
+
+def _end_of(disk: Disk, segment: int, size: int) -> int:
+    """Where a sealed segment ended when the next one was begun, if that can be told."""
+    try:
+        following = segments.header_of(disk, segment + 1)
+    except OSError:  # deleted just now, or unreadable, which its own survey finds
+        return size
+    return size if following is None else max(size, following.previous_end)
+
+
+def _header(file: LogFile, segment: int, incarnation: str) -> Step:
+    try:
+        segments.check_header(file, segment, incarnation)
+        why = ""
+    except DamagedLog as damaged:
+        why = damaged.why
+    except OSError as error:
+        why = str(error)
+    damage = [Stretch(segment, 0, SEGMENT_HEADER.size, why)] if why else []
+    return Step(bytes=SEGMENT_HEADER.size, damaged=damage)
+
+
+def _step(file: LogFile, segment: int, offset: int, end: int) -> Step:
+    """Records from `offset` on; where none begins there, the stretch up to the next one."""
+    step = Step()
+    for found in _records_in(_chunk(file, offset, end), position_of(segment, offset)):
+        step.take(found)
+    if not step.bytes:  # a record larger than the step, or none at all
+        only = _record_at(file, position_of(segment, offset))
+        if isinstance(only, Found):
+            step.take(only)
+        else:
+            following = _next_record(file, segment, offset, end)
+            step.damaged.append(Stretch(segment, offset, following, only))
+            step.bytes = following - offset
+    return step
+
+
+def _chunk(file: LogFile, offset: int, end: int) -> bytes:
+    try:
+        return file.read(min(STEP_BYTES, end - offset), offset)
+    except OSError:  # some of it may be read: record by record
+        return b""
+
+
+def _records_in(data: bytes, position: int) -> Iterator[Found]:
+    view = memoryview(data)
+    while view:
+        try:
+            found = Found(position, *decode_record(view, position=position))
+        except BadRecordBytes:  # damaged, or only cut by the end of the step: the next one begins here
+            return
+        yield found
+        size = found.header.record_bytes
+        view, position = view[size:], position + size
+
+
+def _record_at(file: LogFile, position: int) -> Found | str:
+    try:
+        found = read_record(file, position)
+    except OSError as error:
+        return str(error)
+    return found if isinstance(found, Found) else str(found)
+
+
+def _next_record(file: LogFile, segment: int, offset: int, end: int) -> int:
+    """Where the next record begins behind an unreadable place; `end` where there is none."""
+    # What stood here had a header at least.
+    for at in _magic_offsets(file, offset + RECORD_HEADER.size, end):
+        if isinstance(_record_at(file, position_of(segment, at)), Found):
+            return at
+    return end
+
+
+def _magic_offsets(file: LogFile, start: int, end: int) -> Iterator[int]:
+    """Aligned offsets at which a record may begin; none where the disk cannot be read."""
+    for offset in range(start, end, SEARCH_BYTES):
+        try:
+            block = file.read(min(SEARCH_BYTES, end - offset), offset)
+        except OSError:
+            continue
+        at = block.find(RECORD_MAGIC_BYTES)
+        while at >= 0:
+            if at % ALIGNMENT == 0:
+                yield offset + at
+            at = block.find(RECORD_MAGIC_BYTES, at + 1)

@@ -1,0 +1,345 @@
+"""M2: a registration dies with its bookie, is retaken when the store comes back, and is never shared."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from bookie.errors import NameTaken
+from bookie.serving import registration
+from bookie.serving.directory import COOKIE
+from bookie.serving.registration import Registrar, lock_identity
+from metadata.errors import LeaseLost, OutcomeUnknown, StoreUnavailable
+from metadata.memory import MemoryData, MemoryStore
+from metadata.records.bookie_registry import Registration, find_bookie
+from metadata.records.ledger_record import BookieRef
+from metadata.sqlite.store import SqliteStore
+from metadata.store import Lease, MetadataStore
+from tests.support.aio import cancel, run, until_true
+
+LEASE_SECONDS = 0.3
+OpenStore = Callable[[], MetadataStore]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> OpenStore:
+    """Another handle on this test's metadata, each time it is called."""
+    data = MemoryData()
+    if request.param == "memory":
+        return lambda: MemoryStore(data)
+    return lambda: SqliteStore(str(tmp_path / "meta.db"))
+
+
+@asynccontextmanager
+async def opened(open_store: OpenStore) -> AsyncIterator[MetadataStore]:
+    store = open_store()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def registrar_on(
+    store: MetadataStore,
+    incarnation: str = "i1",
+    address: str = "host:3181",
+    name: str = "b1",
+    lock: bytes = b"",
+) -> Registrar:
+    made = Registration(BookieRef(name, incarnation), address, "rack-1")
+    return Registrar(store, made, LEASE_SECONDS, lock_identity=lock)
+
+
+async def address_of(store: MetadataStore) -> str | None:
+    found = await find_bookie(store, "b1")
+    return None if found is None else found.address
+
+
+def is_registered(store: MetadataStore, address: str | None = "host:3181") -> Callable[[], Awaitable[bool]]:
+    async def check() -> bool:
+        return await address_of(store) == address
+
+    return check
+
+
+@asynccontextmanager
+async def kept(registrar: Registrar) -> AsyncIterator[asyncio.Task[None]]:
+    """Registered and kept alive inside the block; nothing is given up after it, as in a crash."""
+    await registrar.register()
+    keeping = asyncio.create_task(registrar.keep())
+    try:
+        yield keeping
+    finally:
+        await cancel(keeping)
+
+
+def test_a_registration_tells_who_it_is_and_where_it_answers(open_store: OpenStore) -> None:
+    async def test() -> None:
+        async with opened(open_store) as store, kept(registrar_on(store)):
+            found = await find_bookie(store, "b1")
+            assert found is not None
+            assert (found.bookie, found.address, found.fault_domain, found.writable) == (
+                BookieRef("b1", "i1"),
+                "host:3181",
+                "rack-1",
+                True,
+            )
+
+    run(test())
+
+
+def test_a_registration_outlives_its_lease_time_while_it_is_kept(open_store: OpenStore) -> None:
+    async def test() -> None:
+        async with opened(open_store) as store, kept(registrar_on(store)):
+            over = asyncio.get_running_loop().time() + 2 * LEASE_SECONDS
+
+            async def registered_until_then() -> bool:
+                assert await address_of(store) == "host:3181"
+                return asyncio.get_running_loop().time() > over
+
+            await until_true(registered_until_then)
+
+    run(test())
+
+
+def test_a_second_bookie_of_the_same_name_is_refused_while_the_first_lives(open_store: OpenStore) -> None:
+    """M2"""
+
+    async def test() -> None:
+        async with opened(open_store) as one, opened(open_store) as other, kept(registrar_on(one)):
+            for incarnation, address in (("i2", "host:3181"), ("i1", "host:3181"), ("i2", "other:3181")):
+                second = registrar_on(other, incarnation, address)
+                with pytest.raises(NameTaken, match="another bookie is registered as b1"):
+                    await second.register()
+                await second.unregister()
+                found = await find_bookie(other, "b1")
+                assert found is not None
+                assert (found.bookie.incarnation, found.address) == ("i1", "host:3181")
+
+    run(test())
+
+
+def test_bookies_of_other_names_do_not_disturb_each_other(open_store: OpenStore) -> None:
+    async def test() -> None:
+        async with (
+            opened(open_store) as store,
+            kept(registrar_on(store)),
+            kept(registrar_on(store, "i2", "other:1", "b2")),
+        ):
+            assert await address_of(store) == "host:3181"
+
+    run(test())
+
+
+def test_a_registration_dies_with_its_bookie_and_the_name_is_free_again(open_store: OpenStore) -> None:
+    """M2"""
+
+    async def test() -> None:
+        async with opened(open_store) as store:
+            async with kept(registrar_on(store)):
+                pass  # and then it is dead
+            async with kept(registrar_on(store, "i2", "other:3181")):
+                assert await address_of(store) == "other:3181"
+
+    run(test())
+
+
+@pytest.mark.parametrize("address", ["host:3181", "host:4000"], ids=["same port", "other port"])
+def test_a_bookie_takes_over_at_once_what_its_own_last_life_left(open_store: OpenStore, address: str) -> None:
+    """It holds the very lock under which that registration was made, so that life is over."""
+
+    async def test() -> None:
+        async with opened(open_store) as store:
+            async with kept(registrar_on(store, lock=b"lock 1")):
+                pass
+            started = asyncio.get_running_loop().time()
+            async with kept(registrar_on(store, address=address, lock=b"lock 1")):
+                assert asyncio.get_running_loop().time() - started < LEASE_SECONDS / 2
+                await until_true(lambda: _time_is(started + 2 * LEASE_SECONDS))
+                assert await address_of(store) == address
+
+    run(test())
+
+
+@pytest.mark.parametrize("lock", [b"lock 2", b""], ids=["another lock", "no lock"])
+def test_the_same_directory_on_a_machine_that_does_not_see_the_lock_is_refused(
+    open_store: OpenStore, lock: bytes
+) -> None:
+    """M2: same name, incarnation and address; only the lock is not the one the first bookie holds."""
+
+    async def test() -> None:
+        async with opened(open_store) as one, opened(open_store) as other:
+            first, second = registrar_on(one, lock=b"lock 1"), registrar_on(other, lock=lock)
+            async with kept(first) as keeping:
+                with pytest.raises(NameTaken):
+                    await second.register()
+                await second.unregister()
+                assert not keeping.done()
+
+    run(test())
+
+
+def test_a_lock_is_known_by_the_file_that_is_locked(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / COOKIE).write_text("the same")
+    one = lock_identity(tmp_path / "one")
+    assert one == lock_identity(tmp_path / "one")
+    assert one != lock_identity(tmp_path / "two")
+    (tmp_path / "one").rename(tmp_path / "moved")
+    assert one == lock_identity(tmp_path / "moved")
+
+
+def test_the_same_file_on_another_running_kernel_is_another_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / COOKIE).touch()
+    here = lock_identity(tmp_path)
+    (tmp_path / "boot").write_text("7b1c2c1e-0000-4000-8000-000000000000\n")
+    monkeypatch.setattr(registration, "BOOT_ID", tmp_path / "boot")
+    assert lock_identity(tmp_path) not in (here, b"")
+    monkeypatch.setattr(registration, "BOOT_ID", tmp_path / "not there")
+    assert lock_identity(tmp_path) == b""
+
+
+async def _time_is(when: float) -> bool:
+    return asyncio.get_running_loop().time() > when
+
+
+def test_unregistering_removes_the_registration_at_once(open_store: OpenStore) -> None:
+    async def test() -> None:
+        async with opened(open_store) as store:
+            registrar = registrar_on(store)
+            await registrar.register()
+            await registrar.unregister()
+            assert await address_of(store) is None
+            await registrar.unregister()
+
+    run(test())
+
+
+class FaultyStore(MemoryStore):
+    """A memory store whose next calls of a kind fail as told."""
+
+    def __init__(self, data: MemoryData | None = None) -> None:
+        super().__init__(data)
+        self.create_failures: list[Exception] = []
+        self.keep_failures: list[Exception] = []
+        self.lose_answers = False
+
+    async def create(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
+        if self.create_failures:
+            raise self.create_failures.pop(0)
+        version = await super().create(key, value, lease=lease)
+        if self.lose_answers:
+            self.lose_answers = False
+            raise OutcomeUnknown("the answer was lost")
+        return version
+
+    async def keep_lease(self, lease: Lease) -> None:
+        if self.keep_failures:
+            raise self.keep_failures.pop(0)
+        await super().keep_lease(lease)
+
+    async def forget_lease(self, registrar: Registrar) -> None:
+        """The lease runs out, as in a long pause of the bookie."""
+        assert registrar._lease is not None
+        await self.revoke_lease(registrar._lease)
+
+
+DOWN = StoreUnavailable("the store is down")
+
+
+@pytest.mark.parametrize(
+    "create_failures",
+    [[], [DOWN], [DOWN, DOWN, DOWN], [OutcomeUnknown("lost")], [LeaseLost(1)]],
+    ids=["at once", "down once", "down for long", "unknown", "lost again"],
+)
+def test_a_lost_registration_is_retaken_when_the_store_is_back(create_failures: list[Exception]) -> None:
+    """M2: also when the store goes away once more just then."""
+
+    async def test() -> None:
+        store = FaultyStore()
+        registrar = registrar_on(store)
+        async with kept(registrar):
+            store.create_failures = list(create_failures)
+            await store.forget_lease(registrar)
+            assert await address_of(store) is None
+            await until_true(is_registered(store), LEASE_SECONDS / 10)
+
+    run(test(), 10)
+
+
+def test_a_renewal_that_failed_is_tried_again() -> None:
+    async def test() -> None:
+        store = FaultyStore()
+        async with kept(registrar_on(store)) as keeping:
+            store.keep_failures = [DOWN, DOWN]
+
+            async def tried_again() -> bool:
+                return not store.keep_failures
+
+            await until_true(tried_again)
+            assert await address_of(store) == "host:3181"
+            assert not keeping.done()
+
+    run(test())
+
+
+def test_a_registration_whose_answer_was_lost_is_recognised_and_kept() -> None:
+    """M1"""
+
+    async def test() -> None:
+        store = FaultyStore()
+        registrar = registrar_on(store)
+        async with kept(registrar):
+            store.lose_answers = True
+            await store.forget_lease(registrar)
+            await until_true(is_registered(store), LEASE_SECONDS / 10)
+            over = asyncio.get_running_loop().time() + 3 * LEASE_SECONDS
+
+            async def still_there_then() -> bool:
+                assert await address_of(store) == "host:3181"
+                return asyncio.get_running_loop().time() > over
+
+            await until_true(still_there_then)
+
+    run(test())
+
+
+def test_a_bookie_that_lost_its_name_to_another_one_says_so() -> None:
+    """M2"""
+
+    async def test() -> None:
+        data = MemoryData()
+        store, other = FaultyStore(data), MemoryStore(data)
+        registrar = registrar_on(store)
+        async with kept(registrar) as keeping:
+            await store.forget_lease(registrar)
+            async with kept(registrar_on(other, "i2", "other:3181")):
+                with pytest.raises(NameTaken):
+                    await keeping
+                assert await address_of(other) == "other:3181"
+
+    run(test())
+
+
+def test_unregistering_without_a_store_leaves_the_registration_to_run_out() -> None:
+    async def test() -> None:
+        store = FaultyStore()
+        registrar = registrar_on(store)
+        await registrar.register()
+
+        async def fail(lease: Lease) -> None:
+            raise DOWN
+
+        store.revoke_lease = fail  # type: ignore[method-assign]
+        await registrar.unregister()
+        assert await address_of(store) == "host:3181"
+        await until_true(is_registered(store, None))
+
+    run(test())

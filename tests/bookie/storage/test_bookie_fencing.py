@@ -1,0 +1,111 @@
+"""R1: a fenced bookie refuses the writer, and answers who fenced it only when the fence is on disk."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from bookie.storage.bookie import Bookie
+from bookie.wire.messages import Status
+from tests.bookie.bookies import (
+    append,
+    bookie_on,
+    entries,
+    fenced_read,
+    lac_request,
+    read,
+    submit,
+)
+from tests.bookie.entries import frame_of
+from tests.bookie.simulated_disk import SimulatedDisk
+from tests.bookie.slow_disk import SlowSyncDisk
+from tests.support.aio import run
+
+OK = Status.OK
+
+
+def test_a_fenced_ledger_refuses_its_writer_and_takes_recovery_adds(tmp_path: Path) -> None:
+    """R1"""
+
+    async def test() -> None:
+        async with bookie_on(tmp_path) as bookie:
+            await append(bookie, frame_of(7, [0]))
+            assert await bookie.fence(7) == (OK, "")
+            assert await append(
+                bookie, frame_of(7, [1]), frame_of(7, [], lac=0), frame_of(7, [1], recovery=True)
+            ) == [Status.FENCED, Status.FENCED, OK]
+            assert await read(bookie, 7) == entries(7, [0, 1])
+
+    run(test())
+
+
+@pytest.mark.parametrize("how", ["fence", "read", "last add confirmed"])
+def test_no_fencing_request_is_answered_before_the_fence_is_on_disk(tmp_path: Path, how: str) -> None:
+    """R1: and the writer is refused from the moment the fence is submitted."""
+
+    async def ask(bookie: Bookie) -> object:
+        match how:
+            case "fence":
+                return (await bookie.fence(7))[0]
+            case "read":
+                return (await fenced_read(bookie, 7)).status
+            case _:
+                return (await bookie.last_add_confirmed(lac_request(7, fence=True))).status
+
+    async def test() -> None:
+        disk = SlowSyncDisk(tmp_path / "log")
+        async with bookie_on(tmp_path, disk) as bookie:
+            disk.go_on.clear()
+            asked = [asyncio.create_task(ask(bookie)) for _ in range(2)]
+            before = submit(bookie, frame_of(8, [0]))
+            await asyncio.sleep(0)
+            assert await append(bookie, frame_of(7, [0])) == [Status.FENCED]
+            assert not before.done() and not any(one.done() for one in asked)
+            disk.go_on.set()
+            expected = OK if how == "fence" else Status.NO_SUCH_LEDGER
+            assert [await one for one in asked] == [expected, expected]
+            assert await before == (OK, "")
+
+    run(test())
+
+
+def test_a_fencing_read_sees_all_that_was_accepted_before_the_fence(tmp_path: Path) -> None:
+    """R3: what it does not see, the writer will never have confirmed here."""
+
+    async def test() -> None:
+        disk = SlowSyncDisk(tmp_path / "log")
+        async with bookie_on(tmp_path, disk) as bookie:
+            disk.go_on.clear()
+            accepted = submit(bookie, frame_of(7, [0, 1]))
+            asked = asyncio.create_task(fenced_read(bookie, 7))
+            await asyncio.sleep(0)
+            disk.go_on.set()
+            assert list((await asked).columns.ids) == [0, 1]
+            assert accepted.result() == (OK, "")
+
+    run(test())
+
+
+def test_a_fence_on_a_full_disk_is_refused_and_is_no_fence(tmp_path: Path) -> None:
+    """R1"""
+
+    async def test() -> None:
+        disk = SimulatedDisk(Random(0), capacity_bytes=64)
+        async with bookie_on(tmp_path, disk) as bookie:
+            status, detail = await bookie.fence(7)
+            assert (status, detail) == (
+                Status.READ_ONLY,
+                "the bookie's disk takes no more: No space left on device",
+            )
+            assert (await fenced_read(bookie, 7)).status is Status.READ_ONLY
+            assert (await bookie.last_add_confirmed(lac_request(7, fence=True))).status is Status.READ_ONLY
+            assert await append(bookie, frame_of(7, [0])) == [Status.READ_ONLY]
+            disk.capacity_bytes = None
+            await bookie.space.look()
+            assert await append(bookie, frame_of(7, [0])) == [OK]
+            assert await read(bookie, 7) == entries(7, [0])
+
+    run(test())

@@ -1,0 +1,235 @@
+"""R1 and admission: a ledger whose fence is on its way takes recovery adds only, and no fence is
+answered before it is on disk."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bookie.index.ledger_state import Fence, LedgerState
+from bookie.log.format import Kind, Record
+from bookie.storage.core import Answer, BookieCore, Write, remember
+from bookie.wire.messages import PROOF_BYTES, VERIFIER_BYTES, Credential, Frame, Status
+from tests.bookie.entries import frame_of, lac_of
+
+
+class Ledgers:
+    """A core and the states it works on."""
+
+    def __init__(self) -> None:
+        self.states: dict[int, LedgerState] = {}
+        self.core = BookieCore(lambda ledger_id: self.states.setdefault(ledger_id, LedgerState(ledger_id)))
+
+
+def record_of(frame: Frame) -> Record:
+    return Record(Kind.ENTRIES, frame.ledger_id, frame.columns, frame.last_add_confirmed, frame.recovery)
+
+
+FENCE = Record(Kind.FENCE, 7)
+ADD = frame_of(7, [0, 1], lac=-1)
+RECOVERY_ADD = frame_of(7, [2], lac=1, recovery=True)
+
+
+def test_an_add_is_answered_when_it_is_on_disk() -> None:
+    """B1"""
+    core = Ledgers().core
+    assert core.append(ADD, "a") == [Write(record_of(ADD), "a")]
+    assert core.on_disk(record_of(ADD), "a") == [Answer("a", Status.OK)]
+
+
+def test_a_fence_is_answered_only_when_it_is_on_disk() -> None:
+    """R1"""
+    core = Ledgers().core
+    assert core.fence(7, "f") == [Write(FENCE, "f")]
+    assert core.on_disk(FENCE, "f") == [Answer("f", Status.OK)]
+
+
+def test_a_second_fencer_waits_for_the_same_fence() -> None:
+    """R1: an answer before the fence is on disk would be undone by a crash."""
+    core = Ledgers().core
+    core.fence(7, "f")
+    assert core.fence(7, "g") == core.fence(7, "h") == []
+    assert core.on_disk(FENCE, "f") == [
+        Answer("f", Status.OK),
+        Answer("g", Status.OK),
+        Answer("h", Status.OK),
+    ]
+
+
+def test_a_fence_that_is_on_disk_is_answered_at_once() -> None:
+    core = Ledgers().core
+    core.fence(7, "f")
+    core.on_disk(FENCE, "f")
+    assert core.fence(7, "g") == [Answer("g", Status.OK)]
+
+
+def test_a_ledger_takes_no_normal_add_from_the_moment_its_fence_is_submitted() -> None:
+    """R1"""
+    core = Ledgers().core
+    core.fence(7, "f")
+    assert core.append(ADD, "a") == [Answer("a", Status.FENCED)]
+    core.on_disk(FENCE, "f")
+    assert core.append(ADD, "b") == [Answer("b", Status.FENCED)]
+
+
+def test_a_fenced_ledger_takes_recovery_adds() -> None:
+    core = Ledgers().core
+    core.fence(7, "f")
+    assert core.append(RECOVERY_ADD, "a") == [Write(record_of(RECOVERY_ADD), "a")]
+    core.on_disk(FENCE, "f")
+    assert core.append(RECOVERY_ADD, "b") == [Write(record_of(RECOVERY_ADD), "b")]
+
+
+def test_a_fence_holds_for_its_own_ledger_only() -> None:
+    core = Ledgers().core
+    core.fence(8, "f")
+    assert core.append(ADD, "a") == [Write(record_of(ADD), "a")]
+
+
+def test_an_add_submitted_before_the_fence_is_accepted_and_comes_first() -> None:
+    """R3: what a fenced bookie denies having, it will not have later."""
+    core = Ledgers().core
+    assert core.append(ADD, "a") + core.fence(7, "f") == [Write(record_of(ADD), "a"), Write(FENCE, "f")]
+
+
+def test_a_fence_the_disk_refused_is_not_a_fence_and_tells_all_who_waited() -> None:
+    """R1"""
+    core = Ledgers().core
+    core.fence(7, "f")
+    core.fence(7, "g")
+    assert core.refused([("f", FENCE)], "full") == [
+        Answer("f", Status.READ_ONLY, "full"),
+        Answer("g", Status.READ_ONLY, "full"),
+    ]
+    assert core.append(ADD, "a") == [Write(record_of(ADD), "a")]
+    assert core.fence(7, "h") == [Write(FENCE, "h")]
+
+
+def test_an_add_the_disk_refused_leaves_no_trace() -> None:
+    ledgers = Ledgers()
+    ledgers.core.append(ADD, "a")
+    assert ledgers.core.refused([("a", record_of(ADD))], "full") == [Answer("a", Status.READ_ONLY, "full")]
+    assert ledgers.states == {7: LedgerState(7, verifier=b"")}
+
+
+def test_a_record_on_disk_changes_what_is_known_of_its_ledger() -> None:
+    state = LedgerState(7)
+    remember(state, Record(Kind.ENTRIES, 7, frame_of(7, []).columns, lac_of(3)))
+    assert state == LedgerState(7, last_add_confirmed=lac_of(3), verifier=b"")
+    remember(state, Record(Kind.FENCE, 7))
+    assert state == LedgerState(7, Fence.DURABLE, last_add_confirmed=lac_of(3), verifier=b"")
+    remember(state, record_of(ADD))
+    assert state == LedgerState(7, Fence.DURABLE, True, lac_of(3), b"")
+
+
+commands = st.lists(st.sampled_from(["add", "recovery add", "fence", "disk", "disk full"]), max_size=30)
+
+
+@given(commands)
+def test_every_request_is_answered_once_and_no_normal_add_is_written_behind_a_fence(
+    what: list[str],
+) -> None:
+    core = Ledgers().core
+    log: list[tuple[Record, object]] = []
+    on_disk: list[Record] = []
+    answers: dict[object, Status] = {}
+    asked = 0
+
+    def perform(effects: list[Write | Answer]) -> None:
+        for effect in effects:
+            match effect:
+                case Write(record, ticket):
+                    log.append((record, ticket))
+                case Answer(ticket, status):
+                    assert ticket not in answers
+                    answers[ticket] = status
+                    if status is Status.OK and str(ticket).startswith("fence"):
+                        assert FENCE in on_disk
+
+    def sync(*, full: bool) -> None:
+        group = [(ticket, record) for record, ticket in log]
+        log.clear()
+        if full:
+            perform(list(core.refused(group, "full")))
+            return
+        for ticket, record in group:
+            assert record.recovery or record == FENCE or FENCE not in on_disk
+            on_disk.append(record)
+            perform(core.on_disk(record, ticket))
+
+    for command in what:
+        asked += command in ("add", "recovery add", "fence")
+        match command:
+            case "add":
+                perform(core.append(ADD, f"add {asked}"))
+            case "recovery add":
+                perform(core.append(RECOVERY_ADD, f"recovery {asked}"))
+            case "fence":
+                perform(core.fence(7, f"fence {asked}"))
+            case "disk":
+                sync(full=False)
+            case "disk full":
+                sync(full=True)
+    sync(full=False)
+    assert len(answers) == asked
+
+
+V1, V2 = b"1" * VERIFIER_BYTES, b"2" * VERIFIER_BYTES
+
+
+def keyed(verifier: bytes) -> Frame:
+    return replace(ADD, credential=Credential(verifier, b"p" * PROOF_BYTES))
+
+
+def test_the_first_verifier_of_a_ledger_is_its_verifier() -> None:
+    ledgers = Ledgers()
+    (write,) = ledgers.core.append(keyed(V1), "a")
+    assert isinstance(write, Write) and write.record.verifier == V1
+    assert ledgers.core.append(keyed(V2), "b") == [Answer("b", Status.UNAUTHORIZED)]
+    assert ledgers.core.append(ADD, "c") == [Answer("c", Status.UNAUTHORIZED)]
+
+
+def test_a_stranger_can_fence_nothing() -> None:
+    ledgers = Ledgers()
+    ledgers.core.append(keyed(V1), "a")
+    assert ledgers.core.fence(7, "b", V2) == [Answer("b", Status.UNAUTHORIZED)]
+    assert ledgers.core.fence(7, "c") == [Answer("c", Status.UNAUTHORIZED)]
+    assert ledgers.states[7].fence is Fence.NONE
+
+
+def test_a_recovery_add_must_show_the_verifier_too() -> None:
+    ledgers = Ledgers()
+    ledgers.core.fence(7, "a", V1)
+    assert ledgers.core.append(replace(keyed(V2), recovery=True), "b") == [Answer("b", Status.UNAUTHORIZED)]
+    assert isinstance(ledgers.core.append(replace(keyed(V1), recovery=True), "c")[0], Write)
+
+
+def test_a_fence_record_carries_the_verifier_it_was_asked_with() -> None:
+    """R1: the fence stands alone, and so does who may recover the ledger."""
+    state = LedgerState(7)
+    remember(state, Record(Kind.FENCE, 7, verifier=V1))
+    assert (state.fence, state.verifier) == (Fence.DURABLE, V1)
+
+
+def test_the_verifier_of_what_is_on_disk_is_known_after_a_restart() -> None:
+    state = LedgerState(7)
+    remember(state, Record(Kind.ENTRIES, 7, ADD.columns, verifier=V1))
+    core = BookieCore(lambda _: state)
+    assert core.append(keyed(V2), "a") == [Answer("a", Status.UNAUTHORIZED)]
+
+
+def test_a_record_with_deferred_sync_is_answered_once_when_it_is_written() -> None:
+    ledgers = Ledgers()
+    (write,) = ledgers.core.append(replace(ADD, deferred_sync=True), "a")
+    assert isinstance(write, Write) and write.deferred_sync
+    assert ledgers.core.written("a") == [Answer("a", Status.WRITTEN)]
+    assert ledgers.core.on_disk(write.record, None) == []
+    assert ledgers.states[7].known
+
+
+def test_a_fence_is_never_put_off() -> None:
+    """R1"""
+    (write,) = Ledgers().core.fence(7, "a")
+    assert isinstance(write, Write) and not write.deferred_sync
