@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pyspark import SparkContext, SparkFiles
 
-PACKAGES = ("metadata", "bookie", "ledgers", "qjm_compat", "spark")
+PACKAGES = ("metadata", "bookie", "ledgers", "qjm_compat", "spark", "bookledger")
 
 SHIPPED_SUFFIXES = frozenset({".py", ".typed"})
 SHIPPED_NAME = "bookledger.zip"

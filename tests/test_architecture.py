@@ -9,17 +9,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("metadata", "bookie", "ledgers", "qjm_compat", "spark")
+PACKAGES = ("metadata", "bookie", "ledgers", "qjm_compat", "spark", "bookledger")
 
 ALLOWED = {
     "metadata": frozenset(),
     "bookie": frozenset({"metadata"}),
     "ledgers": frozenset({"metadata", "bookie.wire"}),
     "qjm_compat": frozenset({"metadata", "ledgers"}),
+    "bookledger": frozenset(PACKAGES),
     "spark": frozenset({"metadata", "ledgers", "qjm_compat.batch", "qjm_compat.edits", "qjm_compat.errors"}),
 }
 
-COMPOSITION_ROOT = ROOT / "ledgers" / "cli"
+COMPOSITION_ROOT = ROOT / "bookledger"
 
 PURE = (
     "bookie/storage/core.py",

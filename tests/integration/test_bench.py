@@ -37,5 +37,5 @@ def test_bench_prints_one_object_a_workload_beside_the_baseline() -> None:
 
 
 def test_the_module_runs_as_the_command_does() -> None:
-    done = subprocess.run([sys.executable, "-m", "ledgers.cli", "--help"], capture_output=True, check=True)
+    done = subprocess.run([sys.executable, "-m", "bookledger", "--help"], capture_output=True, check=True)
     assert b"standalone" in done.stdout

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import ledgers
+from bookledger.cli.processes import bookie_processes
 from ledgers import (
     ClientConfig,
     Entry,
@@ -22,7 +23,6 @@ from ledgers import (
 )
 from ledgers.aio import LedgerClient
 from ledgers.blocking import ClientClosed
-from ledgers.cli.processes import bookie_processes
 from ledgers.config import MIB
 from tests.support.blocking import in_thread, use_on_bookies
 from tests.support.in_process import InProcessCluster, on_bookies

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ledgers.cli.processes import Child, bookie_processes
+from bookledger.cli.processes import Child, bookie_processes
 from tests.support.command_line import bookledger, fails_with_one_line, lines
 
 
@@ -62,7 +62,7 @@ def test_sigterm_stops_a_bookie_cleanly_and_its_name_is_free_at_once(tmp_path: P
 
 
 def test_standalone_serves_and_keeps_its_data_for_the_next_time(tmp_path: Path) -> None:
-    command = ["-m", "ledgers.cli", "standalone", "--json", "--port=0", f"--data={tmp_path}/data"]
+    command = ["-m", "bookledger", "standalone", "--json", "--port=0", f"--data={tmp_path}/data"]
     with Child(command) as first:
         meta = f"--metadata={first.hear()['metadata']}"
         assert bookledger("ledger", "append", meta, stdin=lines(3)).returncode == 0
@@ -76,7 +76,7 @@ def test_standalone_serves_and_keeps_its_data_for_the_next_time(tmp_path: Path) 
 def test_a_bookie_ends_when_whoever_started_it_is_killed(tmp_path: Path) -> None:
     """No process is left behind, however the demo or a test ends."""
     program = (
-        "import sys; from pathlib import Path; from ledgers.cli.processes import bookie_processes\n"
+        "import sys; from pathlib import Path; from bookledger.cli.processes import bookie_processes\n"
         "with bookie_processes(1, Path(sys.argv[1]), 'sqlite://' + sys.argv[1] + '/metadata.db') as (b,):\n"
         "    print(b.child.pid, flush=True); sys.stdin.read()\n"
     )
@@ -92,7 +92,7 @@ def test_a_bookie_ends_when_whoever_started_it_is_killed(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", ["we#ird", "what?", "100%", "a b", "quo\"te'd"])
 def test_standalone_serves_from_a_directory_of_any_name(tmp_path: Path, name: str) -> None:
-    command = ["-m", "ledgers.cli", "standalone", "--json", "--port=0", f"--data={tmp_path / name}"]
+    command = ["-m", "bookledger", "standalone", "--json", "--port=0", f"--data={tmp_path / name}"]
     with Child(command) as standalone:
         meta = f"--metadata={standalone.hear()['metadata']}"
         assert bookledger("ledger", "append", meta, stdin=lines(1)).returncode == 0
@@ -120,6 +120,6 @@ def test_a_bookie_that_was_killed_has_its_name_again_at_once_on_another_port(tmp
     uri = f"sqlite://{tmp_path}/metadata.db"
     with bookie_processes(1, tmp_path, uri, lease_seconds=600) as (bookie,):
         bookie.kill()
-        command = ["-m", "ledgers.cli", "bookie", "run", "--json", f"--metadata={uri}", "--port=0"]
+        command = ["-m", "bookledger", "bookie", "run", "--json", f"--metadata={uri}", "--port=0"]
         with Child([*command, f"--data={bookie.directory}"]) as again:
             assert again.hear()["bookie_id"] == bookie.bookie_id

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from bookledger.cli.processes import bookie_processes
 from ledgers import LedgerClient
-from ledgers.cli.processes import bookie_processes
 from tests.support import command_line
 from tests.support.command_line import fails_with_one_line
 

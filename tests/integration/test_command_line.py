@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 import pytest
 
-from ledgers.cli.main import cli
-from ledgers.cli.processes import bookie_processes
+from bookledger.cli.main import cli
+from bookledger.cli.processes import bookie_processes
 from tests.support.command_line import bookledger, fails_with_one_line
 
 
@@ -113,7 +113,7 @@ def test_every_command_has_a_help_that_explains_every_option(command: tuple[str,
 def shell(command: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     """Runs a line of shell in which `$B` is bookledger and `$1` … are the arguments."""
     return subprocess.run(
-        ["bash", "-c", f"B='{sys.executable} -m ledgers.cli'; {command}", "bash", *arguments],
+        ["bash", "-c", f"B='{sys.executable} -m bookledger'; {command}", "bash", *arguments],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=120,

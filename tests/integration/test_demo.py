@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from bookledger.cli.demo.writer import create_ledger, ensemble_of
+from bookledger.cli.processes import bookie_processes
 from ledgers import LedgerClient, LedgerError
-from ledgers.cli.demo_writer import create_ledger, ensemble_of
-from ledgers.cli.processes import bookie_processes
 from tests.support.command_line import bookledger, children_left, fails_with_one_line
 from tests.support.etcd import EtcdServer
 

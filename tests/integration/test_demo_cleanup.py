@@ -24,7 +24,7 @@ def demo(directory: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     ignored = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
         running = subprocess.Popen(
-            [sys.executable, "-m", "ledgers.cli", "demo", *arguments],
+            [sys.executable, "-m", "bookledger", "demo", *arguments],
             env={**os.environ, "TMPDIR": str(directory)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -13,9 +13,9 @@ import pytest
 
 from bookie.log.format import RECORD_MAGIC_BYTES
 from bookie.wire import ReadReply, ReadRequest
+from bookledger.cli.processes import BookieProcess, ChildFailed, bookie_processes
 from ledgers import ClientConfig, LedgerError, LedgerRecoveryFailed
 from ledgers.aio import LedgerClient
-from ledgers.cli.processes import BookieProcess, ChildFailed, bookie_processes
 from ledgers.config import MIB
 from tests.support.aio import run
 from tests.support.failing_disk import INDEX, LOG, Call, FailingDisk, compiled

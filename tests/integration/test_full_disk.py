@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from bookie.wire.messages import MaintainRequest, MaintenanceAction
+from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import ClientConfig, NotEnoughBookies
 from ledgers.aio import LedgerClient
-from ledgers.cli.processes import BookieProcess, bookie_processes
 from tests.support.aio import run, until_true
 from tests.support.writing import payload_of
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ledgers.cli.processes import bookie_processes
+from bookledger.cli.processes import bookie_processes
 from metadata import open_store
 from metadata.records.journal_store import JournalStore
 from qjm_compat.aio import DEFAULT_ACCEPTOR
@@ -119,7 +119,7 @@ def test_a_follower_gets_edits_as_they_become_durable(uri: str, tmp_path: Path) 
     version(current)
     finalized(current, 1, 3)
     journal("import", meta, "ns4", str(current))
-    command = [sys.executable, "-m", "ledgers.cli", "journal", "tail", "-f", meta, "ns4"]
+    command = [sys.executable, "-m", "bookledger", "journal", "tail", "-f", meta, "ns4"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as following:
         assert following.stdout is not None
         assert [json.loads(following.stdout.readline())["txid"] for _ in range(3)] == [1, 2, 3]
@@ -136,7 +136,7 @@ def test_a_follower_of_a_journal_without_edits_begins_with_the_first_there_will_
     meta = f"--metadata={uri}"
     journal("format", meta, "ns10", f"--namespace-id={NAMESPACE_ID}", f"--cluster-id={CLUSTER_ID}")
     finalized(tmp_path, 1817, 1819)
-    command = [sys.executable, "-m", "ledgers.cli", "journal", "tail", "-f", meta, "ns10"]
+    command = [sys.executable, "-m", "bookledger", "journal", "tail", "-f", meta, "ns10"]
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE) as following,
         contextlib.ExitStack() as ended,
@@ -284,7 +284,7 @@ def test_an_import_that_was_killed_is_gone_on_with(uri: str, tmp_path: Path) -> 
     finalized(current, 1, 10)
     finalized(current, 11, LARGE_TXNS, LARGE_PATH_BYTES)
     in_progress(current, LARGE_TXNS + 1, LARGE_TXNS + 10)
-    command = [sys.executable, "-m", "ledgers.cli", "journal", "import", meta, "ns9", str(current)]
+    command = [sys.executable, "-m", "bookledger", "journal", "import", meta, "ns9", str(current)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as importing:
         run(_until_half_way(uri), timeout_seconds=60)
         importing.kill()

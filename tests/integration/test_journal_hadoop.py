@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ledgers.cli.processes import bookie_processes
+from bookledger.cli.processes import bookie_processes
 from qjm_compat.aio import DEFAULT_ACCEPTOR, QuorumJournalManager
 from qjm_compat.config import AcceptorConfig
 from qjm_compat.requests import NamespaceInfo

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import ClientConfig
-from ledgers.cli.processes import BookieProcess, bookie_processes
 from qjm_compat import BadJournalState, JournalConfig, QuorumFailed, StaleEpoch
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.edits import EditOp

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from ledgers.cli.child import Child
+from bookledger.cli.child import Child
 from metadata import open_store
 from qjm_compat.aio import QuorumJournalManager
 from tests.qjm_compat.auditor import Confirmed, audit, confirmed_batch, differing_copies, noted

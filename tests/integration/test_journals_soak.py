@@ -25,9 +25,9 @@ from pathlib import Path
 
 import pytest
 
+from bookledger.cli.child import Child, ChildFailed
+from bookledger.cli.processes import bookie_processes
 from ledgers import ClientConfig
-from ledgers.cli.child import Child, ChildFailed
-from ledgers.cli.processes import bookie_processes
 from qjm_compat import JournalError
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.edits.ops.namespace import Mkdir

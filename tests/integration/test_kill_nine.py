@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers.aio import LedgerClient
-from ledgers.cli.processes import BookieProcess, bookie_processes
 from tests.support.aio import run
 from tests.support.writing import ConstantWriter, copies_of_every_entry, payload_of
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from bookie.wire.messages import MaintainRequest, MaintenanceAction
+from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers.aio import LedgerClient
-from ledgers.cli.processes import BookieProcess, bookie_processes
 from ledgers.errors import BookieUnavailable
 from metadata.records.ledger_record import BookieRef
 from tests.support.aio import run

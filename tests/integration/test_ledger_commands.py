@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bookie.wire import ENTRY_BYTES_MAX
-from ledgers.cli.processes import bookie_processes
+from bookledger.cli.processes import bookie_processes
 from tests.support.command_line import bookledger, fails_with_one_line, lines
 
 
@@ -56,12 +56,12 @@ def test_tail_follows_an_open_ledger_to_its_close(uri: str) -> None:
     ledger_id = bookledger("ledger", "create", meta).stdout.decode().strip()
     with (
         subprocess.Popen(
-            [sys.executable, "-m", "ledgers.cli", "ledger", "append", meta, f"--ledger={ledger_id}"],
+            [sys.executable, "-m", "bookledger", "ledger", "append", meta, f"--ledger={ledger_id}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
         ) as appending,
         subprocess.Popen(
-            [sys.executable, "-m", "ledgers.cli", "ledger", "tail", meta, ledger_id], stdout=subprocess.PIPE
+            [sys.executable, "-m", "bookledger", "ledger", "tail", meta, ledger_id], stdout=subprocess.PIPE
         ) as tailing,
     ):
         assert appending.stdin is not None
@@ -82,7 +82,7 @@ def test_an_append_notices_that_its_ledger_was_recovered(uri: str) -> None:
     meta = f"--metadata={uri}"
     ledger_id = bookledger("ledger", "create", meta).stdout.decode().strip()
     with subprocess.Popen(
-        [sys.executable, "-m", "ledgers.cli", "ledger", "append", meta, f"--ledger={ledger_id}"],
+        [sys.executable, "-m", "bookledger", "ledger", "append", meta, f"--ledger={ledger_id}"],
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as appending:

@@ -6,9 +6,9 @@ import asyncio
 import uuid
 from pathlib import Path
 
+from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers.aio import LedgerClient
 from ledgers.append import Phase
-from ledgers.cli.processes import BookieProcess, bookie_processes
 from tests.support.aio import run, until_true
 from tests.support.etcd import EtcdServer
 from tests.support.proxy import Proxy

@@ -21,10 +21,10 @@ import pytest
 
 from bookie.disk.disk import sync_directory
 from bookie.wire import Status, of_payloads
+from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import ClientConfig, LedgerError
 from ledgers.aio import LedgerClient, WriteHandle
 from ledgers.bookie_client import LaneTerms
-from ledgers.cli.processes import BookieProcess, bookie_processes
 from ledgers.ledger_keys import LedgerKey
 from tests.support.aio import run, until_true
 from tests.support.writing import payload_of

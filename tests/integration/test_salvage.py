@@ -15,9 +15,9 @@ from bookie.log import segments
 from bookie.log.format import place_of
 from bookie.log.records import Found
 from bookie.log.walk import walk
+from bookledger.cli.processes import BookieProcess, ChildFailed, bookie_processes
 from ledgers import ClientConfig, LedgerRecoveryFailed
 from ledgers.aio import LedgerClient, WriteHandle
-from ledgers.cli.processes import BookieProcess, ChildFailed, bookie_processes
 from tests.support import command_line
 from tests.support.aio import run
 from tests.support.failing_disk import LOG, Call, FailingDisk, compiled

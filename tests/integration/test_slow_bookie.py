@@ -9,8 +9,8 @@ from pathlib import Path
 
 import psutil
 
+from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers.aio import LedgerClient
-from ledgers.cli.processes import BookieProcess, bookie_processes
 from ledgers.config import ClientConfig
 from tests.support.aio import run
 from tests.support.writing import ConstantWriter

@@ -9,8 +9,8 @@ from collections.abc import Awaitable
 from pathlib import Path
 
 from bookie.wire.messages import MaintainRequest, MaintenanceAction
+from bookledger.cli.processes import bookie_processes
 from ledgers.aio import LedgerClient, WriteHandle
-from ledgers.cli.processes import bookie_processes
 
 BYTES = 2e9
 ENTRY_BYTES = 10_000

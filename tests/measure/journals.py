@@ -7,8 +7,8 @@ import time
 from contextlib import aclosing
 from pathlib import Path
 
+from bookledger.cli.processes import bookie_processes
 from ledgers import ClientConfig
-from ledgers.cli.processes import bookie_processes
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.manager.output_stream import EditLogOutputStream
 from tests.qjm_compat.gates import leave_out

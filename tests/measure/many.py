@@ -6,8 +6,8 @@ import asyncio
 import time
 from pathlib import Path
 
+from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers.aio import LedgerClient, WriteHandle
-from ledgers.cli.processes import BookieProcess, bookie_processes
 
 from .processes import private_mib
 

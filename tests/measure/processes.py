@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ledgers.cli.processes import BookieProcess
+from bookledger.cli.processes import BookieProcess
 
 
 def private_mib(bookie: BookieProcess) -> int:

@@ -7,8 +7,8 @@ import os
 import time
 from pathlib import Path
 
+from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers.aio import LedgerClient
-from ledgers.cli.processes import BookieProcess, bookie_processes
 
 from .processes import log_bytes, private_mib
 

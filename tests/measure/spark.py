@@ -21,9 +21,9 @@ import psutil
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from bookledger.cli.processes import bookie_processes
 from ledgers import LedgerClient, WriteHandle
 from ledgers.aio import LedgerClient as AsyncLedgerClient
-from ledgers.cli.processes import bookie_processes
 from spark.session import session_on
 
 from .spark_file import RecordsDataSource

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ledgers.cli.child import Child
+from bookledger.cli.child import Child
 from ledgers.quorum import Outcome
 from qjm_compat import JournalUnavailable, QuorumFailed, QuorumTimeout
 from qjm_compat.manager.effects import Acceptors, Need

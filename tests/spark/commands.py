@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from ledgers.cli.main import main
+from bookledger.cli.main import main
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, list[str]]:
@@ -25,7 +25,7 @@ def started(*arguments: str, environment: Mapping[str, str | None] | None = None
     """The command in a process of its own; a variable that is None is unset there."""
     changed = {**os.environ, **(environment or {})}
     return subprocess.Popen(
-        [sys.executable, "-m", "ledgers.cli", *arguments],
+        [sys.executable, "-m", "bookledger", *arguments],
         env={name: value for name, value in changed.items() if value is not None},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

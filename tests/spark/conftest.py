@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import LedgerClient, WriteHandle
-from ledgers.cli.processes import BookieProcess, bookie_processes
 from spark.session import session_on
 
 SESSION = {

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from pyspark.sql import SparkSession
 
-from ledgers.cli.spark_errors import in_one_line
+from bookledger.cli.spark.errors import in_one_line
 from ledgers.errors import LedgerError, NoSuchLedger
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ledgers.cli import sim
+from bookledger.cli.spark import sim
 from spark.seeds import layer_named
 from spark.simulate import Campaign, seeds_lost
 from tests.spark.commands import call

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from ledgers.cli.spark_output import NewOutput
+from bookledger.cli.spark.output import NewOutput
 from ledgers.errors import LedgerError
 from tests.spark.commands import ended, started
 from tests.spark.conftest import Cluster, until

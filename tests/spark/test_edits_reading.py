@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from bookledger.cli.processes import BOOKLEDGER
 from ledgers import DigestType, LedgerError
-from ledgers.cli.processes import BOOKLEDGER
 from qjm_compat.batch import Batch, entries_of
 from qjm_compat.edits import encode_frame
 from spark.access import Access

@@ -11,8 +11,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from ledgers.cli.processes import BookieProcess
-from ledgers.cli.spark_errors import in_one_line
+from bookledger.cli.processes import BookieProcess
+from bookledger.cli.spark.errors import in_one_line
 from tests.spark.conftest import Cluster, Job, until
 
 ENTRIES = 4000

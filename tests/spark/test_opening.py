@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from bookledger.cli.processes import BOOKLEDGER
 from ledgers import LedgerError, MetadataUnavailable, Unauthorized
 from ledgers.aio import LedgerClient
-from ledgers.cli.processes import BOOKLEDGER
 from metadata import open_store
 from metadata.records.ledger_record import DigestType
 from metadata.records.ledger_store import LedgerStore

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from bookledger.cli.processes import bookie_processes
 from ledgers import LedgerClient
-from ledgers.cli.processes import bookie_processes
 from tests.spark.conftest import events_in
 from tests.support.etcd import EtcdServer
 

@@ -81,7 +81,10 @@ def test_a_replay_that_fails_on_a_cluster_ends_in_one_line_whatever_python_is_on
 def test_a_seed_that_breaks_a_promise_on_a_cluster_is_named(master: str, tmp_path: Path) -> None:
     sim = ("sim", "--first-seed=15", "--seeds=10", "--seeds-a-task=5", f"--output={tmp_path}/out")
     arguments = [*sim, f"--spark={master}", *on(master)[1:]]
-    planted = f"from ledgers.cli import main, sim; sim.LAYERS['cores'] = {BROKEN!r}; main.main({arguments})"
+    planted = (
+        "from bookledger.cli import main; from bookledger.cli.spark import sim; "
+        f"sim.LAYERS['cores'] = {BROKEN!r}; main.main({arguments})"
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", planted], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

@@ -10,7 +10,7 @@ import psutil
 
 def bookledger(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "ledgers.cli", *arguments],
+        [sys.executable, "-m", "bookledger", *arguments],
         input=stdin,
         capture_output=True,
         timeout=120,
@@ -35,5 +35,5 @@ def children_left() -> list[str]:
     return [
         " ".join(child.cmdline())
         for child in psutil.Process().children()
-        if "ledgers.cli" in str(child.cmdline())
+        if any(part == "bookledger" or part.startswith("bookledger.") for part in child.cmdline())
     ]

@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers.aio import LedgerClient
-from ledgers.cli.processes import BookieProcess, bookie_processes
 from ledgers.config import ClientConfig
 from metadata.records.ledger_record import BookieRef
 from tests.support.aio import run

@@ -1,0 +1,1 @@
+"""Replicated, fenced, durable ledgers: what composes the other packages."""

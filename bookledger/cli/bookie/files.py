@@ -1,0 +1,122 @@
+"""`bookledger bookie` on the files of a stopped bookie: check, dump, rebuild-index, salvage."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..options import json_option
+from ..output import print_json, print_record
+
+if TYPE_CHECKING:
+    from bookie.offline.salvage import Mended, Outcome
+
+data_option = click.option(
+    "--data", type=click.Path(path_type=Path), required=True, help="The stopped bookie's data directory."
+)
+
+
+@click.command()
+@data_option
+@json_option
+def check(data: Path, as_json: bool) -> None:
+    """Verify a stopped bookie's directory: every record, the index against the log. Changes nothing.
+
+    Exits with 1 when something is wrong or lost, naming file and offset, and what to do.
+    """
+    from bookie.offline.check import check as check_directory
+
+    found = check_directory(data)
+    if as_json:
+        print_json(asdict(found))
+    else:
+        _print_findings(asdict(found))
+    if not found.is_whole:
+        raise click.exceptions.Exit(1)
+    if not as_json:
+        click.echo("nothing is wrong")
+
+
+def _print_findings(findings: dict[str, Any]) -> None:
+    problems, notes, lost = (findings.pop(name) for name in ("problems", "notes", "lost"))
+    print_record(findings, as_json=False)
+    for title, found in (("note", notes), ("PROBLEM", problems)):
+        for one in found:
+            click.echo(f"{title}: {one['file']} at offset {one['offset']}: {one['what']}")
+    for one in lost:
+        click.echo(
+            f"LOST: {one['file']} at offset {one['offset']}: {one['entries']} entries of ledger {one['ledger']}, from "
+            f"{one['first_entry']} to {one['last_entry']}; start the bookie, then run: bookledger bookie repair"
+        )
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path, exists=True))
+@json_option
+def dump(path: Path, as_json: bool) -> None:
+    """Print a bookie's cookie.json, a segment of its log, or its index directory, a line for each thing in it."""
+    from bookie.offline.dump import dump as lines_of
+
+    for line in lines_of(path):
+        if as_json:
+            print_json(line)
+        else:
+            click.echo(" ".join(f"{name}={value}" for name, value in line.items()))
+
+
+@click.command("rebuild-index")
+@data_option
+@json_option
+def rebuild_index(data: Path, as_json: bool) -> None:
+    """Make a stopped bookie's index anew from its log, which has everything."""
+    from bookie.offline.rebuild import rebuild_index as rebuild
+
+    print_record({"frames": rebuild(data), "data": str(data)}, as_json=as_json)
+
+
+@click.command()
+@data_option
+@json_option
+def salvage(data: Path, as_json: bool) -> None:
+    """Have a bookie whose log is damaged start again, and lose only what is damaged.
+
+    Each stretch that cannot be read is kept under salvaged/ and marked in the log as lost. What stood there is never
+    denied: it is answered with an error, or as unknown, until `bookie repair` has fetched it from the other bookies.
+    """
+    from bookie.offline.salvage import salvage as salvage_log
+
+    mended: list[Mended] = []
+
+    def tell(one: Mended) -> None:
+        mended.append(one)
+        if not as_json:
+            kept = f" (kept as salvaged/{one.copy})" if one.copy else ""
+            click.echo(f"{one.file} at offset {one.offset}: {one.bytes_lost} bytes lost: {one.what}{kept}")
+
+    outcome = salvage_log(data, tell)
+    steps = _next_steps(data, mended, outcome)
+    if as_json:
+        print_json({**asdict(outcome), "mended": [asdict(one) for one in mended], "next": steps})
+        return
+    if not mended:
+        click.echo("no damage in the log: nothing was changed")
+    for n, step in enumerate(steps):
+        click.echo(f"{'then' if n else 'next'}: {step}")
+
+
+def _next_steps(data: Path, mended: list[Mended], outcome: Outcome) -> list[str]:
+    """What there is to do, in order."""
+    steps = []
+    if outcome.index_problem:
+        steps.append(
+            f"make the index anew, for {outcome.index_problem}: bookledger bookie rebuild-index --data {data}"
+        )
+    if mended:
+        steps.append("start the bookie")
+        steps.append(
+            f"fetch what is missing from the other bookies: bookledger bookie repair {outcome.bookie_id} --metadata URI"
+        )
+    return steps

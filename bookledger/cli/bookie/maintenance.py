@@ -1,0 +1,167 @@
+"""`bookledger bookie` on what a running bookie does for its own upkeep: gc, scrub, repair."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from metadata.records.ledger_record import BookieRef
+
+from ..options import json_option, metadata_option
+from ..output import print_record
+
+if TYPE_CHECKING:
+    from bookie.wire.messages import MaintainReply
+    from ledgers import LedgerClient
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+TIMEOUT_SECONDS_DEFAULT = 3600.0
+"""Collecting, verifying and repairing take as long as the bookie's disk and its peers need."""
+
+
+def on_bookies(function: F) -> F:
+    """Adds NAME..., --all, --metadata, --timeout and --json; the command gets them as it names them."""
+    options = (
+        click.argument("names", metavar="[NAME]...", nargs=-1),
+        click.option("--all", "every", is_flag=True, help="Every live bookie, one after the other."),
+        metadata_option,
+        click.option(
+            "--timeout",
+            "timeout_seconds",
+            type=click.FloatRange(0, min_open=True),
+            default=TIMEOUT_SECONDS_DEFAULT,
+            show_default=True,
+            help="Seconds to wait for each bookie, past which it gives up.",
+        ),
+        json_option,
+    )
+    command: Any = function
+    for option in reversed(options):
+        command = option(command)
+    return command  # type: ignore[no-any-return]
+
+
+@click.group()
+def gc() -> None:
+    """Have live bookies free the space of deleted ledgers; or stop and resume doing so by themselves."""
+
+
+@gc.command("run")
+@on_bookies
+def run(**asked: Any) -> None:
+    """Collect now, and show what came of it."""
+    maintain("collect", **asked)
+
+
+@gc.command()
+@on_bookies
+def suspend(**asked: Any) -> None:
+    """Collect nothing any more, until `gc resume`."""
+    maintain("suspend", **asked)
+
+
+@gc.command()
+@on_bookies
+def resume(**asked: Any) -> None:
+    """Collect by itself again."""
+    maintain("resume", **asked)
+
+
+@gc.command()
+@on_bookies
+def status(**asked: Any) -> None:
+    """Show what the bookies' upkeep has done, and does."""
+    maintain("status", **asked)
+
+
+@click.command()
+@on_bookies
+def scrub(**asked: Any) -> None:
+    """Have live bookies verify everything on their disks, and show what is damaged."""
+    maintain("scrub", **asked)
+
+
+@click.command()
+@click.option(
+    "--adopt", default="", metavar="OLD", help="Take over the places of a bookie that is gone for good."
+)
+@on_bookies
+def repair(adopt: str, **asked: Any) -> None:
+    """Have live bookies fetch what they should hold and do not from the other replicas."""
+    if adopt and len(asked["names"]) != 1:
+        raise click.UsageError("--adopt gives the places of one bookie to one other: name that one")
+    maintain("repair", adopt, **asked)
+
+
+def maintain(
+    action: str,
+    adopt: str = "",
+    *,
+    names: tuple[str, ...],
+    every: bool,
+    metadata_uri: str,
+    timeout_seconds: float,
+    as_json: bool,
+) -> None:
+    """Asks one bookie after the other and prints each report; raises LedgerError naming those that failed."""
+    from bookie.wire.messages import MaintainRequest, MaintenanceAction
+    from ledgers import BookieUnavailable, LedgerClient, LedgerError
+
+    if every == bool(names):
+        raise click.UsageError("name the bookies, or give --all for every live one")
+    request = MaintainRequest(MaintenanceAction(action), adopt)
+    failures: list[str] = []
+    with LedgerClient(metadata_uri) as client:
+        for n, bookie in enumerate(_live(client, names)):
+            try:
+                report = _report(client.maintain_bookie(bookie, request, timeout_seconds))
+            except LedgerError as error:
+                failures.append(f"{bookie}: {error.why if isinstance(error, BookieUnavailable) else error}")
+            else:
+                if n and not as_json:
+                    click.echo()
+                print_record({"bookie_id": bookie.bookie_id, **report}, as_json=as_json)
+                failures += _left_undone(bookie, report)
+    if failures:
+        raise LedgerError("; ".join(failures))
+
+
+def _left_undone(bookie: BookieRef, report: Mapping[str, Any]) -> list[str]:
+    """What a repair or a scrub could not do, if anything, in one line."""
+    count, unrepaired = report.get("ledgers_unrepaired", 0), report.get("unrepaired", ())
+    if not count:
+        return []
+    first = (
+        f", first of all ledger {unrepaired[0]['ledger_id']}: {unrepaired[0]['why']}" if unrepaired else ""
+    )
+    return [f"{bookie}: {count} ledgers are not repaired{first}"]
+
+
+def _live(client: LedgerClient, names: Sequence[str]) -> list[BookieRef]:
+    """The registered bookies of these names, each once, or all. Raises ValueError for a name nobody has."""
+    live = {registration.bookie.bookie_id: registration.bookie for registration in client.list_bookies()}
+    if unknown := set(names) - live.keys():
+        raise ValueError(f"not registered: {', '.join(sorted(unknown))}")
+    if not live:
+        raise ValueError("no bookie is registered")
+    return [live[name] for name in dict.fromkeys(names or live)]
+
+
+def _report(reply: MaintainReply) -> dict[str, Any]:
+    """What the bookie reports. Raises LedgerError where it refused, failed, or makes no sense."""
+    from bookie.wire.messages import Status
+    from ledgers import LedgerError
+
+    if reply.status is not Status.OK:
+        raise LedgerError(f"{reply.status}{': ' + reply.detail if reply.detail else ''}")
+    try:
+        report = json.loads(reply.report or "{}")
+    except ValueError as error:
+        raise LedgerError(f"its report is no JSON: {error}") from error
+    if not isinstance(report, dict):
+        raise LedgerError("its report is no JSON object")
+    return {**report, "note": reply.detail} if reply.detail else report

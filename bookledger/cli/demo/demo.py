@@ -1,0 +1,129 @@
+"""`bookledger demo`: a file goes through a dying bookie and two dying writers, and comes back whole.
+
+All processes are real and the signals are SIGKILL and SIGSTOP. The writer says what was confirmed,
+with its SHA-256, before it is killed; everything is read back and compared with that and the file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from metadata import open_store
+from metadata.records.cluster import cluster_id
+from metadata.sqlite.uri import uri_of
+
+from ..options import json_option
+from ..output import Say, narrator, print_json, print_table
+from ..processes import bookie_processes
+from ..scratch import scratch_directory
+from .steps import Demo, Findings
+
+RECORDS_MIN = 10
+"""In a file of fewer there is nothing before, between and after the two deaths."""
+
+
+def default_file() -> Path:
+    """A real file that every machine with this program has: the largest of Python and of gRPC's library."""
+    library = importlib.import_module("grpc._cython.cygrpc").__file__
+    candidates = (os.path.realpath(sys.executable), str(library))
+    return Path(max(candidates, key=os.path.getsize))
+
+
+@click.command()
+@click.argument(
+    "file", type=click.Path(path_type=Path, exists=True, dir_okay=False, readable=True), default=default_file
+)
+@click.option(
+    "--metadata", "metadata_uri", metavar="URI", help="Use this store  [default: an embedded one of its own]"
+)
+@click.option(
+    "--bookies",
+    default=4,
+    type=click.IntRange(4, 32),
+    show_default=True,
+    help="How many to start; one of them is killed.",
+)
+@click.option(
+    "--record-bytes",
+    default=4096,
+    type=click.IntRange(1, 1024 * 1024),
+    show_default=True,
+    help="Bytes of FILE that become one entry.",
+)
+@json_option
+@click.pass_context
+def demo(
+    context: click.Context,
+    file: Path,
+    metadata_uri: str | None,
+    bookies: int,
+    record_bytes: int,
+    as_json: bool,
+) -> None:
+    """Store FILE (or a large one that is there anyway) through the death of a bookie and of its writer, and
+    prove that nothing is lost."""
+    if file.stat().st_size < RECORDS_MIN * record_bytes:
+        raise ValueError(
+            f"{file} is too small to lose something in: give a file of at least "
+            f"{RECORDS_MIN * record_bytes} bytes, or a smaller --record-bytes"
+        )
+    say = narrator(quiet=as_json)
+    with scratch_directory("demo", None, say) as directory:
+        uri = metadata_uri or uri_of(directory / "metadata.db")
+        asyncio.run(_check(uri))
+        findings = _run(file, uri, directory, bookies, record_bytes, say)
+    report(findings, as_json)
+    if findings.wrong:
+        context.exit(1)
+
+
+async def _check(metadata_uri: str) -> None:
+    """Raises MetadataError where the store cannot be used, before any process is started on it."""
+    store = await open_store(metadata_uri, create=True)
+    try:
+        await cluster_id(store)
+    finally:
+        await store.close()
+
+
+def _run(file: Path, uri: str, directory: Path, bookies: int, record_bytes: int, say: Say) -> Findings:
+    say(f"{file} ({file.stat().st_size:,} bytes) in records of {record_bytes} bytes; metadata in {uri}")
+    with bookie_processes(bookies, directory, uri, prefix=f"demo-{os.getpid()}-bookie") as running:
+        names = ", ".join(bookie.bookie_id for bookie in running)
+        say(f"started {bookies} bookies, each a process: {names}")
+        demo = Demo(file, uri, record_bytes, running, say)
+        demo.run()
+    return demo.findings
+
+
+_ROWS = (
+    ("entries", "entries"),
+    ("bytes", "bytes"),
+    ("confirmed before the writer was killed", "confirmed_before_the_kill"),
+    ("append MB/s", "mb_per_s"),
+    ("append latency p50, ms", "p50_ms"),
+    ("append latency p99, ms", "p99_ms"),
+    ("fragments of the first ledger", "fragments"),
+    ("time to recover, s", "recover_seconds"),
+    ("read MB/s", "read_mb_per_s"),
+    ("stale writer", "stale_writer"),
+    ("SHA-256 of the file", "sha256_of_the_file"),
+    ("SHA-256 read back", "sha256_read_back"),
+)
+
+
+def report(findings: Findings, as_json: bool) -> None:
+    verdict = "nothing lost, nothing changed" if not findings.wrong else "; ".join(findings.wrong)
+    measured = findings.measured
+    if as_json:
+        print_json({**measured, "ok": not findings.wrong, "verdict": verdict})
+        return
+    rows = [[name, f"{v:,}" if isinstance(v := measured.get(key), int) else str(v)] for name, key in _ROWS]
+    print_table(["", "measured"], rows)
+    click.echo(f"verdict: {'OK' if not findings.wrong else 'FAILED'}, {verdict}")

@@ -1,0 +1,157 @@
+"""The demo's writer process: appends a file in records and tells its parent what is confirmed.
+
+    python -m bookledger.cli.demo.writer '{"metadata": …, "file": …, "first_byte": 0, "record_bytes": 4096,
+                                        "pauses": [{"at_byte": …, "settle": true}, …],
+                                        "one_of": [bookie, …], "close": true}'
+
+It says, a JSON line each: its ledger and ensemble, which holds one of the bookies it was given; at each
+pause, and at the end, how many entries are confirmed with the SHA-256 of exactly those; the error that
+ended it. It goes on after a pause when a line comes on standard input. What it says was confirmed before
+it was said; at a pause that is at least one entry more than at the last one, and with `settle` all of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import time
+from array import array
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from ledgers import LedgerClient, LedgerError, WriteHandle
+
+IN_FLIGHT_MAX = 512
+"""Appends not yet confirmed; what a latency here means."""
+
+LATENCIES_MAX = 2_000_000
+"""Latencies kept for the percentiles; a longer file is measured on its first so many."""
+
+ENSEMBLE_TRIES_MAX = 30
+"""How many ledgers are made, among bookies that are not the demo's, until one has the right ensemble."""
+
+
+@dataclass(slots=True)
+class Confirmed:
+    """What has been confirmed, in entry order."""
+
+    entries: int = 0
+    size: int = 0
+    digest: Any = field(default_factory=hashlib.sha256)
+    latencies: array[float] = field(default_factory=lambda: array("d"))
+
+    def add(self, payload: bytes, seconds: float) -> None:
+        self.entries += 1
+        self.size += len(payload)
+        self.digest.update(payload)
+        if len(self.latencies) < LATENCIES_MAX:
+            self.latencies.append(seconds)
+
+    def say(self, event: str, **more: Any) -> None:
+        ordered = sorted(self.latencies)
+        say(
+            event=event,
+            entries=self.entries,
+            bytes=self.size,
+            sha256=self.digest.hexdigest(),
+            p50_ms=round(1000 * ordered[len(ordered) // 2], 3) if ordered else None,
+            p99_ms=round(1000 * ordered[len(ordered) * 99 // 100], 3) if ordered else None,
+            **more,
+        )
+
+
+def say(**fields: Any) -> None:
+    print(json.dumps(fields), flush=True)
+
+
+class FileWriter:
+    """Appends a file, with up to IN_FLIGHT_MAX appends under way, and keeps the time."""
+
+    def __init__(self, writer: WriteHandle, record_bytes: int, pauses: list[dict[str, Any]]) -> None:
+        self._writer = writer
+        self._record_bytes = record_bytes
+        self._pauses = deque(pauses)
+        self._in_flight: deque[tuple[float, bytes, Future[int]]] = deque()
+        self._confirmed = Confirmed()
+        self._began = time.perf_counter()
+        self._paused_seconds = 0.0
+        self._confirmed_at_last_pause = 0
+
+    def write(self, file: BinaryIO) -> None:
+        sent_bytes = 0
+        while record := file.read(self._record_bytes):
+            self._in_flight.append((time.perf_counter(), record, self._writer.append_async(record)))
+            sent_bytes += len(record)
+            self._take_confirmed(down_to=IN_FLIGHT_MAX - 1)
+            if self._pauses and sent_bytes >= self._pauses[0]["at_byte"]:
+                self._pause(settle=self._pauses.popleft()["settle"])
+        self._take_confirmed(down_to=0)
+        self._confirmed.say("written", seconds=self._seconds())
+
+    def _pause(self, *, settle: bool) -> None:
+        if settle:
+            self._take_confirmed(down_to=0)
+        elif self._confirmed.entries == self._confirmed_at_last_pause:
+            self._take_confirmed(down_to=len(self._in_flight) - 1)
+        self._confirmed_at_last_pause = self._confirmed.entries
+        stopped = time.perf_counter()
+        self._confirmed.say("pause", seconds=self._seconds())
+        sys.stdin.readline()
+        self._paused_seconds += time.perf_counter() - stopped
+
+    def _take_confirmed(self, *, down_to: int) -> None:
+        """Takes what is confirmed, waiting for the oldest while more than `down_to` are under way."""
+        while self._in_flight and (len(self._in_flight) > down_to or self._in_flight[0][2].done()):
+            appended_at, payload, future = self._in_flight.popleft()
+            entry_id = future.result()
+            assert entry_id == self._confirmed.entries, "confirmed out of order"
+            self._confirmed.add(payload, time.perf_counter() - appended_at)
+
+    def _seconds(self) -> float:
+        """How long it has been writing, without the pauses."""
+        return time.perf_counter() - self._began - self._paused_seconds
+
+
+def create_ledger(client: LedgerClient, one_of: list[str]) -> WriteHandle:
+    """A ledger on three bookies, one of those named among them where any are."""
+    for _ in range(ENSEMBLE_TRIES_MAX):
+        writer = client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2)
+        if not one_of or set(one_of) & set(ensemble_of(writer)):
+            return writer
+        writer.close()
+        client.delete_ledger(writer.ledger_id)
+    raise LedgerError(
+        f"{ENSEMBLE_TRIES_MAX} ledgers in a row were placed on other bookies than the demo's own; give it a "
+        "metadata store with fewer of them"
+    )
+
+
+def ensemble_of(writer: WriteHandle) -> list[str]:
+    return [bookie.bookie_id for bookie in writer.record.fragments[0].ensemble]
+
+
+def main() -> None:
+    task = json.loads(sys.argv[1])
+    try:
+        with LedgerClient(task["metadata"]) as client:
+            writer = create_ledger(client, task["one_of"])
+            say(event="ledger", ledger_id=writer.ledger_id, ensemble=ensemble_of(writer))
+            with open(task["file"], "rb") as file:
+                file.seek(task["first_byte"])
+                FileWriter(writer, task["record_bytes"], task["pauses"]).write(file)
+            if task["close"]:
+                writer.close()
+                say(event="closed")
+            else:
+                sys.stdin.readline()  # the ledger stays open: whoever started us decides how this ends
+    except (LedgerError, OSError) as error:
+        if not isinstance(error, BrokenPipeError):
+            say(event="error", error=type(error).__name__, message=str(error))
+        sys.exit(1)  # a broken pipe: nobody listens any more, the demo was killed, and so are its bookies
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""`bookledger journal export`: a journal becomes segment files, as a NameNode reads them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..options import json_option
+from ..output import print_record, progress
+from .options import TXID_MAX, JournalPlace, journal_place
+
+if TYPE_CHECKING:
+    from qjm_compat.transfer.exporting import Exported
+
+
+@click.command()
+@journal_place
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--from",
+    "from_txid",
+    type=click.IntRange(0, TXID_MAX),
+    default=0,
+    metavar="TXID",
+    help="Leave out segments that end before.",
+)
+@click.option("--in-progress", is_flag=True, help="Also what is being written, as far as it is durable.")
+@json_option
+def export(place: JournalPlace, directory: Path, from_txid: int, in_progress: bool, as_json: bool) -> None:
+    """Write JOURNAL's segments to DIRECTORY under the names that a NameNode gives them.
+
+    Nothing is overwritten with other edits, so an export may be repeated. A NameNode starts on the files beside an
+    image and its VERSION, which are not in a journal.
+    """
+    began = time.monotonic()
+    done = asyncio.run(_export(place, directory, from_txid, in_progress=in_progress))
+    seconds = time.monotonic() - began
+    fields = {
+        "segments": done.segments,
+        "ops": done.ops,
+        "bytes": done.bytes,
+        "seconds": round(seconds, 3),
+        "mb_per_s": round(done.bytes / 1e6 / seconds, 2),
+        "segments_there": done.segments_there,
+        "last_txid": done.last_txid,
+    }
+    print_record(fields, as_json=as_json)
+
+
+async def _export(place: JournalPlace, directory: Path, from_txid: int, *, in_progress: bool) -> Exported:
+    from qjm_compat.transfer.exporting import export_directory
+
+    await place.check_named()
+    async with place.manager() as manager:
+        with progress(f"exporting {place.journal_id}", None) as advance:
+            return await export_directory(
+                manager, directory, from_txid=from_txid, in_progress=in_progress, on_bytes=advance
+            )

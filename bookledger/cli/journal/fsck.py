@@ -1,0 +1,112 @@
+"""`bookledger journal fsck`: the proof that a journal is whole, or what is wrong with it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..options import json_option
+from ..output import print_json, print_record, progress
+from .options import JournalPlace, journal_place
+
+if TYPE_CHECKING:
+    from qjm_compat.transfer.findings import Findings
+    from qjm_compat.transfer.orphans import Deleted
+
+ORPHAN_AGE_SECONDS_DEFAULT = 3600.0
+
+
+@click.command()
+@journal_place
+@click.option("--deep", is_flag=True, help="Also decode every op.")
+@click.option(
+    "--delete-orphans",
+    is_flag=True,
+    help="Delete ledgers that nothing refers to, if all else is well and nothing of them would be missed.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--orphan-age",
+    "orphan_age_seconds",
+    type=click.FloatRange(0),
+    default=ORPHAN_AGE_SECONDS_DEFAULT,
+    show_default=True,
+    metavar="SECONDS",
+    help="Younger ledgers may be about to be referred to.",
+)
+@json_option
+def fsck(
+    place: JournalPlace,
+    deep: bool,
+    delete_orphans: bool,
+    yes: bool,
+    orphan_age_seconds: float,
+    as_json: bool,
+) -> None:
+    """Read all of JOURNAL, at every acceptor, and print a line for all that is wrong; then the exit code is 1.
+
+    Nobody is disturbed: a writer may go on meanwhile.
+    """
+    found = asyncio.run(_check(place, orphan_age_seconds, deep=deep))
+    _print(found, as_json=as_json)
+    left = len(found.problems)
+    if found.orphans and delete_orphans:
+        left -= _delete(place, found, yes=yes, as_json=as_json)
+    if left:
+        click.get_current_context().exit(1)
+
+
+async def _check(place: JournalPlace, orphan_age_seconds: float, *, deep: bool) -> Findings:
+    from qjm_compat.transfer.fsck import check_journal
+
+    await place.check_named()
+    async with place.survey() as survey:
+        with progress(f"checking {place.journal_id}", None) as advance:
+            return await check_journal(
+                survey, deep=deep, orphan_age_seconds=orphan_age_seconds, on_bytes=advance
+            )
+
+
+def _delete(place: JournalPlace, found: Findings, *, yes: bool, as_json: bool) -> int:
+    from qjm_compat.transfer.orphans import refuse_unless_whole
+
+    refuse_unless_whole(found)
+    if not yes:
+        click.confirm(f"delete {len(found.orphans)} ledgers that nothing refers to?", abort=True, err=True)
+    done = asyncio.run(_deleted(place, found))
+    for orphan in done.kept:
+        if as_json:
+            print_json({"kept": orphan.ledger_id, "why": orphan.why_kept})
+        else:
+            click.echo(f"kept: {orphan}")
+    return done.count
+
+
+async def _deleted(place: JournalPlace, found: Findings) -> Deleted:
+    from qjm_compat.transfer.orphans import delete_orphans
+
+    async with place.survey() as survey:
+        return await delete_orphans(survey, found)
+
+
+def _print(found: Findings, *, as_json: bool) -> None:
+    for problem in found.problems:
+        if as_json:
+            print_json({"where": problem.where, "problem": problem.what})
+        else:
+            click.echo(f"problem: {problem}")
+    for note in found.notes if not as_json else ():
+        click.echo(f"note: {note}")
+    fields: dict[str, Any] = {
+        "acceptors": list(found.acceptors),
+        "segments": found.segments,
+        "first_txid": found.first_txid,
+        "last_txid": found.last_txid,
+        "ops_read": found.ops,
+        "bytes_read": found.bytes,
+        "problems": len(found.problems),
+        "orphans": [orphan.ledger_id for orphan in found.orphans],
+    }
+    print_record({**fields, "notes": found.notes} if as_json else fields, as_json=as_json)

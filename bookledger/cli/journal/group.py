@@ -1,0 +1,145 @@
+"""`bookledger journal`: format, list, show, recover, purge; moving and checking have modules of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..options import json_option
+from ..output import print_record
+from .exporting import export
+from .fsck import fsck
+from .importing import import_
+from .options import TXID_MAX, JournalPlace, journal_place, journal_place_to_write
+from .show import list_, show
+from .tail import dump, tail
+
+if TYPE_CHECKING:
+    from qjm_compat.requests import NamespaceInfo, SegmentState
+
+
+_IMPORTED_WHEN_USED = {"bench": ("bookledger.cli.journal.bench", "journal_bench")}
+"""Commands that need what the others do without."""
+
+
+class _JournalGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *_IMPORTED_WHEN_USED])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _IMPORTED_WHEN_USED:
+            return super().get_command(ctx, cmd_name)
+        module, attribute = _IMPORTED_WHEN_USED[cmd_name]
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(cls=_JournalGroup)
+def journal() -> None:
+    """Keep, move and check the edit logs of HDFS NameNodes."""
+
+
+journal.add_command(list_)
+journal.add_command(show)
+journal.add_command(import_)
+journal.add_command(export)
+journal.add_command(tail)
+journal.add_command(dump)
+journal.add_command(fsck)
+
+
+@journal.command("format")
+@journal_place
+@click.option(
+    "--namespace-id", type=click.IntRange(1, 2**31 - 1), required=True, help="namespaceID in VERSION."
+)
+@click.option("--cluster-id", required=True, help="clusterID in VERSION.")
+@click.option(
+    "--layout-version",
+    type=click.IntRange(-(2**31), -1),
+    default=-63,
+    show_default=True,
+    help="layoutVersion in VERSION.",
+)
+@click.option(
+    "--c-time", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="cTime in VERSION."
+)
+@click.option("--force", is_flag=True, help="Forget the journal that is there, with all its edits.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def format_(
+    place: JournalPlace,
+    namespace_id: int,
+    cluster_id: str,
+    layout_version: int,
+    c_time: int,
+    force: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Make a journal for one namespace. A journal that is there stays, unless this is forced."""
+    from qjm_compat.requests import NamespaceInfo
+
+    if force and not yes:
+        click.confirm(
+            f"forget journal {place.journal_id} and all its edits, if there is one?", abort=True, err=True
+        )
+    namespace = NamespaceInfo(namespace_id, cluster_id, c_time=c_time, layout_version=layout_version)
+    asyncio.run(_format(place, namespace, force=force))
+    fields = {"namespace_id": namespace_id, "cluster_id": cluster_id, "layout_version": layout_version}
+    print_record({"journal": place.journal_id, **fields}, as_json=as_json)
+
+
+@journal.command()
+@journal_place_to_write
+@json_option
+def recover(place: JournalPlace, as_json: bool) -> None:
+    """End what a dead writer left, and say where. A writer that is alive is fenced."""
+    epoch, segment = asyncio.run(_recover(place))
+    fields: dict[str, Any] = {"journal": place.journal_id, "epoch": epoch, "segment": None, "last_txid": None}
+    if segment is not None:
+        fields |= {"segment": segment.start_txid, "last_txid": segment.end_txid}
+    print_record({**fields, "was_in_progress": segment is not None and segment.in_progress}, as_json=as_json)
+
+
+@journal.command()
+@journal_place
+@click.option(
+    "--before",
+    type=click.IntRange(1, TXID_MAX),
+    required=True,
+    metavar="TXID",
+    help="The first txid to keep.",
+)
+@click.option("--take-over", is_flag=True, help="Also where a segment is in progress: its writer is fenced.")
+@json_option
+def purge(place: JournalPlace, before: int, take_over: bool, as_json: bool) -> None:
+    """Delete the segments that end before a txid. Takes the journal from its writer, if it has one."""
+    epoch = asyncio.run(_purge(place, before, take_over=take_over))
+    print_record({"journal": place.journal_id, "epoch": epoch, "purged_before": before}, as_json=as_json)
+
+
+async def _format(place: JournalPlace, namespace: NamespaceInfo, *, force: bool) -> None:
+    await place.check_named()
+    async with place.manager() as manager:
+        await manager.format(namespace, force=force)
+
+
+async def _recover(place: JournalPlace) -> tuple[int | None, SegmentState | None]:
+    await place.check_named()
+    async with place.manager() as manager:
+        segment = await manager.recover_unfinalized_segments()
+        return manager.epoch, segment
+
+
+async def _purge(place: JournalPlace, before: int, *, take_over: bool) -> int | None:
+    from qjm_compat.transfer.purging import purge_journal
+
+    await place.check_named()
+    async with place.survey() as survey, place.manager() as manager:
+        await purge_journal(manager, survey, before, take_over=take_over)
+        return manager.epoch

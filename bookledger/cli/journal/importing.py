@@ -1,0 +1,103 @@
+"""`bookledger journal import`: a NameNode's or a JournalNode's directory of edits becomes a journal."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..options import json_option
+from ..output import print_json, print_record, progress
+from .options import TXID_MAX, JournalPlace, journal_place_to_write
+
+if TYPE_CHECKING:
+    from qjm_compat.transfer.importing import Imported, ImportOptions
+
+
+@click.command("import")
+@journal_place_to_write
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--finalize/--in-progress",
+    "finalize",
+    default=True,
+    help="End the last segment if its file is in progress, or leave it for the next writer  [default: end it]",
+)
+@click.option(
+    "--from",
+    "from_txid",
+    type=click.IntRange(0, TXID_MAX),
+    default=0,
+    metavar="TXID",
+    help="Leave out files that end before.",
+)
+@click.option(
+    "--allow-gaps", is_flag=True, help="Import what there is even if txids are missing between the files."
+)
+@click.option("--take-over", is_flag=True, help="Also where a segment is in progress: its writer is fenced.")
+@json_option
+def import_(
+    place: JournalPlace,
+    directory: Path,
+    finalize: bool,
+    from_txid: int,
+    allow_gaps: bool,
+    take_over: bool,
+    as_json: bool,
+) -> None:
+    """Bring the edits in DIRECTORY (a `current`, or the directory above it) into JOURNAL.
+
+    VERSION says whose they are; a journal that is not there is formatted. Every file is verified before anything of
+    it is written. What the journal has is compared and not written again, so an import may be repeated.
+    """
+    from qjm_compat.transfer.importing import ImportOptions
+
+    options = ImportOptions(
+        finalize=finalize, allow_gaps=allow_gaps, take_over=take_over, from_txid=from_txid
+    )
+    began = time.monotonic()
+    done = asyncio.run(_import(place, directory, options))
+    seconds = time.monotonic() - began
+    if as_json:
+        print_json(_fields(done, seconds))
+    else:
+        _print(done, seconds)
+
+
+async def _import(place: JournalPlace, directory: Path, options: ImportOptions) -> Imported:
+    from qjm_compat.transfer.importing import bytes_in, import_directory
+
+    await place.check_named()
+    async with place.survey() as survey, place.manager() as manager:
+        with progress(f"importing into {place.journal_id}", bytes_in(directory)) as advance:
+            return await import_directory(manager, survey, directory, options, advance)
+
+
+def _print(done: Imported, seconds: float) -> None:
+    fields = _fields(done, seconds)
+    left_out, notes = fields.pop("left_out"), fields.pop("notes")
+    print_record(fields, as_json=False)
+    for one in left_out:
+        click.echo(f"left out {one['file']}: {one['why']}")
+    for note in notes:
+        click.echo(f"note: {note}")
+
+
+def _fields(done: Imported, seconds: float) -> dict[str, Any]:
+    return {
+        "formatted": done.formatted,
+        "segments": done.segments,
+        "ops": done.ops,
+        "bytes": done.bytes,
+        "seconds": round(seconds, 3),
+        "mb_per_s": round(done.bytes / 1e6 / seconds, 2),
+        "segments_there": done.segments_there,
+        "ops_there": done.ops_there,
+        "last_txid": done.last_txid,
+        "left_in_progress": done.left_in_progress,
+        "left_out": [{"file": one.file, "why": one.why} for one in done.left_out],
+        "notes": done.notes,
+    }

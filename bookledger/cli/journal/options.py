@@ -1,0 +1,156 @@
+"""Which journal a command is about, and the ledgers of its segments."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ..options import DIGESTS, metadata_option, password_option, shape_options
+
+if TYPE_CHECKING:
+    from qjm_compat.aio import QuorumJournalManager
+    from qjm_compat.config import AcceptorConfig, JournalConfig
+    from qjm_compat.transfer.survey import Survey
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+TXID_MAX = 2**63 - 2
+
+
+@dataclass(frozen=True, slots=True)
+class JournalPlace:
+    """A journal as the command line names it. `acceptors` is empty where there is the one that nobody named."""
+
+    journal_id: str
+    metadata_uri: str
+    acceptors: tuple[AcceptorConfig, ...]
+    config: JournalConfig
+
+    def manager(self) -> QuorumJournalManager:
+        """Its manager, to be opened."""
+        from qjm_compat.aio import QuorumJournalManager
+
+        acceptors = self.acceptors or None
+        return QuorumJournalManager(
+            self.metadata_uri, self.journal_id, acceptors=acceptors, config=self.config
+        )
+
+    def survey(self) -> Survey:
+        from qjm_compat.transfer.survey import Survey
+
+        return Survey(self.journal_id, self.all_acceptors(), self.config)
+
+    def all_acceptors(self) -> tuple[AcceptorConfig, ...]:
+        from qjm_compat.aio import DEFAULT_ACCEPTOR
+        from qjm_compat.config import AcceptorConfig
+
+        return self.acceptors or (AcceptorConfig(DEFAULT_ACCEPTOR, self.metadata_uri),)
+
+    async def check_named(self) -> None:
+        """Raises ValueError where the metadata knows acceptors that were not named: a majority needs them all."""
+        named = {(one.name, one.metadata_uri) for one in self.all_acceptors()}
+        for uri in sorted({uri for _, uri in named}):
+            there = await self._acceptors_in(uri)
+            if more := sorted(name for name in there if (name, uri) not in named):
+                raise ValueError(
+                    f"journal {self.journal_id} has more acceptors: give --acceptor for all of it, "
+                    f"{', '.join(more)} included"
+                )
+
+    async def _acceptors_in(self, uri: str) -> set[str]:
+        """Those that a metadata store knows; of one that is down nothing is known, and a majority may do without."""
+        from qjm_compat.errors import JournalUnavailable
+        from qjm_compat.transfer.survey import journals_in
+
+        try:
+            return {name for journal_id, name in await journals_in(uri) if journal_id == self.journal_id}
+        except JournalUnavailable:
+            return set()
+
+
+def journal_place(function: F) -> F:
+    """Adds JOURNAL, --metadata, --acceptor and --password-file; the command gets them as `place`."""
+    return _with_place(function, [])
+
+
+def journal_place_to_write(function: F) -> F:
+    """`journal_place` with what new segments' ledgers shall be."""
+    return _with_place(function, shape_options("each segment's ledger", "batch"))
+
+
+def _with_place(function: F, more: Sequence[Callable[[Any], Any]]) -> F:
+    @functools.wraps(function)
+    def with_place(
+        *,
+        journal_id: str,
+        metadata_uri: str,
+        acceptors: tuple[tuple[str, str | None], ...],
+        password: bytes,
+        digest: str | None = None,
+        ensemble_size: int = 3,
+        write_quorum: int | None = None,
+        ack_quorum: int | None = None,
+        **others: Any,
+    ) -> Any:
+        from qjm_compat.config import AcceptorConfig, JournalConfig
+
+        try:
+            config = JournalConfig(
+                ensemble_size=ensemble_size,
+                write_quorum=write_quorum,
+                ack_quorum=ack_quorum,
+                digest=DIGESTS[digest or "crc32c"],
+                password=password,
+            )
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+        named = tuple(AcceptorConfig(name, uri or metadata_uri) for name, uri in acceptors)
+        return function(place=JournalPlace(journal_id, metadata_uri, named, config), **others)
+
+    command: Any = with_place
+    for option in reversed([*_place_options(), *more]):
+        command = option(command)
+    return command  # type: ignore[no-any-return]
+
+
+def _place_options() -> list[Callable[[Any], Any]]:
+    return [
+        click.argument("journal_id", metavar="JOURNAL", callback=_journal_id),
+        metadata_option,
+        click.option(
+            "--acceptor",
+            "acceptors",
+            metavar="NAME[=URI]",
+            multiple=True,
+            callback=_acceptors,
+            help="An acceptor of several, with the metadata of its cluster; give one for each of them.",
+        ),
+        password_option,
+    ]
+
+
+def _journal_id(_: click.Context, argument: click.Parameter, journal_id: str) -> str:
+    from metadata import keys
+
+    try:
+        return keys.check_name(journal_id)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=argument) from error
+
+
+def _acceptors(
+    _: click.Context, option: click.Parameter, given: tuple[str, ...]
+) -> tuple[tuple[str, str | None], ...]:
+    found: dict[str, str | None] = {}
+    for one in given:
+        name, separator, uri = one.partition("=")
+        if not name or (separator and not uri):
+            raise click.BadParameter(f"{one!r} is not NAME or NAME=URI", param=option)
+        if name in found:
+            raise click.BadParameter(f"{name!r} stands there twice", param=option)
+        found[name] = uri or None
+    return tuple(found.items())

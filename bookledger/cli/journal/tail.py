@@ -1,0 +1,154 @@
+"""`bookledger journal tail` and `dump`: edits as JSON lines, of a journal and of one file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..options import json_option
+from ..output import print_record
+from .options import TXID_MAX, JournalPlace, journal_place
+
+if TYPE_CHECKING:
+    from qjm_compat.aio import QuorumJournalManager
+    from qjm_compat.edits import EditOp, SegmentScan
+
+
+@click.command()
+@journal_place
+@click.option("-f", "--follow", is_flag=True, help="Go on with edits as they become durable.")
+@click.option(
+    "--from",
+    "from_txid",
+    type=click.IntRange(1, TXID_MAX),
+    metavar="TXID",
+    help="Edit to begin with  [default: the oldest]",
+)
+@json_option
+def tail(place: JournalPlace, follow: bool, from_txid: int | None, as_json: bool) -> None:
+    """Print JOURNAL's edits as JSON lines, up to what is durable on a quorum. Nobody is disturbed."""
+    del as_json  # there is no other way to print an edit
+    asyncio.run(_tail(place, from_txid, follow=follow))
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--xml", "as_xml", is_flag=True, help="As Hadoop's offline edits viewer prints them.")
+@click.option("--check", is_flag=True, help="Only say what the file holds, and where it is damaged.")
+@json_option
+def dump(file: Path, as_xml: bool, check: bool, as_json: bool) -> None:
+    """Print the edits of one segment FILE as JSON lines. What is in front of damage is printed, then the damage."""
+    if as_xml and (as_json or check):
+        raise click.UsageError("--xml prints the edits; it does not go with --json or --check")
+    data = file.read_bytes()
+    if check:
+        _check(file, data, as_json=as_json)
+    elif as_xml:
+        _dump_xml(data)
+    else:
+        from qjm_compat.edits import iter_segment
+
+        _print_ops(iter_segment(data))
+
+
+async def _tail(place: JournalPlace, from_txid: int | None, *, follow: bool) -> None:
+    await place.check_named()
+    async with place.manager() as manager:
+        next_txid = await _print_durable(manager, from_txid)
+        if not follow:
+            return
+        while next_txid is None:  # nobody knows yet what the first one will be
+            await asyncio.sleep(manager.config.tail_poll_seconds)
+            next_txid = await _print_durable(manager, None)
+        async with aclosing(manager.tail_batches(next_txid)) as batches:
+            async for ops in batches:
+                _print_ops(ops)
+
+
+async def _print_durable(manager: QuorumJournalManager, from_txid: int | None) -> int | None:
+    """Returns the txid that follows; None where there is no edit yet, and none was asked for."""
+    next_txid = from_txid
+    async with aclosing(_durable(manager, from_txid)) as batches:
+        async for ops in batches:
+            _print_ops(ops)
+            next_txid = ops[-1].txid + 1
+    return next_txid
+
+
+async def _durable(
+    manager: QuorumJournalManager, from_txid: int | None
+) -> AsyncGenerator[list[EditOp], None]:
+    """What is durable now. Raises SegmentUnreadable where edits are missing."""
+    from qjm_compat.errors import SegmentUnreadable
+    from qjm_compat.manager.input_stream import decoded
+
+    next_txid = from_txid
+    for stream in await manager.select_input_streams(from_txid or 0, in_progress_ok=True):
+        if next_txid is not None and stream.first_txid != next_txid:
+            raise SegmentUnreadable(
+                f"txids {next_txid} to {stream.first_txid - 1} are not there: the next is {stream.first_txid}"
+            )
+        async with aclosing(stream.batches()) as batches:
+            async for batch in batches:
+                yield decoded(batch, stream.layout_version)
+        next_txid = stream.last_txid + 1
+
+
+def _print_ops(ops: Iterable[EditOp]) -> None:
+    from qjm_compat.edits import op_to_json
+
+    for op in ops:
+        sys.stdout.write(json.dumps(op_to_json(op), separators=(",", ":")) + "\n")
+    sys.stdout.flush()
+
+
+def _dump_xml(data: bytes) -> None:
+    from xml.etree import ElementTree
+
+    from qjm_compat.edits import decode_header, iter_segment, op_to_xml
+
+    layout = decode_header(data)
+    out = sys.stdout
+    out.write('<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n<EDITS>\n')
+    out.write(f"  <EDITS_VERSION>{layout}</EDITS_VERSION>\n")
+    try:
+        for op in iter_segment(data):
+            record = op_to_xml(op, layout)
+            ElementTree.indent(record, level=1)
+            text = ElementTree.tostring(record, encoding="unicode").rstrip()
+            out.write(f"  {text.replace(' />', '/>')}\n")  # as Hadoop's serializer ends an empty element
+    finally:
+        out.write("</EDITS>\n")
+
+
+def _check(file: Path, data: bytes, *, as_json: bool) -> None:
+    from qjm_compat.edits import scan_segment
+
+    scan = scan_segment(data)
+    fields = {"file": str(file), **_scan_fields(scan)}
+    if as_json:
+        fields["damage"] = [{"offset": d.offset, "end": d.end, "reason": d.reason} for d in scan.damage]
+    print_record(fields, as_json=as_json)
+    for damage in scan.damage if not as_json else ():
+        click.echo(f"damage at offset {damage.offset}, {damage.end - damage.offset} bytes: {damage.reason}")
+    if scan.damage or not scan.is_contiguous:
+        click.get_current_context().exit(1)
+
+
+def _scan_fields(scan: SegmentScan) -> dict[str, Any]:
+    return {
+        "layout_version": scan.layout_version,
+        "ops": scan.ops,
+        "first_txid": scan.first_txid if scan.ops else None,
+        "last_txid": scan.last_txid if scan.ops else None,
+        "valid_bytes": scan.valid_bytes,
+        "contiguous": scan.is_contiguous,
+        "damaged_places": scan.damaged_places,
+    }

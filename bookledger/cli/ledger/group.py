@@ -1,0 +1,116 @@
+"""`bookledger ledger`: create, list, show, recover, delete; append, read and tail have modules of their own."""
+
+from __future__ import annotations
+
+import base64
+import time
+from typing import Any
+
+import click
+
+from ledgers import LedgerClient, NewLedger
+from metadata.records.ledger_record import LedgerRecord
+
+from ..options import json_option, ledger_argument, metadata_option, new_ledger_options, password_option
+from ..output import ledger_fields, print_json, print_record, print_records
+from .append import append
+from .entries import read, tail
+
+
+@click.group()
+def ledger() -> None:
+    """Create, write, read and repair ledgers."""
+
+
+@ledger.command()
+@metadata_option
+@new_ledger_options
+@json_option
+def create(metadata_uri: str, new: NewLedger, as_json: bool) -> None:
+    """Make a ledger for one later `ledger append --ledger ID`; prints its id."""
+    with LedgerClient(metadata_uri) as client:
+        ledger_id = client.reserve_ledger(new)
+    if as_json:
+        print_json({"ledger_id": ledger_id})
+    else:
+        click.echo(ledger_id)
+
+
+ledger.add_command(append)
+ledger.add_command(read)
+ledger.add_command(tail)
+
+
+@ledger.command("list")
+@metadata_option
+@json_option
+def list_(metadata_uri: str, as_json: bool) -> None:
+    """Show every ledger."""
+    with LedgerClient(metadata_uri) as client:
+        rows = [ledger_fields(record) for record in client.list_ledgers()]
+    print_records(rows, as_json=as_json, none="there are no ledgers")
+
+
+@ledger.command()
+@metadata_option
+@ledger_argument
+@json_option
+def show(metadata_uri: str, ledger_id: int, as_json: bool) -> None:
+    """Show one ledger's metadata, with its fragments and where they are."""
+    with LedgerClient(metadata_uri) as client:
+        record = client.describe_ledger(ledger_id)
+    if as_json:
+        print_json({**ledger_fields(record), **_parts(record)})
+        return
+    print_record(ledger_fields(record), as_json=False)
+    for name, value in sorted(record.custom_metadata.items()):
+        click.echo(f"meta {name}={value.decode(errors='backslashreplace')}")
+    for fragment in record.fragments:
+        click.echo(f"from entry {fragment.first_entry}: {', '.join(map(str, fragment.ensemble))}")
+
+
+def _parts(record: LedgerRecord) -> dict[str, Any]:
+    """What a ledger's JSON says at length. Values of custom metadata are bytes, so they are in base64."""
+    return {
+        "fragments": [
+            {
+                "first_entry": fragment.first_entry,
+                "bookies": [
+                    {"bookie_id": b.bookie_id, "incarnation": b.incarnation} for b in fragment.ensemble
+                ],
+            }
+            for fragment in record.fragments
+        ],
+        "custom_metadata": {
+            name: base64.b64encode(value).decode() for name, value in record.custom_metadata.items()
+        },
+    }
+
+
+@ledger.command()
+@metadata_option
+@password_option
+@ledger_argument
+@json_option
+def recover(metadata_uri: str, password: bytes, ledger_id: int, as_json: bool) -> None:
+    """Fence a ledger whose writer is gone, find its end, close it. A closed ledger is left as it is."""
+    with LedgerClient(metadata_uri) as client:
+        began = time.monotonic()
+        reader = client.open_ledger(ledger_id, password=password)
+        seconds = time.monotonic() - began
+    print_record({**ledger_fields(reader.record), "recover_seconds": round(seconds, 3)}, as_json=as_json)
+
+
+@ledger.command()
+@metadata_option
+@ledger_argument
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def delete(metadata_uri: str, ledger_id: int, yes: bool, as_json: bool) -> None:
+    """Delete a ledger for good."""
+    with LedgerClient(metadata_uri) as client:
+        client.describe_ledger(ledger_id)
+        if not yes:
+            click.confirm(f"delete ledger {ledger_id} and everything in it?", abort=True, err=True)
+        client.delete_ledger(ledger_id)
+    print_record({"ledger_id": ledger_id, "deleted": True}, as_json=as_json)

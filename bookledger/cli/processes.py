@@ -1,0 +1,128 @@
+"""Bookies as child processes, for `demo`, `bench` and the tests.
+
+A child serves until its standard input closes, so it ends with its parent, however that ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from .child import Child, ChildFailed
+
+__all__ = ["BOOKLEDGER", "BookieProcess", "Child", "ChildFailed", "bookie_processes"]
+
+BOOKLEDGER = ("-m", "bookledger")
+"""What runs the command line in a child."""
+
+FREE_SPACE_MIN_MIB = 64
+"""These bookies hold little, and shall serve on nearly full disks too."""
+
+
+class BookieProcess:
+    """A real bookie in a process of its own, which can be killed and started again on its data.
+
+    `environment` comes on top of our own where the bookie runs, from the next start on; `options` are more of those
+    of `bookledger bookie run`.
+    """
+
+    def __init__(
+        self,
+        bookie_id: str,
+        directory: Path,
+        metadata_uri: str,
+        *,
+        lease_seconds: float = 10.0,
+        environment: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
+    ) -> None:
+        self.bookie_id = bookie_id
+        self.directory = directory
+        self.environment = environment
+        self._places = (f"--metadata={metadata_uri}", f"--data={directory}")
+        self._lease_seconds = lease_seconds
+        self._options = tuple(options)
+        self._port = 0
+        self._child: Child | None = None
+
+    def format(self) -> None:
+        """Raises ChildFailed, with the reason, where the directory or the name cannot be had."""
+        command = (*BOOKLEDGER, "bookie", "format", "--json", *self._places, f"--id={self.bookie_id}")
+        with Child(command, name=f"bookie {self.bookie_id}", log=self.log, dies_with_parent=True) as child:
+            child.hear()
+            child.expect_success()
+
+    def launch(self) -> None:
+        """Starts the process; `await_ready` returns when it serves. Restarts keep the port."""
+        options = (
+            f"--port={self._port}",
+            f"--lease-seconds={self._lease_seconds}",
+            f"--free-space-min={FREE_SPACE_MIN_MIB}",
+            "--until-stdin-closes",
+            *self._options,
+        )
+        command = (*BOOKLEDGER, "-v", "bookie", "run", "--json", *self._places, *options)
+        name = f"bookie {self.bookie_id}"
+        self._child = Child(command, name=name, log=self.log, environment=self.environment)
+
+    def await_ready(self) -> None:
+        """Raises ChildFailed, with the bookie's last words, when it does not come up."""
+        self._port = int(self.child.hear()["address"].rsplit(":", 1)[1])
+
+    def start(self) -> None:
+        self.launch()
+        self.await_ready()
+
+    @property
+    def log(self) -> Path:
+        """Where its log lines go."""
+        return self.directory.with_name(self.directory.name + ".log")
+
+    @property
+    def child(self) -> Child:
+        assert self._child is not None, "not started"
+        return self._child
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.child.kill()
+
+    def stop(self) -> int:
+        """SIGTERM; returns the exit code."""
+        return self.child.stop() if self._child is not None else 0
+
+
+@contextmanager
+def bookie_processes(
+    count: int,
+    directory: Path,
+    metadata_uri: str,
+    *,
+    prefix: str = "bookie",
+    lease_seconds: float = 10.0,
+    environment: Mapping[str, str] | None = None,
+    options: Sequence[str] = (),
+) -> Iterator[list[BookieProcess]]:
+    """Formats and starts `count` bookies under `directory`; stops those that live when the block ends."""
+    bookies = [
+        BookieProcess(
+            f"{prefix}-{n}",
+            directory / f"{prefix}-{n}",
+            metadata_uri,
+            lease_seconds=lease_seconds,
+            environment=environment,
+            options=options,
+        )
+        for n in range(1, count + 1)
+    ]
+    try:
+        for bookie in bookies:
+            bookie.format()
+            bookie.launch()
+        for bookie in bookies:
+            bookie.await_ready()
+        yield bookies
+    finally:
+        for bookie in bookies:
+            bookie.stop()

@@ -1,0 +1,1 @@
+"""`bookledger replay` and `bookledger sim`"""

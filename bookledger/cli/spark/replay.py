@@ -1,0 +1,99 @@
+"""`bookledger replay`: closed ledgers, or a journal's edits, to Parquet, on Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ..options import json_option, metadata_option
+from ..output import print_record
+from .options import master_given, pairs, tasks_bar
+from .output import NewOutput
+from .work import OnSpark, run_on_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from spark.replay import Replayed
+
+
+@click.command()
+@metadata_option
+@click.option("--ledgers", metavar="IDS", help="Such as 7,9,20-30 or 7:100-200 for entries; default: all.")
+@click.option("--journal", metavar="ID", help="The finalized segments of a journal instead.")
+@click.option("--edits", is_flag=True, help="With --journal: one row for each edit, decoded.")
+@click.option("--acceptors", metavar="NAMES", help="Of a journal with several: a,b,c.")
+@click.option("--custom", metavar="KEY=VALUE", multiple=True, help="Only ledgers with this custom metadata.")
+@click.option("--recover", is_flag=True, help="Fence and close ledgers that are open.")
+@click.option(
+    "--columns", metavar="NAMES", help="Of ledgers: which columns; default: ledger_id,entry_id,payload."
+)
+@click.option("--password-file", type=click.Path(exists=True, dir_okay=False), help="The ledgers' password.")
+@click.option("--partition-bytes", type=click.IntRange(1), help="Payload of one task.  [default: 64 MiB]")
+@click.option(
+    "--master", default="local[*]", show_default=True, callback=master_given, help="Any Spark master."
+)
+@click.option("--conf", metavar="KEY=VALUE", multiple=True, help="A setting of Spark's.")
+@click.option(
+    "--output",
+    required=True,
+    metavar="DIR",
+    help="Where the Parquet files go: a new directory, any file system.",
+)
+@json_option
+def replay(
+    metadata_uri: str,
+    ledgers: str | None,
+    journal: str | None,
+    edits: bool,
+    acceptors: str | None,
+    custom: tuple[str, ...],
+    recover: bool,
+    columns: str | None,
+    password_file: str | None,
+    partition_bytes: int | None,
+    master: str,
+    conf: tuple[str, ...],
+    output: str,
+    as_json: bool,
+) -> None:
+    """Replay closed ledgers to Parquet; every digest is verified, nothing is skipped."""
+    if edits and journal is None:
+        raise click.UsageError("--edits goes with --journal")
+    given: dict[str, str | None] = {
+        "metadata": metadata_uri,
+        "ledgers": ledgers,
+        "journal": journal,
+        "acceptors": acceptors,
+        "columns": columns,
+        "recover": "true" if recover else None,
+        "password_file": password_file,
+        "partition_bytes": None if partition_bytes is None else str(partition_bytes),
+    }
+    options = {name: value for name, value in given.items() if value is not None}
+    options |= {f"custom.{name}": value for name, value in pairs(custom, "--custom").items()}
+    where = OnSpark(master, "bookledger replay", pairs(conf, "--conf"))
+    done = _run(where, "edits" if edits else "ledger", options, output, quiet=as_json)
+    fields = {
+        "output": output,
+        "rows": done.rows,
+        "bytes": done.payload_bytes,
+        "seconds": round(done.seconds, 3),
+        "mb_per_s": round(done.payload_bytes / done.seconds / 1e6, 1),
+    }
+    print_record(fields, as_json=as_json)
+
+
+def _run(where: OnSpark, source: str, options: dict[str, str], output: str, *, quiet: bool) -> Replayed:
+    new = NewOutput(output)
+
+    def work(session: SparkSession) -> Replayed:
+        from spark.replay import replay as run
+
+        done = run(session, source, options, new.claim(session), progress)
+        new.complete()
+        return done
+
+    with new.tidied_up(), tasks_bar(quiet=quiet) as progress:
+        return run_on_spark(where, work)

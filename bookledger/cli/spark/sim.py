@@ -1,0 +1,188 @@
+"""`bookledger sim`: the simulator's campaign as Spark tasks."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from ledgers.errors import LedgerError
+from spark.seeds import SEED_SECONDS_MAX, layer_named
+
+from ..options import json_option
+from ..output import print_record
+from .errors import in_one_line
+from .options import master_given, pairs, tasks_bar
+from .output import NewOutput
+from .work import OnSpark, run_on_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from spark.simulate import Campaign
+
+LAYERS = {
+    "cores": "tests.simulation.cores:LAYER",
+    "log": "tests.simulation.wet.__main__:LAYER",
+    "shells": "tests.simulation.virtual.__main__:LAYER",
+    "upkeep": "tests.simulation.upkeep.__main__:LAYER",
+    "journals": "tests.simulation.journals.__main__:LAYER",
+}
+"""The simulator comes with a checkout, beside the tests; executors get it shipped."""
+
+RANDOM_FIRST_SEED_MAX = 10**9
+FIRST_SEED_MAX = 2**62
+SEEDS_A_TASK_DEFAULT = 300
+SEEDS_A_TASK_MAX = 100_000
+TASKS_MAX = 100_000
+"""What Spark's driver can keep an eye on in one job."""
+
+FAILURES_SHOWN_MAX = 10
+
+
+@click.command()
+@click.option(
+    "--spark",
+    "master",
+    default="local[*]",
+    show_default=True,
+    callback=master_given,
+    metavar="MASTER",
+    help="Any master.",
+)
+@click.option("--seeds", default=10_000, show_default=True, type=click.IntRange(1), help="How many.")
+@click.option("--first-seed", type=click.IntRange(0, FIRST_SEED_MAX), help="Where to begin [anywhere].")
+@click.option("--layer", default="cores", show_default=True, type=click.Choice(list(LAYERS)))
+@click.option(
+    "--seeds-a-task",
+    default=SEEDS_A_TASK_DEFAULT,
+    show_default=True,
+    type=click.IntRange(1, SEEDS_A_TASK_MAX),
+)
+@click.option(
+    "--seed-seconds",
+    default=SEED_SECONDS_MAX,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    help="A seed that takes longer has failed.",
+)
+@click.option("--conf", metavar="KEY=VALUE", multiple=True, help="A setting of Spark's.")
+@click.option(
+    "--output", required=True, metavar="DIR", help="Where the outcomes go, as Parquet: a new directory."
+)
+@json_option
+def sim(
+    master: str,
+    seeds: int,
+    first_seed: int | None,
+    layer: str,
+    seeds_a_task: int,
+    seed_seconds: float,
+    conf: tuple[str, ...],
+    output: str,
+    as_json: bool,
+) -> None:
+    """Run the simulator's campaign as Spark tasks; exit code 1 if a seed broke a promise."""
+    if seeds > seeds_a_task * TASKS_MAX:
+        raise click.UsageError(
+            f"--seeds {seeds}, {seeds_a_task} a task, are over {TASKS_MAX} tasks: take fewer, or raise --seeds-a-task"
+        )
+    first = secrets.randbelow(RANDOM_FIRST_SEED_MAX) if first_seed is None else first_seed
+    where = OnSpark(master, "bookledger sim", pairs(conf, "--conf"), extra_packages=("tests",))
+    found = _run(where, layer, (first, seeds, seeds_a_task, seed_seconds), output, quiet=as_json)
+    for seed, why in found.shown:
+        click.echo(f"seed {seed}: {why}\n  repeat it with: make sim LAYER={layer} SEED={seed}", err=True)
+    for probe in found.unreached:
+        click.echo(f"never reached: {probe}", err=True)
+    print_record(
+        {
+            "layer": layer,
+            "first_seed": first,
+            "seeds": found.seeds,
+            "violations": found.violations,
+            "seconds": round(found.seconds, 1),
+            "seeds_per_second": round(found.seeds / found.seconds, 1),
+            "output": output,
+        },
+        as_json=as_json,
+    )
+    _judge(found, seeds, output)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the outcomes come to: the first failures, and what was never reached; seconds without Spark's start."""
+
+    shown: list[tuple[int, str]]
+    violations: int
+    seeds: int
+    unreached: list[str]
+    seconds: float
+
+
+def _judge(found: _Found, seeds: int, output: str) -> None:
+    """Raises LedgerError unless all is well."""
+    if found.violations or found.seeds != seeds:
+        raise LedgerError(
+            f"{found.violations} of {found.seeds} seeds broke a promise; all outcomes are in {output}"
+        )
+    if found.unreached:
+        raise LedgerError(
+            f"{len(found.unreached)} rare paths were never reached; all outcomes are in {output}"
+        )
+
+
+def _run(
+    where: OnSpark, layer: str, numbers: tuple[int, int, int, float], output: str, *, quiet: bool
+) -> _Found:
+    layer_named(LAYERS[layer])  # an import that fails is told before Spark has started
+    new = NewOutput(output)
+
+    def work(session: SparkSession) -> _Found:
+        from spark.simulate import Campaign, outcomes
+        from spark.tasks_told import tasks_told
+
+        place = new.claim(session)
+        campaign = Campaign(LAYERS[layer], *numbers)
+        began = time.monotonic()
+        with tasks_told(session, progress), _seeds_lost_named(campaign):
+            outcomes(session, campaign).write.parquet(place)
+        found = _found(session, campaign, place, time.monotonic() - began)
+        new.complete()
+        return found
+
+    with new.tidied_up(), tasks_bar(quiet=quiet) as progress:
+        return run_on_spark(where, work)
+
+
+@contextmanager
+def _seeds_lost_named(campaign: Campaign) -> Iterator[None]:
+    """A seed cannot end its task; where something else does, this names the seeds that were in it."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from spark.simulate import seeds_lost
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        lost = seeds_lost(campaign, str(error))
+        if lost is None:
+            raise
+        raise LedgerError(
+            f"seeds {lost[0]} to {lost[-1]} were lost with their task: {in_one_line(error)}"
+        ) from error
+
+
+def _found(session: SparkSession, campaign: Campaign, output: str, seconds: float) -> _Found:
+    from spark.simulate import never_reached
+
+    rows = session.read.parquet(output)
+    broken = rows.where("violation is not null").orderBy("seed")
+    shown = [(row["seed"], row["violation"]) for row in broken.limit(FAILURES_SHOWN_MAX).collect()]
+    return _Found(shown, broken.count(), rows.count(), never_reached(rows, campaign), seconds)

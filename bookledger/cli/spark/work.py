@@ -1,0 +1,147 @@
+"""A command's work on Spark: started, stopped when the command is told to stop, its failures in one line."""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
+from contextlib import nullcontext
+from dataclasses import dataclass
+from threading import Thread
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import click
+
+from ledgers.errors import LedgerError
+
+from .errors import in_one_line
+from .needs import check_spark_can_start
+from .noise import LastLines, children_quiet
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+
+STOP_SECONDS_MAX = 15.0
+"""How long a command that is told to stop waits for its jobs to end."""
+
+CANCEL_AGAIN_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class OnSpark:
+    """Where the work is done."""
+
+    master: str
+    app_name: str
+    config: Mapping[str, str]
+    extra_packages: tuple[str, ...] = ()
+
+
+def run_on_spark(where: OnSpark, work: Callable[[SparkSession], T]) -> T:
+    """What `work` gives, called in another thread with a session that is stopped at the end.
+
+    Raises LedgerError in one line for what Spark or a task says. An interrupt, or a signal that ends this process,
+    cancels all jobs, and comes out once they have ended, or after STOP_SECONDS_MAX.
+    """
+    check_spark_can_start()
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    running = _Running(where, work)
+    try:
+        return running.result()
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        raise running.explained(error) from error
+    finally:
+        running.stop()
+
+
+class _Running(Generic[T]):
+    """All that is said to Spark is said in a thread of its own.
+
+    A signal comes to the main thread, and would otherwise cut a conversation with the JVM in two: whatever is asked
+    there next would get the answer to the question before.
+    """
+
+    def __init__(self, where: OnSpark, work: Callable[[SparkSession], T]) -> None:
+        self._where, self._work, self._verbosity = where, work, _verbosity()
+        self._session: Future[SparkSession] = Future()
+        self._done: Future[T] = Future()
+        self._jvm_said: LastLines | None = None
+        Thread(target=self._run, name="on Spark", daemon=True).start()
+
+    def result(self) -> T:
+        return self._done.result()
+
+    def explained(self, error: Exception) -> LedgerError:
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        if isinstance(error, Py4JJavaError | PySparkException) and "JAVA_GATEWAY_EXITED" not in str(error):
+            return in_one_line(error)
+        return LedgerError(f"Spark's Java process ended: {self._last_words() or 'it did not say why'}")
+
+    def stop(self) -> None:
+        """Cancels what still runs, and stops the session."""
+        from py4j.protocol import Py4JError
+
+        try:
+            self._cancel()
+            if self._session.done() and self._session.exception() is None:
+                with warnings.catch_warnings(action="ignore"):  # of a JVM that is gone
+                    self._session.result().stop()
+        except (Py4JError, OSError) as gone:
+            logging.getLogger(__name__).info("Spark's JVM is gone, and its jobs with it: %s", gone)
+
+    def _cancel(self) -> None:
+        given_up_at = time.monotonic() + STOP_SECONDS_MAX
+        wait([self._session], STOP_SECONDS_MAX)
+        while not self._done.done() and self._session.done() and time.monotonic() < given_up_at:
+            self._session.result().sparkContext.cancelAllJobs()  # again: what was being planned starts later
+            wait([self._done], CANCEL_AGAIN_SECONDS)
+
+    def _run(self) -> None:
+        try:
+            self._session.set_result(self._start())
+        except BaseException as error:
+            self._session.set_exception(error)
+            self._done.set_exception(error)
+            return
+        try:
+            self._done.set_result(self._work(self._session.result()))
+        except BaseException as error:
+            self._done.set_exception(error)
+
+    def _start(self) -> SparkSession:
+        from spark.session import is_local, session_on
+
+        where = self._where
+        config = (_WITHOUT_PAGES if is_local(where.master) else {}) | dict(where.config)
+        with nullcontext() if self._verbosity else children_quiet() as self._jvm_said:
+            session = session_on(
+                where.master, where.app_name, config=config, extra_packages=where.extra_packages
+            )
+        session.sparkContext.setLogLevel(_LOG_LEVELS[min(self._verbosity, len(_LOG_LEVELS) - 1)])
+        return session
+
+    def _last_words(self) -> str:
+        if self._jvm_said is None:
+            return "its last lines are above"
+        self._jvm_said.wait_for_end()
+        return str(in_one_line(self._jvm_said.text))
+
+
+_WITHOUT_PAGES = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+"""On this machine nobody needs Spark's web pages, nor its progress bar beside ours."""
+
+_LOG_LEVELS = ("OFF", "WARN", "INFO")
+"""Of Spark's own log, by how many times -v was given."""
+
+
+def _verbosity() -> int:
+    context = click.get_current_context(silent=True)
+    return 0 if context is None else int(context.find_root().params.get("verbose", 0))
