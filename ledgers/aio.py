@@ -29,10 +29,10 @@ from metadata.records.ledger_record import (
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
 
-from .advanced_write_handle import AdvancedWriteHandle
+from .bookies.grpc_bookies import GrpcBookieClient
+from .bookies.replacements import choose_alive
 from .cluster import Cluster
 from .config import ClientConfig
-from .digest import Digester, digester
 from .errors import (
     ClientClosed,
     LedgerClosed,
@@ -43,14 +43,14 @@ from .errors import (
     NotEnoughBookies,
     Unauthorized,
 )
-from .grpc_bookies import GrpcBookieClient
-from .ledger_keys import LedgerKey
+from .integrity.digest import Digester, digester
+from .integrity.ledger_keys import LedgerKey
 from .new_ledger import NewLedger
-from .read_handle import ReadHandle
+from .reading.read_handle import ReadHandle
 from .record_change import Conflict, change_record
-from .recover import recover
-from .replacements import choose_alive
-from .write_handle import WriteHandle
+from .recovering.recover import recover
+from .writing.advanced_write_handle import AdvancedWriteHandle
+from .writing.write_handle import WriteHandle
 
 __all__ = ["AdvancedWriteHandle", "LedgerClient", "NewLedger", "ReadHandle", "WriteHandle"]
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from bookie.wire import Columns, InfoReply, LacReply, LacRequest, LacStatement, ReadReply, ReadRequest, Status
 from metadata.records.ledger_record import BookieRef
 
-from .ledger_keys import LedgerKey
+from .integrity.ledger_keys import LedgerKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
 from .bookie_client import BookieClient
-from .bookie_health import BookieHealth
+from .bookies.bookie_health import BookieHealth
 from .config import ClientConfig
 
 

@@ -11,7 +11,7 @@ from typing import Self
 
 from ledgers import ClientConfig, LedgerError
 from ledgers.aio import LedgerClient
-from ledgers.quorum import Quorum, majority
+from ledgers.protocol.quorum import Quorum, majority
 from metadata import keys, open_store
 from metadata.errors import MetadataError
 

@@ -28,17 +28,17 @@ PURE = (
     "bookie/log/format.py",
     "bookie/wire/columns.py",
     "bookie/wire/sealing.py",
-    "ledgers/append.py",
-    "ledgers/crc_blocks.py",
-    "ledgers/digest.py",
-    "ledgers/effects.py",
-    "ledgers/fenced_reads.py",
-    "ledgers/page_read.py",
-    "ledgers/pending.py",
-    "ledgers/placement.py",
-    "ledgers/quorum.py",
-    "ledgers/recovery.py",
-    "ledgers/striping.py",
+    "ledgers/protocol/append.py",
+    "ledgers/integrity/crc_blocks.py",
+    "ledgers/integrity/digest.py",
+    "ledgers/protocol/effects.py",
+    "ledgers/protocol/fenced_reads.py",
+    "ledgers/protocol/page_read.py",
+    "ledgers/protocol/pending.py",
+    "ledgers/protocol/placement.py",
+    "ledgers/protocol/quorum.py",
+    "ledgers/protocol/recovery.py",
+    "ledgers/protocol/striping.py",
     "qjm_compat/acceptor/edits_cache.py",
     "qjm_compat/acceptor/effects.py",
     "qjm_compat/acceptor/epochs.py",
@@ -134,7 +134,7 @@ def test_nothing_of_the_product_imports_tests(package: str) -> None:
 def test_a_pure_machine_has_no_input_output_clock_or_chance_of_its_own(name: str) -> None:
     found = {imported.split(".")[0] for imported in imports(ROOT / name)} & IMPURE_MODULES
     # Chance may come in as an argument: the type of it may be named.
-    assert found <= ({"random"} if name == "ledgers/placement.py" else set())
+    assert found <= ({"random"} if name == "ledgers/protocol/placement.py" else set())
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -1,7 +1,7 @@
 """What a bookie needs from the rest of the cluster in order to mend itself.
 
 The bookie knows no client: whoever starts it hands in something that has these methods, such as
-`ledgers.peers.ClusterPeers`.
+`ledgers.recovering.peers.ClusterPeers`.
 """
 
 from __future__ import annotations

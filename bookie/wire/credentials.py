@@ -1,7 +1,7 @@
 """What a credential proves, and checking it.
 
 A ledger with a password has an Ed25519 key pair that is derived from the password and the ledger's id
-(`ledgers/ledger_keys.py`). The private key never leaves the client; bookies and metadata know the
+(`ledgers/integrity/ledger_keys.py`). The private key never leaves the client; bookies and metadata know the
 public one, the ledger's *verifier*. A proof is a signature over
 
     purpose | ledger id | nonce of the append stream | incarnation of the bookie

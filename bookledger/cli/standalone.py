@@ -54,7 +54,7 @@ async def _serve(
 ) -> None:
     from bookie.config import MIB, BookieConfig
     from bookie.serving.daemon import serving, until_one_fails
-    from ledgers.peers import ClusterPeers
+    from ledgers.recovering.peers import ClusterPeers
     from metadata import open_store
     from metadata.sqlite.uri import uri_of
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from ledgers.quorum import Outcome, Quorum, majority
+from ledgers.protocol.quorum import Outcome, Quorum, majority
 
 from ..errors import QuorumFailed, QuorumTimeout
 from ..requests import Request

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from ledgers.quorum import Outcome
+from ledgers.protocol.quorum import Outcome
 
 from .effects import Answers, Need, T
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ledgers.quorum import Quorum
+from ledgers.protocol.quorum import Quorum
 
 from ..errors import RuleViolated
 from ..requests import JournaledEdits, Manifest, RemoteEditLog

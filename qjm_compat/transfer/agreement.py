@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from ledgers.quorum import majority
+from ledgers.protocol.quorum import majority
 
 from .findings import CopyFound, Findings
 

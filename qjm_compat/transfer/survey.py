@@ -11,7 +11,7 @@ from typing import Self
 
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient
-from ledgers.quorum import majority
+from ledgers.protocol.quorum import majority
 from metadata import open_store
 from metadata.records.journal_record import FinalizedSegment
 from metadata.records.journal_store import JournalStore, VersionedState, list_journals

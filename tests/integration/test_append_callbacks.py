@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import ledgers
-from ledgers.blocking import WouldDeadlock
+from ledgers.blocking.client import WouldDeadlock
 from ledgers.config import MIB, ClientConfig
 from ledgers.errors import LedgerError
 from tests.support.blocking import use_on_bookies

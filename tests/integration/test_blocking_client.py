@@ -22,7 +22,7 @@ from ledgers import (
     NotEnoughBookies,
 )
 from ledgers.aio import LedgerClient
-from ledgers.blocking import ClientClosed
+from ledgers.blocking.client import ClientClosed
 from ledgers.config import MIB
 from tests.support.blocking import in_thread, use_on_bookies
 from tests.support.in_process import InProcessCluster, on_bookies

@@ -22,8 +22,8 @@ from bookie.wire import (
 from bookie.wire.credentials import NONCE_METADATA_KEY, Purpose
 from ledgers import DigestType, LedgerFenced, Unauthorized
 from ledgers.aio import LedgerClient, WriteHandle
-from ledgers.grpc_bookies import GrpcBookieClient
-from ledgers.ledger_keys import LedgerKey
+from ledgers.bookies.grpc_bookies import GrpcBookieClient
+from ledgers.integrity.ledger_keys import LedgerKey
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloads
 
 PASSWORD = b"correct horse battery staple"

@@ -25,7 +25,7 @@ from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import ClientConfig, LedgerError
 from ledgers.aio import LedgerClient, WriteHandle
 from ledgers.bookie_client import LaneTerms
-from ledgers.ledger_keys import LedgerKey
+from ledgers.integrity.ledger_keys import LedgerKey
 from tests.support.aio import run, until_true
 from tests.support.writing import payload_of
 

@@ -11,8 +11,8 @@ import pytest
 from bookie.wire import ReadReply, ReadRequest
 from ledgers import DigestMismatch, DigestType, Entry, NoSuchEntry
 from ledgers.aio import LedgerClient, WriteHandle
+from ledgers.bookies.grpc_bookies import GrpcBookieClient
 from ledgers.config import MIB, ClientConfig
-from ledgers.grpc_bookies import GrpcBookieClient
 from metadata.records.ledger_record import BookieRef
 from tests.support.in_process import InProcessCluster, on_bookies, payloads
 from tests.support.processes import ProcessCluster, on_processes

@@ -20,7 +20,7 @@ from bookie.upkeep.scrubbing.scrubber import Scrubber
 from bookie.wire.messages import LacRequest, Status
 from ledgers import DigestType
 from ledgers.aio import LedgerClient
-from ledgers.peers import ClusterPeers
+from ledgers.recovering.peers import ClusterPeers
 from metadata.records.bookie_registry import find_bookie
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore

@@ -15,7 +15,7 @@ from ledgers import (
     NotEnoughBookies,
 )
 from ledgers.aio import LedgerClient
-from ledgers.write_handle import ENTRY_OVERHEAD_BYTES
+from ledgers.writing.write_handle import ENTRY_OVERHEAD_BYTES
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloads
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ledgers import ClientConfig
-from ledgers.quorum import majority
+from ledgers.protocol.quorum import majority
 from qjm_compat import AcceptorConfig, JournalConfig, SegmentUnreadable
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.batch import Batch

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bookledger.cli.child import Child
-from ledgers.quorum import Outcome
+from ledgers.protocol.quorum import Outcome
 from qjm_compat import JournalUnavailable, QuorumFailed, QuorumTimeout
 from qjm_compat.manager.effects import Acceptors, Need
 from qjm_compat.manager.quorum_call import wait_for

@@ -15,11 +15,11 @@ from bookie.wire import (
     merge,
     of_payloads,
 )
-from ledgers.append import AppendPipeline
-from ledgers.digest import Crc32cDigester
-from ledgers.effects import AppendEffect, ChangeRecord, FindReplacements, Finish, RecoveryEffect
 from ledgers.errors import LedgerError
-from ledgers.recovery import Recovery
+from ledgers.integrity.digest import Crc32cDigester
+from ledgers.protocol.append import AppendPipeline
+from ledgers.protocol.effects import AppendEffect, ChangeRecord, FindReplacements, Finish, RecoveryEffect
+from ledgers.protocol.recovery import Recovery
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 
 LEDGER = 7

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ledgers.effects import CloseLane, Confirm, Finish, OpenLane, Send
 from ledgers.errors import LedgerError, LedgerFenced, MetadataUnavailable, NoSuchLedger
+from ledgers.protocol.effects import CloseLane, Confirm, Finish, OpenLane, Send
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 
 from .ledger7 import B0, B1, B2, B3, B5, entries, failure, proposed, record, writer

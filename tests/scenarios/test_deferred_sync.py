@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ledgers.append import AppendPipeline
-from ledgers.effects import Accept, AppendEffect, CloseLane, Confirm, Force, OpenLane, Send
+from ledgers.protocol.append import AppendPipeline
+from ledgers.protocol.effects import Accept, AppendEffect, CloseLane, Confirm, Force, OpenLane, Send
 
 from .ledger7 import B0, B1, B2, B3, entries, proposed, record
 

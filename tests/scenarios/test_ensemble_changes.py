@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ledgers.append import AppendPipeline
-from ledgers.effects import ChangeRecord, CloseLane, Confirm, FindReplacements, OpenLane, RetryLater, Send
 from ledgers.errors import LedgerFenced, MetadataUnavailable, NoSuchLedger
+from ledgers.protocol.append import AppendPipeline
+from ledgers.protocol.effects import (
+    ChangeRecord,
+    CloseLane,
+    Confirm,
+    FindReplacements,
+    OpenLane,
+    RetryLater,
+    Send,
+)
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 
 from .ledger7 import B0, B1, B2, B3, B4, B5, asks_for, entries, failure, proposed, record, writer

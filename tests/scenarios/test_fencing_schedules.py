@@ -6,8 +6,8 @@ from bookie.index.ledger_state import LedgerState as BookiesView
 from bookie.log.format import Record
 from bookie.storage.core import Answer, BookieCore, Write, remember
 from bookie.wire import Columns, Frame, LacReply, ReadReply, Status, merge
-from ledgers.effects import Recovered
 from ledgers.errors import LedgerFenced
+from ledgers.protocol.effects import Recovered
 from metadata.records.ledger_record import LedgerState
 
 from .ledger7 import KNOWS_NOTHING, LEDGER, entries, failure, in_recovery, page, proposed, record, writer

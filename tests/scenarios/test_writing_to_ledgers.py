@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ledgers.append import AppendPipeline
-from ledgers.effects import CloseLane, Confirm, FindReplacements, Finish, OpenLane, RetryLater, Send
 from ledgers.errors import LedgerError, LedgerFenced, MetadataUnavailable, NotEnoughBookies, Unauthorized
+from ledgers.protocol.append import AppendPipeline
+from ledgers.protocol.effects import CloseLane, Confirm, FindReplacements, Finish, OpenLane, RetryLater, Send
 
 from .ledger7 import B0, B1, B2, B3, LEDGER, asks_for, entries, failure, record, writer
 

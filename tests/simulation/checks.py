@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bookie.wire import Columns, LacStatement
-from ledgers.striping import Striping
+from ledgers.protocol.striping import Striping
 from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 
 from .world import Violation

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ledgers.digest import Crc32cDigester
+from ledgers.integrity.digest import Crc32cDigester
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 
 from .checks import Checker

@@ -6,9 +6,9 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from bookie.wire import NO_ENTRIES, Columns, Frame, Status, join
-from ledgers.append import AppendPipeline
 from ledgers.errors import LedgerError, LedgerFenced, Unauthorized
-from ledgers.recovery import Recovery
+from ledgers.protocol.append import AppendPipeline
+from ledgers.protocol.recovery import Recovery
 from metadata.records.ledger_record import BookieRef
 
 from .probes import Probe

@@ -1,11 +1,11 @@
-"""One page read by a simulated client: the shell over the real page read, as ledgers/range_read.py is."""
+"""One page read by a simulated client: the shell over the real page read, as ledgers/reading/range_read.py is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from bookie.wire import ReadReply, ReadRequest
-from ledgers.page_read import Ask, PageDone, PageEffect, PageFailed, PageRead
+from ledgers.protocol.page_read import Ask, PageDone, PageEffect, PageFailed, PageRead
 from metadata.records.ledger_record import Fragment
 
 from .probes import Probe

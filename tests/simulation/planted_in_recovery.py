@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from bookie.wire import Columns, ReadReply, Status
-from ledgers.digest import Crc32cDigester
-from ledgers.effects import AppendEffect, ChangeRecord, Recovered, RecoveryEffect
-from ledgers.fenced_reads import FencedReads, Replica
-from ledgers.page_read import PageRead
-from ledgers.recovery import Recovery, Stage
-from ledgers.striping import Striping
+from ledgers.integrity.digest import Crc32cDigester
+from ledgers.protocol.effects import AppendEffect, ChangeRecord, Recovered, RecoveryEffect
+from ledgers.protocol.fenced_reads import FencedReads, Replica
+from ledgers.protocol.page_read import PageRead
+from ledgers.protocol.recovery import Recovery, Stage
+from ledgers.protocol.striping import Striping
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 
 from . import metadata, servers
@@ -166,7 +166,7 @@ def reads_from_the_changed_ensemble(patch: Patch) -> None:
 
 def publishes_its_ensemble_before_it_closes(patch: Patch) -> None:
     """R4, F3"""
-    from ledgers.append import AppendPipeline
+    from ledgers.protocol.append import AppendPipeline
 
     propose = AppendPipeline._propose
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ledgers.append import AppendPipeline, Phase
-from ledgers.effects import AppendEffect, ChangeRecord
 from ledgers.errors import LedgerError
-from ledgers.striping import Striping
+from ledgers.protocol.append import AppendPipeline, Phase
+from ledgers.protocol.effects import AppendEffect, ChangeRecord
+from ledgers.protocol.striping import Striping
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 
 Patch = pytest.MonkeyPatch

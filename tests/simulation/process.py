@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from bookie.wire import LacStatement
-from ledgers.append import AppendPipeline
-from ledgers.digest import Digester
-from ledgers.effects import (
+from ledgers.errors import LedgerError, MetadataUnavailable
+from ledgers.integrity.digest import Digester
+from ledgers.protocol.append import AppendPipeline
+from ledgers.protocol.effects import (
     AppendEffect,
     CloseLane,
     FindReplacements,
@@ -19,8 +20,7 @@ from ledgers.effects import (
     RetryLater,
     Send,
 )
-from ledgers.errors import LedgerError, MetadataUnavailable
-from ledgers.recovery import Recovery
+from ledgers.protocol.recovery import Recovery
 from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 
 from .checks import Checker
@@ -168,7 +168,7 @@ class Client(Node):
     # --- replacements ---------------------------------------------------------------------------
 
     def _find(self, effect: FindReplacements) -> None:
-        """As ledgers/replacements.py: other bookies first, a failed one in its own place where there is none."""
+        """As `ledgers.bookies.replacements`: other bookies first, a failed one in its own place where none is."""
         machine = self.machine()
         self.begin_waiting("finding replacements")
 

@@ -1,4 +1,4 @@
-"""The readers of a simulated cluster: shells over the real page reads, as ledgers/read_handle.py is.
+"""The readers of a simulated cluster: shells over the real page reads, as ledgers/reading/read_handle.py is.
 
 A plain reader reads what is confirmed once. A tail reader follows the ledger to its close: it believes the
 last-add-confirmed that bookies tell, and hears of changes of the record late, out of a watch, or by looking again.
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bookie.wire import NO_ENTRY, Columns, LacReply, LacRequest, Status
-from ledgers.page_read import PageDone, PageFailed, PageRead
-from ledgers.quorum import Outcome
-from ledgers.striping import Striping
+from ledgers.protocol.page_read import PageDone, PageFailed, PageRead
+from ledgers.protocol.quorum import Outcome
+from ledgers.protocol.striping import Striping
 from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 
 from .metadata import Committed, Read

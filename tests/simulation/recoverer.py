@@ -1,11 +1,12 @@
-"""A recoverer of a simulated cluster: a shell over the real recovery, as ledgers/recover.py is."""
+"""A recoverer of a simulated cluster: a shell over the real recovery, as ledgers/recovering/recover.py is."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from bookie.wire import LacReply, LacRequest, LacStatement, ReadReply, ReadRequest
-from ledgers.effects import (
+from ledgers.errors import LedgerError, LedgerRecoveryFailed
+from ledgers.protocol.effects import (
     ChangeRecord,
     Confirm,
     FenceLac,
@@ -16,8 +17,7 @@ from ledgers.effects import (
     RecoveryEffect,
     StartOver,
 )
-from ledgers.errors import LedgerError, LedgerRecoveryFailed
-from ledgers.recovery import Recovery
+from ledgers.protocol.recovery import Recovery
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 
 from .metadata import Committed, Lost, Outcome, Read

@@ -1,4 +1,4 @@
-"""The writer of a simulated cluster: a shell over the real append pipeline, as ledgers/write_handle.py is."""
+"""The writer of a simulated cluster: a shell over the real append pipeline, as ledgers/writing/write_handle.py is."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from zlib import crc32
 
 from bookie.wire import LacStatement, of_payloads
-from ledgers.append import AppendPipeline, Phase
-from ledgers.effects import (
+from ledgers.errors import AppendTimeout, LedgerError, NoSuchLedger, NotEnoughBookies
+from ledgers.protocol.append import AppendPipeline, Phase
+from ledgers.protocol.effects import (
     Accept,
     ChangeRecord,
     Confirm,
@@ -20,7 +21,6 @@ from ledgers.effects import (
     RecoveryEffect,
     StartOver,
 )
-from ledgers.errors import AppendTimeout, LedgerError, NoSuchLedger, NotEnoughBookies
 
 from .ack_watch import AckWatch
 from .lanes import tell_lac

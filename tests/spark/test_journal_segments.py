@@ -16,7 +16,7 @@ from metadata.records.journal_store import JournalStore
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 from spark.journal_segments import finalized_segments
-from tests.ledgers.reading import DictionaryBookies, record_of
+from tests.ledgers.reading.reading import DictionaryBookies, record_of
 from tests.support.aio import run
 
 FORMATTED = JournalState(storage=JournalStorage(-63, 1, "CID"))

@@ -13,7 +13,7 @@ from bookie.serving import directory
 from bookie.serving.daemon import RunningBookie, serving
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient, ReadHandle
-from ledgers.peers import ClusterPeers
+from ledgers.recovering.peers import ClusterPeers
 from metadata import open_store
 from metadata.store import MetadataStore
 from tests.support.aio import run

@@ -11,8 +11,8 @@ from bookie.upkeep.peers import Peers
 from bookie.wire import ReadReply, ReadRequest
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient, WriteHandle
-from ledgers.grpc_bookies import GrpcBookieClient
-from ledgers.peers import ClusterPeers
+from ledgers.bookies.grpc_bookies import GrpcBookieClient
+from ledgers.recovering.peers import ClusterPeers
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.store import MetadataStore
 from tests.support.in_process import QUICK

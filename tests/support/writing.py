@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from bookie.wire import ReadRequest, Status
 from ledgers.aio import LedgerClient, WriteHandle
 from ledgers.errors import BookieUnavailable
-from ledgers.striping import Striping
+from ledgers.protocol.striping import Striping
 from metadata.records.ledger_record import LedgerRecord
 
 

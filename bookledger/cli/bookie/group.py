@@ -143,7 +143,7 @@ def run(
     from bookie.serving.daemon import RunningBookie
     from bookie.serving.daemon import run as run_daemon
     from bookie.upkeep_config import UpkeepConfig
-    from ledgers.peers import ClusterPeers
+    from ledgers.recovering.peers import ClusterPeers
 
     config = BookieConfig(
         data_directory=data,

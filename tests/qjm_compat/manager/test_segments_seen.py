@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgers.quorum import majority
+from ledgers.protocol.quorum import majority
 from qjm_compat.errors import RuleViolated
 from qjm_compat.manager.segments_seen import SegmentSeen, durable_edits, segments_seen
 from qjm_compat.requests import JournaledEdits, Manifest, RemoteEditLog

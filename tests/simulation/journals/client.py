@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ledgers.quorum import Outcome
+from ledgers.protocol.quorum import Outcome
 from qjm_compat.config import JournalConfig
 from qjm_compat.errors import JournalError, LoggerTooFarBehind
 from qjm_compat.manager.channel import Channel, ChannelEffect, Send

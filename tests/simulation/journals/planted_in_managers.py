@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ledgers.quorum import Quorum
+from ledgers.protocol.quorum import Quorum
 from qjm_compat.manager import recovery_source, segments_seen
 from qjm_compat.manager.channel import Channel
 from qjm_compat.manager.effects import Need

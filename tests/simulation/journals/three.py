@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledgers.quorum import majority
+from ledgers.protocol.quorum import majority
 from metadata.records.journal_record import JournalState
 from qjm_compat.acceptor.effects import SwapState
 from qjm_compat.acceptor.machine import program

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any
 
-from ledgers.quorum import majority
+from ledgers.protocol.quorum import majority
 from qjm_compat.batch import Batch
 from qjm_compat.errors import JournalError, QuorumFailed, StaleEpoch
 from qjm_compat.manager.effects import Need

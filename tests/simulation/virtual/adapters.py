@@ -20,12 +20,12 @@ import grpc.aio
 import tenacity
 
 from ledgers.aio import LedgerClient
-from ledgers.append_stream import AppendStream
+from ledgers.bookies.append_stream import AppendStream
+from ledgers.bookies.grpc_bookies import GrpcBookieClient
+from ledgers.bookies.queued_lane import QueuedLane
 from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
-from ledgers.grpc_bookies import GrpcBookieClient
-from ledgers.queued_lane import QueuedLane
-from ledgers.write_handle import WriteHandle
+from ledgers.writing.write_handle import WriteHandle
 from metadata.memory import Waker
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore

@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 
 from bookie.wire import Ack, Columns, LacStatement, ReadReply, Status
-from ledgers import recover
-from ledgers.advanced_write_handle import AdvancedWriteHandle
-from ledgers.answers import Answers, AppendFuture
-from ledgers.append_stream import AppendStream
-from ledgers.effects import ChangeRecord, ReadFenced, RecoveryEffect
+from ledgers.bookies.append_stream import AppendStream
+from ledgers.bookies.grpc_bookies import GrpcBookieClient
+from ledgers.bookies.queued_lane import QueuedLane
 from ledgers.errors import BookieUnavailable, MetadataUnavailable
-from ledgers.grpc_bookies import GrpcBookieClient
-from ledgers.ledger_view import LedgerView
-from ledgers.page_fetch import PageFetcher
-from ledgers.queued_lane import QueuedLane
-from ledgers.read_handle import ReadHandle
+from ledgers.protocol.effects import ChangeRecord, ReadFenced, RecoveryEffect
+from ledgers.reading.ledger_view import LedgerView
+from ledgers.reading.page_fetch import PageFetcher
+from ledgers.reading.read_handle import ReadHandle
+from ledgers.recovering import recover
 from ledgers.tasks import Tasks
-from ledgers.write_handle import WriteHandle
+from ledgers.writing.advanced_write_handle import AdvancedWriteHandle
+from ledgers.writing.answers import Answers, AppendFuture
+from ledgers.writing.write_handle import WriteHandle
 from metadata.errors import MetadataError, OutcomeUnknown, WatchCompacted
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord

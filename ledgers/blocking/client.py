@@ -1,0 +1,116 @@
+"""`LedgerClient` for ordinary code: the asyncio client on one loop thread of its own.
+
+Every method runs its asyncio twin on that thread and waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+
+from bookie.wire.messages import MaintainReply, MaintainRequest
+from metadata.records.bookie_registry import Registration
+from metadata.records.ledger_record import BookieRef, DigestType, LedgerRecord
+
+from .. import aio
+from ..config import ClientConfig
+from ..errors import ClientClosed, WouldDeadlock
+from ..loop_thread import in_pages, iterate
+from ..new_ledger import NewLedger
+from .face import BlockingClient
+from .read import ReadHandle
+from .write import AdvancedWriteHandle, WriteHandle
+
+__all__ = [
+    "AdvancedWriteHandle",
+    "ClientClosed",
+    "LedgerClient",
+    "ReadHandle",
+    "WouldDeadlock",
+    "WriteHandle",
+]
+
+RECORDS_PER_HOP = 256
+"""Ledgers' metadata fetched from the loop's thread at a time when listing."""
+
+
+class LedgerClient(BlockingClient[aio.LedgerClient]):
+    """A client of one cluster, named by its metadata URI. Use as `with LedgerClient(uri) as client`.
+
+    May be used from several threads. Not across fork(): make one in each process. Once it is closed every
+    call on it and on its handles raises ClientClosed, also one that was waiting. In a callback of
+    an append's future a call that waits raises WouldDeadlock, for callbacks run on the client's thread.
+    """
+
+    def __init__(self, metadata_uri: str, *, config: ClientConfig | None = None) -> None:
+        self._config = config or ClientConfig()
+        super().__init__(aio.LedgerClient(metadata_uri, config=self._config))
+
+    def create_ledger(
+        self,
+        *,
+        ensemble_size: int = 3,
+        write_quorum: int | None = None,
+        ack_quorum: int | None = None,
+        ledger_id: int | None = None,
+        digest: DigestType = DigestType.CRC32C,
+        password: bytes = b"",
+        custom_metadata: Mapping[str, bytes] | None = None,
+        deferred_sync: bool = False,
+    ) -> WriteHandle:
+        """A new ledger and its writer; see `ledgers.aio.LedgerClient.create_ledger`."""
+        handle = self._thread.run(
+            self._twin.create_ledger(
+                ensemble_size=ensemble_size,
+                write_quorum=write_quorum,
+                ack_quorum=ack_quorum,
+                ledger_id=ledger_id,
+                digest=digest,
+                password=password,
+                custom_metadata=custom_metadata,
+                deferred_sync=deferred_sync,
+            )
+        )
+        return WriteHandle(self._thread, handle)
+
+    def create_ledger_adv(self, new: NewLedger | None = None) -> AdvancedWriteHandle:
+        """A new ledger whose writer chooses the entry ids; see `ledgers.aio.LedgerClient.create_ledger_adv`."""
+        handle = self._thread.run(self._twin.create_ledger_adv(new))
+        return AdvancedWriteHandle(self._thread, handle, self._config.pending_bytes_max)
+
+    def reserve_ledger(self, new: NewLedger) -> int:
+        """A new ledger without a writer, for another process to claim; returns its id."""
+        return self._thread.run(self._twin.reserve_ledger(new))
+
+    def claim_ledger(self, ledger_id: int, *, password: bytes = b"") -> WriteHandle:
+        """Becomes the one writer of a reserved ledger. Raises LedgerClosed when it has or had one."""
+        claimed = self._twin.claim_ledger(ledger_id, password=password)
+        return WriteHandle(self._thread, self._thread.run(claimed))
+
+    def open_ledger(self, ledger_id: int, *, recovery: bool = True, password: bytes = b"") -> ReadHandle:
+        """A reader; recovers the ledger first unless told not to. See `ledgers.aio.LedgerClient.open_ledger`."""
+        opened = self._twin.open_ledger(ledger_id, recovery=recovery, password=password)
+        return ReadHandle(self._thread, self._thread.run(opened))
+
+    def list_ledgers(self, *, first_ledger: int = 0) -> Iterator[LedgerRecord]:
+        """The metadata of every ledger from `first_ledger` on, in id order."""
+        pages = in_pages(self._twin.list_ledgers(first_ledger=first_ledger), RECORDS_PER_HOP)
+        return chain.from_iterable(iterate(self._thread, pages))
+
+    def describe_ledger(self, ledger_id: int) -> LedgerRecord:
+        """One ledger's metadata. Raises NoSuchLedger."""
+        return self._thread.run(self._twin.describe_ledger(ledger_id))
+
+    def delete_ledger(self, ledger_id: int) -> None:
+        """Deletes a ledger, open or closed. Raises NoSuchLedger. There is no way back."""
+        self._thread.run(self._twin.delete_ledger(ledger_id))
+
+    def list_bookies(self) -> list[Registration]:
+        """Every registered bookie."""
+        return self._thread.run(self._twin.list_bookies())
+
+    def maintain_bookie(
+        self, bookie: BookieRef, request: MaintainRequest, timeout_seconds: float
+    ) -> MaintainReply:
+        """Has a bookie look after itself; see `ledgers.aio.LedgerClient.maintain_bookie`."""
+        return self._thread.run(self._twin.maintain_bookie(bookie, request, timeout_seconds))

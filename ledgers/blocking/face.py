@@ -1,0 +1,48 @@
+"""What the blocking clients have in common: an asyncio twin on a loop thread of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from ..loop_thread import LoopThread
+
+
+class AsyncClient(Protocol):
+    """What every asyncio client can."""
+
+    def connect(self) -> Coroutine[Any, Any, None]: ...
+
+    def close(self) -> Coroutine[Any, Any, None]: ...
+
+
+C = TypeVar("C", bound=AsyncClient)
+
+
+class BlockingClient(Generic[C]):
+    """A client whose every method runs the twin's on the loop's thread, and waits. Use as `with`.
+
+    May be used from several threads. Not across fork(): make one in each process.
+    """
+
+    def __init__(self, twin: C) -> None:
+        self._twin = twin
+        self._thread = LoopThread()
+        try:
+            self._thread.run(self._twin.connect())
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Ends all connections and the thread; abandons what was not ended. Twice is fine."""
+        self._thread.close(self._twin.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

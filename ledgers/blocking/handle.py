@@ -1,0 +1,71 @@
+"""What the handles of the blocking client have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from types import TracebackType
+from typing import Generic, Protocol, Self, TypeVar
+
+from metadata.records.ledger_record import LedgerRecord
+
+from ..errors import LedgerError
+from ..loop_thread import LoopThread
+
+
+class AsyncHandle(Protocol):
+    """What every asyncio handle tells of its ledger, from any thread."""
+
+    @property
+    def ledger_id(self) -> int: ...
+
+    @property
+    def record(self) -> LedgerRecord: ...
+
+    @property
+    def last_add_confirmed(self) -> int: ...
+
+
+H = TypeVar("H", bound=AsyncHandle)
+
+
+class BlockingHandle(ABC, Generic[H]):
+    """A handle of the blocking client: its asyncio twin, and the thread the twin lives on.
+
+    May be used from several threads. Once the client is closed every call raises ClientClosed; in a
+    callback of an append's future a call that waits raises WouldDeadlock.
+    """
+
+    def __init__(self, thread: LoopThread, handle: H) -> None:
+        self._thread = thread
+        self._handle = handle
+
+    @property
+    def ledger_id(self) -> int:
+        return self._handle.ledger_id
+
+    @property
+    def record(self) -> LedgerRecord:
+        """The ledger's metadata as this handle last knew it to stand."""
+        return self._handle.record
+
+    @property
+    def last_add_confirmed(self) -> int:
+        """The last entry this handle knows to be confirmed with all before it; −1 before the first."""
+        return self._handle.last_add_confirmed
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends this handle."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, LedgerError):
+            with suppress(LedgerError):  # the block already raises what went wrong
+                self.close()
+        else:
+            self.close()

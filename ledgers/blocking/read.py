@@ -1,0 +1,64 @@
+"""Reading a ledger in ordinary code. Pages are fetched on the loop's thread, taken apart on the caller's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bookie.wire import Columns
+
+from .. import aio
+from ..entry import Entry
+from ..loop_thread import iterate
+from ..reading.batch_read import entries_of
+from .handle import BlockingHandle
+
+
+class ReadHandle(BlockingHandle[aio.ReadHandle]):
+    """A ledger opened for reading; see `ledgers.reading.read_handle.ReadHandle` for what it promises.
+
+    Iterators may be left half-way. Every entry before one that cannot be read is given before the
+    error is raised.
+    """
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the ledger's end is final."""
+        return self._handle.is_closed
+
+    def read(self, first_entry: int = 0, last_entry: int | None = None) -> Iterator[Entry]:
+        """The entries first_entry … last_entry (to the last confirmed one by default), in order."""
+        return _entries(iterate(self._thread, self._handle.read_columns(first_entry, last_entry)))
+
+    def read_entry(self, entry_id: int) -> Entry:
+        """One entry."""
+        return self._thread.run(self._handle.read_entry(entry_id))
+
+    def read_batch(self, first_entry: int, *, entries_max: int, bytes_max: int) -> list[Entry]:
+        """Entries from `first_entry` on, as many as both bounds allow, and at least one."""
+        return self._thread.run(
+            self._handle.read_batch(first_entry, entries_max=entries_max, bytes_max=bytes_max)
+        )
+
+    def read_unconfirmed(self, first_entry: int, last_entry: int) -> Iterator[Entry]:
+        """Entries past the last confirmed one too; what is returned may not be in the final ledger."""
+        return _entries(iterate(self._thread, self._handle.read_unconfirmed_columns(first_entry, last_entry)))
+
+    def tail(self, start: int = 0) -> Iterator[Entry]:
+        """Entries as they are confirmed, to the ledger's close. Never fences."""
+        return _entries(iterate(self._thread, self._handle.tail_columns(start)))
+
+    def try_read_last_add_confirmed(self) -> int:
+        """One good answer from a bookie is enough; may lag."""
+        return self._thread.run(self._handle.try_read_last_add_confirmed())
+
+    def read_last_add_confirmed(self) -> int:
+        """Answers of enough bookies that nothing confirmed can have been missed."""
+        return self._thread.run(self._handle.read_last_add_confirmed())
+
+    def close(self) -> None:
+        """Nothing to release: connections belong to the client."""
+
+
+def _entries(pages: Iterator[Columns]) -> Iterator[Entry]:
+    for columns in pages:
+        yield from entries_of(columns)

@@ -1,0 +1,1 @@
+"""What talks to bookies: streams, lanes, and who replaces one that failed."""

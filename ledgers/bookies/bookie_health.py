@@ -1,0 +1,54 @@
+"""Which bookies to avoid: those that failed or were slow just now, and those that keep failing. Pure."""
+
+from __future__ import annotations
+
+from metadata.records.ledger_record import BookieRef
+
+from ..config import ClientConfig
+
+EPISODE_SECONDS = 1.0
+"""Failures so close together are one: every ledger notices the same broken connection."""
+
+
+class BookieHealth:
+    """What a client remembers of failures. An avoided bookie is used where there is no other.
+
+    A failure is held against a bookie for `failed_bookie_seconds`; `quarantine_failures` of them within
+    `quarantine_window_seconds` for `quarantine_seconds`.
+    """
+
+    def __init__(self, config: ClientConfig) -> None:
+        self._config = config
+        self._failures: dict[BookieRef, list[float]] = {}
+        self._quarantined_until: dict[BookieRef, float] = {}
+        self._slow_at: dict[BookieRef, float] = {}
+
+    def failed(self, bookie: BookieRef, now: float) -> None:
+        """A call or a stream to the bookie failed at this time."""
+        oldest = now - self._config.quarantine_window_seconds
+        failures = [at for at in self._failures.get(bookie, []) if at > oldest]
+        if failures and now - failures[-1] < EPISODE_SECONDS:
+            failures[-1] = now
+        else:
+            failures.append(now)
+        self._failures[bookie] = failures[-self._config.quarantine_failures :]
+        if len(failures) >= self._config.quarantine_failures:
+            self._quarantined_until[bookie] = now + self._config.quarantine_seconds
+
+    def was_slow(self, bookie: BookieRef, now: float) -> None:
+        """The bookie was silent for so long that a reader turned to others; held against it by readers only."""
+        self._slow_at[bookie] = now
+
+    def avoided_by_readers(self, now: float) -> frozenset[BookieRef]:
+        """Bookies that a reader asks last at this time: also those that were slow within `failed_bookie_seconds`."""
+        oldest = now - self._config.failed_bookie_seconds
+        self._slow_at = {bookie: at for bookie, at in self._slow_at.items() if at > oldest}
+        return self.avoided(now) | self._slow_at.keys()
+
+    def avoided(self, now: float) -> frozenset[BookieRef]:
+        """Bookies to avoid at this time; older failures are forgotten."""
+        oldest = now - max(self._config.quarantine_window_seconds, self._config.failed_bookie_seconds)
+        self._failures = {b: at for b, at in self._failures.items() if at[-1] > oldest}
+        self._quarantined_until = {b: end for b, end in self._quarantined_until.items() if end > now}
+        lately = {b for b, at in self._failures.items() if at[-1] > now - self._config.failed_bookie_seconds}
+        return frozenset(lately | self._quarantined_until.keys())

@@ -1,0 +1,185 @@
+"""The BookieClient over gRPC: one channel and one append stream to each bookie that is used."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import grpc
+import grpc.aio
+
+from bookie.wire import (
+    BadMessage,
+    InfoReply,
+    LacReply,
+    LacRequest,
+    LacStatement,
+    ReadReply,
+    ReadRequest,
+    codec,
+    rpc,
+)
+from bookie.wire.messages import MaintainReply, MaintainRequest
+from metadata.errors import MetadataError
+from metadata.records import bookie_registry
+from metadata.records.ledger_record import BookieRef
+from metadata.store import MetadataStore
+
+from ..bookie_client import LaneListener, LaneTerms
+from ..config import ClientConfig
+from ..errors import BookieUnavailable
+from .append_stream import AppendStream, describe
+from .queued_lane import QueuedLane
+
+Reply = TypeVar("Reply")
+
+LONG_POLL_GRACE_SECONDS = 5.0
+"""How much longer than it was told a long poll may take."""
+
+
+class GrpcBookieClient:
+    """See BookieClient. Addresses come from the registrations, by name, when a connection is made."""
+
+    def __init__(self, store: MetadataStore, config: ClientConfig) -> None:
+        self._store = store
+        self._config = config
+        self._channels: dict[BookieRef, grpc.aio.Channel] = {}
+        self._streams: dict[BookieRef, AppendStream] = {}
+        self._retired: set[asyncio.Task[None]] = set()
+        self._pid = os.getpid()
+        self._is_closed = False
+
+    def open_lane(
+        self,
+        bookie: BookieRef,
+        terms: LaneTerms,
+        listener: LaneListener,
+        last_add_confirmed: Callable[[], LacStatement | None],
+    ) -> QueuedLane:
+        stream = self._streams.get(bookie)
+        if stream is None:
+            stream = AppendStream(bookie, self._config, lambda: self._connect(bookie), self._retire)
+            self._streams[bookie] = stream
+        return stream.open_lane(terms, listener, last_add_confirmed)
+
+    async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply:
+        return await self._call(
+            bookie,
+            rpc.READ,
+            codec.encode_read_request(request),
+            codec.decode_read_reply,
+            self._config.read_seconds_max,
+        )
+
+    async def last_add_confirmed(self, bookie: BookieRef, request: LacRequest) -> LacReply:
+        seconds = self._config.read_seconds_max
+        if request.wait_ms:
+            seconds = request.wait_ms / 1000 + LONG_POLL_GRACE_SECONDS
+        data = codec.encode_lac_request(request)
+        return await self._call(bookie, rpc.LAST_ADD_CONFIRMED, data, codec.decode_lac_reply, seconds)
+
+    async def info(self, bookie: BookieRef) -> InfoReply:
+        """What the bookie says of itself. Raises BookieUnavailable also when it is another incarnation."""
+        data = codec.encode_info_request(None)
+        reply = await self._call(
+            bookie, rpc.INFO, data, codec.decode_info_reply, self._config.append_seconds_max
+        )
+        if reply.incarnation != bookie.incarnation:
+            raise BookieUnavailable(str(bookie), f"it is another incarnation now ({reply.incarnation})")
+        return reply
+
+    async def maintain(
+        self, bookie: BookieRef, request: MaintainRequest, timeout_seconds: float
+    ) -> MaintainReply:
+        """Has the bookie look after itself. Raises BookieUnavailable; the bookie ends what takes too long."""
+        data = codec.encode_maintain_request(request)
+        return await self._call(bookie, rpc.MAINTAIN, data, codec.decode_maintain_reply, timeout_seconds)
+
+    async def close(self) -> None:
+        self._is_closed = True
+        streams, self._streams = list(self._streams.values()), {}
+        for stream in streams:
+            await stream.close()
+        if self._retired:
+            await asyncio.wait(self._retired)
+        channels, self._channels = list(self._channels.values()), {}
+        for channel in channels:
+            await channel.close()
+
+    # ------------------------------------------------------------------------------------------
+
+    async def _call(
+        self, bookie: BookieRef, method: str, data: bytes, decode: Callable[[bytes], Reply], seconds: float
+    ) -> Reply:
+        try:
+            channel = await self._channel(bookie)
+            call: Any = channel.unary_unary(method)
+            return decode(await call(data, timeout=seconds))
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self._is_closed or (task is not None and task.cancelling()):
+                raise
+            raise BookieUnavailable(str(bookie), "this client is closed") from None  # gRPC's way to say so
+        except grpc.aio.AioRpcError as error:
+            self._forget_if_unreachable(bookie, error)
+            raise BookieUnavailable(str(bookie), describe(error)) from error
+        except (BadMessage, LookupError) as error:
+            raise BookieUnavailable(str(bookie), str(error)) from error
+        except MetadataError as error:
+            raise BookieUnavailable(str(bookie), f"its address is unknown: {error}") from error
+
+    async def _connect(self, bookie: BookieRef) -> Any:
+        try:
+            channel = await self._channel(bookie)
+        except MetadataError as error:
+            raise LookupError(f"its address is unknown: {error}") from error
+        method: Any = channel.stream_stream(rpc.APPEND)
+        return method()
+
+    async def _channel(self, bookie: BookieRef) -> grpc.aio.Channel:
+        if os.getpid() != self._pid:
+            raise BookieUnavailable(
+                str(bookie), "a client cannot be used after fork(); make one in each process"
+            )
+        channel = self._channels.get(bookie)
+        if channel is None:
+            address = await self._address(bookie)
+            if self._is_closed:  # nobody would end the channel
+                raise BookieUnavailable(str(bookie), "this client is closed")
+            channel = self._channels.get(bookie) or grpc.aio.insecure_channel(
+                address, options=rpc.CHANNEL_OPTIONS
+            )
+            self._channels[bookie] = channel
+        return channel
+
+    async def _address(self, bookie: BookieRef) -> str:
+        found = await bookie_registry.find_bookie(self._store, bookie.bookie_id)
+        if found is None:
+            raise LookupError("it is not registered: it is stopped, or cut off from the metadata")
+        if found.bookie != bookie:
+            raise LookupError(
+                f"another incarnation is registered under its name ({found.bookie.incarnation})"
+            )
+        return found.address
+
+    def _forget_if_unreachable(self, bookie: BookieRef, error: grpc.aio.AioRpcError) -> None:
+        """A bookie may come back under another address: look it up again next time."""
+        if error.code() is grpc.StatusCode.UNAVAILABLE and bookie not in self._streams:
+            self._close_later(self._channels.pop(bookie, None))
+
+    def _retire(self, stream: AppendStream) -> None:
+        """A stream is broken: the next lane to this bookie makes a new one, on a new channel."""
+        for bookie, known in list(self._streams.items()):
+            if known is stream:
+                del self._streams[bookie]
+                self._close_later(self._channels.pop(bookie, None))
+
+    def _close_later(self, channel: grpc.aio.Channel | None) -> None:
+        if channel is not None:
+            # Calls on it may go on to their own time limit; closing at once would cancel their callers.
+            closing = channel.close(self._config.read_seconds_max)
+            task = asyncio.get_running_loop().create_task(closing)
+            self._retired.add(task)
+            task.add_done_callback(self._retired.discard)

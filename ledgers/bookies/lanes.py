@@ -1,0 +1,101 @@
+"""The lanes of one ledger: the pipeline's effects on them, and what they report back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from bookie.wire import LacStatement, Status
+
+from ..bookie_client import Lane, LaneTerms
+from ..cluster import Cluster
+from ..errors import LedgerError, LedgerFenced, Unauthorized
+from ..protocol.effects import CloseLane, Force, OpenLane, Send
+
+
+class PipelineEvents(Protocol):
+    """The machine a shell reports to, already wrapped so that the effects are performed."""
+
+    def acked(self, lane: int, through: int) -> None: ...
+    def written(self, lane: int, through: int) -> None: ...
+    def lane_failed(self, lane: int, why: str) -> None: ...
+    def refused(self, lane: int, error: LedgerError) -> None: ...
+
+
+class Lanes:
+    """The lanes of one ledger by number."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        terms: LaneTerms,
+        events: PipelineEvents,
+        last_add_confirmed: Callable[[], LacStatement | None],
+    ) -> None:
+        self._cluster = cluster
+        self._terms = terms
+        self._events = events
+        self._last_add_confirmed = last_add_confirmed
+        self._lanes: dict[int, Lane] = {}
+
+    def open(self, effect: OpenLane) -> None:
+        listener = _LaneEvents(self._cluster, self._events, effect, self._terms.ledger_id)
+        self._lanes[effect.lane] = self._cluster.bookies.open_lane(
+            effect.bookie, self._terms, listener, self._last_add_confirmed
+        )
+
+    def send(self, effect: Send) -> None:
+        lane = self._lanes.get(effect.lane)
+        if lane is not None:
+            lane.send(effect.columns)
+
+    def force(self, effect: Force) -> None:
+        lane = self._lanes.get(effect.lane)
+        if lane is not None:
+            lane.force()
+
+    def close(self, effect: CloseLane) -> None:
+        lane = self._lanes.pop(effect.lane, None)
+        if lane is not None:
+            lane.close()
+
+    def send_lac(self) -> None:
+        """Tells every bookie of the ensemble the last-add-confirmed as it is now."""
+        for lane in self._lanes.values():
+            lane.send_lac()
+
+    @property
+    def are_drained(self) -> bool:
+        return not any(lane.backlog_bytes for lane in self._lanes.values())
+
+    def close_all(self) -> None:
+        for number in list(self._lanes):
+            self._lanes.pop(number).close()
+
+
+@dataclass(slots=True)
+class _LaneEvents:
+    """What one lane reports, with the lane's number put to it."""
+
+    cluster: Cluster
+    events: PipelineEvents
+    opened: OpenLane
+    ledger_id: int
+
+    def acked(self, through: int) -> None:
+        self.events.acked(self.opened.lane, through)
+
+    def written(self, through: int) -> None:
+        self.events.written(self.opened.lane, through)
+
+    def failed(self, why: str) -> None:
+        self.cluster.note_failure(self.opened.bookie)
+        self.events.lane_failed(self.opened.lane, why)
+
+    def refused(self, status: Status) -> None:
+        if status is Status.UNAUTHORIZED:
+            error: LedgerError = Unauthorized(self.ledger_id, by_bookie=True)
+        else:
+            error = LedgerFenced(self.ledger_id, f"bookie {self.opened.bookie} refuses its writer")
+        self.events.refused(self.opened.lane, error)

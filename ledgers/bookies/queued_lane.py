@@ -1,0 +1,141 @@
+"""One ledger's share of an append stream: entries queued in order, and what becomes of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from bookie.wire import (
+    FRAME_ENTRIES_MAX,
+    NO_ENTRIES,
+    NO_ENTRY,
+    Ack,
+    Columns,
+    Credential,
+    Frame,
+    LacStatement,
+    Status,
+    join,
+)
+
+from ..bookie_client import LaneListener, LaneTerms
+
+
+class LaneStream(Protocol):
+    """What a lane needs of the stream that it is a part of."""
+
+    def lane_has_work(self, lane: QueuedLane) -> None: ...
+    def lane_closed(self, lane: QueuedLane) -> None: ...
+    def credential_of(self, terms: LaneTerms) -> Credential: ...
+
+
+class QueuedLane:
+    """A lane: entries queued for one ledger on one stream."""
+
+    def __init__(
+        self,
+        stream: LaneStream,
+        terms: LaneTerms,
+        listener: LaneListener,
+        last_add_confirmed: Callable[[], LacStatement | None],
+        *,
+        backlog_bytes_max: int,
+    ) -> None:
+        self._stream = stream
+        self._terms = terms
+        self._listener: LaneListener | None = listener
+        self._last_add_confirmed = last_add_confirmed
+        self._backlog_bytes_max = backlog_bytes_max
+        self._queue: deque[Columns] = deque()
+        self._lac_wanted = False
+        self._sync_wanted = False
+        self._sent_through = -1
+        self._credential: Credential | None = None
+        self.in_line = False  # whether the stream has this lane among those with work
+        self.backlog_bytes = 0
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self._queue) or self._lac_wanted or self._sync_wanted
+
+    def send(self, columns: Columns) -> None:
+        if self._listener is None:
+            return  # failed or closed: whoever sends has not heard of it yet
+        self._queue.append(columns)
+        self.backlog_bytes += columns.size_bytes
+        self._stream.lane_has_work(self)
+        if self.backlog_bytes > self._backlog_bytes_max:
+            self.fail(f"it is more than {self._backlog_bytes_max} bytes behind")
+
+    def send_lac(self) -> None:
+        self._lac_wanted = True
+        self._stream.lane_has_work(self)
+
+    def force(self) -> None:
+        self._sync_wanted = True
+        self._stream.lane_has_work(self)
+
+    def close(self) -> None:
+        self._listener = None
+        self._queue.clear()
+        self._lac_wanted = self._sync_wanted = False
+        self.backlog_bytes = 0
+        self._stream.lane_closed(self)
+
+    def fail(self, why: str) -> None:
+        listener = self._listener
+        self.close()
+        if listener is not None:
+            # Later, not now: the listener's machine may be in the middle of the step that sent.
+            asyncio.get_running_loop().call_soon(listener.failed, why)
+
+    def next_frame(self, bytes_max: int) -> Frame:
+        """The frame of what waits, as much of it as fits."""
+        parts = [self._queue.popleft()] if self._queue else []
+        size, entries = (parts[0].size_bytes, len(parts[0])) if parts else (0, 0)
+        while (
+            self._queue
+            and size + self._queue[0].size_bytes <= bytes_max
+            and entries + len(self._queue[0]) <= FRAME_ENTRIES_MAX
+        ):
+            size += self._queue[0].size_bytes
+            entries += len(self._queue[0])
+            parts.append(self._queue.popleft())
+        return self._frame_of(join(parts) if parts else NO_ENTRIES)
+
+    def _frame_of(self, columns: Columns) -> Frame:
+        terms, is_last = self._terms, not self._queue
+        deferred = terms.deferred_sync and not (self._sync_wanted and is_last)
+        self._sync_wanted = self._sync_wanted and not is_last
+        self._lac_wanted = False
+        if self._credential is None:
+            self._credential = self._stream.credential_of(terms)
+        lac = self._last_add_confirmed()
+        return Frame(terms.ledger_id, columns, lac, terms.recovery, self._credential, deferred)
+
+    def through(self, frame: Frame) -> int:
+        """The entry that is on disk, with all sent before, when this frame is answered OK; −1 for none."""
+        if len(frame.columns):
+            self._sent_through = frame.columns.last_entry
+        elif not self._terms.deferred_sync:
+            return NO_ENTRY  # each frame before it has an answer of its own
+        return self._sent_through
+
+    def answered(self, ack: Ack, last_entry: int, size: int) -> None:
+        listener = self._listener
+        if listener is None:
+            return
+        self.backlog_bytes -= size
+        if ack.status is Status.OK:
+            if last_entry >= 0:
+                listener.acked(last_entry)
+        elif ack.status is Status.WRITTEN and self._terms.deferred_sync:
+            listener.written(last_entry)
+        elif ack.status in (Status.FENCED, Status.UNAUTHORIZED):
+            self.close()
+            listener.refused(ack.status)
+        else:
+            self.close()
+            listener.failed(f"{ack.status}{': ' + ack.detail if ack.detail else ''}")

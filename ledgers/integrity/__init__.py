@@ -1,0 +1,1 @@
+"""Digests of entries, and the keys that prove who may write."""

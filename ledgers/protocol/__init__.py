@@ -1,0 +1,1 @@
+"""The rules as pure machines: events in, frozen effects out; no I/O, clock or chance."""

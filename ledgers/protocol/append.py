@@ -1,0 +1,400 @@
+"""The append pipeline: how entries become confirmed, as a pure machine.
+
+Each position of the ensemble is served over a *lane*, a numbered attempt to send to one bookie.
+Entries go down a lane in id order and are acknowledged in that order, so what a position has
+acknowledged is one number. Confirmation is arithmetic on E numbers, whatever the count of entries.
+
+Rules kept here:
+- W2  confirmed strictly in entry order; an ack counts only over the current lane of a position (F9).
+- W3  an ensemble change first withdraws all acks of the replaced positions, then sends them all
+      pending entries again, and only then may anything be confirmed (F8).
+- W4  an ensemble change is one compare-and-swap, only on an OPEN record; the new fragment starts at
+      LAC+1; bookies are used only once the change is known to stand (F6); the LAC stands still
+      from the moment the change is asked for until its outcome is known (F7).
+- W5  FENCED and UNAUTHORIZED end the writer; anything else is a failed bookie. Failures that come
+      together make one change.
+- C1  closing is one compare-and-swap OPEN → CLOSED at the LAC and never overrides a recovery.
+
+Where no replacement is found (or `delay_ensemble_change` wants none yet), writing goes on without the
+failed position as long as every write set keeps an ack quorum of live ones. A failed bookie that answers
+again takes its own place back without a change of metadata, and is sent all pending entries again.
+
+With `deferred_sync` an entry is *accepted* when it is in an ack quorum's logs, and confirmed, as ever, when
+it is on their disks, which `force` asks for. What is not confirmed stays pending.
+
+In recovery the same machine writes entries back (R4); changes stay in memory until the ledger is closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+
+from bookie.wire import Columns
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState
+
+from ..errors import LedgerError, LedgerFenced, NoSuchLedger, NotEnoughBookies, UnconfirmedError
+from .effects import (
+    Accept,
+    AppendEffect,
+    ChangeRecord,
+    CloseLane,
+    Confirm,
+    FindReplacements,
+    Finish,
+    Force,
+    OpenLane,
+    RetryLater,
+    Send,
+)
+from .pending import PendingEntries
+from .position import Position
+from .quorum import Outcome
+from .striping import Striping
+
+
+class Phase(Enum):
+    """WRITING ⇄ CHANGING while entries flow, WRITING → CLOSING → ENDED at the end, any → ENDED on failure."""
+
+    WRITING = "writing"
+    CHANGING = "an ensemble change is in flight"
+    CLOSING = "the closing change is in flight"
+    ENDED = "ended"
+
+
+class AppendPipeline:
+    """One writer's view of one ledger from `first_entry` on. Every method returns effects to perform.
+
+    `record` is the metadata as last known to stand; in recovery, with the changes kept in memory.
+    """
+
+    def __init__(
+        self,
+        record: LedgerRecord,
+        *,
+        first_entry: int = 0,
+        length_bytes: int = 0,
+        recovery: bool = False,
+        deferred_sync: bool = False,
+        delay_ensemble_change: bool = False,
+    ) -> None:
+        assert recovery or record.state is LedgerState.OPEN
+        self.record = record
+        self.phase = Phase.WRITING
+        self.last_add_confirmed = first_entry - 1
+        self.last_add_accepted = first_entry - 1
+        self._recovery = recovery
+        self._deferred_sync = deferred_sync
+        self._delay_ensemble_change = delay_ensemble_change
+        self._forced_through = first_entry - 1
+        self._striping = Striping(record.shape)
+        self._pending = PendingEntries(first_entry, length_bytes)
+        self._lanes_made = 0
+        self._positions = [
+            Position(bookie, None, first_entry - 1, first_entry - 1)
+            for bookie in record.fragments[-1].ensemble
+        ]
+        self._asked: frozenset[int] = frozenset()  # positions replacements are being found for
+        self._in_vain: frozenset[int] = frozenset()  # asked for beside what is proposed, and not found
+        self._waiting_to_retry = False
+        self._proposed: dict[int, BookieRef] = {}
+        self._close_asked = False
+
+    # --- what the shell may look at -----------------------------------------------------------
+
+    @property
+    def last_add_pushed(self) -> int:
+        return self._pending.last_pushed
+
+    @property
+    def pending_bytes(self) -> int:
+        """Payload bytes pushed and not confirmed."""
+        return self._pending.bytes
+
+    @property
+    def confirmed_length(self) -> int:
+        """Payload bytes of entries 0..last_add_confirmed."""
+        return self._pending.confirmed_length()
+
+    @property
+    def has_ended(self) -> bool:
+        return self.phase is Phase.ENDED
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """What the bookies of the ensemble failed with that have acknowledged nothing since."""
+        return {str(position.bookie): position.failure for position in self._positions if position.failure}
+
+    # --- events -------------------------------------------------------------------------------
+
+    def start(self) -> list[AppendEffect]:
+        """Opens a lane to each bookie of the ensemble."""
+        return [self._open_lane(position) for position in self._positions]
+
+    def append(self, columns: Columns) -> list[AppendEffect]:
+        """The next entries, consecutive from last_add_pushed+1."""
+        assert not self.has_ended and not self._close_asked
+        self._pending.push(columns)
+        return [effect for n in range(len(self._positions)) for effect in self._send(n, [columns])]
+
+    def acked(self, lane: int, through: int) -> list[AppendEffect]:
+        """Everything sent on the lane up to entry `through` is on the bookie's disk."""
+        return self._answered(lane, acked=through, written=through)
+
+    def written(self, lane: int, through: int) -> list[AppendEffect]:
+        """Everything sent on the lane up to entry `through` is in the bookie's log, not yet on its disk."""
+        return self._answered(lane, acked=-1, written=through)
+
+    def force(self) -> list[AppendEffect]:
+        """Have everything pushed so far on disk: it is when the LAC has reached it."""
+        if self.has_ended or not self._deferred_sync or self._forced_through >= self.last_add_pushed:
+            return []
+        self._forced_through = self.last_add_pushed
+        return self._force(range(len(self._positions)))
+
+    def lane_failed(self, lane: int, why: str) -> list[AppendEffect]:
+        """The lane's bookie failed: unreachable, too slow, out of space, of another incarnation, …"""
+        position = self._on(lane)
+        if position is None:
+            return []
+        position.lane, position.failure = None, why
+        if position.on_trial:  # it answers and yet fails, as with a full disk: do not look in a tight loop
+            return [CloseLane(lane), *self._retry_later()]
+        return [CloseLane(lane), *self._look_for_replacements()]
+
+    def refused(self, lane: int, error: LedgerError) -> list[AppendEffect]:
+        """A bookie answered that this writer may not write any more (rule W5)."""
+        return [] if self._on(lane) is None else self._end(error)
+
+    def replacements(
+        self, chosen: Mapping[int, BookieRef], rejected: Mapping[str, str]
+    ) -> list[AppendEffect]:
+        """The answer to FindReplacements: bookies by position, and why each other one cannot be used."""
+        asked, self._asked = self._asked, frozenset()
+        if self.phase is not Phase.WRITING:  # ended or closing meanwhile
+            return []
+        # A bookie that is back in its own place is named there already: no change of metadata.
+        back = [n for n in asked if chosen.get(n) == self._positions[n].bookie]
+        effects = self._restart(back)
+        for n in back:
+            self._positions[n].on_trial = True
+        new = {n: chosen[n] for n in asked if n in chosen and chosen[n] != self._positions[n].bookie}
+        if self._would_lose_quorum(asked - new.keys()):
+            return effects + self._end(NotEnoughBookies(self._what_is_needed(), self._reasons(rejected)))
+        if new:
+            self._in_vain = asked - new.keys()
+            return effects + self._propose(new)
+        return effects + self._retry_later() + self._look_for_replacements(beyond=asked) + self._advance()
+
+    def retry_replacements(self) -> list[AppendEffect]:
+        """The pause after RetryLater is over."""
+        self._waiting_to_retry = False
+        return self._look_for_replacements()
+
+    def changed(self, record: LedgerRecord) -> list[AppendEffect]:
+        """The compare-and-swap succeeded: this record stands."""
+        if self.has_ended:
+            return []
+        self.record = record
+        if self.phase is Phase.CLOSING:
+            return self._end(None)
+        assert self.phase is Phase.CHANGING
+        return self._use_proposed()
+
+    def conflicted(self, found: LedgerRecord | None) -> list[AppendEffect]:
+        """The compare-and-swap failed; `found` is what stands, None where the ledger was deleted."""
+        if self.has_ended:
+            return []
+        if found is None:
+            return self._end(NoSuchLedger(self.record.ledger_id))
+        if self.phase is Phase.CLOSING:
+            return self._conflict_while_closing(found)
+        return self._conflict_while_changing(found)
+
+    def change_failed(self, error: LedgerError) -> list[AppendEffect]:
+        """The outcome of the compare-and-swap stays unknown: nothing can be confirmed any more."""
+        return self._end(error)
+
+    def close(self) -> list[AppendEffect]:
+        """No more entries; closes the ledger at the LAC once no change is in flight (rule C1)."""
+        if self.has_ended or self._close_asked:
+            return []
+        self._close_asked = True
+        return self._close_if_ready()
+
+    def fail(self, error: LedgerError) -> list[AppendEffect]:
+        """The shell gives up."""
+        return self._end(error)
+
+    # --- lanes --------------------------------------------------------------------------------
+
+    def _on(self, lane: int) -> Position | None:
+        return next((position for position in self._positions if position.lane == lane), None)
+
+    def _open_lane(self, position: Position) -> OpenLane:
+        self._lanes_made += 1
+        position.lane = self._lanes_made
+        return OpenLane(self._lanes_made, position.bookie)
+
+    def _send(self, n: int, batches: Iterable[Columns]) -> list[AppendEffect]:
+        """Sends what belongs on position n."""
+        lane = self._positions[n].lane
+        if lane is None:
+            return []
+        effects: list[AppendEffect] = []
+        for columns in batches:
+            if self._striping.is_striped:
+                columns = columns.where(lambda entry_id: self._striping.holds(n, entry_id))
+            if len(columns):
+                effects.append(Send(lane, columns))
+        return effects
+
+    def _restart(self, numbers: Iterable[int]) -> list[AppendEffect]:
+        """New lanes for these positions: all their acks are withdrawn, then all pending is sent again (F8)."""
+        restarted = list(numbers)
+        effects: list[AppendEffect] = []
+        for n in restarted:
+            position = self._positions[n]
+            position.withdraw(self.last_add_confirmed)
+            effects.append(self._open_lane(position))
+        for n in restarted:
+            effects += self._send(n, self._pending.unconfirmed())
+        return effects + self._force(restarted)
+
+    def _force(self, numbers: Iterable[int]) -> list[AppendEffect]:
+        if self._forced_through <= self.last_add_confirmed:
+            return []
+        lanes = (self._positions[n].lane for n in numbers)
+        return [Force(lane) for lane in lanes if lane is not None]
+
+    # --- confirming -----------------------------------------------------------------------------
+
+    def _answered(self, lane: int, *, acked: int, written: int) -> list[AppendEffect]:
+        assert written <= self.last_add_pushed
+        position = self._on(lane)
+        if position is None or not position.answered(acked=acked, written=written):
+            return []
+        return self._advance()
+
+    def _advance(self) -> list[AppendEffect]:
+        if self.phase is not Phase.WRITING:  # the LAC stands still during a change (F7)
+            return []
+        effects = self._accept() if self._deferred_sync else []
+        marks = {n: position.acked_through for n, position in enumerate(self._positions)}
+        through = self._striping.confirmed_through(marks, self.last_add_pushed)
+        if through <= self.last_add_confirmed:
+            return effects
+        self.last_add_confirmed = through
+        self._pending.confirm(through)
+        return [*effects, Confirm(through)]
+
+    def _accept(self) -> list[AppendEffect]:
+        marks = {n: position.written_through for n, position in enumerate(self._positions)}
+        through = self._striping.confirmed_through(marks, self.last_add_pushed)
+        if through <= self.last_add_accepted:
+            return []
+        self.last_add_accepted = through
+        return [Accept(through)]
+
+    # --- replacing bookies ------------------------------------------------------------------------
+
+    def _failed(self) -> dict[int, str]:
+        return {n: p.failure for n, p in enumerate(self._positions) if p.lane is None}
+
+    def _look_for_replacements(self, beyond: frozenset[int] = frozenset()) -> list[AppendEffect]:
+        """Asks for replacements if something failed that was not just looked for in vain (`beyond`)."""
+        failed = self._failed()
+        if self.phase is not Phase.WRITING or self._asked or self._close_asked or not failed.keys() - beyond:
+            return []
+        self._asked = frozenset(failed)
+        in_place = self._delay_ensemble_change and not self._would_lose_quorum(failed)
+        return [FindReplacements(tuple(p.bookie for p in self._positions), failed, in_place)]
+
+    def _retry_later(self) -> list[AppendEffect]:
+        if self._waiting_to_retry or not self._failed():
+            return []
+        self._waiting_to_retry = True
+        return [RetryLater()]
+
+    def _would_lose_quorum(self, not_replaced: Iterable[int]) -> bool:
+        dead = [n for n in not_replaced if self._positions[n].lane is None]
+        return any(quorum.outcome((), dead) is Outcome.LOST for quorum in self._striping.ack_quorums)
+
+    def _propose(self, new: Mapping[int, BookieRef]) -> list[AppendEffect]:
+        self._proposed = dict(new)
+        ensemble = tuple(new.get(n, position.bookie) for n, position in enumerate(self._positions))
+        fragment = Fragment(self.last_add_confirmed + 1, ensemble, self.confirmed_length)
+        record = self.record.changed_ensemble(fragment)
+        if self._recovery:
+            self.record = record
+            return self._use_proposed()
+        self.phase = Phase.CHANGING
+        return [ChangeRecord(record)]
+
+    def _use_proposed(self) -> list[AppendEffect]:
+        """The new ensemble stands: withdraw, resend, and only then confirm (F8)."""
+        for n, bookie in self._proposed.items():
+            position = self._positions[n]
+            position.serve_by(bookie)
+        self.phase = Phase.WRITING
+        restarted, self._proposed = list(self._proposed), {}
+        effects = self._restart(restarted)
+        effects += self._retry_later() + self._look_for_replacements(beyond=self._in_vain) + self._advance()
+        return effects + self._close_if_ready()
+
+    def _conflict_while_changing(self, found: LedgerRecord) -> list[AppendEffect]:
+        if found.state is not LedgerState.OPEN:
+            return self._end(self._taken_over(found))
+        ours = tuple(self._proposed.get(n, p.bookie) for n, p in enumerate(self._positions))
+        last = found.fragments[-1]
+        if last.ensemble == ours and last.first_entry == self.last_add_confirmed + 1:
+            self.record = found  # our own change, and something else after it
+            return self._use_proposed()
+        if last.ensemble != tuple(position.bookie for position in self._positions):
+            return self._end(
+                LedgerFenced(self.record.ledger_id, "its last ensemble was changed by another client")
+            )
+        self.record = found  # an earlier fragment was repaired: try again on top of it
+        return self._propose(self._proposed)
+
+    # --- ending -----------------------------------------------------------------------------------
+
+    def _close_if_ready(self) -> list[AppendEffect]:
+        if not self._close_asked or self.phase is not Phase.WRITING:
+            return []
+        self.phase = Phase.CLOSING
+        return [ChangeRecord(self.record.closed(self.last_add_confirmed, self.confirmed_length))]
+
+    def _conflict_while_closing(self, found: LedgerRecord) -> list[AppendEffect]:
+        if found.is_closed and found.last_entry == self.last_add_confirmed:
+            self.record = found
+            return self._end(None)
+        if found.state is not LedgerState.OPEN:
+            return self._end(self._taken_over(found))
+        self.record, self.phase = found, Phase.WRITING
+        return self._close_if_ready()
+
+    def _taken_over(self, found: LedgerRecord) -> LedgerError:
+        if found.is_closed:
+            return LedgerFenced(found.ledger_id, f"recovered and closed at entry {found.last_entry}")
+        return LedgerFenced(found.ledger_id, "in recovery")
+
+    def _end(self, error: LedgerError | None) -> list[AppendEffect]:
+        if self.has_ended:
+            return []
+        self.phase = Phase.ENDED
+        lanes = [position.lane for position in self._positions if position.lane is not None]
+        if isinstance(error, UnconfirmedError):
+            error.first_unconfirmed = self._first_unconfirmed()
+        return [*(CloseLane(lane) for lane in lanes), Finish(error)]
+
+    def _first_unconfirmed(self) -> int | None:
+        return self.last_add_confirmed + 1 if self.last_add_pushed > self.last_add_confirmed else None
+
+    def _what_is_needed(self) -> str:
+        return f"ledger {self.record.ledger_id} (ensemble/write/ack quorum {self.record.shape})"
+
+    def _reasons(self, rejected: Mapping[str, str]) -> dict[str, str]:
+        """Why each bookie is not used; of a failed one, what it said when it was tried again."""
+        failed = {str(p.bookie): p.failure for p in self._positions if p.lane is None}
+        return {**failed, **rejected}

@@ -1,0 +1,134 @@
+"""What the pure machines ask their shell to do. Frozen; performed in the order given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bookie.wire import Columns
+from metadata.records.ledger_record import BookieRef, LedgerRecord
+
+from ..errors import LedgerError
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLane:
+    """Begin to send to this bookie; the lane's number stands in all that is said about it."""
+
+    lane: int
+    bookie: BookieRef
+
+
+@dataclass(frozen=True, slots=True)
+class CloseLane:
+    """Send nothing more on this lane; what it still reports is ignored."""
+
+    lane: int
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send these entries on the lane, after everything sent on it before."""
+
+    lane: int
+    columns: Columns
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """Every entry through `last_entry` is confirmed."""
+
+    last_entry: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """With deferred sync: every entry through `last_entry` is in the log of an ack quorum, not yet on disk."""
+
+    last_entry: int
+
+
+@dataclass(frozen=True, slots=True)
+class Force:
+    """Have the lane's bookie sync all that was sent to it."""
+
+    lane: int
+
+
+@dataclass(frozen=True, slots=True)
+class FindReplacements:
+    """Choose a bookie for each of these positions of the ensemble; answer with `replacements`.
+
+    `failed` names, by position, the bookie that failed and why. It may be chosen again if it lives;
+    with `in_place` no other may.
+    """
+
+    ensemble: tuple[BookieRef, ...]
+    failed: Mapping[int, str]
+    in_place: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RetryLater:
+    """Some positions have no bookie now: call `retry_replacements` after a while."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRecord:
+    """Compare-and-swap the ledger's record; answer with `changed`, `conflicted` or `change_failed`."""
+
+    record: LedgerRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The machine has ended, well (None) or with this error; nothing will be confirmed any more."""
+
+    error: LedgerError | None
+
+
+@dataclass(frozen=True, slots=True)
+class FenceLac:
+    """Read the last-add-confirmed of this position's bookie with fencing."""
+
+    position: int
+    bookie: BookieRef
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFenced:
+    """Read entries from this position's bookie with fencing."""
+
+    position: int
+    bookie: BookieRef
+    first_entry: int
+    last_entry: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """The ledger is closed as this record says."""
+
+    record: LedgerRecord
+
+
+@dataclass(frozen=True, slots=True)
+class StartOver:
+    """Another client changed the record meanwhile: recover again from this one, after a random pause."""
+
+    record: LedgerRecord
+
+
+AppendEffect = (
+    OpenLane
+    | CloseLane
+    | Send
+    | Force
+    | Accept
+    | Confirm
+    | FindReplacements
+    | RetryLater
+    | ChangeRecord
+    | Finish
+)
+RecoveryEffect = AppendEffect | FenceLac | ReadFenced | Recovered | StartOver

@@ -1,0 +1,226 @@
+"""Reading one page of entries, from one replica after another, as a pure machine.
+
+The page is a verified run of entries from `first_entry` on. Bookies that together hold every entry
+of the range are asked at once (one bookie where the ledger is not striped); what they give is
+verified and merged, and the run without a gap from the first entry is the page. When the first
+entry itself is missing, its other replicas are asked for it, until one has it or all have answered.
+
+When those asked are silent for too long (`overdue`), other replicas are asked as well. Whoever gives
+a verified answer first makes the page; nobody waits for a late answer unless nothing else is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from bookie.wire import NO_ENTRIES, Columns, ReadReply, Status, merge
+from metadata.records.ledger_record import Fragment
+
+from ..errors import DigestMismatch, EntryUnreadable
+from ..integrity.digest import Digester
+from .striping import Striping
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Read these entries from this position's bookie."""
+
+    position: int
+    first_entry: int
+    last_entry: int
+
+
+@dataclass(frozen=True, slots=True)
+class PageDone:
+    """The page: entries without a gap from the one asked for. Answers still to come are of no use."""
+
+    columns: Columns
+
+
+@dataclass(frozen=True, slots=True)
+class PageFailed:
+    """No replica has given the first entry. `is_absent`: each of them said that it has no such entry."""
+
+    error: EntryUnreadable
+    is_absent: bool = False
+
+
+PageEffect = Ask | PageDone | PageFailed
+
+
+class PageRead:
+    """One page of one fragment. `avoid` lists positions to ask last: their bookies failed or were slow.
+
+    Those in `never` are not asked at all: the page is wanted from the others.
+    """
+
+    def __init__(
+        self,
+        ledger_id: int,
+        striping: Striping,
+        fragment: Fragment,
+        digester: Digester,
+        first_entry: int,
+        last_entry: int,
+        *,
+        avoid: Sequence[int] = (),
+        never: Collection[int] = (),
+        rotation: int = 0,
+    ) -> None:
+        self._ledger_id = ledger_id
+        self._striping = striping
+        self._names = [str(bookie) for bookie in fragment.ensemble]
+        self._digester = digester
+        self._digest_width = len(digester.sign(first_entry, [b""]))
+        self._first, self._last = first_entry, last_entry
+        self._avoid = frozenset(avoid)
+        self._rotation = rotation
+        self._parts: list[Columns] = []
+        self._unanswered = self._residues()
+        self._outstanding: set[int] = set()
+        self._late: set[int] = set()
+        self._asked: set[int] = set(never)
+        self._lacking: set[int] = set()
+        self._answers: dict[str, str] = {}
+        self._saw_bad_digest = False
+        self._done = False
+
+    @property
+    def failures(self) -> Mapping[str, str]:
+        """What went wrong at which bookie."""
+        return self._answers
+
+    def start(self) -> list[PageEffect]:
+        return self._ask_cover() or self._next_step()
+
+    def answered(self, position: int, reply: ReadReply) -> list[PageEffect]:
+        """A bookie gave a page."""
+        if reply.status is not Status.OK:
+            if reply.status is Status.NO_SUCH_LEDGER:
+                self._lacking.add(position)
+            return self.failed(position, f"{reply.status}{': ' + reply.detail if reply.detail else ''}")
+        good = self._verified(position, reply.columns)
+        if len(good):
+            self._parts.append(good)
+        if self._first <= reply.covered_through and (not len(good) or good.first_entry != self._first):
+            self._explain(position, reply)
+        self._unanswered -= self._held(position, self._unanswered)
+        return self._settled(position)
+
+    def failed(self, position: int, why: str) -> list[PageEffect]:
+        """A bookie did not answer, or refused."""
+        self._answers[self._names[position]] = why
+        return self._settled(position)
+
+    def overdue(self) -> list[PageEffect]:
+        """Those asked were silent for too long: others are asked too, and the silent ones not waited for."""
+        if self._done:
+            return []
+        self._late |= self._outstanding
+        return self._ask_cover() or self._next_step()
+
+    # --- whom to ask ----------------------------------------------------------------------------
+
+    def _residues(self) -> set[int]:
+        """The entries of the range by their write sets: id modulo ensemble size."""
+        size = len(self._names)
+        return {
+            entry_id % size for entry_id in range(self._first, min(self._last, self._first + size - 1) + 1)
+        }
+
+    def _held(self, position: int, residues: Collection[int]) -> set[int]:
+        return {residue for residue in residues if self._striping.holds(position, residue)}
+
+    def _preference(self, positions: Sequence[int]) -> list[int]:
+        size = len(self._names)
+        return sorted(positions, key=lambda p: (p in self._avoid, (p - self._rotation) % size))
+
+    def _untried(self, positions: Sequence[int]) -> list[int]:
+        return [position for position in self._preference(positions) if position not in self._asked]
+
+    def _ask_cover(self) -> list[PageEffect]:
+        """Asks few untried bookies that hold, between them, what no bookie has spoken for yet."""
+        untried, missing = self._untried(range(len(self._names))), set(self._unanswered)
+        asks: list[PageEffect] = []
+        while useful := [position for position in untried if self._held(position, missing)]:
+            best = max(useful, key=lambda p: (p not in self._avoid, len(self._held(p, missing))))
+            untried.remove(best)
+            missing -= self._held(best, missing)
+            asks.append(self._ask(best, self._last))
+        return asks
+
+    def _ask_next_replica(self) -> list[PageEffect]:
+        """The first entry is missing: its next replica, or the end when none is left to hear from."""
+        replicas = self._striping.write_set(self._first)
+        untried = self._untried(replicas)
+        if untried:
+            # An unstriped replica can serve the whole range; elsewhere only the missing entry is fetched.
+            last = self._first if self._striping.is_striped else self._last
+            return [self._ask(untried[0], last)]
+        if self._outstanding.intersection(replicas):
+            return []  # late, but it may still have the entry
+        self._done = True
+        kind = DigestMismatch if self._saw_bad_digest else EntryUnreadable
+        error = kind(self._ledger_id, self._first, self._answers)
+        return [PageFailed(error, is_absent=self._lacking.issuperset(replicas))]
+
+    def _ask(self, position: int, last_entry: int) -> Ask:
+        self._outstanding.add(position)
+        self._asked.add(position)
+        return Ask(position, self._first, last_entry)
+
+    # --- what was answered ------------------------------------------------------------------------
+
+    def _verified(self, position: int, columns: Columns) -> Columns:
+        """The entries whose digests fit. Digests of another width are wrong, and join with no others."""
+        if not len(columns):
+            return columns
+        if columns.digest_width != self._digest_width:
+            self._note_bad_digest(position, columns.first_entry)
+            return NO_ENTRIES
+        bad = self._digester.bad_entries(columns)
+        if not bad:
+            return columns
+        self._note_bad_digest(position, columns.ids[bad[0]])
+        unusable = frozenset(bad)
+        return columns.pick([n for n in range(len(columns)) if n not in unusable])
+
+    def _note_bad_digest(self, position: int, entry_id: int) -> None:
+        self._saw_bad_digest = True
+        self._answers[self._names[position]] = f"wrong digest on entry {entry_id}"
+
+    def _explain(self, position: int, reply: ReadReply) -> None:
+        if not self._striping.holds(position, self._first) or self._names[position] in self._answers:
+            return
+        if any(r.first_entry <= self._first <= r.last_entry for r in reply.damaged):
+            self._answers[self._names[position]] = "its copy is damaged"
+        else:
+            self._lacking.add(position)
+            self._answers[self._names[position]] = "has no such entry"
+
+    def _settled(self, position: int) -> list[PageEffect]:
+        self._outstanding.discard(position)
+        return [] if self._done else self._next_step()
+
+    def _next_step(self) -> list[PageEffect]:
+        if self._awaits(self._unanswered):
+            return []
+        run = self._run()
+        if len(run):
+            self._done = True
+            return [PageDone(run)]
+        return [] if self._awaits((self._first,)) else self._ask_next_replica()
+
+    def _awaits(self, residues: Collection[int]) -> bool:
+        """Whether a bookie that is not late is still to tell of one of these."""
+        return any(self._held(position, residues) for position in self._outstanding - self._late)
+
+    def _run(self) -> Columns:
+        found = merge(self._parts).between(self._first, self._last) if self._parts else NO_ENTRIES
+        if not len(found) or found.first_entry != self._first:
+            return NO_ENTRIES
+        if found.last_entry - found.first_entry == len(found) - 1:
+            return found
+        ids = found.ids
+        return found.cut(0, next(n for n in range(len(found)) if ids[n] != self._first + n))

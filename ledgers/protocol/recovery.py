@@ -1,0 +1,280 @@
+"""Recovering a ledger whose writer is gone, as a pure machine (rules R2 to R5).
+
+    FENCING  read the LAC of every bookie of the last ensemble, with fencing, until every write set
+             has so many answers that the old writer can no longer get an ack quorum
+    READING  walk forward from the LAC with fenced reads, from the ensemble as it stood at the start;
+             what is found is written back to its whole write quorum with the recovery flag
+    CLOSING  one compare-and-swap to CLOSED, with the ensemble changes made on the way
+
+The statement of last-add-confirmed that recovery adds carry is the one found while fencing,
+frozen (F5). A bookie counts as lacking an entry only by saying so behind a durable fence; a
+timeout, damage, a wrong digest or limbo count for neither side (F11, F12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+
+from bookie.wire import NO_ENTRY, LacReply, LacStatement, ReadReply, Status, of_payloads
+from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
+
+from ..errors import LedgerError, LedgerRecoveryFailed, NoSuchLedger
+from ..integrity.digest import Digester
+from .append import AppendPipeline
+from .effects import (
+    AppendEffect,
+    ChangeRecord,
+    FenceLac,
+    Finish,
+    ReadFenced,
+    Recovered,
+    RecoveryEffect,
+    StartOver,
+)
+from .fenced_reads import FencedReads, Verdict
+from .quorum import Outcome
+from .striping import Striping
+
+READ_AHEAD_ENTRIES = 4096
+"""How far past the first undecided entry bookies are read."""
+
+WRITE_BACK_BYTES_MAX = 16 * 1024 * 1024
+"""Entries being written back, past which reading waits."""
+
+WRITE_BACK_BATCH_BYTES = 1024 * 1024
+WRITE_BACK_BATCH_ENTRIES = 1024
+
+
+class Stage(Enum):
+    FENCING = "fencing"
+    READING = "reading"
+    CLOSING = "closing"
+    ENDED = "ended"
+
+
+class Recovery:
+    """Recovers one ledger from a record in state IN_RECOVERY. Every method returns effects to perform."""
+
+    def __init__(self, record: LedgerRecord, digester: Digester) -> None:
+        assert record.state is LedgerState.IN_RECOVERY
+        self.record = record
+        self.stage = Stage.FENCING
+        self._digester = digester
+        self._striping = Striping(record.shape)
+        self._last_fragment = record.fragments[-1]  # as it stood when recovery began (R4)
+        self._fenced: set[int] = set()
+        self._failed: dict[int, str] = {}
+        self.last_add_confirmed: LacStatement | None = None
+        self._next = 0
+        self._reads: FencedReads | None = None
+        self._write_back: AppendPipeline | None = None
+        self._lanes_open = False
+        self._last_entry: int | None = None
+
+    @property
+    def pipeline(self) -> AppendPipeline | None:
+        """The machine that writes entries back, once there is one."""
+        return self._write_back
+
+    # --- fencing ------------------------------------------------------------------------------
+
+    def start(self) -> list[RecoveryEffect]:
+        """Asks every bookie of the last ensemble."""
+        return [FenceLac(n, bookie) for n, bookie in enumerate(self._last_fragment.ensemble)]
+
+    def lac_answered(self, position: int, reply: LacReply) -> list[RecoveryEffect]:
+        """A bookie has answered; OK and "no such ledger" come from behind its durable fence."""
+        statement = reply.last_add_confirmed
+        if reply.status not in (Status.OK, Status.NO_SUCH_LEDGER):
+            return self.lac_failed(position, f"{reply.status}{': ' + reply.detail if reply.detail else ''}")
+        if statement is not None and not self._digester.is_valid_lac(statement):
+            return self.lac_failed(position, "its last-add-confirmed has a wrong digest")
+        if self.stage is not Stage.FENCING:
+            return []
+        self._fenced.add(position)
+        if statement is not None and statement.last_entry > self._best_lac():
+            self.last_add_confirmed = statement
+        return self._read_if_fenced()
+
+    def lac_failed(self, position: int, why: str) -> list[RecoveryEffect]:
+        """A bookie could not be fenced, after all tries."""
+        if self.stage is not Stage.FENCING:
+            return []
+        self._failed[position] = why
+        return self._read_if_fenced()
+
+    def _best_lac(self) -> int:
+        return NO_ENTRY if self.last_add_confirmed is None else self.last_add_confirmed.last_entry
+
+    def _read_if_fenced(self) -> list[RecoveryEffect]:
+        match self._striping.coverage.outcome(self._fenced, self._failed):
+            case Outcome.PENDING:
+                return []
+            case Outcome.LOST:
+                names = [
+                    f"{self._last_fragment.ensemble[n]}: {why}" for n, why in sorted(self._failed.items())
+                ]
+                return self._fail(f"too few bookies could be fenced ({', '.join(names)})")
+            case Outcome.WON:
+                return self._begin_reading()
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def _begin_reading(self) -> list[RecoveryEffect]:
+        """From max(LAC, first entry of the last fragment − 1) on: earlier fragments are final (F2)."""
+        fragment, lac = self._last_fragment, self.last_add_confirmed
+        self.stage = Stage.READING
+        self._next = max(self._best_lac(), fragment.first_entry - 1) + 1
+        length = fragment.length_before
+        if lac is not None and lac.last_entry == self._next - 1:
+            length = lac.length_bytes
+        names = tuple(str(bookie) for bookie in fragment.ensemble)
+        self._reads = FencedReads(self._striping, names, self._next, self._digester)
+        self._write_back = AppendPipeline(
+            self.record, first_entry=self._next, length_bytes=length, recovery=True
+        )
+        return self._read_more()
+
+    def read_answered(self, position: int, reply: ReadReply) -> list[RecoveryEffect]:
+        """A page from a bookie, read behind its durable fence."""
+        assert self._reads is not None
+        self._reads.answered(position, reply)
+        return self._walk()
+
+    def read_failed(self, position: int, why: str) -> list[RecoveryEffect]:
+        """A bookie could not be read, after all tries."""
+        assert self._reads is not None
+        self._reads.failed(position, why)
+        return self._walk()
+
+    def _read_more(self) -> list[RecoveryEffect]:
+        assert self._reads is not None and self._write_back is not None
+        if self._write_back.pending_bytes > WRITE_BACK_BYTES_MAX:
+            return []
+        effects: list[RecoveryEffect] = []
+        last = self._next + READ_AHEAD_ENTRIES - 1
+        for n, replica in enumerate(self._reads.replicas):
+            # One page ahead of the walk is enough; a page reaches as far as its bytes allow.
+            if not replica.reading and not replica.failure and replica.covered_through < self._next:
+                replica.reading, replica.asked_from = True, max(replica.covered_through + 1, self._next)
+                bookie = self._last_fragment.ensemble[n]
+                effects.append(ReadFenced(n, bookie, replica.asked_from, last))
+        return effects
+
+    def _walk(self) -> list[RecoveryEffect]:
+        """Decides entries in order, as far as the answers reach."""
+        if self.stage is not Stage.READING or self._last_entry is not None:
+            return []
+        assert self._reads is not None
+        effects: list[RecoveryEffect] = []
+        while found := self._present_run():
+            effects += self._put_back(found)
+        self._reads.forget_before(self._next)
+        match self._reads.verdict(self._next):
+            case Verdict.ABSENT:
+                self._last_entry = self._next - 1
+                return effects + self._close_if_written_back()
+            case Verdict.UNDECIDED:
+                said = self._reads.describe(self._next)
+                return effects + self._fail(f"nobody can tell whether entry {self._next} exists ({said})")
+            case _:
+                return effects + self._read_more()
+
+    def _present_run(self) -> list[tuple[bytes, bytes]]:
+        """Verified copies of the next entries, as many as are present without a gap and fit a batch."""
+        assert self._reads is not None
+        found: list[tuple[bytes, bytes]] = []
+        size = 0
+        while len(found) < WRITE_BACK_BATCH_ENTRIES and size < WRITE_BACK_BATCH_BYTES:
+            copy = self._reads.copy_of(self._next + len(found))
+            if copy is None:
+                break
+            found.append(copy)
+            size += len(copy[0])
+        return found
+
+    def _put_back(self, found: list[tuple[bytes, bytes]]) -> list[RecoveryEffect]:
+        assert self._write_back is not None
+        first = self._next
+        self._next += len(found)
+        opened = [] if self._lanes_open else self._write_back.start()
+        self._lanes_open = True
+        columns = of_payloads(
+            first, [payload for payload, _ in found], b"".join([digest for _, digest in found])
+        )
+        return self._from_pipeline([*opened, *self._write_back.append(columns)])
+
+    # --- writing back: events of the pipeline ----------------------------------------------------
+
+    def acked(self, lane: int, through: int) -> list[RecoveryEffect]:
+        return self._with_pipeline(lambda pipeline: pipeline.acked(lane, through))
+
+    def lane_failed(self, lane: int, why: str) -> list[RecoveryEffect]:
+        return self._with_pipeline(lambda pipeline: pipeline.lane_failed(lane, why))
+
+    def refused(self, lane: int, error: LedgerError) -> list[RecoveryEffect]:
+        return self._with_pipeline(lambda pipeline: pipeline.refused(lane, error))
+
+    def replacements(
+        self, chosen: Mapping[int, BookieRef], rejected: Mapping[str, str]
+    ) -> list[RecoveryEffect]:
+        return self._with_pipeline(lambda pipeline: pipeline.replacements(chosen, rejected))
+
+    def retry_replacements(self) -> list[RecoveryEffect]:
+        return self._with_pipeline(lambda pipeline: pipeline.retry_replacements())
+
+    def _with_pipeline(self, event: Callable[[AppendPipeline], list[AppendEffect]]) -> list[RecoveryEffect]:
+        if self._write_back is None or self.stage is not Stage.READING:
+            return []  # once all is written back, no bookie can spoil the close that is in flight
+        effects = self._from_pipeline(event(self._write_back))
+        if self.stage is not Stage.READING:
+            return effects
+        if self._last_entry is not None:
+            return effects + self._close_if_written_back()
+        return effects + self._read_more()
+
+    def _from_pipeline(self, effects: list[AppendEffect]) -> list[RecoveryEffect]:
+        """The pipeline's effects are the shell's to perform; only its failure is ours to explain."""
+        passed: list[RecoveryEffect] = []
+        for effect in effects:
+            if isinstance(effect, Finish):
+                passed += self._fail(f"entries could not be written back: {effect.error}")
+            else:
+                passed.append(effect)
+        return passed
+
+    # --- closing --------------------------------------------------------------------------------
+
+    def _close_if_written_back(self) -> list[RecoveryEffect]:
+        """Closes once every recovered entry has its ack quorum, with the fragments as they are now (R4)."""
+        pipeline, last = self._write_back, self._last_entry
+        assert pipeline is not None and last is not None
+        if self.stage is not Stage.READING or pipeline.last_add_confirmed < last:
+            return []
+        self.stage = Stage.CLOSING
+        return [ChangeRecord(pipeline.record.closed(last, pipeline.confirmed_length))]
+
+    def changed(self, record: LedgerRecord) -> list[RecoveryEffect]:
+        """The closing compare-and-swap succeeded."""
+        assert self.stage is Stage.CLOSING
+        return self._end(Recovered(record))
+
+    def conflicted(self, found: LedgerRecord | None) -> list[RecoveryEffect]:
+        """Somebody changed the record: adopt a close, or begin again from what stands (R5)."""
+        if found is None:
+            return self._end(Finish(NoSuchLedger(self.record.ledger_id)))
+        return self._end(Recovered(found) if found.is_closed else StartOver(found))
+
+    def change_failed(self, error: LedgerError) -> list[RecoveryEffect]:
+        """The outcome of the close stays unknown; whoever opens the ledger next finds out."""
+        return self._end(Finish(error))
+
+    def _fail(self, why: str) -> list[RecoveryEffect]:
+        return self._end(Finish(LedgerRecoveryFailed(self.record.ledger_id, why)))
+
+    def _end(self, effect: RecoveryEffect) -> list[RecoveryEffect]:
+        if self.stage is Stage.ENDED:
+            return []
+        self.stage = Stage.ENDED
+        return [effect]

@@ -1,0 +1,1 @@
+"""Reading a ledger: ranges, pages, the last-add-confirmed, tailing."""

@@ -1,0 +1,38 @@
+"""Columns as entries, and a bounded run of them in one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bookie.wire import Columns
+
+from ..entry import Entry
+from ..errors import EntryUnreadable
+from .page_fetch import PageFetcher
+
+
+def entries_of(columns: Columns) -> Iterator[Entry]:
+    """The entries with copies of their payloads, which then keep nothing of the page alive."""
+    return (Entry(entry_id, bytes(payload)) for entry_id, payload, _ in columns.rows())
+
+
+async def read_batch(pages: PageFetcher, first_entry: int, last_entry: int, bytes_max: int) -> list[Entry]:
+    """The entries first_entry … last_entry that take `bytes_max` together; at least the first.
+
+    Ends before one that cannot be read; raises as `PageFetcher.fetch` does when that is the first.
+    """
+    batch: list[Entry] = []
+    left_bytes = bytes_max
+    while first_entry + len(batch) <= last_entry and left_bytes > 0:
+        try:
+            page = await pages.fetch(first_entry + len(batch), last_entry, left_bytes)
+        except EntryUnreadable:
+            if not batch:
+                raise
+            return batch  # whoever asks for the next entry is told
+        for entry in entries_of(page):
+            left_bytes -= len(entry.payload)
+            if left_bytes < 0 and batch:
+                return batch
+            batch.append(entry)
+    return batch

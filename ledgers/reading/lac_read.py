@@ -1,0 +1,97 @@
+"""Asking bookies how far an open ledger is confirmed, without fencing it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Collection
+from contextlib import aclosing
+
+from bookie.wire import NO_ENTRY, LacRequest, Status
+from metadata.records.ledger_record import BookieRef
+
+from ..errors import BookieUnavailable, LedgerError
+from ..protocol.quorum import Outcome
+from ..tasks import end_tasks
+from .ledger_view import LedgerView
+
+
+async def ask_one(view: LedgerView) -> int:
+    """One good answer is enough; it may lag behind the writer. Raises LedgerError when there is none."""
+    return await _ask(view, every_write_set=False)
+
+
+async def ask_every_write_set(view: LedgerView) -> int:
+    """So many answers that no frame with a confirmed entry's ack quorum can have been missed.
+
+    Raises LedgerError when too few answer.
+    """
+    return await _ask(view, every_write_set=True)
+
+
+async def wait_for_news(view: LedgerView) -> None:
+    """Parks a question at every bookie of the last ensemble; returns when one knows more, or time is up."""
+    before = view.last_add_confirmed
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    async with aclosing(_answers(view, int(view.cluster.config.long_poll_seconds * 1000))) as answers:
+        async for _ in answers:
+            if view.last_add_confirmed > before:
+                return
+    # All have answered with nothing new; where they failed at once, do not ask in a tight loop.
+    await asyncio.sleep(max(0.0, began + view.cluster.config.retry_replacement_seconds - clock()))
+
+
+async def _ask(view: LedgerView, *, every_write_set: bool) -> int:
+    if view.is_closed:
+        return view.last_add_confirmed
+    answered: set[int] = set()
+    failures: list[str] = []
+    async with aclosing(_answers(view, wait_ms=0)) as answers:
+        async for position, failure in answers:
+            if failure:
+                failures.append(f"{view.record.fragments[-1].ensemble[position]}: {failure}")
+                continue
+            answered.add(position)
+            if not every_write_set or _covers(view, answered):
+                return view.last_add_confirmed
+    raise LedgerError(
+        f"too few bookies told the last confirmed entry of ledger {view.ledger_id} ({', '.join(failures)})"
+    )
+
+
+def _covers(view: LedgerView, answered: Collection[int]) -> bool:
+    return view.striping.coverage.outcome(answered) is Outcome.WON
+
+
+async def _answers(view: LedgerView, wait_ms: int) -> AsyncGenerator[tuple[int, str], None]:
+    """(position, why it told nothing or "") for each bookie of the last ensemble, as they answer."""
+    asked = {
+        asyncio.create_task(_lac_of(view, bookie, wait_ms)): position
+        for position, bookie in enumerate(view.record.fragments[-1].ensemble)
+    }
+    pending = set(asked)
+    try:
+        while pending:
+            done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                # Not cancelled by us: gRPC does so to the calls of a channel that is closed.
+                yield asked[task], "the connection was closed" if task.cancelled() else task.result()
+    finally:
+        await end_tasks(pending)
+
+
+async def _lac_of(view: LedgerView, bookie: BookieRef, wait_ms: int) -> str:
+    """Notes what a bookie knows; returns why it told nothing, or ""."""
+    known = view.last_add_confirmed
+    request = LacRequest(bookie.incarnation, view.ledger_id, wait_beyond=known, wait_ms=wait_ms)
+    try:
+        reply = await view.cluster.bookies.last_add_confirmed(bookie, request)
+    except BookieUnavailable as error:
+        return error.why
+    if reply.status not in (Status.OK, Status.NO_SUCH_LEDGER):
+        return f"{reply.status} {reply.detail}"
+    statement = reply.last_add_confirmed
+    if statement is not None and not view.digester.is_valid_lac(statement):
+        return "its last-add-confirmed has a wrong digest"
+    view.note_lac(NO_ENTRY if statement is None else statement.last_entry)
+    return ""

@@ -1,0 +1,84 @@
+"""What a reader knows of a ledger: its record, and how far it is confirmed."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+from bookie.wire import NO_ENTRY
+from metadata.errors import MetadataError, WatchCompacted
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_store import VersionedRecord
+
+from ..cluster import Cluster
+from ..errors import ClientClosed, LedgerError, MetadataUnavailable, NoSuchLedger
+from ..integrity.digest import Digester
+from ..protocol.striping import Striping
+
+
+class LedgerView:
+    """One reader's knowledge of one ledger. It only grows; `changed` is set whenever the record does."""
+
+    def __init__(self, cluster: Cluster, found: VersionedRecord, digester: Digester) -> None:
+        self.cluster = cluster
+        self.digester = digester
+        self.striping = Striping(found.record.shape)
+        self.record: LedgerRecord = found.record
+        self.last_add_confirmed = NO_ENTRY
+        self.changed = asyncio.Event()
+        self._version = found.version
+        self._take(found)
+
+    @property
+    def ledger_id(self) -> int:
+        return self.record.ledger_id
+
+    @property
+    def is_closed(self) -> bool:
+        return self.record.is_closed
+
+    def last_entry_of_fragment(self, entry_id: int) -> int | None:
+        """Where the fragment of this entry ends; None for the last fragment, of which that is not known."""
+        later = [f.first_entry for f in self.record.fragments if f.first_entry > entry_id]
+        return min(later) - 1 if later else None
+
+    def note_lac(self, last_entry: int) -> None:
+        """A bookie told a verified last-add-confirmed."""
+        # A closed ledger ends where its metadata says; a bookie may have heard more (F5).
+        if not self.is_closed:
+            self.last_add_confirmed = max(self.last_add_confirmed, last_entry)
+
+    async def refresh(self) -> None:
+        """Reads the record again. Raises NoSuchLedger, ClientClosed, MetadataUnavailable."""
+        try:
+            self._take(await self.cluster.ledgers.read(self.ledger_id))
+        except MetadataError as error:
+            raise self._unavailable("read the metadata of", error) from error
+
+    async def follow(self) -> None:
+        """Takes over each new version of the record until cancelled. Raises as `refresh` does."""
+        while True:
+            try:
+                changes = self.cluster.ledgers.watch(self.ledger_id, after_revision=self._version)
+                async with aclosing(changes) as records:
+                    async for found in records:
+                        self._take(found)
+            except WatchCompacted:
+                await self.refresh()
+            except MetadataError as error:
+                raise self._unavailable("follow", error) from error
+
+    def _unavailable(self, what: str, error: MetadataError) -> LedgerError:
+        if self.cluster.is_closed:
+            return ClientClosed()
+        return MetadataUnavailable(f"cannot {what} ledger {self.ledger_id}: {error}")
+
+    def _take(self, found: VersionedRecord | None) -> None:
+        if found is None:
+            raise NoSuchLedger(self.ledger_id)
+        if found.version < self._version:
+            return  # a watch lags behind what was read meanwhile
+        self.record, self._version = found.record, found.version
+        if found.record.last_entry is not None:
+            self.last_add_confirmed = found.record.last_entry
+        self.changed.set()

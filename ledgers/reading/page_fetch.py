@@ -1,0 +1,127 @@
+"""Performs `PageRead`: asks bookies for one page, and others too when those asked are slow."""
+
+from __future__ import annotations
+
+import asyncio
+
+from bookie.wire import Columns, ReadReply, ReadRequest
+from metadata.records.ledger_record import BookieRef, Fragment
+
+from ..errors import BookieUnavailable, EntryUnreadable, NoSuchEntry
+from ..protocol.page_read import Ask, PageDone, PageEffect, PageFailed, PageRead
+from ..tasks import end_tasks, was_stopped
+from .ledger_view import LedgerView
+
+ENTRIES_A_TURN = 64 * 1024
+"""After so many entries a range is read from other bookies first, so that all share the work."""
+
+
+class PageFetcher:
+    """Fetches pages of one ledger; tells all readers of the client which bookies were slow, to ask them last.
+
+    This incarnation of the bookie `without` is never asked.
+    """
+
+    def __init__(self, view: LedgerView, *, without: BookieRef | None = None) -> None:
+        self._view = view
+        self._without = without
+        self._config = view.cluster.config
+
+    async def fetch(self, first_entry: int, last_entry: int, bytes_max: int | None = None) -> Columns:
+        """A verified run of entries from `first_entry` on, of about `bytes_max` (`page_bytes`); never empty.
+
+        Raises EntryUnreadable or DigestMismatch when no replica gave the first entry, NoSuchEntry when
+        it is not confirmed and every replica says that it has none. The metadata may be out of
+        date then: it is looked at once more first.
+        """
+        size = min(bytes_max or self._config.page_bytes, self._config.page_bytes)
+        try:
+            return await self._fetch_as_known(first_entry, last_entry, size)
+        except (EntryUnreadable, NoSuchEntry):
+            before = self._view.record.fragments
+            await self._view.refresh()
+            if self._view.record.fragments == before:
+                raise
+            return await self._fetch_as_known(first_entry, last_entry, size)
+
+    async def _fetch_as_known(self, first_entry: int, last_entry: int, bytes_max: int) -> Columns:
+        fragment = self._view.record.fragment_of(first_entry)
+        last_there = self._view.last_entry_of_fragment(first_entry)
+        last = last_entry if last_there is None else min(last_entry, last_there)
+        machine = PageRead(
+            self._view.ledger_id,
+            self._view.striping,
+            fragment,
+            self._view.digester,
+            first_entry,
+            last,
+            avoid=self._to_avoid(fragment),
+            never=[position for position, bookie in enumerate(fragment.ensemble) if bookie == self._without],
+            rotation=first_entry // ENTRIES_A_TURN,
+        )
+        return await self._run(machine, fragment, bytes_max)
+
+    async def _run(self, machine: PageRead, fragment: Fragment, bytes_max: int) -> Columns:
+        asked: dict[asyncio.Task[ReadReply], int] = {}
+        effects = machine.start()
+        try:
+            while True:
+                for effect in effects:
+                    match effect:
+                        case PageDone(columns):
+                            return columns
+                        case PageFailed():
+                            raise self._error(effect)
+                        case Ask(position):
+                            call = self._ask(fragment.ensemble[position], effect, bytes_max)
+                            asked[asyncio.create_task(call)] = position
+                effects = await self._hear(machine, fragment, asked)
+        finally:
+            await end_tasks(asked)
+
+    async def _hear(
+        self, machine: PageRead, fragment: Fragment, asked: dict[asyncio.Task[ReadReply], int]
+    ) -> list[PageEffect]:
+        """The next answers; when none comes for `speculative_read_seconds`, that is what the machine hears."""
+        patience_seconds = self._config.speculative_read_seconds or None
+        began = asyncio.get_running_loop().time()
+        done, _ = await asyncio.wait(asked, timeout=patience_seconds, return_when=asyncio.FIRST_COMPLETED)
+        if done:
+            return [effect for task in done for effect in self._tell(machine, asked.pop(task), task)]
+        if patience_seconds and was_stopped(began + patience_seconds):
+            return []
+        for position in asked.values():
+            self._view.cluster.note_slowness(fragment.ensemble[position])
+        return machine.overdue()
+
+    def _tell(self, machine: PageRead, position: int, task: asyncio.Task[ReadReply]) -> list[PageEffect]:
+        if task.cancelled():  # not by us: gRPC does so to the calls of a channel that is closed
+            return machine.failed(position, "the connection was closed")
+        match task.exception():
+            case None:
+                return machine.answered(position, task.result())
+            case BookieUnavailable() as error:
+                return machine.failed(position, error.why)
+            case error:
+                raise error
+
+    async def _ask(self, bookie: BookieRef, ask: Ask, bytes_max: int) -> ReadReply:
+        request = ReadRequest(
+            bookie.incarnation, self._view.ledger_id, ask.first_entry, ask.last_entry, bytes_max
+        )
+        try:
+            return await self._view.cluster.bookies.read(bookie, request)
+        except BookieUnavailable:
+            self._view.cluster.note_failure(bookie)
+            raise
+
+    def _error(self, failed: PageFailed) -> EntryUnreadable | NoSuchEntry:
+        confirmed, entry_id = self._view.last_add_confirmed, failed.error.entry_id
+        if failed.is_absent and entry_id > confirmed:
+            return NoSuchEntry(self._view.ledger_id, entry_id, confirmed)
+        return failed.error
+
+    def _to_avoid(self, fragment: Fragment) -> list[int]:
+        """Positions of bookies that failed or were slow lately."""
+        avoided = self._view.cluster.slow_or_failed_lately()
+        return [position for position, bookie in enumerate(fragment.ensemble) if bookie in avoided]

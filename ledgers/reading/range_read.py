@@ -1,0 +1,121 @@
+"""Reading a range of entries: windows of it fetched ahead in parallel, bounded in bytes.
+
+A window is a part of the range that should be about one page. However large its entries turn out to
+be, at most one page of it is under way or waits to be taken: the rest of a window is fetched when its
+first page has been taken. So a reader holds `windows × one page`, whatever the sizes are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+from bookie.wire import ENTRY_BYTES_MAX, Columns
+
+from ..tasks import end_tasks
+from .ledger_view import LedgerView
+from .page_fetch import PageFetcher
+
+WINDOW_ENTRIES_MAX = 64 * 1024
+"""Entries of one read-ahead window."""
+
+FIRST_WINDOW_ENTRIES = 256
+"""A window while nothing is known of the entries' size."""
+
+WINDOWS_TOO_WIDE = 2
+"""A window whose rest is wider than so many windows for entries of the size now seen is cut anew."""
+
+ENTRY_COLUMN_BYTES = 16
+"""Id, length and digest of an entry beside its payload, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    last_entry: int
+    page: asyncio.Task[Columns]
+
+
+class RangeRead:
+    """Reads ranges of one ledger; learns the size of its entries on the way."""
+
+    def __init__(self, view: LedgerView, fetcher: PageFetcher) -> None:
+        self._view = view
+        self._fetcher = fetcher
+        self._page_bytes = view.cluster.config.page_bytes
+        self._windows_max = _windows_max(view)
+        self._entry_bytes = _average_entry_bytes(view)
+
+    async def columns(self, first_entry: int, last_entry: int) -> AsyncGenerator[Columns, None]:
+        """The entries of the range, in order, in pages that are never empty.
+
+        Raises as `PageFetcher.fetch` does; every entry before the one that cannot be read was given.
+        """
+        windows: deque[_Window] = deque()
+        next_entry = first_entry
+        try:
+            while windows or next_entry <= last_entry:
+                next_entry = self._read_ahead(windows, next_entry, last_entry)
+                page = await windows[0].page
+                next_entry = await self._take(windows, page, next_entry)
+                next_entry = self._read_ahead(windows, next_entry, last_entry)
+                yield page
+        finally:
+            await end_tasks([window.page for window in windows])
+
+    def _read_ahead(self, windows: deque[_Window], next_entry: int, last_entry: int) -> int:
+        """Starts as many windows as there may be; returns the first entry behind the last of them."""
+        while next_entry <= last_entry and len(windows) < self._windows_max:
+            window_last = min(last_entry, self._window_end(next_entry))
+            windows.append(self._window(next_entry, window_last))
+            next_entry = window_last + 1
+        return next_entry
+
+    async def _take(self, windows: deque[_Window], page: Columns, next_entry: int) -> int:
+        """The first window's page is there: goes on with its rest; returns the entry to read ahead from."""
+        window = windows.popleft()
+        self._learn(page)
+        rest_entries = window.last_entry - page.last_entry
+        if rest_entries > WINDOWS_TOO_WIDE * self._window_entries():
+            # All windows are far too wide for entries of this size and would be read one after the other.
+            await end_tasks([wide.page for wide in windows])
+            windows.clear()
+            return page.last_entry + 1
+        if rest_entries > 0:
+            windows.appendleft(self._window(page.last_entry + 1, window.last_entry))
+        return next_entry
+
+    def _window(self, first_entry: int, last_entry: int) -> _Window:
+        return _Window(last_entry, asyncio.create_task(self._fetcher.fetch(first_entry, last_entry)))
+
+    def _learn(self, page: Columns) -> None:
+        """Larger entries count at once, smaller ones by and by: a window too narrow costs little."""
+        self._entry_bytes = max(1, page.size_bytes // len(page), self._entry_bytes // 2)
+
+    def _window_entries(self) -> int:
+        if not self._entry_bytes:
+            return FIRST_WINDOW_ENTRIES
+        return min(WINDOW_ENTRIES_MAX, -(-self._page_bytes // self._entry_bytes))
+
+    def _window_end(self, first_entry: int) -> int:
+        """A window is about one page, inside one fragment."""
+        last = first_entry + self._window_entries() - 1
+        last_there = self._view.last_entry_of_fragment(first_entry)
+        return last if last_there is None else min(last, last_there)
+
+
+def _windows_max(view: LedgerView) -> int:
+    """So many that their pages take `read_ahead_bytes_max` even if each is as large as bookies make them."""
+    config, shape = view.cluster.config, view.striping.shape
+    bookies_asked = -(-shape.ensemble_size // shape.write_quorum)
+    affordable = config.read_ahead_bytes_max // (bookies_asked * ENTRY_BYTES_MAX)
+    return max(1, min(config.read_ahead_pages, affordable))
+
+
+def _average_entry_bytes(view: LedgerView) -> int:
+    """Known for a closed ledger, 0 for another."""
+    last, length = view.record.last_entry, view.record.length_bytes
+    if last is None or length is None or last < 0:
+        return 0
+    return ENTRY_COLUMN_BYTES + length // (last + 1)

@@ -1,0 +1,201 @@
+"""Reading a ledger, and following one that is still open."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from types import TracebackType
+from typing import Any, Self
+
+from bookie.wire import Columns
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_store import VersionedRecord
+
+from ..cluster import Cluster
+from ..entry import Entry
+from ..errors import NoSuchEntry
+from ..integrity.digest import Digester
+from ..tasks import end_tasks
+from . import lac_read
+from .batch_read import entries_of, read_batch
+from .ledger_view import LedgerView
+from .page_fetch import PageFetcher
+from .range_read import RangeRead
+
+
+class ReadHandle:
+    """A ledger opened for reading. Made by `LedgerClient.open_ledger`; belongs to its event loop.
+
+    Never returns bytes whose digest, ledger id or entry id differ from what was asked, and nothing
+    past the last entry known to be confirmed, `read_unconfirmed` apart. A bookie that is slow or
+    down costs time only while another replica of the entry is there.
+    """
+
+    def __init__(self, cluster: Cluster, found: VersionedRecord, digester: Digester) -> None:
+        self._view = LedgerView(cluster, found, digester)
+        self._pages = PageFetcher(self._view)
+        self._range = RangeRead(self._view, self._pages)
+
+    @property
+    def ledger_id(self) -> int:
+        return self._view.ledger_id
+
+    @property
+    def record(self) -> LedgerRecord:
+        """The ledger's metadata as this reader last saw it."""
+        return self._view.record
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the ledger's end is final."""
+        return self._view.is_closed
+
+    @property
+    def last_add_confirmed(self) -> int:
+        """The last entry this reader knows to be confirmed; the last entry, for a closed ledger."""
+        return self._view.last_add_confirmed
+
+    # --- reading --------------------------------------------------------------------------------
+
+    async def read(self, first_entry: int = 0, last_entry: int | None = None) -> AsyncGenerator[Entry, None]:
+        """The entries first_entry … last_entry (to the last confirmed one by default), in order.
+
+        Raises NoSuchEntry for a range outside what is confirmed, EntryUnreadable or DigestMismatch
+        when no replica has an entry; what came before has been given. Reads ahead, but never more
+        than `read_ahead_bytes_max`, whatever the entries' sizes.
+        """
+        async with aclosing(self.read_columns(first_entry, last_entry)) as pages:
+            async for columns in pages:
+                for entry in entries_of(columns):
+                    yield entry
+
+    async def read_entry(self, entry_id: int) -> Entry:
+        """One entry. Raises as `read` does."""
+        self._check_confirmed(entry_id, entry_id)
+        return next(entries_of(await self._pages.fetch(entry_id, entry_id)))
+
+    async def read_batch(self, first_entry: int, *, entries_max: int, bytes_max: int) -> list[Entry]:
+        """Confirmed entries from `first_entry` on without a gap, as many as both bounds allow, and at least one.
+
+        `bytes_max` counts payloads; an entry that is larger alone comes alone. Shorter where the last
+        confirmed entry, or one that no replica can give, ends the run. Raises ValueError for a bound
+        below 1, and as `read` does when it is the first entry that cannot be read.
+        """
+        if entries_max < 1 or bytes_max < 1:
+            raise ValueError(f"a batch has 1 entry or byte at least, not {entries_max} and {bytes_max}")
+        last = max(first_entry, min(self.last_add_confirmed, first_entry + entries_max - 1))
+        self._check_confirmed(first_entry, last)
+        return await read_batch(self._pages, first_entry, last, bytes_max)
+
+    async def read_unconfirmed(self, first_entry: int, last_entry: int) -> AsyncGenerator[Entry, None]:
+        """Entries as bookies hold them, past the last confirmed one too. Never fences.
+
+        What lies past `last_add_confirmed` may not be in the final ledger: its append may still fail,
+        and recovery may end the ledger before it, even if this reader has seen it. Raises NoSuchEntry for
+        the first such entry of which every replica says that it has none, also past the end of a
+        closed ledger; else as `read` does.
+        """
+        async with aclosing(self.read_unconfirmed_columns(first_entry, last_entry)) as pages:
+            async for columns in pages:
+                for entry in entries_of(columns):
+                    yield entry
+
+    async def read_unconfirmed_columns(
+        self, first_entry: int, last_entry: int
+    ) -> AsyncGenerator[Columns, None]:
+        """The same entries as `read_unconfirmed`, in columns as bookies give them."""
+        end = self.last_add_confirmed if self.is_closed else last_entry
+        if not 0 <= first_entry <= last_entry <= end:
+            raise NoSuchEntry(self.ledger_id, max(first_entry, end + 1), self.last_add_confirmed)
+        async with aclosing(self._range.columns(first_entry, last_entry)) as pages:
+            async for columns in pages:
+                yield columns
+
+    async def read_columns(
+        self, first_entry: int = 0, last_entry: int | None = None
+    ) -> AsyncGenerator[Columns, None]:
+        """The same entries as `read`, in columns as bookies give them, digests verified: for bulk work."""
+        last = self.last_add_confirmed if last_entry is None else last_entry
+        if last_entry is None and first_entry == last + 1:
+            return  # nothing there yet
+        self._check_confirmed(first_entry, last)
+        async with aclosing(self._range.columns(first_entry, last)) as pages:
+            async for columns in pages:
+                yield columns
+
+    def _check_confirmed(self, first_entry: int, last_entry: int) -> None:
+        confirmed = self.last_add_confirmed
+        if not 0 <= first_entry <= last_entry <= confirmed:
+            wrong = last_entry if 0 <= first_entry <= last_entry else first_entry
+            raise NoSuchEntry(self.ledger_id, wrong, confirmed)
+
+    # --- following --------------------------------------------------------------------------------
+
+    async def try_read_last_add_confirmed(self) -> int:
+        """Asks the bookies; one good answer is enough. May lag behind the writer; never fences.
+
+        Raises LedgerError when no bookie answers.
+        """
+        return await lac_read.ask_one(self._view)
+
+    async def read_last_add_confirmed(self) -> int:
+        """Asks the bookies and waits for so many answers that no confirmed frame can have been missed.
+
+        Raises LedgerError when too few answer. Never fences.
+        """
+        return await lac_read.ask_every_write_set(self._view)
+
+    async def tail(self, start: int = 0) -> AsyncGenerator[Entry, None]:
+        """Entries from `start` on as they are confirmed, across ensemble changes, to the ledger's close.
+
+        Never fences. Raises NoSuchLedger when the ledger is deleted meanwhile, MetadataUnavailable when
+        it can no longer be followed, and as `read` does; then everything before has been given, and
+        a new `tail` may go on where this one ended.
+        """
+        async with aclosing(self.tail_columns(start)) as pages:
+            async for columns in pages:
+                for entry in entries_of(columns):
+                    yield entry
+
+    async def tail_columns(self, start: int = 0) -> AsyncGenerator[Columns, None]:
+        """The same entries as `tail`, in columns as bookies give them."""
+        following = asyncio.create_task(self._view.follow())
+        next_entry = start
+        try:
+            while True:
+                self._view.changed.clear()
+                if next_entry <= self.last_add_confirmed:
+                    async with aclosing(self.read_columns(next_entry)) as pages:
+                        async for columns in pages:
+                            next_entry = columns.last_entry + 1
+                            yield columns
+                elif self.is_closed:
+                    return
+                else:
+                    await self._wait_for_more(following)
+        finally:
+            await end_tasks([following])
+
+    async def _wait_for_more(self, following: asyncio.Task[None]) -> None:
+        """Returns when more is confirmed, the record changed, or some time has passed."""
+        changed = asyncio.create_task(self._view.changed.wait())
+        asking = asyncio.create_task(lac_read.wait_for_news(self._view))
+        waiting: tuple[asyncio.Task[Any], ...] = (changed, asking, following)
+        try:
+            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            await end_tasks([changed, asking])
+
+    async def close(self) -> None:
+        """Nothing to release: connections belong to the client."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

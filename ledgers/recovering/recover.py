@@ -1,0 +1,245 @@
+"""Recovering a ledger: the recovery machine's shell, and the retries around it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from bookie.wire import LacRequest, LacStatement, ReadReply, ReadRequest
+from bookie.wire.credentials import Purpose
+from metadata.records.ledger_record import LedgerRecord, LedgerState
+from metadata.records.ledger_store import VersionedRecord
+
+from ..bookie_client import LaneTerms
+from ..bookies.lanes import Lanes
+from ..bookies.replacements import find_replacements
+from ..cluster import Cluster
+from ..errors import BookieUnavailable, LedgerError, LedgerRecoveryFailed, NoSuchLedger
+from ..integrity.digest import Digester
+from ..integrity.ledger_keys import LedgerKey
+from ..protocol.effects import (
+    ChangeRecord,
+    CloseLane,
+    Confirm,
+    FenceLac,
+    FindReplacements,
+    Finish,
+    OpenLane,
+    ReadFenced,
+    Recovered,
+    RecoveryEffect,
+    RetryLater,
+    Send,
+    StartOver,
+)
+from ..protocol.recovery import Recovery
+from ..record_change import Conflict, RecordVersion, change_record
+from ..tasks import Tasks
+
+Reply = TypeVar("Reply")
+
+RESTART_PAUSE_SECONDS_MAX = 2.0
+
+
+async def recover(
+    cluster: Cluster, found: VersionedRecord, digester: Digester, key: LedgerKey
+) -> VersionedRecord:
+    """Fences the ledger, finds its end, closes it; returns the closed record (rules R2 to R5).
+
+    A closed ledger is returned as it is and no bookie is touched. Recoverers may race: all return the
+    same end. Raises LedgerRecoveryFailed (the ledger stays in recovery, nothing confirmed is lost),
+    NoSuchLedger, MetadataUnavailable.
+    """
+    for attempt in range(cluster.config.recovery_attempts_max):
+        if found.record.is_closed:
+            return found
+        marked = await _mark_in_recovery(cluster, found)
+        if marked.record.is_closed:
+            return marked
+        outcome = await _RecoveryRun(cluster, marked, digester, key).run()
+        if outcome is not None:
+            return outcome
+        # Somebody else changed the record: a random pause, or two recoverers could do this for ever.
+        await asyncio.sleep(cluster.rng.uniform(0, min(RESTART_PAUSE_SECONDS_MAX, 0.05 * 2**attempt)))
+        found = await _read(cluster, found.record.ledger_id)
+    raise LedgerRecoveryFailed(found.record.ledger_id, "other clients kept changing its metadata; try again")
+
+
+async def _read(cluster: Cluster, ledger_id: int) -> VersionedRecord:
+    found = await cluster.ledgers.read(ledger_id)
+    if found is None:
+        raise NoSuchLedger(ledger_id)
+    return found
+
+
+async def _mark_in_recovery(cluster: Cluster, found: VersionedRecord) -> VersionedRecord:
+    """OPEN → IN_RECOVERY, unless somebody has got that far already (R2)."""
+    for _ in range(cluster.config.recovery_attempts_max):
+        if found.record.state is not LedgerState.OPEN:
+            return found
+        match await change_record(cluster.ledgers, found.record.in_recovery(), found.version):
+            case VersionedRecord() as marked:
+                return marked
+            case Conflict(None):
+                raise NoSuchLedger(found.record.ledger_id)
+            case Conflict(VersionedRecord() as other):
+                found = other
+            case error:
+                assert isinstance(error, LedgerError)
+                raise error
+    raise LedgerRecoveryFailed(found.record.ledger_id, "its writer kept changing its metadata; try again")
+
+
+class _RecoveryRun:
+    """One run of the machine over one record."""
+
+    def __init__(self, cluster: Cluster, marked: VersionedRecord, digester: Digester, key: LedgerKey) -> None:
+        self._cluster = cluster
+        self._version = RecordVersion(cluster.ledgers, marked)
+        self._machine = Recovery(marked.record, digester)
+        self._ledger_id = marked.record.ledger_id
+        self._key = key
+        terms = LaneTerms(self._ledger_id, key, recovery=True)
+        self._lanes = Lanes(cluster, terms, self, self._frozen_lac)
+        self._tasks = Tasks(self._background_failed)
+        self._loop = asyncio.get_running_loop()
+        self._outcome: asyncio.Future[VersionedRecord | None] = self._loop.create_future()
+        self._progress_at = self._loop.time()
+
+    async def run(self) -> VersionedRecord | None:
+        """The closed record, or None where another client changed it and recovery must start over."""
+        try:
+            self._tasks.start(self._fail_without_progress())
+            self._perform(self._machine.start())
+            return await self._outcome
+        finally:
+            self._lanes.close_all()
+            await self._tasks.close()
+
+    def _frozen_lac(self) -> LacStatement | None:
+        return self._machine.last_add_confirmed
+
+    # --- events ---------------------------------------------------------------------------------
+
+    def acked(self, lane: int, through: int) -> None:
+        self._perform(self._machine.acked(lane, through))
+
+    def written(self, lane: int, through: int) -> None:
+        raise AssertionError(f"a recovery puts off no sync (lane {lane}, entry {through})")
+
+    def lane_failed(self, lane: int, why: str) -> None:
+        self._perform(self._machine.lane_failed(lane, why))
+
+    def refused(self, lane: int, error: LedgerError) -> None:
+        self._perform(self._machine.refused(lane, error))
+
+    # --- effects --------------------------------------------------------------------------------
+
+    def _perform(self, effects: list[RecoveryEffect]) -> None:
+        for effect in effects:
+            match effect:
+                case FenceLac():
+                    self._tasks.start(self._fence(effect))
+                case ReadFenced():
+                    self._tasks.start(self._read_fenced(effect))
+                case OpenLane():
+                    self._lanes.open(effect)
+                case Send():
+                    self._lanes.send(effect)
+                case CloseLane():
+                    self._lanes.close(effect)
+                case Confirm():
+                    self._progress_at = self._loop.time()
+                case FindReplacements():
+                    self._tasks.start(self._find_replacements(effect))
+                case RetryLater():
+                    self._tasks.start(self._retry())
+                case ChangeRecord(record):
+                    self._tasks.start(self._change(record))
+                case Recovered(record):
+                    self._end(VersionedRecord(record, self._version.version))
+                case StartOver():
+                    self._end(None)
+                case Finish(error):
+                    self._fail(error or LedgerRecoveryFailed(self._ledger_id, "it ended without a result"))
+
+    async def _fail_without_progress(self) -> None:
+        """Ends a recovery whose write-backs no ack quorum takes. Fencing and reading have time limits of their own."""
+        limit = self._cluster.config.append_quorum_seconds_max
+        while (left := self._progress_at + limit - self._loop.time()) > 0:  # noqa: ASYNC110 — a deadline that moves
+            await asyncio.sleep(left)
+        pipeline = self._machine.pipeline
+        failures = pipeline.failures if pipeline else {}
+        said = "; ".join(f"{name}: {why}" for name, why in sorted(failures.items())) or "no bookie said why"
+        self._fail(LedgerRecoveryFailed(self._ledger_id, f"no progress for {limit:g} s ({said})"))
+
+    async def _fence(self, effect: FenceLac) -> None:
+        incarnation = effect.bookie.incarnation
+        credential = self._key.credential(Purpose.FENCE, incarnation)
+        request = LacRequest(incarnation, self._ledger_id, fence=True, credential=credential)
+        try:
+            reply = await self._with_tries(
+                lambda: self._cluster.bookies.last_add_confirmed(effect.bookie, request)
+            )
+        except BookieUnavailable as error:
+            self._perform(self._machine.lac_failed(effect.position, error.why))
+        else:
+            self._perform(self._machine.lac_answered(effect.position, reply))
+
+    async def _read_fenced(self, effect: ReadFenced) -> None:
+        try:
+            reply = await self._with_tries(lambda: self._read_once(effect))
+            self._progress_at = self._loop.time()
+        except BookieUnavailable as error:
+            self._perform(self._machine.read_failed(effect.position, error.why))
+        else:
+            self._perform(self._machine.read_answered(effect.position, reply))
+
+    async def _read_once(self, effect: ReadFenced) -> ReadReply:
+        request = ReadRequest(
+            effect.bookie.incarnation,
+            self._ledger_id,
+            effect.first_entry,
+            effect.last_entry,
+            self._cluster.config.page_bytes,
+            fence=True,
+            credential=self._key.credential(Purpose.FENCE, effect.bookie.incarnation),
+        )
+        return await self._cluster.bookies.read(effect.bookie, request)
+
+    async def _with_tries(self, call: Callable[[], Awaitable[Reply]]) -> Reply:
+        """Several tries at one bookie: a recovery that gives up early leaves the ledger unusable."""
+        async for attempt in AsyncRetrying(
+            retry=retry_if_exception_type(BookieUnavailable),
+            stop=stop_after_attempt(self._cluster.config.recovery_tries_max),
+            wait=wait_random_exponential(multiplier=0.1, max=1.0),
+            reraise=True,
+        ):
+            with attempt:
+                return await call()
+        raise AssertionError("a retry ends with an answer or an error")
+
+    async def _find_replacements(self, effect: FindReplacements) -> None:
+        chosen, rejected = await find_replacements(self._cluster, effect)
+        self._perform(self._machine.replacements(chosen, rejected))
+
+    async def _retry(self) -> None:
+        await asyncio.sleep(self._cluster.config.retry_replacement_seconds)
+        self._perform(self._machine.retry_replacements())
+
+    async def _change(self, record: LedgerRecord) -> None:
+        self._perform(await self._version.change(record, self._machine))
+
+    def _end(self, outcome: VersionedRecord | None) -> None:
+        if not self._outcome.done():
+            self._outcome.set_result(outcome)
+
+    def _fail(self, error: BaseException) -> None:
+        if not self._outcome.done():
+            self._outcome.set_exception(error)
+
+    def _background_failed(self, error: BaseException) -> None:
+        self._fail(error)

@@ -1,0 +1,1 @@
+"""Writing a ledger: the handle, who waits for which entry, and progress."""

@@ -1,0 +1,142 @@
+"""Appends with entry ids the caller chooses, in any order.
+
+An entry leaves for the bookies when every entry before it has been appended: until then it waits
+here, in memory. So bookies and recovery only ever see entries without gaps, and a gap that is
+never filled bounds the ledger's end, as it must: an entry is confirmed only after all before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Self
+
+from bookie.wire import ENTRY_BYTES_MAX
+from metadata.records.ledger_record import LedgerRecord
+
+from ..errors import DuplicateEntry, EntryTooLarge, LedgerClosed, LedgerError
+from .write_handle import ENTRY_OVERHEAD_BYTES, WriteHandle, check_is_bytes
+
+
+class AdvancedWriteHandle:
+    """The one writer of a ledger, with ids from the caller. Made by `LedgerClient.create_ledger_adv`.
+
+    What ends it, and what that means for unconfirmed entries, is as for `WriteHandle`.
+    """
+
+    def __init__(self, writer: WriteHandle, pending_bytes_max: int) -> None:
+        self._writer = writer
+        self._pending_bytes_max = pending_bytes_max
+        self._next = 0
+        self._early: dict[int, tuple[bytes, asyncio.Future[int]]] = {}
+        self._early_bytes = 0
+        self._room = asyncio.Event()
+        self._closing = False
+        writer.on_progress = self._writer_moved
+
+    @property
+    def ledger_id(self) -> int:
+        return self._writer.ledger_id
+
+    @property
+    def record(self) -> LedgerRecord:
+        """The ledger's metadata as this writer last knew it to stand."""
+        return self._writer.record
+
+    @property
+    def last_add_confirmed(self) -> int:
+        """The last entry confirmed with all before it; −1 before the first."""
+        return self._writer.last_add_confirmed
+
+    @property
+    def first_gap(self) -> int:
+        """The lowest entry id that has not been appended yet: nothing from there on can be confirmed."""
+        return self._next
+
+    async def append(self, entry_id: int, payload: bytes) -> int:
+        """Appends one entry; returns its id when it and all before it are confirmed.
+
+        Raises DuplicateEntry or EntryTooLarge (the writer goes on), or what ended the writer.
+        """
+        return await (await self.append_async(entry_id, payload))
+
+    async def append_async(self, entry_id: int, payload: bytes) -> asyncio.Future[int]:
+        """Takes one entry in; returns the future of its id.
+
+        Waits while `pending_bytes_max` are unconfirmed or wait for a gap to be filled; the entry that
+        fills the gap never waits.
+        """
+        check_is_bytes(payload)
+        if len(payload) > ENTRY_BYTES_MAX:
+            raise EntryTooLarge(len(payload), ENTRY_BYTES_MAX)
+        self._refuse_duplicate(entry_id)
+        while self._is_full and entry_id != self._next and not self._writer.has_ended:
+            self._room.clear()
+            await self._room.wait()
+        self._refuse_duplicate(entry_id)  # somebody may have appended it while we waited
+        if self._writer.failure is not None:
+            raise self._writer.failure
+        if self._closing:
+            raise LedgerClosed(self.ledger_id, "this writer was closed")
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._early[entry_id] = (payload, future)
+        self._early_bytes += len(payload) + ENTRY_OVERHEAD_BYTES
+        self._send_what_is_due()
+        return future
+
+    async def flush(self) -> None:
+        """Returns when every entry before the first gap is confirmed; raises what ended the writer."""
+        await self._writer.flush()
+
+    async def force(self) -> None:
+        """Returns when every entry before the first gap is on disk and confirmed; raises what ended the writer."""
+        await self._writer.force()
+
+    async def close(self) -> None:
+        """Closes the ledger before the first gap; entries behind a gap fail with LedgerClosed."""
+        self._closing = True
+        why = f"entry {self._next} was never appended, so this one cannot be confirmed"
+        self._fail_early(LedgerClosed(self.ledger_id, why))
+        self._room.set()
+        await self._writer.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # ------------------------------------------------------------------------------------------
+
+    def _writer_moved(self) -> None:
+        if self._writer.failure is not None:
+            self._fail_early(self._writer.failure)
+        self._room.set()
+
+    def _fail_early(self, error: LedgerError) -> None:
+        early, self._early, self._early_bytes = self._early, {}, 0
+        for _, future in early.values():
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # told here: nobody is obliged to look at it again
+
+    @property
+    def _is_full(self) -> bool:
+        return self._writer.pending_bytes + self._early_bytes >= self._pending_bytes_max
+
+    def _refuse_duplicate(self, entry_id: int) -> None:
+        if entry_id < 0:
+            raise ValueError(f"{entry_id} cannot be an entry id")
+        if entry_id < self._next or entry_id in self._early:
+            raise DuplicateEntry(self.ledger_id, entry_id)
+
+    def _send_what_is_due(self) -> None:
+        while self._next in self._early:
+            payload, future = self._early[self._next]
+            self._writer.submit(payload, future)  # raises what ended the writer, and takes nothing then
+            del self._early[self._next]
+            self._early_bytes -= len(payload) + ENTRY_OVERHEAD_BYTES
+            self._next += 1
+            self._room.set()  # the id that never waits is another one now

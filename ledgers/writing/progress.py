@@ -1,0 +1,48 @@
+"""A time limit on progress that blames nobody for time in which this process stood still."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ..tasks import was_stopped
+
+
+class ProgressClock:
+    """Calls `on_overdue` when nothing progressed for `seconds_max` while something waited. Of one event loop."""
+
+    def __init__(self, seconds_max: float, waits: Callable[[], bool], on_overdue: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._seconds_max = seconds_max
+        self._waits = waits
+        self._on_overdue = on_overdue
+        self._progress_at = self._due = self._loop.time()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def progressed(self) -> None:
+        """Something that was waited for has come, or the first thing to wait for has."""
+        self._progress_at = self._loop.time()
+
+    def start(self) -> None:
+        """Something waits from now on."""
+        if self._timer is None:
+            self._due = self._loop.time()
+            self._look()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        self._timer = None
+        if not self._waits():
+            return
+        if was_stopped(self._due):
+            self.progressed()
+        left = self._progress_at + self._seconds_max - self._loop.time()
+        if left <= 0:
+            self._on_overdue()
+        else:
+            self._due = self._loop.time() + left
+            self._timer = self._loop.call_at(self._due, self._look)

@@ -1,0 +1,348 @@
+"""One stream to one bookie: what waits together goes together, what breaks is told to every lane (rule W6)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+
+from bookie.wire import (
+    NO_CREDENTIAL,
+    Ack,
+    AppendReply,
+    AppendRequest,
+    Columns,
+    LacStatement,
+    Status,
+    codec,
+    of_payloads,
+)
+from bookie.wire.credentials import NONCE_BYTES, NONCE_METADATA_KEY, StreamProofs
+from ledgers.bookie_client import LaneTerms
+from ledgers.bookies.append_stream import AppendStream
+from ledgers.bookies.queued_lane import QueuedLane
+from ledgers.config import MIB, ClientConfig
+from ledgers.integrity.ledger_keys import LedgerKey
+from ledgers.tasks import STOPPED_SECONDS
+from metadata.records.ledger_record import BookieRef
+from tests.support.aio import run, until_true
+
+BOOKIE = BookieRef("b1", "i1")
+CONFIG = ClientConfig(append_seconds_max=0.2)
+LAC = LacStatement(3, 12, b"lac!")
+LOOP_TURNS = 50
+"""More turns of the loop than it takes from a timer that is overdue to the lane that is told of it."""
+
+
+class Peer:
+    """The other end of a stream: keeps what was sent, answers as the test says."""
+
+    def __init__(self) -> None:
+        self.requests: list[AppendRequest] = []
+        self.nonce = b"n" * NONCE_BYTES
+        self._replies: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    async def write(self, data: bytes) -> None:
+        self.requests.append(codec.decode_append_request(data))
+
+    async def initial_metadata(self) -> tuple[tuple[str, bytes], ...]:
+        return ((NONCE_METADATA_KEY, self.nonce),)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while (reply := await self._replies.get()) is not None:
+            yield reply
+
+    def cancel(self) -> None:
+        self._replies.put_nowait(None)
+
+    def answer(self, *acks: Ack) -> None:
+        self._replies.put_nowait(codec.encode_append_reply(AppendReply(acks)))
+
+
+class Listener:
+    """Keeps what a lane is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[object] = []
+
+    def acked(self, through: int) -> None:
+        self.heard.append(through)
+
+    def written(self, through: int) -> None:
+        self.heard.append(("written", through))
+
+    def failed(self, why: str) -> None:
+        self.heard.append(why)
+
+    def refused(self, status: Status) -> None:
+        self.heard.append(status)
+
+
+class Setting:
+    """A stream to a peer, with as many lanes as wanted."""
+
+    def __init__(self, config: ClientConfig = CONFIG, connect_error: BaseException | None = None) -> None:
+        self.peer = Peer()
+        self._connect_error = connect_error
+        self.broken: list[AppendStream] = []
+        self.stream = AppendStream(BOOKIE, config, self._connect, self.broken.append)
+
+    async def _connect(self) -> Peer:
+        if self._connect_error is not None:
+            raise self._connect_error
+        return self.peer
+
+    def lane(
+        self, ledger_id: int = 1, *, password: bytes = b"", deferred_sync: bool = False
+    ) -> tuple[QueuedLane, Listener]:
+        listener = Listener()
+        terms = LaneTerms(ledger_id, LedgerKey(ledger_id, password), deferred_sync=deferred_sync)
+        return self.stream.open_lane(terms, listener, lambda: LAC), listener
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async def holds() -> bool:
+        return bool(condition())
+
+    await until_true(holds, pause_seconds=0.001)
+
+
+def entry(entry_id: int, size: int = 3) -> Columns:
+    return of_payloads(entry_id, [bytes(size)], b"dddd")
+
+
+def test_what_waits_together_is_one_frame_and_lanes_share_a_message() -> None:
+    async def scenario() -> None:
+        setting = Setting()
+        (one, heard), (two, _) = setting.lane(1), setting.lane(2)
+        for entry_id in (4, 5, 6):
+            one.send(entry(entry_id))
+        two.send(entry(0))
+        await until(lambda: setting.peer.requests)
+        (request,) = setting.peer.requests
+        assert (request.incarnation, request.first_sequence) == ("i1", 0)
+        assert [(f.ledger_id, list(f.columns.ids)) for f in request.frames] == [(1, [4, 5, 6]), (2, [0])]
+        assert request.frames[0].last_add_confirmed == LAC
+        setting.peer.answer(Ack(0, Status.OK))
+        await until(lambda: heard.heard)
+        assert heard.heard == [6]
+        assert (one.backlog_bytes, two.backlog_bytes) == (0, entry(0).size_bytes)
+        await setting.stream.close()
+
+    run(scenario())
+
+
+def test_W6_a_lane_past_its_bound_fails_and_the_others_go_on() -> None:
+    """W6: its backlog is bounded in bytes, and past the bound its bookie is a failed one."""
+
+    async def scenario() -> None:
+        setting = Setting(replace(CONFIG, lane_backlog_bytes_max=MIB, append_seconds_max=5))
+        (slow, told), (other, heard) = setting.lane(1), setting.lane(2)
+        slow.send(entry(0, MIB - 16))
+        assert told.heard == []
+        slow.send(entry(1, 1))
+        await until(lambda: told.heard)
+        assert told.heard == [f"it is more than {MIB} bytes behind"]
+        assert slow.backlog_bytes == 0
+        other.send(entry(0))
+        await until(lambda: setting.peer.requests)
+        setting.peer.answer(Ack(setting.peer.requests[0].first_sequence, Status.OK))
+        await until(lambda: heard.heard)
+        assert heard.heard == [0]
+        await setting.stream.close()
+
+    run(scenario())
+
+
+def test_a_refusal_ends_its_lane_and_later_answers_are_not_heard() -> None:
+    async def scenario() -> None:
+        setting = Setting()
+        lane, told = setting.lane()
+        lane.send(entry(0))
+        await until(lambda: len(setting.peer.requests) == 1)
+        lane.send(entry(1))
+        await until(lambda: len(setting.peer.requests) == 2)
+        setting.peer.answer(Ack(0, Status.READ_ONLY, "disk full"), Ack(1, Status.OK))
+        await until(lambda: told.heard)
+        assert told.heard == ["read-only: disk full"]
+        await setting.stream.close()
+
+    run(scenario())
+
+
+def test_W5_fenced_is_told_as_a_refusal() -> None:
+    """W5"""
+
+    async def scenario() -> None:
+        setting = Setting()
+        lane, told = setting.lane()
+        lane.send(entry(0))
+        await until(lambda: setting.peer.requests)
+        setting.peer.answer(Ack(0, Status.FENCED))
+        await until(lambda: told.heard)
+        assert told.heard == [Status.FENCED]
+        await setting.stream.close()
+
+    run(scenario())
+
+
+def test_a_bookie_that_does_not_answer_in_time_fails_every_lane() -> None:
+    async def scenario() -> None:
+        setting = Setting()
+        (one, heard_by_one), (_, heard_by_two) = setting.lane(1), setting.lane(2)
+        one.send(entry(0))
+        await until(lambda: heard_by_two.heard)
+        assert heard_by_one.heard == heard_by_two.heard == ["no answer for 0.2 s"]
+        assert setting.broken == [setting.stream]
+
+    run(scenario())
+
+
+def test_a_bookie_that_cannot_be_reached_fails_every_lane() -> None:
+    """Also when the reason is of a kind nobody thought of."""
+
+    async def scenario() -> None:
+        for error in (OSError("no route"), RuntimeError("no route")):
+            setting = Setting(connect_error=error)
+            _, told = setting.lane()
+            await until(lambda heard=told.heard: heard)  # type: ignore[misc]
+            assert "no route" in str(told.heard[0])
+            assert setting.broken == [setting.stream]
+
+    run(scenario())
+
+
+def test_an_answer_to_a_frame_that_was_never_sent_breaks_the_stream() -> None:
+    """A peer that breaks the protocol is a failed bookie; the writer must not wait for it for ever."""
+
+    async def scenario() -> None:
+        setting = Setting(replace(CONFIG, append_seconds_max=9))
+        lane, told = setting.lane()
+        lane.send(entry(0))
+        await until(lambda: setting.peer.requests)
+        setting.peer.answer(Ack(99, Status.OK))
+        await until(lambda: told.heard)
+        assert "its stream failed" in str(told.heard[0])
+        assert setting.broken == [setting.stream]
+
+    run(scenario())
+
+
+def test_a_frame_proves_its_lanes_key_to_this_bookie_on_this_stream_only() -> None:
+    async def scenario() -> None:
+        setting = Setting()
+        lane, _ = setting.lane(1, password=b"secret")
+        lane.send(entry(0))
+        await until(lambda: setting.peer.requests)
+        credential = setting.peer.requests[0].frames[0].credential
+        assert credential.verifier == LedgerKey(1, b"secret").verifier
+        nonce = setting.peer.nonce
+        assert StreamProofs("i1", nonce).hold(1, credential)
+        assert not StreamProofs("i2", nonce).hold(1, credential)
+        assert not StreamProofs("i1", b"o" * NONCE_BYTES).hold(1, credential)
+        assert not StreamProofs("i1", nonce).hold(2, credential)
+        await setting.stream.close()
+
+    run(scenario())
+
+
+def test_a_lane_without_a_password_proves_nothing() -> None:
+    async def scenario() -> None:
+        setting = Setting()
+        lane, _ = setting.lane(1)
+        lane.send(entry(0))
+        await until(lambda: setting.peer.requests)
+        assert setting.peer.requests[0].frames[0].credential == NO_CREDENTIAL
+        await setting.stream.close()
+
+    run(scenario())
+
+
+def test_a_deferred_lane_hears_of_what_is_written_and_a_forced_frame_covers_all_before_it() -> None:
+    async def scenario() -> None:
+        setting = Setting()
+        lane, heard = setting.lane(1, deferred_sync=True)
+        lane.send(entry(0))
+        await until(lambda: setting.peer.requests)
+        setting.peer.answer(Ack(0, Status.WRITTEN))
+        await until(lambda: heard.heard)
+        assert heard.heard == [("written", 0)]
+        lane.force()
+        await until(lambda: len(setting.peer.requests) == 2)
+        deferred = [frame.deferred_sync for request in setting.peer.requests for frame in request.frames]
+        assert deferred == [True, False]
+        setting.peer.answer(Ack(1, Status.OK))
+        await until(lambda: len(heard.heard) == 2)
+        assert heard.heard == [("written", 0), 0]
+        await setting.stream.close()
+
+    run(scenario())
+
+
+def test_a_force_follows_all_that_waits_before_it() -> None:
+    """Only the frame that takes the last of the queue is synced: the sync covers what went before it."""
+
+    async def scenario() -> None:
+        setting = Setting()
+        lane, _ = setting.lane(1, deferred_sync=True)
+        for entry_id in range(3):
+            lane.send(entry(entry_id, size=700_000))
+        lane.force()
+        await until(lambda: sum(len(r.frames) for r in setting.peer.requests) == 3)
+        frames = [frame for request in setting.peer.requests for frame in request.frames]
+        assert [(f.columns.last_entry, f.deferred_sync) for f in frames] == [(0, True), (1, True), (2, False)]
+        await setting.stream.close()
+
+    run(scenario())
+
+
+def test_a_lane_that_puts_off_no_sync_takes_written_for_a_failure() -> None:
+    async def scenario() -> None:
+        setting = Setting()
+        lane, heard = setting.lane(1)
+        lane.send(entry(0))
+        await until(lambda: setting.peer.requests)
+        setting.peer.answer(Ack(0, Status.WRITTEN))
+        await until(lambda: heard.heard)
+        assert heard.heard == ["written"]
+        await setting.stream.close()
+
+    run(scenario())
+
+
+def test_a_bookie_that_gives_no_nonce_in_time_fails_the_lane() -> None:
+    async def scenario() -> None:
+        setting = Setting()
+        never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        async def silent() -> tuple[tuple[str, bytes], ...]:
+            await never
+            return ()
+
+        setting.peer.initial_metadata = silent  # type: ignore[method-assign]
+        lane, heard = setting.lane()
+        lane.send(entry(0))
+        await until(lambda: heard.heard)
+        assert heard.heard == ["it did not answer within 0.2 s"]
+
+    run(scenario())
+
+
+def test_a_client_that_was_stopped_blames_no_bookie_for_the_time() -> None:
+    """What came meanwhile lies in the socket, unread."""
+
+    async def scenario() -> None:
+        setting = Setting()
+        lane, heard = setting.lane()
+        lane.send(entry(0))
+        await until(lambda: setting.peer.requests)
+        time.sleep(STOPPED_SECONDS + 0.3)  # noqa: ASYNC251 — the whole loop stands still, as under SIGSTOP
+        for _ in range(LOOP_TURNS):
+            await asyncio.sleep(0)
+        setting.peer.answer(Ack(0, Status.OK))
+        await until(lambda: heard.heard)
+        assert heard.heard == [0]
+        await setting.stream.close()
+
+    run(scenario())

@@ -1,0 +1,132 @@
+"""What the answers of fenced bookies say of an entry (rules R3, R6), against a plain reading of the rule."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from bookie.wire import NO_ENTRIES, Columns, EntryRange, ReadReply, Status, merge, of_payloads
+from ledgers.integrity.digest import Crc32cDigester
+from ledgers.protocol.fenced_reads import FencedReads, Verdict
+from ledgers.protocol.striping import Striping
+from metadata.records.ledger_record import Shape
+
+DIGEST = Crc32cDigester(7)
+
+
+def entries(*ids: int) -> Columns:
+    return merge(of_payloads(i, [b"%d" % i], DIGEST.sign(i, [b"%d" % i])) for i in ids)
+
+
+def forged(entry_id: int) -> Columns:
+    return of_payloads(entry_id, [b"forged"], DIGEST.sign(entry_id, [b"true"]))
+
+
+def of_shape(*sizes: int, first_entry: int = 0) -> FencedReads:
+    shape = Shape(*sizes)
+    names = tuple(f"b{n}" for n in range(shape.ensemble_size))
+    return FencedReads(Striping(shape), names, first_entry, DIGEST)
+
+
+ANSWERS = {
+    "present": ReadReply(Status.OK, entries(0), 9),
+    "absent": ReadReply(Status.OK, NO_ENTRIES, 9),
+    "no ledger": ReadReply(Status.NO_SUCH_LEDGER, NO_ENTRIES, 9),
+    "damaged": ReadReply(Status.OK, NO_ENTRIES, 9, (EntryRange(0, 0),)),
+    "forged": ReadReply(Status.OK, forged(0), 9),
+    "io error": ReadReply(Status.IO_ERROR),
+    "limbo": ReadReply(Status.UNKNOWN),
+    "silent": None,
+    "failed": "timeout",
+}
+NEGATIVE = ("absent", "no ledger")
+
+
+@pytest.mark.parametrize("acks", [1, 2, 3])
+def test_R3_the_verdict_follows_from_the_answers_and_nothing_else(acks: int) -> None:
+    """R3, R6, F11, F12: every combination of answers of three bookies."""
+    for said in product(ANSWERS, repeat=3):
+        reads = of_shape(3, 3, acks)
+        for position, what in enumerate(said):
+            answer = ANSWERS[what]
+            if isinstance(answer, ReadReply):
+                reads.answered(position, answer)
+            elif answer is not None:
+                reads.failed(position, answer)
+        negatives = sum(what in NEGATIVE for what in said)
+        if "present" in said:
+            expected = Verdict.PRESENT
+        elif negatives >= 3 - acks + 1:
+            expected = Verdict.ABSENT
+        else:
+            expected = Verdict.OPEN if "silent" in said else Verdict.UNDECIDED
+        assert reads.verdict(0) is expected, said
+
+
+def test_only_the_write_set_of_an_entry_is_heard() -> None:
+    """W1: 4/2/2, entry 1 belongs to positions 1 and 2."""
+    reads = of_shape(4, 2, 2)
+    for position in (0, 3):
+        reads.answered(position, ReadReply(Status.OK, entries(1), 9))
+    assert reads.verdict(1) is Verdict.OPEN
+    assert reads.copy_of(1) is None
+    reads.answered(2, ReadReply(Status.OK, NO_ENTRIES, 9))
+    assert reads.verdict(1) is Verdict.ABSENT
+
+
+def test_a_page_says_nothing_of_entries_beyond_it() -> None:
+    """A page ends where its bytes end."""
+    reads = of_shape(3, 3, 2)
+    for position in range(3):
+        reads.answered(position, ReadReply(Status.OK, NO_ENTRIES, 4))
+    assert reads.verdict(4) is Verdict.ABSENT
+    assert reads.verdict(5) is Verdict.OPEN
+
+
+def test_a_copy_is_given_as_it_was_read() -> None:
+    reads = of_shape(3, 3, 2)
+    reads.answered(1, ReadReply(Status.OK, entries(0, 1), 9))
+    assert reads.copy_of(1) == (b"1", DIGEST.sign(1, [b"1"]))
+
+
+def test_a_good_copy_beside_a_forged_one_is_found() -> None:
+    reads = of_shape(3, 3, 2)
+    reads.answered(0, ReadReply(Status.OK, forged(0), 9))
+    reads.answered(1, ReadReply(Status.OK, entries(0), 9))
+    assert reads.copy_of(0) == (b"0", DIGEST.sign(0, [b"0"]))
+
+
+def test_what_is_decided_is_forgotten_and_what_follows_is_not() -> None:
+    reads = of_shape(3, 3, 2)
+    reads.answered(0, ReadReply(Status.OK, entries(0, 1, 2), 9, (EntryRange(0, 1), EntryRange(4, 6))))
+    reads.forget_before(2)
+    assert sorted(reads.replicas[0].entries) == [2]
+    assert reads.replicas[0].unreadable == [EntryRange(4, 6)]
+    assert reads.replicas[0].lacks(3) and not reads.replicas[0].lacks(5)
+    assert [replica.covered_through for replica in reads.replicas] == [9, 1, 1]
+
+
+def test_an_old_page_that_comes_late_takes_nothing_back() -> None:
+    reads = of_shape(3, 3, 2)
+    reads.forget_before(8)
+    reads.answered(0, ReadReply(Status.OK, entries(3), 5))
+    assert reads.replicas[0].covered_through == 7
+    assert reads.verdict(8) is Verdict.OPEN
+
+
+def test_a_page_that_does_not_reach_what_was_asked_for_is_a_failure() -> None:
+    reads = of_shape(3, 3, 2)
+    reads.replicas[0].asked_from = 4
+    reads.answered(0, ReadReply(Status.OK, NO_ENTRIES, 3))
+    assert reads.replicas[0].failure == "it gave a page that says nothing"
+
+
+def test_the_description_says_what_each_bookie_of_the_write_set_answered() -> None:
+    reads = of_shape(4, 4, 2)
+    reads.answered(0, ReadReply(Status.OK, NO_ENTRIES, 9))
+    reads.answered(1, ReadReply(Status.OK, forged(0), 9))
+    reads.answered(2, ReadReply(Status.IO_ERROR, detail="sector 5"))
+    assert reads.describe(0) == (
+        "b0: has no such entry, b1: its copy is damaged, b2: i/o error: sector 5, b3: no answer yet"
+    )

@@ -1,0 +1,267 @@
+"""Fetching a page from bookies that are slow, down, or no longer those of the ledger."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from ledgers.config import ClientConfig
+from ledgers.errors import BookieUnavailable, EntryUnreadable, NoSuchEntry
+from ledgers.reading.read_handle import ReadHandle
+from metadata.records.ledger_record import BookieRef, Fragment
+from tests.ledgers.reading.reading import (
+    B0,
+    B1,
+    B2,
+    B3,
+    DIGEST,
+    DictionaryBookies,
+    reader_of,
+    record_of,
+    until_idle,
+    with_fragments,
+)
+from tests.support.aio import run
+
+QUICK = ClientConfig(speculative_read_seconds=0.02)
+
+Answer = Callable[[BookieRef], Awaitable[None]]
+
+
+def silent(*bookies: BookieRef, cancelled: list[BookieRef] | None = None) -> Answer:
+    """These bookies never answer."""
+
+    async def before_answer(bookie: BookieRef) -> None:
+        if bookie in bookies:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                if cancelled is not None:
+                    cancelled.append(bookie)
+                raise
+
+    return before_answer
+
+
+def down(*bookies: BookieRef) -> Answer:
+    async def before_answer(bookie: BookieRef) -> None:
+        if bookie in bookies:
+            raise BookieUnavailable(str(bookie), "timeout")
+
+    return before_answer
+
+
+def test_a_read_does_not_wait_for_a_silent_bookie_and_ends_its_call() -> None:
+    async def scenario() -> None:
+        cancelled: list[BookieRef] = []
+        bookies = DictionaryBookies([10] * 20, before_answer=silent(B0, B1, cancelled=cancelled))
+        reader, _ = await reader_of(bookies, config=QUICK)
+        assert (await reader.read_entry(5)).entry_id == 5
+        assert [bookie for bookie, _ in bookies.asked] == [B0, B1, B2]
+        assert sorted(cancelled, key=str) == [B0, B1]
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    run(scenario())
+
+
+def test_a_bookie_that_was_slow_is_asked_last_for_the_pages_that_follow() -> None:
+    async def scenario() -> None:
+        bookies = DictionaryBookies([10] * 20, before_answer=silent(B0))
+        reader, _ = await reader_of(bookies, config=QUICK)
+        await reader.read_entry(5)
+        bookies.asked.clear()
+        await reader.read_entry(6)
+        assert [bookie for bookie, _ in bookies.asked] == [B1]
+
+    run(scenario())
+
+
+def test_a_bookie_that_was_slow_is_asked_last_by_other_readers_of_the_client_too() -> None:
+    """Else a job over many small ledgers would wait for a hung bookie at each of them."""
+
+    async def scenario() -> None:
+        bookies = DictionaryBookies([10] * 20, before_answer=silent(B0))
+        reader, ledgers = await reader_of(bookies, config=QUICK)
+        await reader.read_entry(5)
+        bookies.asked.clear()
+        found = await ledgers.read(reader.ledger_id)
+        assert found is not None
+        other = ReadHandle(reader._view.cluster, found, DIGEST)
+        await other.read_entry(5)
+        assert [bookie for bookie, _ in bookies.asked] == [B1]
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("off", [0, None])
+def test_speculation_can_be_switched_off(off: float | None) -> None:
+    async def scenario() -> None:
+        bookies = DictionaryBookies([10] * 20, before_answer=silent(B0))
+        reader, _ = await reader_of(bookies, config=ClientConfig(speculative_read_seconds=off))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await reader.read_entry(5)
+        assert [bookie for bookie, _ in bookies.asked] == [B0]
+
+    run(scenario())
+
+
+def test_a_negative_patience_is_refused() -> None:
+    with pytest.raises(ValueError, match="speculative_read_seconds"):
+        ClientConfig(speculative_read_seconds=-1)
+
+
+def test_a_call_that_a_closing_connection_cancelled_counts_as_failed_and_not_as_ours() -> None:
+    async def cut(bookie: BookieRef) -> None:
+        if bookie == B0:
+            raise asyncio.CancelledError
+
+    async def scenario() -> None:
+        bookies = DictionaryBookies([10] * 20, before_answer=cut)
+        reader, _ = await reader_of(bookies)
+        assert (await reader.read_entry(5)).entry_id == 5
+        assert [bookie for bookie, _ in bookies.asked] == [B0, B1]
+
+    run(scenario())
+
+
+def test_an_entry_that_no_bookie_known_of_has_is_looked_for_where_the_metadata_now_says() -> None:
+    async def scenario() -> None:
+        bookies = DictionaryBookies([10] * 20, before_answer=down(B0, B1, B2))
+        reader, ledgers = await reader_of(bookies, record_of(bookies, closed=False))
+        with pytest.raises(EntryUnreadable, match="timeout"):
+            await reader.read_entry(12)
+        await with_fragments(ledgers, Fragment(0, (B0, B1, B2)), Fragment(10, (B3, B1, B2)))
+        assert (await reader.read_entry(12)).entry_id == 12
+
+    run(scenario())
+
+
+def test_a_page_is_never_asked_for_past_the_end_of_its_fragment() -> None:
+    async def scenario() -> None:
+        bookies = DictionaryBookies([10] * 20)
+        record = record_of(bookies, Fragment(0, (B0, B1, B2)), Fragment(10, (B3, B1, B2)))
+        reader, _ = await reader_of(bookies, record)
+        assert [e.entry_id for e in await reader.read_batch(8, entries_max=9, bytes_max=999)] == [
+            *range(8, 17)
+        ]
+        assert [(request.first_entry, request.last_entry) for _, request in bookies.asked] == [
+            (8, 9),
+            (10, 16),
+        ]
+
+    run(scenario())
+
+
+# --- batches -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "entries_max", "bytes_max", "ids"),
+    [
+        (0, 5, 10_000, range(5)),
+        (3, 100, 500, range(3, 8)),
+        (3, 100, 599, range(3, 8)),
+        (3, 100, 1, range(3, 4)),
+        (97, 10, 10_000, range(97, 100)),
+        (99, 1, 1, range(99, 100)),
+    ],
+)
+def test_a_batch_is_the_run_that_both_bounds_allow_and_at_least_one_entry(
+    first: int, entries_max: int, bytes_max: int, ids: range
+) -> None:
+    async def scenario() -> None:
+        reader, _ = await reader_of(DictionaryBookies([100] * 100))
+        batch = await reader.read_batch(first, entries_max=entries_max, bytes_max=bytes_max)
+        assert [entry.entry_id for entry in batch] == list(ids)
+
+    run(scenario())
+
+
+def test_a_batch_larger_than_a_page_is_filled_from_several() -> None:
+    async def scenario() -> None:
+        reader, _ = await reader_of(DictionaryBookies([1_000_000] * 30))
+        batch = await reader.read_batch(0, entries_max=100, bytes_max=20_000_000)
+        assert len(batch) == 20
+
+    run(scenario())
+
+
+def test_a_batch_ends_before_an_entry_that_cannot_be_read_and_cannot_begin_with_it() -> None:
+    async def scenario() -> None:
+        reader, _ = await reader_of(DictionaryBookies([10] * 9, lacking={b: {4} for b in (B0, B1, B2)}))
+        assert [e.entry_id for e in await reader.read_batch(1, entries_max=9, bytes_max=999)] == [1, 2, 3]
+        with pytest.raises(EntryUnreadable, match="entry 4"):
+            await reader.read_batch(4, entries_max=9, bytes_max=999)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(("entries_max", "bytes_max"), [(0, 1), (1, 0), (-1, 5)])
+def test_a_batch_of_nothing_is_refused(entries_max: int, bytes_max: int) -> None:
+    async def scenario() -> None:
+        reader, _ = await reader_of(DictionaryBookies([10] * 9))
+        with pytest.raises(ValueError, match="1 entry or byte"):
+            await reader.read_batch(0, entries_max=entries_max, bytes_max=bytes_max)
+
+    run(scenario())
+
+
+# --- past the last confirmed entry -------------------------------------------------------------------
+
+
+def test_nothing_past_the_last_confirmed_entry_is_read_without_saying_so() -> None:
+    async def scenario() -> None:
+        bookies = DictionaryBookies([10] * 9)
+        reader, _ = await reader_of(bookies, record_of(bookies, closed=False))
+        for read in (
+            reader.read_entry(9),
+            reader.read_batch(9, entries_max=1, bytes_max=1),
+            anext(reader.read(3, 9)),
+            anext(reader.read_columns(9, 9)),
+        ):
+            with pytest.raises(NoSuchEntry, match="no readable entry 9; its last confirmed entry is 8"):
+                await read
+        assert not bookies.asked
+
+    run(scenario())
+
+
+def test_unconfirmed_entries_are_read_as_far_as_bookies_have_them() -> None:
+    async def scenario() -> None:
+        bookies = DictionaryBookies([10] * 9)
+        reader, _ = await reader_of(bookies, record_of(bookies, closed=False))
+        reader._view.last_add_confirmed = 3
+        assert [entry.entry_id async for entry in reader.read_unconfirmed(2, 8)] == list(range(2, 9))
+        seen: list[int] = []
+        with pytest.raises(NoSuchEntry, match="no readable entry 9"):
+            async for entry in reader.read_unconfirmed(2, 12):
+                seen.append(entry.entry_id)
+        assert seen == list(range(2, 9))
+        assert reader.last_add_confirmed == 3, "reading confirms nothing"
+
+    run(scenario())
+
+
+def test_an_unconfirmed_entry_that_a_silent_replica_may_have_is_unreadable_and_not_absent() -> None:
+    async def scenario() -> None:
+        bookies = DictionaryBookies([10] * 9, before_answer=down(B2))
+        reader, _ = await reader_of(bookies, record_of(bookies, closed=False))
+        with pytest.raises(EntryUnreadable, match="timeout"):
+            await anext(reader.read_unconfirmed(9, 9))
+
+    run(scenario())
+
+
+def test_a_closed_ledger_has_nothing_unconfirmed() -> None:
+    async def scenario() -> None:
+        bookies = DictionaryBookies([10] * 9)
+        reader, _ = await reader_of(bookies)
+        assert len([entry async for entry in reader.read_unconfirmed(0, 8)]) == 9
+        with pytest.raises(NoSuchEntry, match="no readable entry 9"):
+            await anext(reader.read_unconfirmed(5, 9))
+        await until_idle()
+
+    run(scenario())

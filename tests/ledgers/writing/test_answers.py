@@ -1,0 +1,77 @@
+"""Who waits for which entry, and what they are told."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+import pytest
+
+from ledgers.errors import LedgerError
+from ledgers.writing.answers import Answers
+
+
+def waiting(count: int) -> tuple[Answers, list[Future[int]]]:
+    answers = Answers()
+    futures: list[Future[int]] = [Future() for _ in range(count)]
+    for future in futures:
+        answers.append(future)
+    return answers, futures
+
+
+def results(futures: list[Future[int]]) -> list[int | None]:
+    return [future.result() if future.done() else None for future in futures]
+
+
+def test_appends_are_answered_in_entry_order_with_their_ids() -> None:
+    answers, futures = waiting(3)
+    answers.accepted(1)
+    assert results(futures) == [0, 1, None]
+    answers.confirmed(2)
+    assert results(futures) == [0, 1, 2]
+    assert not answers.any_wait
+
+
+def test_a_cancelled_append_keeps_its_place() -> None:
+    answers, futures = waiting(3)
+    futures[1].cancel()
+    answers.confirmed(2)
+    assert (futures[0].result(), futures[2].result()) == (0, 2)
+
+
+def test_a_flush_waits_for_the_appends_before_it_and_no_later_ones() -> None:
+    """Or a flush would never end beside a writer that never pauses."""
+    answers, _ = waiting(2)
+    flushed: Future[int] = Future()
+    answers.flush(flushed)
+    answers.append(Future())
+    answers.accepted(0)
+    assert not flushed.done()
+    answers.accepted(1)
+    assert flushed.done()
+    assert answers.appends_wait
+
+
+def test_a_force_waits_for_confirmation_and_not_for_acceptance() -> None:
+    answers, futures = waiting(2)
+    forced: Future[int] = Future()
+    answers.force(1, forced)
+    answers.accepted(1)
+    assert results(futures) == [0, 1]
+    assert not forced.done() and answers.any_wait and not answers.appends_wait
+    answers.confirmed(0)
+    assert not forced.done()
+    answers.confirmed(1)
+    assert forced.done()
+
+
+def test_a_failure_reaches_everybody_who_waits() -> None:
+    answers, futures = waiting(2)
+    others: list[Future[int]] = [Future(), Future()]
+    answers.flush(others[0])
+    answers.force(1, others[1])
+    answers.accepted(0)
+    answers.fail(LedgerError("ended"))
+    for future in (futures[1], *others):
+        with pytest.raises(LedgerError, match="ended"):
+            future.result(timeout=0)
+    assert not answers.any_wait
