@@ -15,7 +15,7 @@ from ledgers.protocol.quorum import Quorum, majority
 from metadata import keys, open_store
 from metadata.errors import MetadataError
 
-from .absent import AbsentAcceptor
+from .acceptor.absent import AbsentAcceptor
 from .acceptor.copying import checked_part
 from .acceptor.journal import Journal
 from .batch import Batch

@@ -11,9 +11,9 @@ from typing import Protocol
 from ..batch import Batch
 from ..edits import EditLogError, check_batch
 from ..errors import SegmentUnreadable
-from ..segment_ledgers import Appended, SegmentLedgers
 from .edits_cache import cut
-from .effects import Copied, CopySegment
+from .programs.effects import Copied, CopySegment
+from .segment_ledgers import Appended, SegmentLedgers
 
 BATCHES_UNDER_WAY_MAX = 64
 """Batches of a copy that are on their way to disk; their bytes are bounded by the ledger's writer."""

@@ -34,11 +34,10 @@ from ..requests import (
     Request,
     SendEdits,
 )
-from ..segment_ledgers import SegmentLedgers
-from . import transitions
 from .copying import SegmentContent, SegmentReader, checked_part, copy_segment
 from .edits_cache import EditsCache, cut
-from .effects import (
+from .programs import transitions
+from .programs.effects import (
     CopySegment,
     DeleteFinalized,
     DropLedger,
@@ -53,10 +52,11 @@ from .effects import (
     ReadState,
     SwapState,
 )
-from .machine import CONCURRENT, RESETS, program
-from .manifest import place_of
-from .memory import Memory, OpenSegment
-from .segments import admit_edits
+from .programs.machine import CONCURRENT, RESETS, program
+from .programs.manifest import place_of
+from .programs.memory import Memory, OpenSegment
+from .programs.segments import admit_edits
+from .segment_ledgers import SegmentLedgers
 
 
 class Journal:

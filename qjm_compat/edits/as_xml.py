@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from xml.etree.ElementTree import Element, SubElement
 
-from .access import AclChange, AclEntry, Permission, permissions_text
-from .blocks import Block
+from .fields.access import AclChange, AclEntry, Permission, permissions_text
+from .fields.blocks import Block
+from .fields.xattrs import XAttr, XAttrChange
 from .op import EditOp, layout_of
 from .ops.cache import CacheDirective, CachePool
 from .ops.erasure_coding import ErasureCodingPolicy
 from .ops.tokens import DelegationKey, DelegationToken
-from .xattrs import XAttr, XAttrChange
 
 Content = str | Sequence[tuple[str, "Content"]]
 """The text of an element, or the elements in it."""

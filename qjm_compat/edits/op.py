@@ -19,8 +19,8 @@ from functools import cache
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from .errors import BrokenOp, UnknownLayout, UnknownOp
+from .fields.kinds import Kind, fields_of
 from .frames import OLDEST_LAYOUT
-from .kinds import Kind, fields_of
 
 NEWEST_LAYOUT = -67
 """The newest layout whose fields are known."""

@@ -17,8 +17,8 @@ from ..aio import QuorumJournalManager
 from ..edits import TERMINATOR, encode_header
 from ..manager.input_stream import EditLogInputStream
 from .errors import TransferRefused
-from .names import PREFIX, SegmentName, finalized_name, in_progress_name, parsed
-from .segment_file import PADDING
+from .files.names import PREFIX, SegmentName, finalized_name, in_progress_name, parsed
+from .files.segment_file import PADDING
 
 OnBytes = Callable[[int], None]
 

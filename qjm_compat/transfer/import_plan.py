@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .errors import TransferRefused
-from .names import SegmentName
+from .files.names import SegmentName
 
 
 @dataclass(frozen=True, slots=True)

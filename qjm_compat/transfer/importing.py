@@ -20,11 +20,11 @@ from ..edits import NEWEST_LAYOUT
 from ..manager.output_stream import EditLogOutputStream
 from ..requests import NamespaceInfo
 from .errors import TransferRefused
+from .files.names import LeftOut, SegmentName, listing
+from .files.segment_file import CheckedSegment, RawBatch, batches_of, checked_segment
+from .files.version_file import VERSION, read_version
 from .import_plan import Held, Source, Step, check_gaps, plan
-from .names import LeftOut, SegmentName, listing
-from .segment_file import CheckedSegment, RawBatch, batches_of, checked_segment
-from .survey import Survey
-from .version_file import VERSION, read_version
+from .survey.survey import Survey
 
 BATCH_BYTES = 512 * 1024
 """Edits in one batch, as a NameNode's buffer has them; a larger op stands alone."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..aio import QuorumJournalManager
 from .errors import TransferRefused
-from .survey import Survey
+from .survey.survey import Survey
 
 
 async def purge_journal(

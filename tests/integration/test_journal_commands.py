@@ -19,8 +19,8 @@ from metadata.records.journal_store import JournalStore
 from qjm_compat.aio import DEFAULT_ACCEPTOR
 from qjm_compat.config import AcceptorConfig
 from qjm_compat.edits import segment_bytes
-from qjm_compat.transfer.names import finalized_name, in_progress_name
-from qjm_compat.transfer.survey import Survey
+from qjm_compat.transfer.files.names import finalized_name, in_progress_name
+from qjm_compat.transfer.survey.survey import Survey
 from tests.qjm_compat.transfer.made_directories import (
     CLUSTER_ID,
     LAYOUT,

@@ -17,10 +17,10 @@ from qjm_compat.config import AcceptorConfig
 from qjm_compat.edits import encode_frame
 from qjm_compat.errors import JournalUnavailable
 from qjm_compat.manager.output_stream import EditLogOutputStream
-from qjm_compat.transfer import survey as survey_module
-from qjm_compat.transfer.acceptor_seen import AcceptorSeen
-from qjm_compat.transfer.fsck import check_journal
-from qjm_compat.transfer.survey import Survey
+from qjm_compat.transfer.checking.fsck import check_journal
+from qjm_compat.transfer.survey import survey as survey_module
+from qjm_compat.transfer.survey.acceptor_seen import AcceptorSeen
+from qjm_compat.transfer.survey.survey import Survey
 from tests.qjm_compat.transfer.made_directories import LAYOUT, frames
 from tests.qjm_compat.transfer.spoiled_journal import NAMES, Journal, batch_of, on_a_journal
 from tests.support.in_process import QUICK

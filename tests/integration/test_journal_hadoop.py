@@ -14,10 +14,10 @@ from bookledger.cli.processes import bookie_processes
 from qjm_compat.aio import DEFAULT_ACCEPTOR, QuorumJournalManager
 from qjm_compat.config import AcceptorConfig
 from qjm_compat.requests import NamespaceInfo
+from qjm_compat.transfer.checking.fsck import check_journal
 from qjm_compat.transfer.exporting import Exported, export_directory
-from qjm_compat.transfer.fsck import check_journal
 from qjm_compat.transfer.importing import Imported, ImportOptions, import_directory
-from qjm_compat.transfer.survey import Survey
+from qjm_compat.transfer.survey.survey import Survey
 from tests.qjm_compat.edits.real_segments import FOLDER, NAMES, content_of, needs_segments, records_of
 from tests.support.aio import run
 from tests.support.command_line import bookledger

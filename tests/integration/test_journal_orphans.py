@@ -10,12 +10,12 @@ import pytest
 from ledgers import NoSuchLedger
 from ledgers.aio import LedgerClient
 from metadata import keys
+from qjm_compat.acceptor.segment_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_LEDGER, SEGMENT_OF_LEDGER
 from qjm_compat.batch import Batch, entries_of
-from qjm_compat.segment_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_LEDGER, SEGMENT_OF_LEDGER
+from qjm_compat.transfer.checking.findings import Findings
+from qjm_compat.transfer.checking.orphans import Deleted, delete_orphans
 from qjm_compat.transfer.errors import TransferRefused
-from qjm_compat.transfer.findings import Findings
-from qjm_compat.transfer.orphans import Deleted, delete_orphans
-from qjm_compat.transfer.survey import Survey
+from qjm_compat.transfer.survey.survey import Survey
 from tests.qjm_compat.transfer.made_directories import frames
 from tests.qjm_compat.transfer.spoiled_journal import NAMES, Journal, batch_of, on_a_journal
 from tests.support.aio import until_true

@@ -13,11 +13,11 @@ from qjm_compat.config import AcceptorConfig
 from qjm_compat.edits import encode_frame, segment_bytes
 from qjm_compat.errors import QuorumFailed, StaleEpoch
 from qjm_compat.requests import NamespaceInfo
-from qjm_compat.transfer import survey
+from qjm_compat.transfer.checking.fsck import check_journal
 from qjm_compat.transfer.errors import TransferRefused
-from qjm_compat.transfer.fsck import check_journal
+from qjm_compat.transfer.files.names import LeftOut, finalized_name, in_progress_name
 from qjm_compat.transfer.importing import ImportOptions, import_directory
-from qjm_compat.transfer.names import LeftOut, finalized_name, in_progress_name
+from qjm_compat.transfer.survey import survey
 from tests.qjm_compat.transfer.made_directories import (
     CLUSTER_ID,
     LAYOUT,

@@ -12,9 +12,9 @@ from typing import Any, cast
 
 from metadata.records.journal_record import FinalizedSegment, JournalState
 from metadata.records.journal_store import VersionedSegment, VersionedState
-from qjm_compat.acceptor import transitions
 from qjm_compat.acceptor.copying import SegmentContent, check_writer, checked_part
-from qjm_compat.acceptor.effects import (
+from qjm_compat.acceptor.programs import transitions
+from qjm_compat.acceptor.programs.effects import (
     Copied,
     CopySegment,
     DeleteFinalized,
@@ -31,10 +31,10 @@ from qjm_compat.acceptor.effects import (
     ReadState,
     SwapState,
 )
-from qjm_compat.acceptor.machine import program
-from qjm_compat.acceptor.manifest import place_of
-from qjm_compat.acceptor.memory import Memory
-from qjm_compat.acceptor.segments import admit_edits
+from qjm_compat.acceptor.programs.machine import program
+from qjm_compat.acceptor.programs.manifest import place_of
+from qjm_compat.acceptor.programs.memory import Memory
+from qjm_compat.acceptor.programs.segments import admit_edits
 from qjm_compat.batch import Batch
 from qjm_compat.edits import EditLogError, check_batch
 from qjm_compat.errors import (

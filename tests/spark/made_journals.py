@@ -13,7 +13,7 @@ from qjm_compat.config import AcceptorConfig
 from qjm_compat.edits import EditOp, encode_op
 from qjm_compat.requests import NamespaceInfo
 from qjm_compat.transfer.importing import ImportOptions, import_directory
-from qjm_compat.transfer.survey import Survey
+from qjm_compat.transfer.survey.survey import Survey
 from tests.qjm_compat.transfer.made_directories import CLUSTER_ID, LAYOUT, NAMESPACE_ID
 from tests.support.aio import run
 

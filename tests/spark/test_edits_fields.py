@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from qjm_compat.edits import EditOp
-from qjm_compat.edits.access import AclChange, Permission
+from qjm_compat.edits.fields.access import AclChange, Permission
+from qjm_compat.edits.fields.xattrs import XAttrChange
 from qjm_compat.edits.ops import attributes, cache, files, namespace, segments, snapshots, tokens
 from qjm_compat.edits.ops.cache import CacheDirective, CachePool
 from qjm_compat.edits.ops.tokens import DelegationToken
-from qjm_compat.edits.xattrs import XAttrChange
 from spark.edits_fields import COLUMNS, EARLIEST_MS, LATEST_MS
 from tests.qjm_compat.edits.sample_ops import CLIENT, NOON_MS, PERMISSION, sample_ops
 from tests.spark.made_edits import rows_of

@@ -12,8 +12,8 @@ from ..output import print_json, print_record, progress
 from .options import JournalPlace, journal_place
 
 if TYPE_CHECKING:
-    from qjm_compat.transfer.findings import Findings
-    from qjm_compat.transfer.orphans import Deleted
+    from qjm_compat.transfer.checking.findings import Findings
+    from qjm_compat.transfer.checking.orphans import Deleted
 
 ORPHAN_AGE_SECONDS_DEFAULT = 3600.0
 
@@ -59,7 +59,7 @@ def fsck(
 
 
 async def _check(place: JournalPlace, orphan_age_seconds: float, *, deep: bool) -> Findings:
-    from qjm_compat.transfer.fsck import check_journal
+    from qjm_compat.transfer.checking.fsck import check_journal
 
     await place.check_named()
     async with place.survey() as survey:
@@ -70,7 +70,7 @@ async def _check(place: JournalPlace, orphan_age_seconds: float, *, deep: bool) 
 
 
 def _delete(place: JournalPlace, found: Findings, *, yes: bool, as_json: bool) -> int:
-    from qjm_compat.transfer.orphans import refuse_unless_whole
+    from qjm_compat.transfer.checking.orphans import refuse_unless_whole
 
     refuse_unless_whole(found)
     if not yes:
@@ -85,7 +85,7 @@ def _delete(place: JournalPlace, found: Findings, *, yes: bool, as_json: bool) -
 
 
 async def _deleted(place: JournalPlace, found: Findings) -> Deleted:
-    from qjm_compat.transfer.orphans import delete_orphans
+    from qjm_compat.transfer.checking.orphans import delete_orphans
 
     async with place.survey() as survey:
         return await delete_orphans(survey, found)

@@ -14,7 +14,7 @@ from ..options import DIGESTS, metadata_option, password_option, shape_options
 if TYPE_CHECKING:
     from qjm_compat.aio import QuorumJournalManager
     from qjm_compat.config import AcceptorConfig, JournalConfig
-    from qjm_compat.transfer.survey import Survey
+    from qjm_compat.transfer.survey.survey import Survey
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,7 +40,7 @@ class JournalPlace:
         )
 
     def survey(self) -> Survey:
-        from qjm_compat.transfer.survey import Survey
+        from qjm_compat.transfer.survey.survey import Survey
 
         return Survey(self.journal_id, self.all_acceptors(), self.config)
 
@@ -64,7 +64,7 @@ class JournalPlace:
     async def _acceptors_in(self, uri: str) -> set[str]:
         """Those that a metadata store knows; of one that is down nothing is known, and a majority may do without."""
         from qjm_compat.errors import JournalUnavailable
-        from qjm_compat.transfer.survey import journals_in
+        from qjm_compat.transfer.survey.survey import journals_in
 
         try:
             return {name for journal_id, name in await journals_in(uri) if journal_id == self.journal_id}

@@ -13,9 +13,9 @@ from ..output import print_json, print_record, print_records
 from .options import JournalPlace, journal_place
 
 if TYPE_CHECKING:
-    from qjm_compat.transfer.acceptor_check import Expected
-    from qjm_compat.transfer.acceptor_seen import AcceptorSeen
-    from qjm_compat.transfer.survey import Survey
+    from qjm_compat.transfer.checking.acceptor_check import Expected
+    from qjm_compat.transfer.survey.acceptor_seen import AcceptorSeen
+    from qjm_compat.transfer.survey.survey import Survey
 
 
 @click.command("list")
@@ -42,7 +42,7 @@ def show(place: JournalPlace, as_json: bool) -> None:
 
 async def _all(metadata_uri: str) -> list[dict[str, Any]]:
     from qjm_compat.config import AcceptorConfig
-    from qjm_compat.transfer.survey import Survey, journals_in
+    from qjm_compat.transfer.survey.survey import Survey, journals_in
 
     rows = []
     for journal_id, acceptor in await journals_in(metadata_uri):
@@ -56,7 +56,7 @@ async def _all(metadata_uri: str) -> list[dict[str, Any]]:
 async def _described(place: JournalPlace) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
     from qjm_compat.config import AcceptorConfig
     from qjm_compat.errors import JournalNotFormatted
-    from qjm_compat.transfer.survey import journals_in
+    from qjm_compat.transfer.survey.survey import journals_in
 
     if not place.acceptors:
         names = [
@@ -102,7 +102,7 @@ def _more(seen: AcceptorSeen) -> dict[str, Any]:
 
 async def _segments(survey: Survey, seen: AcceptorSeen) -> list[dict[str, Any]]:
     from ledgers import NoSuchLedger
-    from qjm_compat.transfer.acceptor_check import expected_segments
+    from qjm_compat.transfer.checking.acceptor_check import expected_segments
 
     client = survey.clients[survey.acceptors[seen.name]]
     ledgers = survey.ledgers(seen.name)

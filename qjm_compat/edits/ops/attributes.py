@@ -5,10 +5,10 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Annotated
 
-from ..access import AclMessage
-from ..kinds import I8, I16, I32, I64, NUMBER_32, Mode, ShortBytes, String, enum
+from ..fields.access import AclMessage
+from ..fields.kinds import I8, I16, I32, I64, NUMBER_32, Mode, ShortBytes, String, enum
+from ..fields.xattrs import XAttrMessage
 from ..op import EditOp, edit_op
-from ..xattrs import XAttrMessage
 from .files import NO_CALL
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..access import Acl, Permissions
-from ..blocks import Blocks, CompactBlocks
-from ..kinds import I8, I16, I32, I64, Flag, ShortBytes, String
+from ..fields.access import Acl, Permissions
+from ..fields.blocks import Blocks, CompactBlocks
+from ..fields.kinds import I8, I16, I32, I64, Flag, ShortBytes, String
+from ..fields.xattrs import XAttrs
 from ..op import EditOp, edit_op, since
-from ..xattrs import XAttrs
 
 NO_CALL = -2
 """The call id of an op that no client asked for."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Annotated
 
-from ..access import Acl, Permissions
-from ..kinds import I32, I64, NUMBER_8, STRING, ShortBytes, String, array, enum
+from ..fields.access import Acl, Permissions
+from ..fields.kinds import I32, I64, NUMBER_8, STRING, ShortBytes, String, array, enum
+from ..fields.xattrs import XAttrs
 from ..op import EditOp, edit_op, since
-from ..xattrs import XAttrs
 from .files import NO_CALL
 
 SOURCES_MAX = 1024 * 1024

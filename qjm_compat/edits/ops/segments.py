@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..kinds import I64
+from ..fields.kinds import I64
 from ..op import EditOp, edit_op
 
 

@@ -15,9 +15,9 @@ import pytest
 
 from metadata.records.journal_record import JournalState
 from metadata.records.journal_store import VersionedState
-from qjm_compat.acceptor import transitions
-from qjm_compat.acceptor.effects import CopySegment, Effect, NewLedger, SwapState
-from qjm_compat.acceptor.memory import CONFLICTS_MAX
+from qjm_compat.acceptor.programs import transitions
+from qjm_compat.acceptor.programs.effects import CopySegment, Effect, NewLedger, SwapState
+from qjm_compat.acceptor.programs.memory import CONFLICTS_MAX
 from qjm_compat.errors import BadJournalState, JournalUnavailable
 from qjm_compat.requests import (
     AcceptRecovery,
@@ -415,7 +415,7 @@ def test_nothing_is_discarded_below_what_was_purged_wherever_the_purge_died() ->
 
 
 def test_every_call_that_changes_a_journal_is_tried() -> None:
-    from qjm_compat.acceptor.machine import CONCURRENT, PROGRAMS
+    from qjm_compat.acceptor.programs.machine import CONCURRENT, PROGRAMS
 
     changing = set(PROGRAMS) - CONCURRENT - {GetJournalState, GetEditLogManifest}
     assert changing == {type(case.request) for case in CASES.values()}

@@ -12,13 +12,13 @@ import pytest
 from ledgers.aio import LedgerClient
 from metadata.records.journal_record import JournalState
 from metadata.records.journal_store import JournalStore
-from qjm_compat.acceptor import transitions
 from qjm_compat.acceptor.journal import Journal
+from qjm_compat.acceptor.programs import transitions
+from qjm_compat.acceptor.segment_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_LEDGER, SEGMENT_OF_LEDGER
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.config import JournalConfig
 from qjm_compat.errors import BadRequest
 from qjm_compat.requests import DiscardSegments, GetJournaledEdits
-from qjm_compat.segment_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_LEDGER, SEGMENT_OF_LEDGER
 from tests.contracts.journal_acceptor import JournalAcceptorContract, assert_shows
 from tests.qjm_compat.acceptor.one_writer import content, edits, formatted, next_writer, writer_of
 from tests.support.aio import run

@@ -7,8 +7,9 @@ from typing import Any, get_args
 
 from hypothesis import strategies as st
 
-from qjm_compat.edits import NEWEST_LAYOUT, OLDEST_LAYOUT, OPS, EditOp, kinds
-from qjm_compat.edits.access import (
+from qjm_compat.edits import NEWEST_LAYOUT, OLDEST_LAYOUT, OPS, EditOp
+from qjm_compat.edits.fields import kinds
+from qjm_compat.edits.fields.access import (
     Acl,
     AclChange,
     AclEntry,
@@ -18,15 +19,15 @@ from qjm_compat.edits.access import (
     Permission,
     Permissions,
 )
-from qjm_compat.edits.blocks import Block, Blocks, CompactBlocks
-from qjm_compat.edits.kinds import Kind
+from qjm_compat.edits.fields.blocks import Block, Blocks, CompactBlocks
+from qjm_compat.edits.fields.kinds import Kind
+from qjm_compat.edits.fields.xattrs import XAttr, XAttrChange, XAttrMessage, XAttrNamespace, XAttrs
 from qjm_compat.edits.op import layout_of
 from qjm_compat.edits.ops.attributes import StorageType, TypeOfStorage
 from qjm_compat.edits.ops.cache import CacheDirective, CachePool, Directive, Pool
 from qjm_compat.edits.ops.erasure_coding import ErasureCodingPolicy, ExtraOption, Policy
 from qjm_compat.edits.ops.namespace import RenameOption, RenameOptions, Sources
 from qjm_compat.edits.ops.tokens import DelegationKey, DelegationToken, MasterKey, Token
-from qjm_compat.edits.xattrs import XAttr, XAttrChange, XAttrMessage, XAttrNamespace, XAttrs
 
 LAYOUTS = range(OLDEST_LAYOUT, NEWEST_LAYOUT - 1, -1)
 

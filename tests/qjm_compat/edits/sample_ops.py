@@ -8,8 +8,9 @@ attributes and no storage policy of a new file, a directory's atime is its mtime
 from __future__ import annotations
 
 from qjm_compat.edits import EditOp
-from qjm_compat.edits.access import AclChange, AclEntry, AclScope, AclType, Permission
-from qjm_compat.edits.blocks import Block
+from qjm_compat.edits.fields.access import AclChange, AclEntry, AclScope, AclType, Permission
+from qjm_compat.edits.fields.blocks import Block
+from qjm_compat.edits.fields.xattrs import XAttr, XAttrChange, XAttrNamespace
 from qjm_compat.edits.ops import (
     attributes,
     cache,
@@ -23,7 +24,6 @@ from qjm_compat.edits.ops import (
 from qjm_compat.edits.ops.cache import CacheDirective, CachePool
 from qjm_compat.edits.ops.erasure_coding import ErasureCodingPolicy, ExtraOption
 from qjm_compat.edits.ops.tokens import DelegationKey, DelegationToken
-from qjm_compat.edits.xattrs import XAttr, XAttrChange, XAttrNamespace
 
 NOON_MS = 1_700_000_000_000
 CLIENT = bytes(range(16))

@@ -29,14 +29,14 @@ from qjm_compat.edits import (
     segment_bytes,
     slice_batch,
 )
-from qjm_compat.edits.java import write_vint
+from qjm_compat.edits.fields.java import write_vint
+from qjm_compat.edits.fields.protobuf import FIELDS_MAX, write_varint
 from qjm_compat.edits.ops.attributes import SetAcl, SetQuotaByStorageType, SetXAttr
 from qjm_compat.edits.ops.cache import AddCachePool, ModifyCacheDirective
 from qjm_compat.edits.ops.erasure_coding import AddErasureCodingPolicy
 from qjm_compat.edits.ops.files import Add, Append, UpdateBlocks
 from qjm_compat.edits.ops.namespace import ConcatDelete, Mkdir, Rename
 from qjm_compat.edits.ops.tokens import KEY_BYTES_MAX, CancelDelegationToken, DelegationKey, UpdateMasterKey
-from qjm_compat.edits.protobuf import FIELDS_MAX, write_varint
 from tests.qjm_compat.edits.made_ops import LAYOUTS, any_op, ops_of
 from tests.qjm_compat.edits.sample_ops import newer_ops, sample_ops
 from tests.qjm_compat.edits.test_round_trips import FILE, MKDIR

@@ -25,8 +25,9 @@ from qjm_compat.edits import (
     op_to_json,
     op_to_xml,
 )
-from qjm_compat.edits.access import AclEntry, AclScope, AclType, Permission
-from qjm_compat.edits.blocks import Block
+from qjm_compat.edits.fields.access import AclEntry, AclScope, AclType, Permission
+from qjm_compat.edits.fields.blocks import Block
+from qjm_compat.edits.fields.xattrs import XAttr, XAttrNamespace
 from qjm_compat.edits.op import OBSOLETE
 from qjm_compat.edits.ops.attributes import SetQuotaByStorageType, StorageType
 from qjm_compat.edits.ops.cache import CachePool, ModifyCachePool
@@ -34,7 +35,6 @@ from qjm_compat.edits.ops.files import Add, UpdateBlocks
 from qjm_compat.edits.ops.namespace import Delete, Mkdir
 from qjm_compat.edits.ops.segments import StartLogSegment
 from qjm_compat.edits.ops.snapshots import CreateSnapshot
-from qjm_compat.edits.xattrs import XAttr, XAttrNamespace
 from tests.qjm_compat.edits.made_ops import LAYOUTS, any_op, numbered, ops_of
 
 layouts = st.sampled_from(LAYOUTS)

@@ -7,9 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qjm_compat.edits import BrokenOp
-from qjm_compat.edits.java import read_utf8, read_vint, read_vlong, write_utf8, write_vint, write_vlong
-from qjm_compat.edits.kinds import Text, _kind_in
-from qjm_compat.edits.protobuf import read_delimited, read_message, read_varint, write_message, write_varint
+from qjm_compat.edits.fields.java import read_utf8, read_vint, read_vlong, write_utf8, write_vint, write_vlong
+from qjm_compat.edits.fields.kinds import Text, _kind_in
+from qjm_compat.edits.fields.protobuf import (
+    read_delimited,
+    read_message,
+    read_varint,
+    write_message,
+    write_varint,
+)
 from tests.qjm_compat.edits.made_ops import java_strings, numbers_64
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from qjm_compat.edits import encode_op, segment_bytes
 from qjm_compat.edits.ops.attributes import SetReplication
-from qjm_compat.transfer.names import finalized_name, in_progress_name
+from qjm_compat.transfer.files.names import finalized_name, in_progress_name
 
 LAYOUT = -63
 NAMESPACE_ID, CLUSTER_ID = 12345, "CID-made-up"

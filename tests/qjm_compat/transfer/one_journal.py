@@ -11,11 +11,11 @@ import pytest
 from ledgers.aio import LedgerClient
 from qjm_compat.aio import DEFAULT_ACCEPTOR, QuorumJournalManager
 from qjm_compat.config import AcceptorConfig
+from qjm_compat.transfer.checking.fsck import check_journal
 from qjm_compat.transfer.errors import TransferRefused
 from qjm_compat.transfer.exporting import Exported, export_directory
-from qjm_compat.transfer.fsck import check_journal
 from qjm_compat.transfer.importing import Imported, ImportOptions, import_directory
-from qjm_compat.transfer.survey import Survey
+from qjm_compat.transfer.survey.survey import Survey
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies
 
 

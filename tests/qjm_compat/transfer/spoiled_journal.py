@@ -10,14 +10,14 @@ from typing import TypeAlias
 from ledgers.aio import LedgerClient
 from metadata.records.journal_record import FinalizedSegment
 from metadata.records.journal_store import JournalStore
+from qjm_compat.acceptor.segment_ledgers import SegmentLedgers
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.batch import Batch
 from qjm_compat.config import AcceptorConfig, JournalConfig
 from qjm_compat.requests import NamespaceInfo
-from qjm_compat.segment_ledgers import SegmentLedgers
-from qjm_compat.transfer.findings import Findings
-from qjm_compat.transfer.fsck import check_journal
-from qjm_compat.transfer.survey import Survey
+from qjm_compat.transfer.checking.findings import Findings
+from qjm_compat.transfer.checking.fsck import check_journal
+from qjm_compat.transfer.survey.survey import Survey
 from tests.qjm_compat.transfer.made_directories import CLUSTER_ID, LAYOUT, NAMESPACE_ID, frames
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from qjm_compat.transfer.agreement import check_agreement
-from qjm_compat.transfer.findings import CopyFound, Findings
+from qjm_compat.transfer.checking.agreement import check_agreement
+from qjm_compat.transfer.checking.findings import CopyFound, Findings
 
 ACCEPTORS = ("a", "b", "c")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from qjm_compat.transfer.errors import TransferRefused
+from qjm_compat.transfer.files.names import SegmentName, finalized_name
 from qjm_compat.transfer.import_plan import Held, Source, check_gaps, plan
-from qjm_compat.transfer.names import SegmentName, finalized_name
 
 
 def source(first: int, last: int) -> Source:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from qjm_compat.transfer.errors import TransferRefused
-from qjm_compat.transfer.names import LeftOut, SegmentName, finalized_name, in_progress_name, listing
+from qjm_compat.transfer.files.names import LeftOut, SegmentName, finalized_name, in_progress_name, listing
 
 
 def test_names_are_those_that_hadoop_gives() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from qjm_compat.edits import TERMINATOR, check_batch, encode_frame, encode_header
 from qjm_compat.transfer.errors import TransferRefused
-from qjm_compat.transfer.names import parsed
-from qjm_compat.transfer.segment_file import CheckedSegment, batches_of, checked_segment
+from qjm_compat.transfer.files.names import parsed
+from qjm_compat.transfer.files.segment_file import CheckedSegment, batches_of, checked_segment
 from tests.qjm_compat.transfer.made_directories import LAYOUT, finalized, frame, frames, in_progress
 
 

@@ -13,8 +13,8 @@ from metadata.records.journal_record import (
     JournalStorage,
     SegmentRecord,
 )
-from qjm_compat.transfer.acceptor_seen import AcceptorSeen
-from qjm_compat.transfer.state_check import check_state
+from qjm_compat.transfer.checking.state_check import check_state
+from qjm_compat.transfer.survey.acceptor_seen import AcceptorSeen
 
 RECORD = FinalizedSegment(1, 10, 100, -63, 1, 0)
 STATE = JournalState(

@@ -9,7 +9,7 @@ import pytest
 
 from qjm_compat.requests import NamespaceInfo
 from qjm_compat.transfer.errors import TransferRefused
-from qjm_compat.transfer.version_file import read_version
+from qjm_compat.transfer.files.version_file import read_version
 
 
 def test_a_name_nodes_version_says_whose_edits_these_are(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 from metadata.records.journal_record import FinalizedSegment, JournalState, JournalStorage
 from metadata.records.journal_store import VersionedSegment, VersionedState
-from qjm_compat.acceptor import transitions
 from qjm_compat.acceptor.copying import SegmentContent, _copy_batches
-from qjm_compat.acceptor.effects import (
+from qjm_compat.acceptor.programs import transitions
+from qjm_compat.acceptor.programs.effects import (
     Copied,
     CopySegment,
     DeleteFinalized,

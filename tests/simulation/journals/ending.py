@@ -6,7 +6,7 @@ from collections.abc import Generator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from qjm_compat.acceptor.transitions import kept_ledgers
+from qjm_compat.acceptor.programs.transitions import kept_ledgers
 from qjm_compat.errors import JournalError
 from qjm_compat.manager.effects import Ask, Need
 from qjm_compat.manager.input_stream import EditLogInputStream

@@ -10,9 +10,10 @@ import pytest
 
 from metadata.records.journal_record import JournalState
 from metadata.records.journal_store import VersionedState
-from qjm_compat.acceptor import edits_cache, epochs, memory, recovery, segments, storage, transitions
-from qjm_compat.acceptor.effects import ReadState, SwapState, drop_ledger, end_ledger, look_at_ledger
-from qjm_compat.acceptor.memory import Memory
+from qjm_compat.acceptor import edits_cache
+from qjm_compat.acceptor.programs import epochs, memory, recovery, segments, storage, transitions
+from qjm_compat.acceptor.programs.effects import ReadState, SwapState, drop_ledger, end_ledger, look_at_ledger
+from qjm_compat.acceptor.programs.memory import Memory
 from qjm_compat.errors import BadJournalState, JournalOutOfSync, JournalUnavailable
 from qjm_compat.requests import NewEpoch, NewEpochReply, SendEdits
 
@@ -281,6 +282,6 @@ def _careless_change(me: Memory, epoch: int, step: Step) -> Any:
 
 
 def _programs() -> Any:
-    from qjm_compat.acceptor.machine import PROGRAMS
+    from qjm_compat.acceptor.programs.machine import PROGRAMS
 
     return PROGRAMS

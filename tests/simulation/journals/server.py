@@ -8,11 +8,11 @@ from typing import Any
 
 from metadata.records.journal_store import VersionedState
 from qjm_compat.acceptor.edits_cache import EditsCache
-from qjm_compat.acceptor.effects import Effect, EndLedger, NewLedger, SwapState
-from qjm_compat.acceptor.machine import CONCURRENT, RESETS, program
-from qjm_compat.acceptor.manifest import place_of
-from qjm_compat.acceptor.memory import Memory, OpenSegment
-from qjm_compat.acceptor.segments import admit_edits
+from qjm_compat.acceptor.programs.effects import Effect, EndLedger, NewLedger, SwapState
+from qjm_compat.acceptor.programs.machine import CONCURRENT, RESETS, program
+from qjm_compat.acceptor.programs.manifest import place_of
+from qjm_compat.acceptor.programs.memory import Memory, OpenSegment
+from qjm_compat.acceptor.programs.segments import admit_edits
 from qjm_compat.batch import Batch
 from qjm_compat.errors import (
     JournalError,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from qjm_compat.acceptor.effects import NewLedger, SwapState
-from qjm_compat.acceptor.machine import program
-from qjm_compat.acceptor.transitions import promised
+from qjm_compat.acceptor.programs.effects import NewLedger, SwapState
+from qjm_compat.acceptor.programs.machine import program
+from qjm_compat.acceptor.programs.transitions import promised
 from qjm_compat.errors import (
     BadRequest,
     JournalError,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ..requests import NamespaceInfo
-from .errors import TransferRefused
+from ...requests import NamespaceInfo
+from ..errors import TransferRefused
 
 VERSION = "VERSION"
 

@@ -9,13 +9,18 @@ from dataclasses import dataclass, field, replace
 from ledgers import LedgerError, NoSuchLedger
 from metadata.records.ledger_record import LedgerRecord
 
-from ..edits import EditLogError, check_batch
-from ..errors import JournalError, JournalUnavailable
-from ..segment_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_LEDGER, SEGMENT_OF_LEDGER, SegmentLedgers
-from .acceptor_seen import AcceptorSeen
-from .errors import TransferRefused
+from ...acceptor.segment_ledgers import (
+    ACCEPTOR_OF_LEDGER,
+    JOURNAL_OF_LEDGER,
+    SEGMENT_OF_LEDGER,
+    SegmentLedgers,
+)
+from ...edits import EditLogError, check_batch
+from ...errors import JournalError, JournalUnavailable
+from ..errors import TransferRefused
+from ..survey.acceptor_seen import AcceptorSeen
+from ..survey.survey import Survey
 from .findings import Findings, Orphan
-from .survey import Survey
 
 ORPHAN_AGE_SECONDS = 3600.0
 """A ledger is made before anything refers to it, and a copy is written in between: so old is long past that."""

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from ledgers import LedgerError, NoSuchLedger
 from ledgers.aio import LedgerClient, ReadHandle, WriteHandle
 
-from .acceptor.effects import LedgerEnd
-from .batch import Assembler, Batch, BatchHeader, entries_of, header_of
-from .config import JournalConfig
-from .errors import JournalUnavailable, SegmentUnreadable
-from .failures import ledger_errors
+from ..batch import Assembler, Batch, BatchHeader, entries_of, header_of
+from ..config import JournalConfig
+from ..errors import JournalUnavailable, SegmentUnreadable
+from ..failures import ledger_errors
+from .programs.effects import LedgerEnd
 
 JOURNAL_OF_LEDGER = "bookledger.journal"
 ACCEPTOR_OF_LEDGER = "bookledger.acceptor"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from metadata.records.journal_record import FinalizedSegment, JournalState, SegmentRecord
 
-from ..errors import (
+from ...errors import (
     BadJournalState,
     BadRequest,
     JournalError,
@@ -14,7 +14,7 @@ from ..errors import (
     JournalUnavailable,
     RuleViolated,
 )
-from ..requests import FinalizeLogSegment, PurgeLogs, SendEdits, StartLogSegment
+from ...requests import FinalizeLogSegment, PurgeLogs, SendEdits, StartLogSegment
 from . import transitions
 from .effects import (
     DeleteFinalized,

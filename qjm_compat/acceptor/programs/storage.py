@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from metadata.records.journal_record import JournalState, JournalStorage
 
-from ..errors import (
+from ...errors import (
     BadJournalState,
     JournalError,
     JournalNotEmpty,
     JournalNotFormatted,
     JournalUnavailable,
 )
-from ..requests import (
+from ...requests import (
     CanRollBack,
     DiscardSegments,
     DoFinalize,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .acceptor_seen import AcceptorSeen
+from ..survey.acceptor_seen import AcceptorSeen
 
 
 def check_state(seen: AcceptorSeen) -> Iterator[str]:

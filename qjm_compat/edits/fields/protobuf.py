@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .errors import BrokenOp
+from ..errors import BrokenOp
 
 _VARINT = 0
 _BYTES = 2

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..edits import HEADER_BYTES, TERMINATOR, EditLogError, SegmentScan, scan_segment, slice_batch
-from ..edits.frames import OP_BYTES_MIN
-from .errors import TransferRefused
+from ...edits import HEADER_BYTES, TERMINATOR, EditLogError, SegmentScan, scan_segment, slice_batch
+from ...edits.frames import OP_BYTES_MIN
+from ..errors import TransferRefused
 from .names import SegmentName
 
 PADDING = bytes([0, TERMINATOR])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from metadata.records.journal_record import JournalState
 
-from ..errors import JournalError, StaleEpoch
-from ..requests import GetJournalState, Heartbeat, JournalStateReply, NewEpoch, NewEpochReply, RequestInfo
+from ...errors import JournalError, StaleEpoch
+from ...requests import GetJournalState, Heartbeat, JournalStateReply, NewEpoch, NewEpochReply, RequestInfo
 from . import transitions
 from .effects import Program, end_ledger
 from .memory import CONFLICTS_MAX, Memory

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .acceptor.copying import SegmentContent
-from .errors import JournalUnavailable
-from .requests import R, Request
+from ..errors import JournalUnavailable
+from ..requests import R, Request
+from .copying import SegmentContent
 
 
 class AbsentAcceptor:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .errors import TransferRefused
+from ..errors import TransferRefused
 
 PREFIX = "edits_"
 

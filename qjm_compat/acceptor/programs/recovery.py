@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from metadata.records.journal_record import AcceptedRecovery, JournalState, SegmentRecord
 
-from ..errors import BadRequest, JournalError, RuleViolated
-from ..requests import AcceptRecovery, PrepareRecovery, PrepareReply, SegmentState
+from ...errors import BadRequest, JournalError, RuleViolated
+from ...requests import AcceptRecovery, PrepareRecovery, PrepareReply, SegmentState
 from . import transitions
 from .effects import Program, copy_segment, read_finalized
 from .epochs import admit, seal

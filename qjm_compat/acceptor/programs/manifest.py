@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from metadata.records.journal_record import FinalizedSegment, JournalState, SegmentRecord
 
-from ..errors import RuleViolated
-from ..requests import GetEditLogManifest, Manifest, RemoteEditLog
+from ...errors import RuleViolated
+from ...requests import GetEditLogManifest, Manifest, RemoteEditLog
 from . import transitions
 from .effects import LedgerEnd, Program, list_finalized, look_at_ledger
 from .memory import Memory

@@ -11,19 +11,19 @@ from ledgers import LedgerError
 from metadata.records.journal_record import FinalizedSegment, SegmentRecord
 from metadata.records.ledger_record import LedgerRecord
 
-from ..batch import Batch
-from ..edits import EditLogError, check_batch, iter_ops
-from ..errors import JournalError
-from ..segment_ledgers import (
+from ...acceptor.segment_ledgers import (
     ACCEPTOR_OF_LEDGER,
     JOURNAL_OF_LEDGER,
     SEGMENT_OF_LEDGER,
     SegmentLedgers,
 )
-from .acceptor_seen import AcceptorSeen
+from ...batch import Batch
+from ...edits import EditLogError, check_batch, iter_ops
+from ...errors import JournalError
+from ..survey.acceptor_seen import AcceptorSeen
+from ..survey.survey import Survey
 from .findings import CopyFound, Findings
 from .state_check import check_state
-from .survey import Survey
 
 DIGEST_BYTES = 16
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..requests import (
+from ...requests import (
     AcceptRecovery,
     CanRollBack,
     DiscardSegments,

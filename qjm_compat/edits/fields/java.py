@@ -6,7 +6,7 @@ what is read and written again is the same bytes.
 
 from __future__ import annotations
 
-from .errors import BrokenOp
+from ..errors import BrokenOp
 
 I32_MAX = (1 << 31) - 1
 I64_MAX = (1 << 63) - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from metadata.records.journal_record import JournalStorage
 
-from ..errors import BadRequest
+from ...errors import BadRequest
 
 TXID_MAX = 2**63 - 2
 """The last transaction there can be; the number after it must fit 64 bits too."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
 
-from .errors import BrokenOp
+from ..errors import BrokenOp
 from .java import (
     VINT_ONE_BYTE_MAX,
     read_text,

@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 
 from metadata.records.journal_record import JournalStorage
 
-from ..errors import JournalUnavailable
+from ...errors import JournalUnavailable
+from ..errors import TransferRefused
+from ..survey.acceptor_seen import AcceptorSeen
+from ..survey.survey import Survey
 from .acceptor_check import AcceptorCheck
-from .acceptor_seen import AcceptorSeen
 from .agreement import JOURNAL, check_agreement
-from .errors import TransferRefused
 from .findings import Findings
 from .orphans import ORPHAN_AGE_SECONDS, find_orphans
-from .survey import Survey
 
 ROUNDS_MAX = 3
 """Looks at a journal that changes and does not look well meanwhile."""

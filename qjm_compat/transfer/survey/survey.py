@@ -17,10 +17,10 @@ from metadata.records.journal_record import FinalizedSegment
 from metadata.records.journal_store import JournalStore, VersionedState, list_journals
 from metadata.store import MetadataStore
 
-from ..config import AcceptorConfig, JournalConfig
-from ..errors import JournalUnavailable
-from ..failures import metadata_errors
-from ..segment_ledgers import SegmentLedgers
+from ...acceptor.segment_ledgers import SegmentLedgers
+from ...config import AcceptorConfig, JournalConfig
+from ...errors import JournalUnavailable
+from ...failures import metadata_errors
 from .acceptor_seen import AcceptorSeen
 from .records_seen import records_of
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from metadata.records.journal_record import JournalState, SegmentRecord
 from metadata.records.journal_store import VersionedState
 
-from ..errors import BadRequest, JournalNotFormatted, JournalOutOfSync, JournalUnavailable, StaleEpoch
-from ..requests import RequestInfo, SegmentState, SendEdits
+from ...errors import BadRequest, JournalNotFormatted, JournalOutOfSync, JournalUnavailable, StaleEpoch
+from ...requests import RequestInfo, SegmentState, SendEdits
 from .effects import LedgerEnd, Program, read_state, swap_state
 
 CONFLICTS_MAX = 50

@@ -19,8 +19,8 @@ from metadata.records.journal_record import (
     SegmentRecord,
 )
 
-from ..errors import BadJournalState
-from ..requests import SegmentState
+from ...errors import BadJournalState
+from ...requests import SegmentState
 
 
 def segment_at(state: JournalState, start_txid: int) -> SegmentRecord | None:

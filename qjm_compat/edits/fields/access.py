@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Annotated
 
-from .errors import BrokenOp
+from ..errors import BrokenOp
 from .java import read_maybe_text, read_text, write_maybe_text, write_text
 from .kinds import STRING, Kind, Mode, Text, array, record, to_enum
 from .protobuf import (

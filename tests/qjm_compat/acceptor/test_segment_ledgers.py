@@ -12,9 +12,9 @@ import pytest
 from ledgers import Entry
 from ledgers.aio import LedgerClient, ReadHandle
 from qjm_compat import JournalConfig, JournalUnavailable, SegmentUnreadable
-from qjm_compat.acceptor.effects import LedgerEnd
+from qjm_compat.acceptor.programs.effects import LedgerEnd
+from qjm_compat.acceptor.segment_ledgers import JOURNAL_OF_LEDGER, SEGMENT_OF_LEDGER, SegmentLedgers
 from qjm_compat.batch import PART_BYTES_MAX, Batch, entries_of
-from qjm_compat.segment_ledgers import JOURNAL_OF_LEDGER, SEGMENT_OF_LEDGER, SegmentLedgers
 from tests.support.aio import until_true
 from tests.support.in_process import InProcessCluster, on_bookies
 

@@ -1,0 +1,1 @@
+"""The kinds of fields that operations are made of, and their bytes."""

@@ -1,0 +1,1 @@
+"""What `journal fsck` looks at, and what it finds."""

@@ -1,0 +1,1 @@
+"""Segments as files, as a NameNode or a JournalNode keeps them."""

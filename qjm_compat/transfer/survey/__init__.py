@@ -1,0 +1,1 @@
+"""What the acceptors of a journal have, seen from outside."""
