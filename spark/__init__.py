@@ -13,16 +13,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .edits_source import EditsDataSource
-    from .selection import BadSelection
+    from .edits.source import EditsDataSource
+    from .planning.selection import BadSelection
     from .session import register, session_on
     from .source import LedgerDataSource
 
 __all__ = ["BadSelection", "EditsDataSource", "LedgerDataSource", "register", "session_on"]
 
 _HOME_OF = {
-    "BadSelection": "spark.selection",
-    "EditsDataSource": "spark.edits_source",
+    "BadSelection": "spark.planning.selection",
+    "EditsDataSource": "spark.edits.source",
     "LedgerDataSource": "spark.source",
     "register": "spark.session",
     "session_on": "spark.session",

@@ -48,7 +48,7 @@ def is_local(master: str) -> bool:
 
 def register(session: SparkSession) -> None:
     """Makes `format("ledger")` and `format("edits")` known to a session."""
-    from .edits_source import EditsDataSource
+    from .edits.source import EditsDataSource
     from .source import LedgerDataSource
 
     session.dataSource.register(LedgerDataSource)

@@ -22,16 +22,16 @@ from pyspark.sql.types import StructType
 from ledgers import LedgerClient
 
 from .access import Access
-from .journal_segments import finalized_segments
-from .options import LedgerOptions
-from .planning import EntryRange, plan
+from .planning.journal_segments import finalized_segments
+from .planning.options import LedgerOptions
+from .planning.ranges import EntryRange, plan
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 class LedgerDataSource(DataSource):
-    """The data source `ledger`; see `spark.options.LedgerOptions` for its options."""
+    """The data source `ledger`; see `spark.planning.options.LedgerOptions` for its options."""
 
     @classmethod
     def name(cls) -> str:
@@ -44,7 +44,7 @@ class LedgerDataSource(DataSource):
         return LedgerReader(LedgerOptions.of(self.options).for_batch(), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from .stream import stream_of
+        from .stream.stream import stream_of
 
         return stream_of(LedgerOptions.of(self.options), schema)
 
@@ -82,7 +82,7 @@ class LedgerReader(DataSourceReader):
         return [LedgerPartition(ranges) for ranges in tasks or [()]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from .reading import record_batches
+        from .executors.reading import record_batches
 
         assert isinstance(partition, LedgerPartition)
         return record_batches(self._access, partition.ranges, self._names)

@@ -56,9 +56,9 @@ PURE = (
     "qjm_compat/manager/recovery_source.py",
     "qjm_compat/manager/segments_seen.py",
     "qjm_compat/requests.py",
-    "spark/offsets.py",
-    "spark/planning.py",
-    "spark/stream_gaps.py",
+    "spark/stream/offsets.py",
+    "spark/planning/ranges.py",
+    "spark/stream/gaps.py",
     *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "qjm_compat" / "edits").rglob("*.py"))),
 )
 

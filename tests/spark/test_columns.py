@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from bookie.wire.columns import of_payloads
 from ledgers import LedgerRecord
-from spark import reading
 from spark.columns import TYPES, EntryColumns
-from spark.reading import joined
+from spark.executors import reading
+from spark.executors.reading import joined
 from tests.spark.made import closed, records
 
 

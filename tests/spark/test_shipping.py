@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from spark.shipping import PACKAGES, SHIPPED_NAME, packages_file
-from tests.spark.commands import ended, started
+from tests.spark.commands.commands import ended, started
+from tests.spark.commands.layers import BROKEN
 from tests.spark.conftest import Cluster, events_in, until
-from tests.spark.layers import BROKEN
 from tests.spark.standalone import spark_cluster
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +33,7 @@ def test_the_packages_are_one_file_that_can_be_imported_from(tmp_path: Path) -> 
     names = zipfile.ZipFile(shipped).namelist()
     assert {"spark/source.py", "bookie/wire/bookie_pb2.py", "metadata/__init__.py"} <= set(names)
     assert not [name for name in names if name.startswith("tests/") or name.endswith(".pyc")]
-    code = "import spark.reading, spark.stream, spark.edits_source; print(spark.__file__)"
+    code = "import spark.executors.reading, spark.stream.stream, spark.edits.source; print(spark.__file__)"
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(shipped)!r}); {code}"],
         cwd=tmp_path.parent,

@@ -15,7 +15,7 @@ from .work import OnSpark, run_on_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark.replay import Replayed
+    from spark.batch.replay import Replayed
 
 
 @click.command()
@@ -89,7 +89,7 @@ def _run(where: OnSpark, source: str, options: dict[str, str], output: str, *, q
     new = NewOutput(output)
 
     def work(session: SparkSession) -> Replayed:
-        from spark.replay import replay as run
+        from spark.batch.replay import replay as run
 
         done = run(session, source, options, new.claim(session), progress)
         new.complete()

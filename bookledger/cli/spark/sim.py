@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ledgers.errors import LedgerError
-from spark.seeds import SEED_SECONDS_MAX, layer_named
+from spark.campaign.seeds import SEED_SECONDS_MAX, layer_named
 
 from ..options import json_option
 from ..output import print_record
@@ -24,7 +24,7 @@ from .work import OnSpark, run_on_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark.simulate import Campaign
+    from spark.campaign.simulate import Campaign
 
 LAYERS = {
     "cores": "tests.simulation.cores:LAYER",
@@ -144,7 +144,7 @@ def _run(
     new = NewOutput(output)
 
     def work(session: SparkSession) -> _Found:
-        from spark.simulate import Campaign, outcomes
+        from spark.campaign.simulate import Campaign, outcomes
         from spark.tasks_told import tasks_told
 
         place = new.claim(session)
@@ -166,7 +166,7 @@ def _seeds_lost_named(campaign: Campaign) -> Iterator[None]:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from spark.simulate import seeds_lost
+    from spark.campaign.simulate import seeds_lost
 
     try:
         yield
@@ -180,7 +180,7 @@ def _seeds_lost_named(campaign: Campaign) -> Iterator[None]:
 
 
 def _found(session: SparkSession, campaign: Campaign, output: str, seconds: float) -> _Found:
-    from spark.simulate import never_reached
+    from spark.campaign.simulate import never_reached
 
     rows = session.read.parquet(output)
     broken = rows.where("violation is not null").orderBy("seed")

@@ -1,0 +1,52 @@
+"""Replay to Parquet: what `bookledger replay` does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as f
+
+from ..tasks_told import Progress, tasks_told
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What was written."""
+
+    rows: int
+    payload_bytes: int
+    seconds: float
+
+
+def frame_of(session: SparkSession, source: str, options: Mapping[str, str]) -> DataFrame:
+    """The table that the options choose."""
+    return session.read.format(source).options(**options).load()
+
+
+def replay(
+    session: SparkSession, source: str, options: Mapping[str, str], output: str, progress: Progress
+) -> Replayed:
+    """Writes what the options choose to Parquet files in `output`, which must not exist.
+
+    Raises what Spark raises, with the ledger, the entry and what each replica said in it; the output is not marked
+    complete then (it has no _SUCCESS file). From another thread, `session.sparkContext.cancelAllJobs()` ends it so.
+    """
+    seen = Observation("replayed")
+    frame = frame_of(session, source, options)
+    frame = frame.observe(seen, f.count(f.lit(1)).alias("rows"), f.sum(_sizes(frame)).alias("bytes"))
+    began = time.monotonic()
+    with tasks_told(session, progress):
+        frame.write.parquet(output)
+    found = seen.get
+    return Replayed(int(found["rows"]), int(found["bytes"] or 0), time.monotonic() - began)
+
+
+def _sizes(frame: DataFrame) -> Column:
+    """Bytes of payload in each row, whichever columns were asked for."""
+    if "bytes" in frame.columns:
+        return f.col("bytes")
+    of_payload = [name for name in ("payload", "body") if name in frame.columns]
+    return f.length(of_payload[0]) if of_payload else f.lit(0)

@@ -1,0 +1,1 @@
+"""The simulator's campaign as Spark tasks."""

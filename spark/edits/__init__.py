@@ -1,0 +1,1 @@
+"""A journal's edits as a table."""

@@ -1,0 +1,58 @@
+"""The options of `format("edits")`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql.types import StructType
+
+from ..access import Access, access_of
+from ..planning.journal_segments import DEFAULT_ACCEPTOR, TXID_MAX
+from ..planning.options import COMMON, checked, names, needed, number, typed_columns
+from ..planning.ranges import PARTITION_BYTES_DEFAULT, PARTITIONS_MIN_DEFAULT
+from .fields import COLUMNS
+
+OF_EDITS = (*COMMON, "journal", "acceptors", "from_txid", "to_txid")
+
+
+@dataclass(frozen=True)
+class EditsOptions:
+    """Options of `format("edits")`.
+
+    `metadata`: the cluster's URI. `journal`: its id. `acceptors`: of a journal with several, their names, as
+    `a,b,c`. `from_txid`, `to_txid`: which edits (all). `password_file`, `partition_bytes`, `partitions_min`: as for
+    `format("ledger")`. Finalized segments only.
+    """
+
+    metadata_uri: str
+    journal: str
+    acceptors: tuple[str, ...]
+    from_txid: int
+    to_txid: int
+    password_file: str | None
+    partition_bytes: int
+    partitions_min: int
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> EditsOptions:
+        """Raises BadSelection naming the option that is wrong."""
+        given = checked(options, OF_EDITS, prefix=None)
+        return cls(
+            metadata_uri=needed(given, "metadata"),
+            journal=needed(given, "journal"),
+            acceptors=names(given, "acceptors", DEFAULT_ACCEPTOR),
+            from_txid=number(given, "from_txid", 1),
+            to_txid=number(given, "to_txid", TXID_MAX),
+            password_file=given.get("password_file"),
+            partition_bytes=number(given, "partition_bytes", PARTITION_BYTES_DEFAULT),
+            partitions_min=number(given, "partitions_min", PARTITIONS_MIN_DEFAULT),
+        )
+
+    def access(self) -> Access:
+        """Reads the files that the options name."""
+        return access_of(self.metadata_uri, self.password_file)
+
+    def columns_of(self, schema: StructType) -> tuple[str, ...]:
+        """The columns of a schema. Raises BadSelection for one that is not as it is here."""
+        return typed_columns(schema, {name: column.ddl for name, column in COLUMNS.items()})

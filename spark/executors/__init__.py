@@ -1,0 +1,1 @@
+"""What a task does: opens ledgers and reads their pages."""

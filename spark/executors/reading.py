@@ -1,0 +1,123 @@
+"""What a task does: reads its ranges from the bookies, in order, and hands them on in record batches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import aclosing
+
+import pyarrow as pa
+
+from ledgers import LedgerRecord
+from ledgers.aio import LedgerClient, ReadHandle
+
+from ..access import Access
+from ..columns import EntryColumns
+from ..planning.ranges import EntryRange
+from .opening import open_closed, planned
+from .task_client import MIB, read_with_client
+
+BATCH_BYTES_MIN = MIB
+"""Smaller batches are joined: one of ten rows costs Spark about as much as one of a thousand."""
+
+RANGES_AHEAD_MAX = 16
+"""Small ledgers opened and read before their turn, so that many of them do not wait one for the other."""
+
+SMALL_ENTRIES_MAX = 64
+"""A range of at most so many entries is read before its turn, if it fits SMALL_BYTES_MAX."""
+
+SMALL_BYTES_MAX = MIB
+
+
+def record_batches(
+    access: Access, ranges: Sequence[EntryRange], names: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Every entry of the ranges once, in order, digests verified.
+
+    Raises LedgerError for a ledger that was deleted or is not closed, EntryUnreadable or DigestMismatch naming the
+    entry and what each replica answered. Nothing is skipped.
+    """
+    pages = read_with_client(access, lambda client: _batches(client, access.password, ranges, names))
+    return joined(batch for page in pages for batch in page)
+
+
+def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in the same order, in batches of at least BATCH_BYTES_MIN, the last one apart."""
+    kept: list[pa.RecordBatch] = []
+    kept_bytes = 0
+    for batch in batches:
+        kept.append(batch)
+        kept_bytes += batch.nbytes
+        if kept_bytes >= BATCH_BYTES_MIN:
+            yield _as_one(kept)
+            kept, kept_bytes = [], 0
+    if kept:
+        yield _as_one(kept)
+
+
+def _as_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    (batch,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return batch
+
+
+async def _batches(
+    client: LedgerClient, password: bytes, ranges: Sequence[EntryRange], names: Sequence[str]
+) -> AsyncGenerator[list[pa.RecordBatch], None]:
+    """Small ranges ahead of their turn, a bounded number at a time; large ones page by page."""
+    ahead: deque[tuple[EntryRange, asyncio.Task[_Opened]]] = deque()
+    waiting = deque(ranges)
+    try:
+        while waiting or ahead:
+            while waiting and len(ahead) < RANGES_AHEAD_MAX:
+                wanted = waiting.popleft()
+                ahead.append((wanted, asyncio.create_task(_open(client, password, wanted, names))))
+            _, opening = ahead.popleft()
+            opened = await opening
+            if opened.whole is not None:
+                yield opened.whole
+                continue
+            async with aclosing(opened.pages()) as pages:
+                async for batch in pages:
+                    yield [batch]
+    finally:
+        for _, task in ahead:
+            task.cancel()
+        await asyncio.gather(*(task for _, task in ahead), return_exceptions=True)
+
+
+class _Opened:
+    """A range of a ledger that is open; `whole` where it was small enough to be read at once."""
+
+    def __init__(
+        self, wanted: EntryRange, record: LedgerRecord, reader: ReadHandle, columns: EntryColumns
+    ) -> None:
+        self.whole: list[pa.RecordBatch] | None = None
+        self._wanted = wanted
+        self._record = record
+        self._reader = reader
+        self._columns = columns
+
+    @property
+    def is_small(self) -> bool:
+        entries = self._wanted.last_entry - self._wanted.first_entry + 1
+        return entries <= SMALL_ENTRIES_MAX and (self._record.length_bytes or 0) <= SMALL_BYTES_MAX
+
+    async def pages(self) -> AsyncGenerator[pa.RecordBatch, None]:
+        wanted = self._wanted
+        pages = self._reader.read_columns(wanted.first_entry, wanted.last_entry)
+        with planned(wanted.ledger_id):
+            async with aclosing(pages):
+                async for page in pages:
+                    yield self._columns.batch(page)
+
+
+async def _open(client: LedgerClient, password: bytes, wanted: EntryRange, names: Sequence[str]) -> _Opened:
+    reader = await open_closed(client, wanted.ledger_id, password)
+    columns = EntryColumns(reader.record, names)
+    opened = _Opened(wanted, reader.record, reader, columns)
+    if opened.is_small:
+        opened.whole = [batch async for batch in opened.pages()]
+    return opened

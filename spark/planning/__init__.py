@@ -1,0 +1,1 @@
+"""What the options choose, and how it is cut into tasks; on the driver."""

@@ -1,0 +1,181 @@
+"""The options of the data sources, parsed once and checked: a mistyped option is an error, never ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql.types import StructType
+
+from ..access import Access, access_of
+from ..columns import DEFAULT_COLUMNS, TYPES
+from .journal_segments import DEFAULT_ACCEPTOR
+from .ranges import PARTITION_BYTES_DEFAULT, PARTITIONS_MIN_DEFAULT
+from .selection import BadSelection, Selection, parse_ledgers
+
+CUSTOM_PREFIX = "custom."
+"""`custom.NAME=VALUE` chooses ledgers by their custom metadata, NAME in any case: Spark makes it lower case."""
+
+COMMON = ("metadata", "password_file", "partition_bytes", "partitions_min")
+OF_LEDGERS = (*COMMON, "ledgers", "journal", "acceptors", "recover", "columns", "max_bytes_per_trigger")
+
+
+@dataclass(frozen=True)
+class LedgerOptions:
+    """Options of `format("ledger")`.
+
+    `metadata`: the cluster's URI. `ledgers`: `7,9,20-30,5:100-200`; or `journal`: the finalized segments of
+    a journal; or, alone or with `ledgers`, `custom.NAME`: those with this custom metadata; else all ledgers.
+    `recover`: fence and close those that are open; not in streams. `columns`: which to give
+    (`ledger_id,entry_id,payload`); a schema given to `.schema(...)` does the same. `acceptors`: of a journal
+    with several, as `a,b,c`. `max_bytes_per_trigger`: the rate limit, of streams only; one ledger is always
+    delivered. `password_file`: read on the driver. `partition_bytes`, `partitions_min`: how finely the work is cut.
+    """
+
+    metadata_uri: str
+    selection: Selection
+    columns: tuple[str, ...]
+    journal: str | None
+    acceptors: tuple[str, ...]
+    max_bytes_per_trigger: int | None
+    password_file: str | None
+    partition_bytes: int
+    partitions_min: int
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> LedgerOptions:
+        """Raises BadSelection naming the option that is wrong."""
+        given = checked(options, OF_LEDGERS)
+        _check_together(given)
+        limit = number(given, "max_bytes_per_trigger", 0, least=0)
+        return cls(
+            metadata_uri=needed(given, "metadata"),
+            selection=Selection(
+                ids=parse_ledgers(given["ledgers"]) if "ledgers" in given else (),
+                custom={
+                    name.removeprefix(CUSTOM_PREFIX): value.encode()
+                    for name, value in given.items()
+                    if name.startswith(CUSTOM_PREFIX)
+                },
+                recover=truth(given, "recover"),
+            ),
+            columns=_columns(given.get("columns")),
+            journal=given.get("journal"),
+            acceptors=names(given, "acceptors", DEFAULT_ACCEPTOR),
+            max_bytes_per_trigger=limit or None,
+            password_file=given.get("password_file"),
+            partition_bytes=number(given, "partition_bytes", PARTITION_BYTES_DEFAULT),
+            partitions_min=number(given, "partitions_min", PARTITIONS_MIN_DEFAULT),
+        )
+
+    def for_batch(self) -> LedgerOptions:
+        """The same. Raises BadSelection for what only a stream understands."""
+        if self.max_bytes_per_trigger is not None:
+            raise BadSelection("the option max_bytes_per_trigger is for readStream: leave it out")
+        return self
+
+    def for_stream(self) -> LedgerOptions:
+        """The same. Raises BadSelection for what only a batch read understands."""
+        if self.selection.recover:
+            raise BadSelection(
+                "the option recover is not for streams, which wait until a ledger is closed: leave it out, and close "
+                "a ledger whose writer is gone with `bookledger ledger recover`"
+            )
+        return self
+
+    @property
+    def schema(self) -> str:
+        """The columns in Spark's words."""
+        return ", ".join(f"{name} {TYPES[name][0]}" for name in self.columns)
+
+    def access(self) -> Access:
+        """Reads the files that the options name."""
+        return access_of(self.metadata_uri, self.password_file)
+
+    def columns_of(self, schema: StructType) -> tuple[str, ...]:
+        """The columns of a schema. Raises BadSelection for one that is not as it is here."""
+        return typed_columns(schema, {name: ddl for name, (ddl, _) in TYPES.items()})
+
+
+def typed_columns(schema: StructType, types: Mapping[str, str]) -> tuple[str, ...]:
+    """The names in a schema, whoever gave it: all of them known, of their types, none twice."""
+    _check_distinct(schema.fieldNames())
+    for column in schema.fields:
+        if column.name not in types:
+            raise BadSelection(f"there is no column {column.name!r}: there are {', '.join(types)}")
+        if column.dataType.simpleString() != types[column.name]:
+            raise BadSelection(
+                f"column {column.name} is {types[column.name]}, not {column.dataType.simpleString()}"
+            )
+    return tuple(schema.fieldNames())
+
+
+def checked(
+    options: Mapping[str, str], known: Collection[str], *, prefix: str | None = CUSTOM_PREFIX
+) -> dict[str, str]:
+    """The options by their lower-case names. Raises BadSelection for one that is not known."""
+    given = {name.lower(): value for name, value in options.items()}
+    for name in given:
+        if name not in known and not (prefix and name.startswith(prefix) and name != prefix):
+            others = f", {prefix}NAME" if prefix else ""
+            raise BadSelection(f"option {name!r} is not known; there are {', '.join(known)}{others}")
+    return given
+
+
+def _check_together(given: Mapping[str, str]) -> None:
+    """A journal is all of its finalized segments, whose ledgers are closed; nothing else chooses among them."""
+    if "journal" not in given:
+        if "acceptors" in given:
+            raise BadSelection("the option acceptors goes with journal: name the journal, or leave it out")
+        return
+    if "ledgers" in given:
+        raise BadSelection("choose ledgers or a journal, not both")
+    for name in given:
+        if name.startswith(CUSTOM_PREFIX) or name == "recover":
+            raise BadSelection(f"the option {name} is for ledgers, not for a journal: leave it out")
+
+
+def needed(options: Mapping[str, str], name: str) -> str:
+    if not options.get(name):
+        raise BadSelection(f"the option {name} is needed")
+    return options[name]
+
+
+def truth(options: Mapping[str, str], name: str) -> bool:
+    value = options.get(name, "false").lower()
+    if value not in ("true", "false"):
+        raise BadSelection(f"the option {name} is true or false, not {value!r}")
+    return value == "true"
+
+
+def number(options: Mapping[str, str], name: str, default: int, *, least: int = 1) -> int:
+    text = options.get(name, str(default))
+    if not text.isascii() or not text.isdigit() or int(text) < least:
+        raise BadSelection(f"the option {name} is a number from {least} on, not {text!r}")
+    return int(text)
+
+
+def names(options: Mapping[str, str], name: str, default: str) -> tuple[str, ...]:
+    """`a,b,c` as a tuple. Raises BadSelection where a name is empty."""
+    found = tuple(part.strip() for part in options.get(name, default).split(","))
+    if not all(found):
+        raise BadSelection(f"the option {name} is a list of names, as a,b,c, not {options[name]!r}")
+    return found
+
+
+def _columns(text: str | None) -> tuple[str, ...]:
+    if text is None:
+        return DEFAULT_COLUMNS
+    chosen = tuple(name.strip() for name in text.split(","))
+    for name in chosen:
+        if name not in TYPES:
+            raise BadSelection(f"there is no column {name!r}: there are {', '.join(TYPES)}")
+    _check_distinct(chosen)
+    return chosen
+
+
+def _check_distinct(columns: Sequence[str]) -> None:
+    if not columns or len(set(columns)) < len(columns):
+        raise BadSelection(
+            f"columns are asked for once each, and one at least, not {', '.join(columns) or 'none'}"
+        )

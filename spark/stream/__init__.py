@@ -1,0 +1,1 @@
+"""Replay as a stream: ledgers as they close, segments as they are finalized."""

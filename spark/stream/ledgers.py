@@ -1,0 +1,171 @@
+"""The stream of ledgers: each that is chosen, once it is closed."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from pyspark.sql.streaming.datasource import ReadLimit
+from pyspark.sql.types import StructType
+
+from ledgers import LedgerError, LedgerRecord
+from metadata.records.ledger_ids import counted_end
+from metadata.records.ledger_store import LedgerStore
+
+from ..planning.options import LedgerOptions
+from ..planning.selection import Selection
+from ..source import LedgerPartition
+from .gaps import Gaps, KnownId
+from .metadata import metadata_store
+from .offsets import OPEN_AHEAD_MAX, LedgersOffset
+from .stream import LedgerStream, how_many_fit
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Listing:
+    """What the metadata has from `first_ledger` on."""
+
+    first_ledger: int
+    counted_end: int
+    """The id that the counter would have given next before all this was listed."""
+    known: list[KnownId] = field(default_factory=list)
+    closed: dict[int, int] = field(default_factory=dict)
+    """Of those chosen: the bytes of each that is closed."""
+    open: set[int] = field(default_factory=set)
+    """Of those chosen: the others."""
+    deleted: set[int] = field(default_factory=set)
+
+    @property
+    def counted(self) -> list[KnownId]:
+        """Those known but for ids that were chosen by hand above the counter's: it will pass these, skipping none."""
+        return [one for one in self.known if one.ledger_id < self.counted_end]
+
+    @property
+    def end(self) -> int:
+        """The id behind those: what follows may still come."""
+        counted = self.counted
+        return counted[-1].ledger_id + 1 if counted else self.first_ledger
+
+    def add(self, ledger_id: int, record: LedgerRecord | None, selection: Selection) -> None:
+        self.known.append(KnownId(ledger_id, record.created_ms if record else None))
+        if record is None:
+            self.deleted.add(ledger_id)
+        elif selection.wants(record) and record.is_closed:
+            self.closed[ledger_id] = sum(extent.payload_bytes for extent in selection.extents(record))
+        elif selection.wants(record):
+            self.open.add(ledger_id)
+
+
+async def listed(uri: str, selection: Selection, first_ledger: int) -> Listing:
+    """Every id from this one on that has or had a ledger, up to the first one above all that may be chosen."""
+    async with metadata_store(uri) as store:
+        listing = Listing(first_ledger, await counted_end(store))
+        async for ledger_id, one in LedgerStore(store).list_with_deleted(first_ledger):
+            listing.add(ledger_id, one.record if one else None, selection)
+            if ledger_id > selection.highest:
+                break
+    return listing
+
+
+class ClosedLedgersStream(LedgerStream):
+    """All chosen ledgers, each once it is closed.
+
+    A ledger that is named by its id (`ledgers=7`) must be there, or have an id above all there are: then it is waited
+    for. The stream ends with LedgerError where it was deleted unread, or where later ids are used and it is not there.
+    An id chosen by hand that is below those delivered already, and used long after them, is not seen.
+    """
+
+    def __init__(self, options: LedgerOptions, schema: StructType) -> None:
+        super().__init__(options, schema)
+        self._chosen = options.selection.text
+        self._only: frozenset[int] | None = None
+        self._gaps = Gaps()
+        self._has_looked = False
+        self._settled = 0
+        """Below it nothing is to come: a ledger is delivered, deleted or not chosen, an id was given up."""
+
+    def initialOffset(self) -> dict[str, Any]:
+        return LedgersOffset(self._options.selection.lowest, chosen=self._chosen).to_json()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        offset = LedgersOffset.from_json(start, self._chosen)
+        first = max(offset.below, self._settled)
+        listing = self._look(partial(listed, selection=self._options.selection, first_ledger=first))
+        if listing is None:
+            return start
+        missing = self._missing(listing, offset)
+        unsettled = {i for i in listing.closed.keys() | listing.open if not offset.has(i)} | missing
+        self._settled = min([listing.end, *unsettled])
+        taken = self._taken(listing, offset, unsettled, limit)
+        return offset.after(taken, unsettled.difference(taken), listing.end).to_json()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[LedgerPartition]:
+        offset = LedgersOffset.from_json(end, self._chosen)
+        return self._tasks(offset.batch) if start != end else []
+
+    def _missing(self, listing: Listing, offset: LedgersOffset) -> set[int]:
+        """The first id that may still become a ledger, if there is one."""
+        self._gaps.look(listing.counted, time.monotonic(), time.time_ns() // 1_000_000)
+        self._check_named(listing, offset)
+        self._has_looked = True
+        missing = self._gaps.first(listing.counted, listing.first_ledger)
+        return set() if missing is None else {missing}
+
+    def _check_named(self, listing: Listing, offset: LedgersOffset) -> None:
+        """A stream must not wait, saying nothing, for a ledger that will never come."""
+        awaited = [
+            i for i in self._options.selection.named if listing.first_ledger <= i and not offset.has(i)
+        ]
+        there = {one.ledger_id for one in listing.known} if awaited else set()
+        # An id above all others may be passed by a few while its ledger is being made: only then it has time.
+        passed = self._gaps.passed if self._has_looked else listing.end - 1
+        for ledger_id in sorted(awaited):
+            if ledger_id in listing.deleted:
+                raise LedgerError(
+                    f"ledger {ledger_id}, which the option ledgers names, was deleted before the stream had read it: "
+                    "leave it out, with a new checkpointLocation"
+                )
+            if ledger_id <= passed and ledger_id not in there:
+                raise LedgerError(
+                    f"ledger {ledger_id}, which the option ledgers names, does not exist, and later ones do: leave it "
+                    "out, with a new checkpointLocation, or start the stream again once it is there"
+                )
+
+    def _taken(
+        self, listing: Listing, offset: LedgersOffset, unsettled: set[int], limit: ReadLimit
+    ) -> list[int]:
+        """What the next batch delivers."""
+        due = {i: size for i, size in listing.closed.items() if not offset.has(i)}
+        if self._available_now and self._only is None:
+            self._only = frozenset(due)
+        if self._only is not None:
+            due = {i: size for i, size in due.items() if i in self._only}
+        admitted = offset.admitted(due, unsettled.difference(due), listing.end)
+        if due and not admitted:
+            self._check_room(listing)
+        return admitted[: how_many_fit([due[ledger_id] for ledger_id in admitted], limit)]
+
+    def _check_room(self, listing: Listing) -> None:
+        """Nothing more can be delivered before the oldest that is missing is."""
+        if self._settled in listing.open:
+            raise LedgerError(
+                f"ledger {self._settled} is open, and {OPEN_AHEAD_MAX} later ones are delivered, as many as a "
+                f"checkpoint keeps: close it, with `bookledger ledger recover {self._settled}` if its writer is gone, "
+                "and start the stream again"
+            )
+        if self._settled == listing.end:
+            raise LedgerError(
+                f"{OPEN_AHEAD_MAX} ledgers are delivered whose ids were chosen above those that the cluster counts, "
+                f"as many as a checkpoint keeps: follow these in a stream of their own, with the option ledgers"
+            )
+        if self._available_now:
+            raise LedgerError(
+                f"id {self._settled} was taken and may yet be used, and {OPEN_AHEAD_MAX} later ledgers are delivered, "
+                "as many as a checkpoint keeps: start the stream once without availableNow, until it goes on"
+            )
+        log.warning("the stream waits for ledger %d, whose id was taken, before it goes on", self._settled)

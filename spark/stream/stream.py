@@ -1,0 +1,108 @@
+"""`spark.readStream.format("ledger")`: ledgers as they close, or the segments of a journal as they are finalized.
+
+Each micro-batch is whole ledgers, each delivered once, in order of ids as far as they close in that order. What a batch
+held is found again from its offsets alone, so a restart from the checkpoint repeats exactly what it must.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from ledgers import LedgerError, LedgerRecord
+
+from ..planning.options import LedgerOptions
+from ..planning.ranges import plan
+from ..source import LedgerPartition
+from .metadata import StreamMetadata, Work, records_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+
+
+def stream_of(options: LedgerOptions, schema: StructType) -> LedgerStream:
+    """The stream that the options ask for. Raises BadSelection for options that a stream does not have."""
+    from .journal import JournalSegmentsStream
+    from .ledgers import ClosedLedgersStream
+
+    kind = ClosedLedgersStream if options.journal is None else JournalSegmentsStream
+    return kind(options.for_stream(), schema)
+
+
+class LedgerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """What the two streams have in common: tasks, reading, the metadata, and the rate limit `max_bytes_per_trigger`.
+
+    One object serves a query from its start to its end, and remembers what saves it work; what must be remembered
+    stands in the offsets. Needs Spark 4.2 or newer, which tells a source where a batch begins and how much it may hold.
+    """
+
+    def __init__(self, options: LedgerOptions, schema: StructType) -> None:
+        self._options = options
+        self._names = options.columns_of(schema)
+        self._access = options.access()
+        self._metadata = StreamMetadata(self._access)
+        self._available_now = False
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        limit = self._options.max_bytes_per_trigger
+        return ReadAllAvailable() if limit is None else ReadMaxBytes(limit)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """What the next `latestOffset` finds is "all that is there now", in as many batches as the limit makes."""
+        self._available_now = True
+
+    @abstractmethod
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The offset behind the next batch, which is `start` where there is nothing to read.
+
+        That is so too while the metadata is away, for AWAY_SECONDS_MAX; MetadataUnavailable then.
+        """
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from ..executors.reading import record_batches
+
+        assert isinstance(partition, LedgerPartition)
+        return record_batches(self._access, partition.ranges, self._names)
+
+    def _look(self, work: Work[T]) -> T | None:
+        """What the metadata says; None where it is away and there will be another time to look."""
+        return self._metadata.ask(work) if self._available_now else self._metadata.ask_or_wait(work)
+
+    def _tasks(self, ledger_ids: Iterable[int]) -> list[LedgerPartition]:
+        """What reads these ledgers, in this order. Raises LedgerError for one that is gone."""
+        wanted = list(ledger_ids)
+        found = self._metadata.ask(partial(records_of, ledger_ids=wanted))
+        extents = [one for i in wanted for one in self._options.selection.extents(still_there(found, i))]
+        tasks = plan(extents, self._options.partition_bytes, self._options.partitions_min)
+        return [LedgerPartition(ranges) for ranges in tasks]
+
+
+def still_there(records: Mapping[int, LedgerRecord], ledger_id: int) -> LedgerRecord:
+    """One of these records. Raises LedgerError where it is not among them."""
+    if ledger_id not in records:
+        raise LedgerError(
+            f"ledger {ledger_id} of this micro-batch is gone: it was deleted before the stream had read it"
+        )
+    return records[ledger_id]
+
+
+def how_many_fit(lengths: Sequence[int], limit: ReadLimit) -> int:
+    """How many of these, in their order, fit the limit; one always does."""
+    if not isinstance(limit, ReadMaxBytes):
+        return len(lengths)
+    fitting = sum(1 for total in accumulate(lengths) if total <= limit.max_bytes)
+    return min(len(lengths), max(1, fitting))

@@ -1,0 +1,123 @@
+"""Everyday mistakes of whoever runs a command on Spark: each is one line that says what to do."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.spark.commands.commands import call, ended, started
+from tests.spark.conftest import Cluster
+
+pytestmark = pytest.mark.usefixtures("spark")  # Spark is started before gRPC: its start forks
+
+REPLAY = ("replay", "--metadata=sqlite:///nowhere", "--ledgers=1")
+INSTALL = "install a JDK 17 or later, and put its java on PATH or set JAVA_HOME"
+
+
+def test_a_java_home_without_java_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert call(capsys, *REPLAY, f"--output={tmp_path}/out") == (
+        1,
+        "",
+        [f"bookledger: JAVA_HOME is {tmp_path}, where there is no bin/java: {INSTALL}"],
+    )
+
+
+def test_a_machine_without_java_is_told_to_get_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    code, _, lines = call(capsys, "sim", f"--output={tmp_path}/out")
+    assert (code, lines) == (1, [f"bookledger: Spark needs Java, and there is none: {INSTALL}"])
+
+
+@pytest.mark.parametrize(
+    ("says", "complaint"),
+    [
+        ("echo 'openjdk version \"1.8.0_392\"' >&2", "Spark needs Java 17, and {} is 8: "),
+        ("echo 'openjdk version \"11.0.21\" 2023-10-17' >&2", "Spark needs Java 17, and {} is 11: "),
+        ("echo broken >&2", "Spark needs Java, and {} does not tell its version (broken): "),
+    ],
+)
+def test_a_java_that_is_too_old_is_named(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    says: str,
+    complaint: str,
+) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\n{says}\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    code, _, lines = call(capsys, *REPLAY, f"--output={tmp_path}/out")
+    assert (code, lines) == (1, [f"bookledger: {complaint.format(java)}{INSTALL}"])
+
+
+def test_packages_that_are_missing_are_named_with_how_to_install_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    code, _, (line,) = call(capsys, *REPLAY, f"--output={tmp_path}/out")
+    assert code == 1 and "pyarrow, not installed here" in line
+    assert "pip install 'bookledger[spark]', or pip install '.[spark]' in a checkout" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "complaint"),
+    [
+        (("--master=foo",), {}, "a master is local[*], spark://HOST:PORT, yarn or k8s://"),
+        (("--master=local[x]",), {}, "Could not parse Master URL: 'local[x]'; a master is local[*]"),
+        (("--conf=spark.driver.memory=abc",), {}, "Invalid maximum heap size: -Xmxabc"),
+        (("--conf=spark.task.cpus=two",), {}, "The value 'two' in the config \"spark.task.cpus\" is invalid"),
+        ((), {"PYSPARK_PYTHON": "/nowhere/python"}, "set PYSPARK_PYTHON to a Python that"),
+    ],
+)
+def test_spark_that_cannot_start_so_is_one_line(
+    tmp_path: Path, arguments: tuple[str, ...], environment: Mapping[str, str], complaint: str
+) -> None:
+    process = started(
+        *REPLAY, f"--output={tmp_path}/out", "--master=local[1]", *arguments, environment=environment
+    )
+    code, said, lines = ended(process)
+    assert (code, said, len(lines)) == (1, "", 1), lines
+    assert complaint in lines[0]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("same_session")
+@pytest.mark.parametrize(
+    ("output", "complaint"),
+    [
+        ("{}/file/out", "choose a place that can be written to"),
+        ("s3a://bucket/out", "give Spark that file system's jar, as with --conf spark.jars.packages="),
+        ("nosuch://place/out", "give Spark that file system's jar"),
+        ("", "Can not create a Path from an empty string"),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_one_line(
+    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str], output: str, complaint: str
+) -> None:
+    ledger_id = cluster.write([b"x"])
+    (tmp_path / "file").write_text("no directory")
+    code, _, lines = call(
+        capsys,
+        "replay",
+        f"--metadata={cluster.uri}",
+        f"--ledgers={ledger_id}",
+        f"--output={output.format(tmp_path)}",
+    )
+    assert (code, len(lines)) == (1, 1), lines
+    assert complaint in lines[0]
+
+
+def test_spark_speaks_when_more_is_asked_for(tmp_path: Path) -> None:
+    _, _, lines = ended(started("-v", *REPLAY, f"--output={tmp_path}/out", "--master=local[1]"))
+    assert any("Using Spark's default log4j profile" in line for line in lines)

@@ -1,0 +1,110 @@
+"""`bookledger replay` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark.commands.commands import call
+from tests.spark.conftest import Cluster
+from tests.support.command_line import bookledger
+
+MASTER = ("--master=local[2]", "--conf=spark.driver.memory=1g")
+
+
+def test_ledgers_are_replayed_by_a_process_of_its_own(
+    cluster: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    ledger_id = cluster.write([b"%d" % n for n in range(1000)])
+    done = bookledger(
+        "replay",
+        f"--metadata={cluster.uri}",
+        f"--ledgers={ledger_id}",
+        f"--output={tmp_path}/out",
+        "--json",
+        *MASTER,
+    )
+    assert (done.returncode, done.stderr) == (0, b""), done  # not a word of Spark's own
+    fields = json.loads(done.stdout)
+    assert (fields["rows"], fields["bytes"]) == (1000, sum(len(b"%d" % n) for n in range(1000)))
+    rows = spark.read.parquet(f"{tmp_path}/out").orderBy("entry_id").collect()
+    assert [(row.ledger_id, bytes(row.payload)) for row in rows] == [
+        (ledger_id, b"%d" % n) for n in range(1000)
+    ]
+
+
+@pytest.mark.usefixtures("same_session")
+def test_columns_without_the_payload_are_replayed_too(
+    cluster: Cluster, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger_id = cluster.write([b"abc"] * 10, custom_metadata={"Owner": b"ada"})
+    meta = (f"--metadata={cluster.uri}", "--custom=Owner=ada", "--json")
+    for columns, size in (("entry_id", 0), ("entry_id,bytes", 30), ("payload", 30)):
+        output = str(tmp_path / columns)
+        code, said, _ = call(capsys, "replay", *meta, f"--columns={columns}", f"--output={output}")
+        fields = json.loads(said)
+        assert (code, fields["rows"], fields["bytes"]) == (0, 10, size)
+        assert spark.read.parquet(output).columns == columns.split(",")
+    assert ledger_id > 0
+
+
+@pytest.mark.usefixtures("same_session")
+@pytest.mark.parametrize(
+    ("arguments", "code", "complaint"),
+    [
+        (("--ledgers=987",), 1, "there is no ledger 987"),
+        (("--ledgers=x",), 1, "'x' names no ledgers"),
+        (("--ledgers=1", "--columns=size"), 1, "no column 'size'"),
+        (("--journal=nowhere",), 1, "there is no journal nowhere"),
+        (("--edits",), 2, "--edits goes with --journal"),
+        (("--custom=x",), 2, "is not KEY=VALUE"),
+    ],
+)
+def test_what_cannot_be_replayed_is_one_clear_line(
+    cluster: Cluster,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    code: int,
+    complaint: str,
+) -> None:
+    common = ("replay", f"--metadata={cluster.uri}", f"--output={tmp_path}/out")
+    ended, said, lines = call(capsys, *common, *arguments)
+    assert (ended, said) == (code, "")
+    assert complaint in lines[-1]
+    assert len(lines) == 1 or code == 2
+    assert not (tmp_path / "out" / "_SUCCESS").exists()
+
+
+@pytest.mark.usefixtures("same_session")
+def test_an_output_that_exists_is_not_touched(
+    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.write([b"x"])
+    (tmp_path / "mine").write_text("keep me")
+    code, _, lines = call(capsys, "replay", f"--metadata={cluster.uri}", f"--output={tmp_path}")
+    assert code == 1 and len(lines) == 1
+    assert f"{tmp_path} already exists: choose another --output, or remove it" in lines[0]
+    assert (tmp_path / "mine").read_text() == "keep me"
+
+
+@pytest.mark.usefixtures("same_session")
+def test_a_replay_that_failed_can_be_tried_again_as_it_was(
+    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with cluster.writer() as writer:
+        writer.append(b"still open")
+        again = (
+            "replay",
+            f"--metadata={cluster.uri}",
+            f"--ledgers={writer.ledger_id}",
+            f"--output=file://{tmp_path}/a%20place",
+        )
+        code, _, lines = call(capsys, *again)
+        assert (code, len(lines)) == (1, 1) and "is open" in lines[0]
+        assert not list(tmp_path.iterdir())
+    assert call(capsys, *again)[0] == 0
+    assert (tmp_path / "a%20place" / "_SUCCESS").exists()
