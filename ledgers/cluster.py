@@ -11,8 +11,8 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
 from .bookie_client import BookieClient
-from .bookies.bookie_health import BookieHealth
 from .config import ClientConfig
+from .protocol.bookie_health import BookieHealth
 
 
 @dataclass(slots=True)

@@ -7,12 +7,14 @@ percentile is right to a tenth. A window of an hour forgets in steps of six minu
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
 SLICES = 10
 CLASSES_TO_A_DOUBLING = 8
 PERCENTILES = (50, 75, 90, 95, 99)
+WINDOWS_SECONDS = (60, 300, 3600)
 
 
 @dataclass(slots=True)
@@ -62,3 +64,13 @@ def _class_of(micros: float) -> int:
 
 def _upper_end(number: int) -> float:
     return 1.0 if number == 0 else 2.0 ** (number / CLASSES_TO_A_DOUBLING)
+
+
+def percentiles(prefix: str, latencies: Latencies) -> dict[str, int]:
+    """Count and percentiles of a window as it is now, by Hadoop's names that begin so; in microseconds."""
+    now = time.monotonic()
+    values = {f"{prefix}NumOps": latencies.count(now)}
+    for percentile in PERCENTILES:
+        name = f"{prefix}{percentile}thPercentileLatencyMicros"
+        values[name] = latencies.percentile_micros(percentile, now)
+    return values

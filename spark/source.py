@@ -11,23 +11,11 @@ query of a frame.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from ledgers import LedgerClient
-
-from .access import Access
-from .planning.journal_segments import finalized_segments
+from .batch.reader import LedgerReader
 from .planning.options import LedgerOptions
-from .planning.ranges import EntryRange, plan
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class LedgerDataSource(DataSource):
@@ -44,45 +32,10 @@ class LedgerDataSource(DataSource):
         return LedgerReader(LedgerOptions.of(self.options).for_batch(), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from .stream.stream import stream_of
+        # Needs Spark 4.2; a batch does not.
+        from .stream.journal import JournalSegmentsStream
+        from .stream.ledgers import ClosedLedgersStream
 
-        return stream_of(LedgerOptions.of(self.options), schema)
-
-
-@dataclass(frozen=True)
-class LedgerPartition(InputPartition):
-    """What one task reads."""
-
-    ranges: tuple[EntryRange, ...]
-
-    def __repr__(self) -> str:
-        entries = sum(r.last_entry - r.first_entry + 1 for r in self.ranges)
-        return f"LedgerPartition({len(self.ranges)} ranges, {entries} entries)"
-
-
-class LedgerReader(DataSourceReader):
-    """Plans on the driver, reads on executors. Pickled between the two: it holds no connection."""
-
-    def __init__(self, options: LedgerOptions, schema: StructType) -> None:
-        self._options = options
-        self._names = options.columns_of(schema)
-        self._access: Access = options.access()
-
-    def partitions(self) -> list[LedgerPartition]:
-        options = self._options
-        with self._access.uri() as uri:
-            selection = options.selection
-            if options.journal is not None:
-                found = finalized_segments(uri, options.journal, options.acceptors)
-                selection = selection.of_ledgers([s.ledger_id for s in asyncio.run(found)])
-            with LedgerClient(uri) as client:
-                extents = selection.resolve(client, self._access.password)
-        tasks = plan(extents, options.partition_bytes, options.partitions_min)
-        # Spark takes no partitions at all for one that it makes up.
-        return [LedgerPartition(ranges) for ranges in tasks or [()]]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from .executors.reading import record_batches
-
-        assert isinstance(partition, LedgerPartition)
-        return record_batches(self._access, partition.ranges, self._names)
+        options = LedgerOptions.of(self.options)
+        kind = ClosedLedgersStream if options.journal is None else JournalSegmentsStream
+        return kind(options.for_stream(), schema)

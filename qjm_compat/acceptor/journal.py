@@ -26,7 +26,6 @@ from ..errors import (
     StaleEpoch,
 )
 from ..failures import metadata_errors
-from ..metrics import AcceptorMetrics
 from ..requests import (
     GetJournaledEdits,
     JournaledEdits,
@@ -36,6 +35,7 @@ from ..requests import (
 )
 from .copying import SegmentContent, SegmentReader, checked_part, copy_segment
 from .edits_cache import EditsCache, cut
+from .metrics import AcceptorMetrics
 from .programs import transitions
 from .programs.effects import (
     CopySegment,

@@ -11,9 +11,9 @@ from ledgers.tasks import Tasks
 
 from ..config import JournalConfig
 from ..errors import JournalError, JournalUnavailable
-from ..metrics import LoggerMetrics
 from ..requests import Acceptor, GetEditLogManifest, GetJournaledEdits, GetStorageInfo, R, Request, SendEdits
 from .channel import Channel, ChannelEffect, Fail, Send
+from .metrics import LoggerMetrics
 
 log = logging.getLogger(__name__)
 

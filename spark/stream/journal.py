@@ -15,8 +15,8 @@ from ledgers import LedgerError
 
 from ..planning.journal_segments import Segment, finalized_segments, was_dropped
 from ..planning.options import LedgerOptions
+from ..planning.partition import LedgerPartition
 from ..planning.selection import LOOKED_UP_MAX
-from ..source import LedgerPartition
 from .metadata import records_of
 from .offsets import FIRST_TXID, JournalOffset
 from .stream import LedgerStream, how_many_fit, still_there

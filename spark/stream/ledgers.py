@@ -16,8 +16,8 @@ from metadata.records.ledger_ids import counted_end
 from metadata.records.ledger_store import LedgerStore
 
 from ..planning.options import LedgerOptions
+from ..planning.partition import LedgerPartition
 from ..planning.selection import Selection
-from ..source import LedgerPartition
 from .gaps import Gaps, KnownId
 from .metadata import metadata_store
 from .offsets import OPEN_AHEAD_MAX, LedgersOffset

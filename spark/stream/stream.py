@@ -24,23 +24,14 @@ from pyspark.sql.types import StructType
 from ledgers import LedgerError, LedgerRecord
 
 from ..planning.options import LedgerOptions
+from ..planning.partition import LedgerPartition
 from ..planning.ranges import plan
-from ..source import LedgerPartition
 from .metadata import StreamMetadata, Work, records_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
-
-
-def stream_of(options: LedgerOptions, schema: StructType) -> LedgerStream:
-    """The stream that the options ask for. Raises BadSelection for options that a stream does not have."""
-    from .journal import JournalSegmentsStream
-    from .ledgers import ClosedLedgersStream
-
-    kind = ClosedLedgersStream if options.journal is None else JournalSegmentsStream
-    return kind(options.for_stream(), schema)
 
 
 class LedgerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ledgers.bookies.bookie_health import BookieHealth
 from ledgers.config import ClientConfig
+from ledgers.protocol.bookie_health import BookieHealth
 from metadata.records.ledger_record import BookieRef
 
 ONE, TWO = BookieRef("b1", "i1"), BookieRef("b2", "i2")

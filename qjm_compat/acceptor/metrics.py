@@ -1,18 +1,11 @@
-"""What an acceptor and a writer tell of themselves, under the names of Hadoop's JMX beans.
-
-`AcceptorMetrics.snapshot` has the names of the bean `Journal-<id>`, `LoggerMetrics.snapshot` those of
-`IPCLoggerChannel-<address>`.
-"""
+"""What an acceptor tells of itself, under the names of Hadoop's JMX bean `Journal-<id>`."""
 
 from __future__ import annotations
 
 import time
 
-from .batch import Batch
-from .manager.channel import Channel
-from .quantiles import PERCENTILES, Latencies
-
-WINDOWS_SECONDS = (60, 300, 3600)
+from ..batch import Batch
+from ..quantiles import WINDOWS_SECONDS, Latencies, percentiles
 
 
 class AcceptorMetrics:
@@ -86,63 +79,5 @@ class AcceptorMetrics:
             "RpcEmptyResponses": self.empty_responses,
         }
         for seconds, latencies in self._syncs.items():
-            values |= _percentiles(f"Syncs{seconds}s", latencies)
+            values |= percentiles(f"Syncs{seconds}s", latencies)
         return values
-
-
-class LoggerMetrics:
-    """What a writer sees of one acceptor. `CurrentLagTxns` and `LagTimeMillis` say how far it is behind a quorum."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-        self._in_sync_at = time.monotonic()
-        self._rpc = {seconds: Latencies(seconds) for seconds in WINDOWS_SECONDS}
-        self._end_to_end = {seconds: Latencies(seconds) for seconds in WINDOWS_SECONDS}
-
-    def wrote(self, end_to_end_seconds: float, rpc_seconds: float) -> None:
-        """A batch was acknowledged: so long after it was queued, and after it was sent."""
-        now = time.monotonic()
-        for latencies in self._end_to_end.values():
-            latencies.add(end_to_end_seconds, now)
-        for latencies in self._rpc.values():
-            latencies.add(rpc_seconds, now)
-        self._note_lag(now)
-
-    def committed(self) -> None:
-        """A quorum has more than before."""
-        self._note_lag(time.monotonic())
-
-    def _note_lag(self, now: float) -> None:
-        if self.current_lag_txns == 0:
-            self._in_sync_at = now
-
-    @property
-    def current_lag_txns(self) -> int:
-        return max((self._channel.committed_txid or 0) - self._channel.highest_acked_txid, 0)
-
-    @property
-    def lag_time_millis(self) -> int:
-        return round((time.monotonic() - self._in_sync_at) * 1000) if self.current_lag_txns else 0
-
-    def snapshot(self) -> dict[str, int | float | str]:
-        """All of it by Hadoop's names; latencies in microseconds."""
-        values: dict[str, int | float | str] = {
-            "IsOutOfSync": str(self._channel.is_out_of_sync).lower(),
-            "CurrentLagTxns": self.current_lag_txns,
-            "LagTimeMillis": self.lag_time_millis,
-            "QueuedEditsSize": self._channel.queued_bytes,
-            "QueuedCalls": self._channel.queued_calls,
-        }
-        for seconds in WINDOWS_SECONDS:
-            values |= _percentiles(f"WritesE2E{seconds}s", self._end_to_end[seconds])
-            values |= _percentiles(f"WritesRpc{seconds}s", self._rpc[seconds])
-        return values
-
-
-def _percentiles(prefix: str, latencies: Latencies) -> dict[str, int]:
-    now = time.monotonic()
-    values = {f"{prefix}NumOps": latencies.count(now)}
-    for percentile in PERCENTILES:
-        name = f"{prefix}{percentile}thPercentileLatencyMicros"
-        values[name] = latencies.percentile_micros(percentile, now)
-    return values

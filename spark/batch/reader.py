@@ -1,0 +1,49 @@
+"""Closed ledgers as one batch: planned on the driver, read by tasks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from ledgers import LedgerClient
+
+from ..access import Access
+from ..planning.journal_segments import finalized_segments
+from ..planning.options import LedgerOptions
+from ..planning.partition import LedgerPartition
+from ..planning.ranges import plan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class LedgerReader(DataSourceReader):
+    """Plans on the driver, reads on executors. Pickled between the two: it holds no connection."""
+
+    def __init__(self, options: LedgerOptions, schema: StructType) -> None:
+        self._options = options
+        self._names = options.columns_of(schema)
+        self._access: Access = options.access()
+
+    def partitions(self) -> list[LedgerPartition]:
+        options = self._options
+        with self._access.uri() as uri:
+            selection = options.selection
+            if options.journal is not None:
+                found = finalized_segments(uri, options.journal, options.acceptors)
+                selection = selection.of_ledgers([s.ledger_id for s in asyncio.run(found)])
+            with LedgerClient(uri) as client:
+                extents = selection.resolve(client, self._access.password)
+        tasks = plan(extents, options.partition_bytes, options.partitions_min)
+        # Spark takes no partitions at all for one that it makes up.
+        return [LedgerPartition(ranges) for ranges in tasks or [()]]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from ..executors.reading import record_batches
+
+        assert isinstance(partition, LedgerPartition)
+        return record_batches(self._access, partition.ranges, self._names)

@@ -1,0 +1,20 @@
+"""What one task reads, as Spark carries it from the driver to an executor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql.datasource import InputPartition
+
+from .ranges import EntryRange
+
+
+@dataclass(frozen=True)
+class LedgerPartition(InputPartition):
+    """What one task reads."""
+
+    ranges: tuple[EntryRange, ...]
+
+    def __repr__(self) -> str:
+        entries = sum(r.last_entry - r.first_entry + 1 for r in self.ranges)
+        return f"LedgerPartition({len(self.ranges)} ranges, {entries} entries)"
