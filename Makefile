@@ -2,7 +2,7 @@
 #
 #   make demo [FILE=/some/big/file]   store a file through dying processes, and prove that nothing is lost
 #   make test [ARGS="-k fence"]       run the tests
-#   make check                        formatting, lint and types
+#   make check                        formatting, lint, imports and types
 #   make bench                        appends per second beside a plain-socket baseline
 #   make sim [SEEDS=n] [SEED=n]       random schedules of faults against the protocol; SEED repeats one with its plan
 #            [LAYER=cores|log|shells] … against the machines (the default), the real log and codec, the asyncio shells
@@ -56,9 +56,10 @@ test: $(VENV)/.ready-test
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest $(ARGS)
 
 check: $(VENV)/.ready-dev
-	@echo "== check: format, lint, types"
+	@echo "== check: format, lint, imports, types"
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
+	@$(BIN)/lint-imports --no-logo --no-cache
 	@$(BIN)/mypy
 
 bench: $(VENV)/.ready

@@ -1,156 +1,99 @@
-"""Who may import whom, and which parts stay pure."""
+"""The rules of the house: the contracts in pyproject.toml hold, and each fails when it is broken."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
+import shutil
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("metadata", "bookie", "ledgers", "qjm_compat", "spark", "bookledger")
+PACKAGES = ("bookledger", "spark", "qjm_compat", "ledgers", "bookie", "metadata")
+MODULE_LINES_MAX = 400
+MODULES_A_FOLDER_MAX = 13
+"""About a dozen, besides its __init__."""
 
-ALLOWED = {
-    "metadata": frozenset(),
-    "bookie": frozenset({"metadata"}),
-    "ledgers": frozenset({"metadata", "bookie.wire"}),
-    "qjm_compat": frozenset({"metadata", "ledgers"}),
-    "bookledger": frozenset(PACKAGES),
-    "spark": frozenset({"metadata", "ledgers", "qjm_compat.batch", "qjm_compat.edits", "qjm_compat.errors"}),
+FORBIDDEN_IMPORTS = {
+    "floors": ("ledgers/entry.py", "import qjm_compat.errors"),
+    "circles": ("spark/planning/partition.py", "from ..batch import reader"),
+    "floors-of-metadata": ("metadata/store.py", "from . import settle"),
+    "floors-of-bookie": ("bookie/log/format.py", "from ..index import places"),
+    "floors-of-upkeep": ("bookie/upkeep/collecting/collector.py", "from ..scrubbing import survey"),
+    "floors-of-ledgers": ("ledgers/reading/read_handle.py", "from ..writing import answers"),
+    "floors-of-qjm-compat": ("qjm_compat/acceptor/journal.py", "from ..manager import effects"),
+    "floors-of-acceptor": ("qjm_compat/acceptor/programs/memory.py", "from .. import edits_cache"),
+    "floors-of-transfer": ("qjm_compat/transfer/survey/survey.py", "from ..checking import findings"),
+    "floors-of-edits": ("qjm_compat/edits/fields/kinds.py", "from .. import op"),
+    "floors-of-spark": ("spark/planning/ranges.py", "from ..executors import opening"),
+    "floors-of-the-command-line": ("bookledger/cli/journal/show.py", "from ..ledger import entries"),
+    "wire": ("ledgers/entry.py", "import bookie.storage.core"),
+    "public-names-of-ledgers": ("qjm_compat/errors.py", "import ledgers.writing.answers"),
+    "edit-log": ("spark/access.py", "import qjm_compat.manager.effects"),
+    "generated-records": ("metadata/open.py", "from .records import records_pb2"),
+    "generated-etcd": ("metadata/open.py", "from .etcd import etcd_pb2"),
+    "generated-wire": ("bookie/wire/columns.py", "from . import bookie_pb2"),
+    "purity": ("ledgers/protocol/append.py", "import time"),
+    "purity-of-programs": ("qjm_compat/manager/proposer.py", "import random"),
+    "tests": ("bookie/errors.py", "import tests.support"),
 }
-
-COMPOSITION_ROOT = ROOT / "bookledger"
-
-PURE = (
-    "bookie/storage/core.py",
-    "bookie/index/ledger_state.py",
-    "bookie/log/format.py",
-    "bookie/wire/columns.py",
-    "bookie/wire/sealing.py",
-    "ledgers/protocol/append.py",
-    "ledgers/integrity/crc_blocks.py",
-    "ledgers/integrity/digest.py",
-    "ledgers/protocol/effects.py",
-    "ledgers/protocol/fenced_reads.py",
-    "ledgers/protocol/page_read.py",
-    "ledgers/protocol/pending.py",
-    "ledgers/protocol/placement.py",
-    "ledgers/protocol/quorum.py",
-    "ledgers/protocol/recovery.py",
-    "ledgers/protocol/striping.py",
-    "qjm_compat/acceptor/edits_cache.py",
-    "qjm_compat/acceptor/programs/effects.py",
-    "qjm_compat/acceptor/programs/epochs.py",
-    "qjm_compat/acceptor/programs/machine.py",
-    "qjm_compat/acceptor/programs/manifest.py",
-    "qjm_compat/acceptor/programs/memory.py",
-    "qjm_compat/acceptor/programs/recovery.py",
-    "qjm_compat/acceptor/programs/segments.py",
-    "qjm_compat/acceptor/programs/storage.py",
-    "qjm_compat/acceptor/programs/transitions.py",
-    "qjm_compat/batch.py",
-    "qjm_compat/manager/channel.py",
-    "qjm_compat/manager/effects.py",
-    "qjm_compat/manager/proposer.py",
-    "qjm_compat/manager/recovery_source.py",
-    "qjm_compat/manager/segments_seen.py",
-    "qjm_compat/requests.py",
-    "spark/stream/offsets.py",
-    "spark/planning/ranges.py",
-    "spark/stream/gaps.py",
-    *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "qjm_compat" / "edits").rglob("*.py"))),
-)
-
-IMPURE_MODULES = frozenset(
-    {
-        "asyncio",
-        "grpc",
-        "lmdb",
-        "logging",
-        "os",
-        "random",
-        "socket",
-        "sqlite3",
-        "subprocess",
-        "tenacity",
-        "threading",
-        "time",
-    }
-)
-
-GENERATED_IMPORTERS = {
-    "records_pb2": {
-        "bookie_registry.py",
-        "cluster.py",
-        "journal_record.py",
-        "ledger_ids.py",
-        "ledger_record.py",
-        "lives.py",
-    },
-    "etcd_pb2": {"store.py", "channel.py", "watch.py"},
-    "bookie_pb2": {"codec.py"},
-}
+"""What each contract is there to stop: a line that breaks it, and where it would stand."""
 
 
-def sources(package: str) -> list[Path]:
-    return [path for path in sorted((ROOT / package).rglob("*.py")) if not path.stem.endswith("_pb2")]
+def lint_imports(tree: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    program = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    command = [sys.executable, "-c", program, "--no-logo", "--no-cache", *options]
+    return subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Absolute names of what a module imports."""
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = list(parts[: len(parts) - node.level]) if node.level else []
-            module = ".".join([*base, *([node.module] if node.module else [])])
-            yield module
-            yield from (f"{module}.{alias.name}" for alias in node.names)
+def test_every_import_keeps_the_rules_of_the_house() -> None:
+    done = lint_imports(ROOT)
+    assert done.returncode == 0, done.stdout
 
 
-def ours(name: str) -> bool:
-    return name.split(".")[0] in PACKAGES
+def test_every_contract_is_broken_by_one_of_the_tests_below() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    assert {contract["id"] for contract in contracts} == set(FORBIDDEN_IMPORTS)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_a_package_imports_only_what_the_table_allows(package: str) -> None:
-    for path in sources(package):
-        if path.is_relative_to(COMPOSITION_ROOT):
-            continue
-        for name in filter(ours, imports(path)):
-            allowed = {package, *ALLOWED[package]}
-            assert any(name == one or name.startswith(one + ".") for one in allowed), f"{path} imports {name}"
+@pytest.fixture(scope="module")
+def copied_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tree = tmp_path_factory.mktemp("tree")
+    for package in (*PACKAGES, "tests/support"):
+        shutil.copytree(ROOT / package, tree / package, ignore=shutil.ignore_patterns("__pycache__"))
+    (tree / "tests" / "__init__.py").touch()
+    shutil.copy(ROOT / "pyproject.toml", tree)
+    return tree
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_nothing_of_the_product_imports_tests(package: str) -> None:
-    for path in sources(package):
-        assert not [name for name in imports(path) if name.split(".")[0] == "tests"], path
-
-
-@pytest.mark.parametrize("name", PURE)
-def test_a_pure_machine_has_no_input_output_clock_or_chance_of_its_own(name: str) -> None:
-    found = {imported.split(".")[0] for imported in imports(ROOT / name)} & IMPURE_MODULES
-    # Chance may come in as an argument: the type of it may be named.
-    assert found <= ({"random"} if name == "ledgers/protocol/placement.py" else set())
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_generated_code_is_imported_only_by_the_codec_beside_it(package: str) -> None:
-    for path in sources(package):
-        for name in imports(path):
-            for generated, importers in GENERATED_IMPORTERS.items():
-                if name.endswith(generated):
-                    assert path.name in importers, f"{path} imports {generated}"
+@pytest.mark.parametrize("contract", FORBIDDEN_IMPORTS)
+def test_a_contract_stops_the_import_it_is_there_to_stop(contract: str, copied_tree: Path) -> None:
+    place, line = FORBIDDEN_IMPORTS[contract]
+    module = copied_tree / place
+    as_it_was = module.read_text()
+    module.write_text(as_it_was.replace("from __future__ import annotations\n", f"\n{line}\n", 1))
+    assert module.read_text() != as_it_was
+    try:
+        done = lint_imports(copied_tree, f"--contract={contract}")
+    finally:
+        module.write_text(as_it_was)
+    assert done.returncode == 1, done.stdout
+    assert "1 broken" in done.stdout
 
 
 def test_no_module_grows_past_four_hundred_lines() -> None:
-    long = {
-        str(path.relative_to(ROOT)): lines
-        for package in PACKAGES
-        for path in sources(package)
-        if (lines := len(path.read_text().splitlines())) > 400
-    }
-    assert long == {}
+    lines = {path: len(path.read_text().splitlines()) for path in _modules()}
+    assert {str(path): count for path, count in lines.items() if count > MODULE_LINES_MAX} == {}
+
+
+def test_no_folder_holds_more_than_about_a_dozen_modules() -> None:
+    folders = [path.parent for path in _modules() if path.name != "__init__.py"]
+    held = {str(folder): folders.count(folder) for folder in set(folders)}
+    assert {folder: count for folder, count in held.items() if count > MODULES_A_FOLDER_MAX} == {}
+
+
+def _modules() -> list[Path]:
+    found = [path.relative_to(ROOT) for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    return [path for path in found if not path.stem.endswith("_pb2")]
