@@ -1,7 +1,8 @@
 # Every target sets up what it needs in .venv and says what it is doing.
 #
 #   make demo [FILE=/some/big/file]   store a file through dying processes, and prove that nothing is lost
-#   make test [ARGS="-k fence"]       run the tests
+#   make test [ARGS="-k fence"]       run the tests: ten minutes
+#   make test-long                    the tests and campaigns that take minutes each: a quarter of an hour
 #   make check                        formatting, lint, imports and types
 #   make bench                        appends per second beside a plain-socket baseline
 #   make sim [SEEDS=n] [SEED=n]       random schedules of faults against the protocol; SEED repeats one with its plan
@@ -39,11 +40,14 @@ SIMULATION_shells := tests.simulation.virtual
 SIMULATION_upkeep := tests.simulation.upkeep
 SIMULATION_journals := tests.simulation.journals
 ARGS ?=
+# What a file's tests started they share, so a file runs in one of the two processes.
+PYTEST := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+LAYERS := cores log shells upkeep journals
 COPY_JARS := org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies
 HADOOP := $(foreach version,2.7.3 3.4.1,build/hadoop/$(version)/jars)
 PROTOS := metadata/records/records.proto metadata/etcd/etcd.proto bookie/wire/bookie.proto
 
-.PHONY: demo test check bench sim soak soak-journals measure hadoop wheel protos clean
+.PHONY: demo test test-long check bench sim soak soak-journals measure hadoop wheel protos clean
 
 # Handed on in the environment, where nobody reads quotes, spaces and dollars in it.
 demo: export DEMO_FILE = $(value FILE)
@@ -52,8 +56,13 @@ demo: $(VENV)/.ready
 	@$(BIN)/bookledger demo $${DEMO_FILE:+-- "$$DEMO_FILE"}
 
 test: $(VENV)/.ready-test
-	@echo "== test: about twenty-five minutes on two cores"
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest $(ARGS)
+	@echo "== test: about ten minutes on two cores"
+	@$(PYTEST) $(ARGS)
+
+test-long: $(VENV)/.ready-test
+	@echo "== test-long: the tests that take minutes, then a campaign of each layer of the simulator"
+	@$(PYTEST) -m long $(ARGS)
+	@for layer in $(LAYERS); do $(MAKE) --no-print-directory sim LAYER=$$layer; done
 
 check: $(VENV)/.ready-dev
 	@echo "== check: format, lint, imports, types"
@@ -71,11 +80,11 @@ sim: $(VENV)/.ready-test
 
 soak: $(VENV)/.ready-test
 	@echo "== soak: a bookie stopped for a minute, then 5 GB"
-	@BOOKLEDGER_STALL_SECONDS=60 BOOKLEDGER_SOAK_BYTES=5e9 $(BIN)/python -m pytest -s --timeout=1800 tests/integration/test_slow_bookie.py
+	@BOOKLEDGER_STALL_SECONDS=60 BOOKLEDGER_SOAK_BYTES=5e9 $(BIN)/python -m pytest -s -m "" --timeout=1800 tests/integration/test_slow_bookie.py
 
 soak-journals: $(VENV)/.ready-test
 	@echo "== soak-journals: rivals for $(SECONDS) seconds over each form, then every fault on real bookies"
-	@BOOKLEDGER_SOAK_SECONDS=$(SECONDS) PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -s --timeout=3600 \
+	@BOOKLEDGER_SOAK_SECONDS=$(SECONDS) PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -s -m "" --timeout=3600 \
 	  -k "soak_journals or killed or stood_still" tests/integration/test_journals_soak.py \
 	  tests/integration/test_journals_killed.py tests/scenarios/test_journal_under_faults.py $(ARGS)
 
@@ -85,7 +94,7 @@ measure: $(VENV)/.ready-test
 hadoop: $(HADOOP)
 	@echo "== hadoop: $^"
 
-wheel: $(VENV)/.ready-test
+wheel: $(VENV)/.ready-build
 	@echo "== wheel: dist"
 	@rm -f dist/bookledger-*
 	@$(BIN)/python -m hatchling build -t wheel -d dist
@@ -114,6 +123,10 @@ build/hadoop/%/jars: tests/support/hadoop/%.pom.xml
 $(VENV)/.ready: pyproject.toml | $(VENV)/bin/pip
 	@echo "== installing bookledger into $(VENV) (the first time takes half a minute)"
 	@$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.ready-build: pyproject.toml | $(VENV)/bin/pip
+	@$(BIN)/pip install --quiet --disable-pip-version-check 'hatchling>=1.27'
 	@touch $@
 
 $(VENV)/.ready-test: pyproject.toml | $(VENV)/bin/pip

@@ -11,11 +11,14 @@
 `ledgers.aio` has the same for asyncio.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .public import lazily, require_our_own
 
 if TYPE_CHECKING:
-    from metadata.records.ledger_record import DigestType, LedgerRecord, LedgerState
+    from bookie.wire.messages import MaintainReply, MaintainRequest, MaintenanceAction
+    from metadata.records.bookie_registry import Registration
+    from metadata.records.ledger_record import BookieRef, DigestType, Fragment, LedgerRecord, LedgerState
 
     from .blocking import AdvancedWriteHandle, LedgerClient, ReadHandle, WriteHandle
     from .config import ClientConfig
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
         NoSuchLedger,
         NotEnoughBookies,
         Unauthorized,
+        UnconfirmedError,
         WouldDeadlock,
     )
     from .new_ledger import NewLedger
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AdvancedWriteHandle",
     "AppendTimeout",
+    "BookieRef",
     "BookieUnavailable",
     "ClientClosed",
     "ClientConfig",
@@ -54,6 +59,7 @@ __all__ = [
     "Entry",
     "EntryTooLarge",
     "EntryUnreadable",
+    "Fragment",
     "LedgerClient",
     "LedgerClosed",
     "LedgerError",
@@ -62,31 +68,46 @@ __all__ = [
     "LedgerRecord",
     "LedgerRecoveryFailed",
     "LedgerState",
+    "MaintainReply",
+    "MaintainRequest",
+    "MaintenanceAction",
     "MetadataUnavailable",
-    "NoSuchEntry",
     "NewLedger",
+    "NoSuchEntry",
     "NoSuchLedger",
     "NotEnoughBookies",
     "ReadHandle",
+    "Registration",
     "Unauthorized",
+    "UnconfirmedError",
     "WouldDeadlock",
     "WriteHandle",
 ]
 
 _HOMES = {
-    "metadata.records.ledger_record": ("DigestType", "LedgerRecord", "LedgerState"),
-    "ledgers.blocking": ("AdvancedWriteHandle", "LedgerClient", "ReadHandle", "WriteHandle"),
+    "bookie.wire.messages": (
+        "MaintainReply",
+        "MaintainRequest",
+        "MaintenanceAction",
+    ),
+    "ledgers.blocking": (
+        "AdvancedWriteHandle",
+        "LedgerClient",
+        "ReadHandle",
+        "WriteHandle",
+    ),
     "ledgers.config": ("ClientConfig",),
     "ledgers.entry": ("Entry",),
     "ledgers.new_ledger": ("NewLedger",),
+    "metadata.records.bookie_registry": ("Registration",),
+    "metadata.records.ledger_record": (
+        "BookieRef",
+        "DigestType",
+        "Fragment",
+        "LedgerRecord",
+        "LedgerState",
+    ),
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
-
-def __getattr__(name: str) -> Any:
-    """Imports a public name when it is first used: gRPC alone takes longer than `bookledger --help` may."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME_OF.get(name, "ledgers.errors")), name)
-    globals()[name] = value
-    return value
+require_our_own("metadata", "bookie")
+__getattr__, __dir__ = lazily(__name__, __all__, _HOMES, otherwise="ledgers.errors")

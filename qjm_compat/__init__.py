@@ -14,14 +14,16 @@
 `qjm_compat.aio` has the same for asyncio; `qjm_compat.edits` is the edit log's format.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from ledgers.public import lazily, require_our_own
 
 if TYPE_CHECKING:
+    from .batch import Batch
     from .blocking import EditLogInputStream, EditLogOutputStream, QuorumJournalManager
     from .config import AcceptorConfig, JournalConfig
+    from .edits.errors import EditLogError
+    from .edits.op import EditOp
     from .errors import (
         BadJournalState,
         BadRequest,
@@ -46,8 +48,11 @@ __all__ = [
     "AcceptorConfig",
     "BadJournalState",
     "BadRequest",
+    "Batch",
+    "EditLogError",
     "EditLogInputStream",
     "EditLogOutputStream",
+    "EditOp",
     "EditsNotCached",
     "JournalConfig",
     "JournalError",
@@ -69,17 +74,23 @@ __all__ = [
 ]
 
 _HOMES = {
-    "blocking": ("EditLogInputStream", "EditLogOutputStream", "QuorumJournalManager"),
-    "config": ("AcceptorConfig", "JournalConfig"),
-    "requests": ("NamespaceInfo", "SegmentState"),
+    "qjm_compat.batch": ("Batch",),
+    "qjm_compat.blocking": (
+        "EditLogInputStream",
+        "EditLogOutputStream",
+        "QuorumJournalManager",
+    ),
+    "qjm_compat.config": (
+        "AcceptorConfig",
+        "JournalConfig",
+    ),
+    "qjm_compat.edits.errors": ("EditLogError",),
+    "qjm_compat.edits.op": ("EditOp",),
+    "qjm_compat.requests": (
+        "NamespaceInfo",
+        "SegmentState",
+    ),
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
-
-def __getattr__(name: str) -> Any:
-    """Imports a public name when it is first used: who only reads edit logs needs no gRPC."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOME_OF.get(name, 'errors')}"), name)
-    globals()[name] = value
-    return value
+require_our_own("metadata", "bookie", "ledgers")
+__getattr__, __dir__ = lazily(__name__, __all__, _HOMES, otherwise="qjm_compat.errors")

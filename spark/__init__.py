@@ -9,8 +9,9 @@
 In a session made otherwise, `register(session)` makes both formats known. README.md beside this file tells the rest.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ledgers.public import lazily, require_our_own
 
 if TYPE_CHECKING:
     from .edits.source import EditsDataSource
@@ -18,21 +19,25 @@ if TYPE_CHECKING:
     from .session import register, session_on
     from .source import LedgerDataSource
 
-__all__ = ["BadSelection", "EditsDataSource", "LedgerDataSource", "register", "session_on"]
+__all__ = [
+    "BadSelection",
+    "EditsDataSource",
+    "LedgerDataSource",
+    "register",
+    "session_on",
+]
 
-_HOME_OF = {
-    "BadSelection": "spark.planning.selection",
-    "EditsDataSource": "spark.edits.source",
-    "LedgerDataSource": "spark.source",
-    "register": "spark.session",
-    "session_on": "spark.session",
+_HOMES = {
+    "spark.edits.source": ("EditsDataSource",),
+    "spark.planning.selection": ("BadSelection",),
+    "spark.source": ("LedgerDataSource",),
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Imports a public name when it is first used: PySpark need not be there for whoever only looks."""
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME_OF[name]), name)
-    globals()[name] = value
-    return value
+require_our_own("metadata", "bookie", "ledgers", "qjm_compat")
+__getattr__, __dir__ = lazily(
+    __name__,
+    __all__,
+    _HOMES,
+    otherwise="spark.session",
+    needs=dict.fromkeys((*_HOMES, "spark.session"), "pyspark"),
+)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,30 @@ from tests.support.etcd import EtcdServer
 # How long an example takes says how busy the machine is, and nothing of the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+# Children are interrupted by tests, also where the suite itself was started in the background.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# What starts Java forks. In a process that has used gRPC, gRPC's own code would run in that child and may crash there.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
+FOLDERS_FIRST = ("spark", "integration", "simulation")
+"""In this order: what takes long begins early, so that two processes end together."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A file runs in one process, since its tests share what they started; so does all that shares Spark's session."""
+    for item in items:
+        shares_spark = "spark" in getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group("spark" if shares_spark else str(item.path)))
+    items.sort(key=lambda item: (_folder(item), "spark" not in getattr(item, "fixturenames", ())))
+
+
+def _folder(item: pytest.Item) -> int:
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    return FOLDERS_FIRST.index(folder) if folder in FOLDERS_FIRST else len(FOLDERS_FIRST)
 
 
 @pytest.fixture(scope="session")

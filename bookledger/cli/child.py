@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Self
 
+from ledgers.public import HOME
+
 STOP_SECONDS_MAX = 20.0
 
 LAST_WORDS_BYTES_MAX = 4096
@@ -45,7 +47,7 @@ class Child:
         self._said_before = self._stderr.seek(0, os.SEEK_END)
         self._last_words = ""
         self._process = subprocess.Popen(
-            [sys.executable, *(_with_parent(arguments) if dies_with_parent else arguments)],
+            [sys.executable, *_safe_path(), *(_with_parent(arguments) if dies_with_parent else arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
@@ -136,6 +138,11 @@ class Child:
             self.stop()
         else:
             self.wait()
+
+
+def _safe_path() -> list[str]:
+    """A child does not import a user's own `metadata.py` from where the command is run, if it finds ours elsewhere."""
+    return ["-P"] if HOME in map(os.path.realpath, sys.path[1:]) else []
 
 
 def _with_parent(arguments: Sequence[str]) -> list[str]:

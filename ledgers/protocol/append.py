@@ -13,7 +13,8 @@ Rules kept here:
       from the moment the change is asked for until its outcome is known (F7).
 - W5  FENCED and UNAUTHORIZED end the writer; anything else is a failed bookie. Failures that come
       together make one change.
-- C1  closing is one compare-and-swap OPEN → CLOSED at the LAC and never overrides a recovery.
+- C1  closing is one compare-and-swap OPEN → CLOSED at the LAC and never overrides a recovery; found closed at
+      the same entry, it has succeeded.
 
 Where no replacement is found (or `delay_ensemble_change` wants none yet), writing goes on without the
 failed position as long as every write set keeps an ack quorum of live ones. A failed bookie that answers
@@ -47,6 +48,7 @@ from .effects import (
     RetryLater,
     Send,
 )
+from .ending import is_closed_at, taken_over
 from .pending import PendingEntries
 from .position import Position
 from .quorum import Outcome
@@ -344,7 +346,7 @@ class AppendPipeline:
 
     def _conflict_while_changing(self, found: LedgerRecord) -> list[AppendEffect]:
         if found.state is not LedgerState.OPEN:
-            return self._end(self._taken_over(found))
+            return self._end(taken_over(found))
         ours = tuple(self._proposed.get(n, p.bookie) for n, p in enumerate(self._positions))
         last = found.fragments[-1]
         if last.ensemble == ours and last.first_entry == self.last_add_confirmed + 1:
@@ -366,18 +368,13 @@ class AppendPipeline:
         return [ChangeRecord(self.record.closed(self.last_add_confirmed, self.confirmed_length))]
 
     def _conflict_while_closing(self, found: LedgerRecord) -> list[AppendEffect]:
-        if found.is_closed and found.last_entry == self.last_add_confirmed:
+        if is_closed_at(self.last_add_confirmed, found):
             self.record = found
             return self._end(None)
         if found.state is not LedgerState.OPEN:
-            return self._end(self._taken_over(found))
+            return self._end(taken_over(found))
         self.record, self.phase = found, Phase.WRITING
         return self._close_if_ready()
-
-    def _taken_over(self, found: LedgerRecord) -> LedgerError:
-        if found.is_closed:
-            return LedgerFenced(found.ledger_id, f"recovered and closed at entry {found.last_entry}")
-        return LedgerFenced(found.ledger_id, "in recovery")
 
     def _end(self, error: LedgerError | None) -> list[AppendEffect]:
         if self.has_ended:

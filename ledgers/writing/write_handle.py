@@ -20,7 +20,7 @@ from ..bookie_client import LaneTerms
 from ..bookies.lanes import Lanes
 from ..bookies.replacements import find_replacements
 from ..cluster import Cluster
-from ..errors import AppendTimeout, EntryTooLarge, LedgerClosed, LedgerError
+from ..errors import AppendTimeout, EntryTooLarge, LedgerClosed, LedgerError, LedgerFenced
 from ..integrity.digest import Digester
 from ..integrity.ledger_keys import LedgerKey
 from ..protocol.append import AppendPipeline
@@ -41,6 +41,7 @@ from ..protocol.pending import batch_end
 from ..record_change import RecordVersion
 from ..tasks import Tasks
 from .answers import Answers, AppendFuture
+from .closed_by_others import closed_by_others
 from .progress import ProgressClock
 
 ENTRY_OVERHEAD_BYTES = 256
@@ -193,8 +194,8 @@ class WriteHandle:
     async def close(self) -> None:
         """Flushes, then closes the ledger at its last confirmed entry (rule C1). Closing twice is fine.
 
-        Raises what ended the writer: the ledger is then not closed by this call, and its end is
-        settled by whoever opens it with recovery.
+        Raises what ended the writer: the ledger is then not closed by this call, and its end is settled by whoever
+        opens it with recovery; nothing where that was done already, at the very entry confirmed last.
         """
         self._closing = True
         with suppress(LedgerError):  # what ended the writer is raised below
@@ -202,8 +203,16 @@ class WriteHandle:
         self._perform(self._machine.close())  # asks once, however often it is called
         error = await asyncio.shield(self._finished)
         await self._let_go()
-        if error is not None:
+        if error is not None and not await self._was_closed_by_others(error):
             raise error
+
+    async def _was_closed_by_others(self, error: LedgerError) -> bool:
+        """An idle writer may meet the fence of a recovery before its close does (rule C1)."""
+        if not isinstance(error, LedgerFenced) or self._machine.last_add_pushed > self.last_add_confirmed:
+            return False
+        closed = await closed_by_others(self._cluster.ledgers, self.ledger_id, self.last_add_confirmed)
+        self._machine.record = closed or self._machine.record
+        return closed is not None
 
     async def abandon(self) -> None:
         """Lets go of the ledger without closing it, as a crash would; unconfirmed appends fail."""

@@ -13,6 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.support.long_runs import first_then_long
+
 END_SECONDS_MAX = 30.0
 
 STEPS = ["started 4 bookies", "was paused with SIGSTOP", "kill -9 demo-"]
@@ -52,7 +54,7 @@ def scratch_in(directory: Path) -> list[Path]:
     return list(directory.glob("bookledger-demo-*"))
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", first_then_long(STEPS))
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_demo_that_is_told_to_stop_leaves_nothing(tmp_path: Path, step: str, how: signal.Signals) -> None:
     with demo(tmp_path) as running:
@@ -66,7 +68,7 @@ def test_a_demo_that_is_told_to_stop_leaves_nothing(tmp_path: Path, step: str, h
     assert scratch_in(tmp_path) == []
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", first_then_long(STEPS))
 def test_a_demo_that_is_killed_leaves_no_process_and_its_files_to_the_next(tmp_path: Path, step: str) -> None:
     (tmp_path / "tiny").write_bytes(b"0123456789")
     with demo(tmp_path) as running:

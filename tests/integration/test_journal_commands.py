@@ -277,6 +277,7 @@ def test_a_file_that_is_no_edit_log_is_one_clear_line(tmp_path: Path) -> None:
     assert "no layout version" in fails_with_one_line("journal", "dump", str(tmp_path / "edits_1-2"))
 
 
+@pytest.mark.long
 def test_an_import_that_was_killed_is_gone_on_with(uri: str, tmp_path: Path) -> None:
     meta, current = f"--metadata={uri}", tmp_path / "current"
     current.mkdir()

@@ -30,6 +30,7 @@ from tests.qjm_compat.journals import NAMESPACE, frames, manager_on, write, writ
 from tests.support.aio import run
 from tests.support.etcd import EtcdServer
 from tests.support.in_process import InProcessCluster
+from tests.support.long_runs import first_then_long
 
 EVERY_STEP = "BOOKLEDGER_SOAK_SECONDS" in os.environ
 SHARES = {"call": 4, "effect": 8}
@@ -210,7 +211,7 @@ def of_these(step: str, steps: int, acceptors: int) -> list[int]:
     return list(range(1 + int.from_bytes(os.urandom(1)) % share, steps + 1, share))
 
 
-@pytest.mark.parametrize("acceptors", [1, 3])
+@pytest.mark.parametrize("acceptors", first_then_long([3, 1]))
 def test_a_writer_killed_before_or_after_any_call_to_an_acceptor_leaves_all_it_was_told_is_confirmed(
     tmp_path: Path, acceptors: int
 ) -> None:
@@ -223,7 +224,7 @@ def test_a_writer_killed_before_or_after_any_call_to_an_acceptor_leaves_all_it_w
     run(whole(), SECONDS_MAX)
 
 
-@pytest.mark.parametrize("acceptors", [1, 3])
+@pytest.mark.parametrize("acceptors", first_then_long([3, 1]))
 def test_a_writer_killed_before_anything_that_an_acceptor_does_leaves_all_it_was_told_is_confirmed(
     tmp_path: Path, acceptors: int
 ) -> None:
@@ -236,7 +237,7 @@ def test_a_writer_killed_before_anything_that_an_acceptor_does_leaves_all_it_was
     run(whole(), SECONDS_MAX)
 
 
-@pytest.mark.parametrize("acceptors", [1, 3])
+@pytest.mark.parametrize("acceptors", first_then_long([3, 1]))
 def test_a_writer_that_stood_still_at_any_call_while_another_took_over_is_refused_when_it_wakes_up(
     tmp_path: Path, etcd: EtcdServer, acceptors: int
 ) -> None:

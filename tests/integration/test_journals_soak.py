@@ -114,6 +114,7 @@ class Follower:
                     self.seen.append(zlib.crc32(op.path.encode()))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300 + 6 * SECONDS)
 @pytest.mark.parametrize("acceptors", [1, 3])
 def test_soak_journals_rivals_that_take_a_journal_from_each_other_lose_nothing_confirmed(

@@ -11,6 +11,7 @@ import pytest
 from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers.aio import LedgerClient
 from tests.support.aio import run
+from tests.support.long_runs import first_then_long
 from tests.support.writing import ConstantWriter, copies_of_every_entry, payload_of
 
 ROUNDS = 8
@@ -51,7 +52,7 @@ async def every_entry_has_its_ack_quorum(
     assert all(entry.payload == payload_of(entry.entry_id, writer.size) for entry in read)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", first_then_long(range(2)))
 def test_bookies_killed_one_after_the_other_under_writing_lose_nothing_confirmed(
     tmp_path: Path, seed: int
 ) -> None:
@@ -89,6 +90,7 @@ def test_all_bookies_killed_at_once_have_every_confirmed_entry_when_they_are_bac
         run(scenario(bookies), timeout_seconds=120)
 
 
+@pytest.mark.long
 def test_a_bookie_killed_again_and_again_while_it_writes_starts_every_time_with_what_it_acknowledged(
     tmp_path: Path,
 ) -> None:

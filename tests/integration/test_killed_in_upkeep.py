@@ -16,6 +16,7 @@ from ledgers.errors import BookieUnavailable
 from metadata.records.ledger_record import BookieRef
 from tests.support.aio import run
 from tests.support.command_line import bookledger
+from tests.support.long_runs import first_then_long
 from tests.support.writing import payload_of
 
 ROUNDS = 6
@@ -68,7 +69,7 @@ def log_bytes(bookie: BookieProcess) -> int:
     return sum(segment.stat().st_size for segment in (bookie.directory / "log").iterdir())
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", first_then_long(range(2)))
 def test_kill_nine_in_any_step_of_upkeep_loses_nothing_and_space_comes_back(
     tmp_path: Path, seed: int
 ) -> None:

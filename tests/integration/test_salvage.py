@@ -21,6 +21,7 @@ from ledgers.aio import LedgerClient, WriteHandle
 from tests.support import command_line
 from tests.support.aio import run
 from tests.support.failing_disk import LOG, Call, FailingDisk, compiled
+from tests.support.long_runs import first_then_long
 from tests.support.writing import payload_of
 
 SIZE = 300
@@ -163,7 +164,7 @@ def salvage_and_start(bookie: BookieProcess, damage: Damage) -> None:
     bookie.start()
 
 
-@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.parametrize("damage", first_then_long(DAMAGES, 2))
 def test_R6_a_bookie_with_a_salvaged_log_serves_and_no_recovery_loses_a_confirmed_entry(
     tmp_path: Path, damage: Damage
 ) -> None:

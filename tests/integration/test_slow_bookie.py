@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 import psutil
+import pytest
 
 from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers.aio import LedgerClient
@@ -62,6 +63,7 @@ def test_W6_a_stopped_bookie_stops_neither_appends_nor_swells_the_writer(tmp_pat
         run(scenario(bookies), timeout_seconds=STALL_SECONDS + 60)
 
 
+@pytest.mark.long
 def test_a_bookies_private_memory_stays_small_however_much_passes_through_it(tmp_path: Path) -> None:
     uri = f"sqlite://{tmp_path}/metadata.db"
 

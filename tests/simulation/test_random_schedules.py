@@ -20,7 +20,7 @@ from .draw import SHAPES, draw
 from .plan import Append, Plan, Tail
 from .probes import Probe
 
-SECONDS = float(os.environ.get("SIM_SECONDS", "60"))
+SECONDS = float(os.environ.get("SIM_SECONDS", "10"))
 SECONDS_BEYOND_MAX = 120.0
 """What starting, finishing and shrinking a failure may take on top."""
 

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from bookledger.cli.processes import bookie_processes
 from ledgers import LedgerClient
 from tests.spark.conftest import events_in
@@ -16,6 +18,7 @@ PASSWORD = "Tr0ub4dor-and-3-nobody-else"
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.long
 def test_secrets_reach_executors_and_are_seen_nowhere(tls_etcd: EtcdServer, tmp_path: Path) -> None:
     certificate = tls_etcd.certificate
     key = certificate.with_name("key.pem")

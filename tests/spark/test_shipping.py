@@ -43,6 +43,7 @@ def test_the_packages_are_one_file_that_can_be_imported_from(tmp_path: Path) -> 
     assert done.stdout.decode().startswith(str(shipped))
 
 
+@pytest.mark.long
 def test_executors_use_what_was_shipped_and_speculation_counts_nothing_twice(
     cluster: Cluster, master: str, tmp_path: Path
 ) -> None:
@@ -78,6 +79,7 @@ def test_a_replay_that_fails_on_a_cluster_ends_in_one_line_whatever_python_is_on
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long
 def test_a_seed_that_breaks_a_promise_on_a_cluster_is_named(master: str, tmp_path: Path) -> None:
     sim = ("sim", "--first-seed=15", "--seeds=10", "--seeds-a-task=5", f"--output={tmp_path}/out")
     arguments = [*sim, f"--spark={master}", *on(master)[1:]]
@@ -97,6 +99,7 @@ def test_a_seed_that_breaks_a_promise_on_a_cluster_is_named(master: str, tmp_pat
     ]
 
 
+@pytest.mark.long
 def test_a_process_that_is_killed_leaves_nothing_of_what_it_shipped(
     cluster: Cluster, master: str, tmp_path: Path
 ) -> None:

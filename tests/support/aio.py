@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def run(coro: Coroutine[Any, Any, T], timeout_seconds: float = 30) -> T:
-    """Runs `coro` on a new event loop and returns its result."""
+def run(coro: Coroutine[Any, Any, T], timeout_seconds: float = 120) -> T:
+    """Runs `coro` on a new event loop and returns its result. A busy machine may take long; a hang takes longer."""
 
     async def limited() -> T:
         async with asyncio.timeout(timeout_seconds):

@@ -26,7 +26,7 @@ from .run import Failed, JournalRun, run_journal_plan, run_journal_seed
 from .shrink import rule_broken_by, shrink
 
 FIRST_SEED = int(os.environ.get("SIM_FIRST_SEED", "0"))
-SEEDS = int(os.environ.get("SIM_SEEDS", "2500"))
+SEEDS = int(os.environ.get("SIM_SEEDS", "1000"))
 PAIRS_STEP = 1 if os.environ.get("SIM_PAIRS") else 13
 """Every so many pairs; no divisor of the ways to meddle with two calls, so that all of them come."""
 

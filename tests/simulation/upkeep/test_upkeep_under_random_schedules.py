@@ -24,7 +24,7 @@ from .run import Failed, UpkeepRun, run_upkeep_plan, run_upkeep_seed
 from .shrink import rule_broken_by, shrink
 
 FIRST_SEED = int(os.environ.get("SIM_FIRST_SEED", "0"))
-SEEDS = int(os.environ.get("SIM_SEEDS", "120"))
+SEEDS = int(os.environ.get("SIM_SEEDS", "100"))
 
 REACHED_BY_FEW = {
     UpkeepProbe.CRASH_MOVING,

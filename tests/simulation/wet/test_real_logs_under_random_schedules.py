@@ -19,7 +19,7 @@ from .probes import WetProbe
 from .run import Failed, WetRun, run_wet_plan, run_wet_seed
 
 FIRST_SEED = int(os.environ.get("SIM_FIRST_SEED", "0"))
-SEEDS = int(os.environ.get("SIM_SEEDS", "600"))
+SEEDS = int(os.environ.get("SIM_SEEDS", "500"))
 
 EXHAUSTED_PLANS = 10
 CONFIRMED_MIN = 4

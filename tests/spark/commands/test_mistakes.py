@@ -118,6 +118,7 @@ def test_an_output_that_cannot_be_written_is_one_line(
     assert complaint in lines[0]
 
 
+@pytest.mark.long
 def test_spark_speaks_when_more_is_asked_for(tmp_path: Path) -> None:
     _, _, lines = ended(started("-v", *REPLAY, f"--output={tmp_path}/out", "--master=local[1]"))
     assert any("Using Spark's default log4j profile" in line for line in lines)

@@ -114,6 +114,7 @@ def test_ledgers_with_a_password_need_it(
         cluster.read(spark, ledgers=guarded).count()
 
 
+@pytest.mark.long
 def test_very_many_small_ledgers_are_one_job(cluster: Cluster, spark: SparkSession) -> None:
     run(_write_many(cluster.uri, MANY), timeout_seconds=250)
     frame = cluster.read(spark, **{"custom.kind": "many"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -95,6 +96,7 @@ def test_many_tiny_ledgers_share_tasks() -> None:
     assert max(len(task) for task in tasks) < 1.3 * 10_000 / len(tasks)
 
 
+@pytest.mark.long
 def test_no_job_has_more_tasks_than_spark_bears() -> None:
     tasks = plan([Extent(closed(1, 300_000, 0)).clipped()], partition_bytes=1)
     assert len(tasks) <= PARTITIONS_MAX

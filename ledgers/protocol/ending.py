@@ -1,0 +1,18 @@
+"""How a writer's ledger may have been ended by others (rule C1)."""
+
+from __future__ import annotations
+
+from metadata.records.ledger_record import LedgerRecord
+
+from ..errors import LedgerFenced
+
+
+def is_closed_at(last_entry: int, found: LedgerRecord) -> bool:
+    """Whether the ledger is closed at this very entry: then whoever wanted to close it there has succeeded."""
+    return found.is_closed and found.last_entry == last_entry
+
+
+def taken_over(found: LedgerRecord) -> LedgerFenced:
+    """What ends the writer of a ledger that others recover, or have closed elsewhere."""
+    how = f"recovered and closed at entry {found.last_entry}" if found.is_closed else "in recovery"
+    return LedgerFenced(found.ledger_id, how)

@@ -1,0 +1,23 @@
+"""Whether a recovery has already closed the ledger that a fenced writer wants to close (rule C1)."""
+
+from __future__ import annotations
+
+import logging
+
+from metadata.errors import MetadataError
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_store import LedgerStore
+
+from ..protocol.ending import is_closed_at
+
+log = logging.getLogger(__name__)
+
+
+async def closed_by_others(ledgers: LedgerStore, ledger_id: int, last_entry: int) -> LedgerRecord | None:
+    """The ledger's record where it is closed at this very entry; None where it is not, or nobody can tell."""
+    try:
+        found = await ledgers.read(ledger_id)
+    except MetadataError as unknown:
+        log.info("ledger %d: whether a recovery has closed it is not known: %s", ledger_id, unknown)
+        return None
+    return found.record if found is not None and is_closed_at(last_entry, found.record) else None

@@ -1,0 +1,19 @@
+"""What `make test` leaves to `make test-long`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+
+def first_then_long(values: Iterable[object] | Mapping[str, object], first: int = 1) -> list[object]:
+    """Parameters of a test, of which `make test` takes the first so many. A mapping's keys are their ids."""
+    named: list[tuple[str | None, Any]] = (
+        list(values.items()) if isinstance(values, Mapping) else [(None, value) for value in values]
+    )
+    return [
+        pytest.param(value, id=name, marks=() if index < first else pytest.mark.long)
+        for index, (name, value) in enumerate(named)
+    ]
