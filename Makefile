@@ -70,6 +70,7 @@ check: $(VENV)/.ready-dev
 	@$(BIN)/ruff check .
 	@$(BIN)/lint-imports --no-logo --no-cache
 	@$(BIN)/mypy
+	@$(BIN)/mypy examples
 
 bench: $(VENV)/.ready
 	@echo "== bench: five measurements of five seconds"

@@ -19,9 +19,9 @@
     ├── WouldDeadlock            a call that waits, made on the very thread it would wait for
     └── MetadataUnavailable      the metadata store does not answer
 
-An append that failed with LedgerFenced, LedgerClosed, NotEnoughBookies, AppendTimeout or
-MetadataUnavailable may or may not be in the ledger; only opening the ledger with recovery
-settles which. Treat it as a write whose answer was lost.
+LedgerFenced, LedgerClosed, NotEnoughBookies, AppendTimeout, Unauthorized and MetadataUnavailable are
+UnconfirmedErrors: they end a writer. An append that failed with one of them may or may not be in the
+ledger; only opening the ledger with recovery settles which. Treat it as a write whose answer was lost.
 """
 
 from __future__ import annotations

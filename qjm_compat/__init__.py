@@ -1,12 +1,12 @@
 """Journals on ledgers: what Hadoop's QuorumJournalManager and JournalNodes promise to a NameNode.
 
-    from qjm_compat import NamespaceInfo, QuorumJournalManager
+    from qjm_compat import NamespaceInfo, QuorumJournalManager, edits
 
     with QuorumJournalManager("sqlite:///var/lib/bookledger/metadata.db", "ns1") as journal:
         journal.format(NamespaceInfo(namespace_id=1, cluster_id="CID-1"))
         journal.recover_unfinalized_segments()
         with journal.start_log_segment(1) as out:
-            out.write(op)
+            out.write(edits.ops.StartLogSegment(txid=1))
             out.set_ready_to_flush()
             out.flush()  # on the disks of a quorum when it returns
         journal.finalize_log_segment(1, 1)

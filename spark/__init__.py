@@ -3,7 +3,7 @@
     from spark import session_on
 
     session = session_on("local[*]", "my replay")
-    entries = session.read.format("ledger").option("metadata", uri).option("ledgers", "7,20-30").load()
+    entries = session.read.format("ledger").option("metadata", uri).option("ledgers", "1,20-30").load()
     edits = session.read.format("edits").option("metadata", uri).option("journal", "ns1").load()
 
 In a session made otherwise, `register(session)` makes both formats known. README.md beside this file tells the rest.

@@ -3,7 +3,7 @@
     from spark.source import LedgerDataSource
 
     session.dataSource.register(LedgerDataSource)
-    entries = session.read.format("ledger").option("metadata", uri).option("ledgers", "7,20-30").load()
+    entries = session.read.format("ledger").option("metadata", uri).option("ledgers", "1,20-30").load()
 
 Everything is chosen by options. There is no filter push-down: in Spark 4.1 to 4.3 it gives wrong counts for the second
 query of a frame.

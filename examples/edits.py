@@ -1,0 +1,56 @@
+"""A journal of edits, as a NameNode keeps it: written by one, followed by others, taken over.
+
+python examples/edits.py write JOURNAL COUNT   # becomes the writer, and writes so many edits
+python examples/edits.py follow JOURNAL TXID   # prints edits until it has seen this one
+"""
+
+import os
+import sys
+import time
+
+from bookledger import JournalNotFormatted, NamespaceInfo, QuorumJournalManager
+from qjm_compat import edits
+
+EDITS_A_SEGMENT = 10
+LOOK_AGAIN_SECONDS = 0.1
+
+
+def write(journal: QuorumJournalManager, count: int) -> None:
+    """Goes on behind the last edit there is; whoever wrote before is fenced."""
+    if not journal.is_formatted():
+        journal.format(NamespaceInfo(namespace_id=1, cluster_id="CID-example"))
+    journal.recover_unfinalized_segments()
+    last = max((stream.last_txid for stream in journal.select_input_streams(1)), default=0)
+    for first in range(last + 1, last + 1 + count, EDITS_A_SEGMENT):
+        end = min(first + EDITS_A_SEGMENT, last + 1 + count) - 1
+        with journal.start_log_segment(first) as out:
+            for txid in range(first, end + 1):
+                out.write(edits.ops.SetReplication(txid=txid, path=f"/files/{txid}", replication=3))
+            out.set_ready_to_flush()
+            out.flush()  # on the disks of a quorum when it returns
+        journal.finalize_log_segment(first, end)
+        print(f"{first} to {end}", flush=True)
+
+
+def follow(journal: QuorumJournalManager, through: int) -> None:
+    seen = 0
+    while seen < through:
+        try:
+            for op in journal.tail(seen + 1):
+                seen = op.txid
+                print(op.txid, edits.op_to_json(op)["path"], flush=True)
+                if seen == through:
+                    return
+        except JournalNotFormatted:
+            pass  # its writer has not begun
+        time.sleep(LOOK_AGAIN_SECONDS)
+
+
+def main() -> None:
+    what, name, number = sys.argv[1:]
+    with QuorumJournalManager(os.environ["BOOKLEDGER_METADATA"], name) as journal:
+        (write if what == "write" else follow)(journal, int(number))
+
+
+if __name__ == "__main__":
+    main()

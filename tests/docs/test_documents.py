@@ -1,0 +1,117 @@
+"""Every command and every program in the documents does what the document says."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sybil.document import Document
+from sybil.evaluators.python import PythonEvaluator
+from sybil.example import Example
+from sybil.parsers.markdown import CodeBlockParser
+
+from bookledger.cli.processes import bookie_processes
+from tests.docs.shell import PROMPT, Shell
+from tests.qjm_compat.transfer.made_directories import finalized, version
+from tests.support.etcd import EtcdServer
+
+ROOT = Path(__file__).parents[2]
+CLUSTER = "etcd://etcd1:2379,etcd2:2379,etcd3:2379/prod"
+DOCUMENTS = ("README.md", "docs/applications.md", "docs/operators.md", "docs/journals.md", "docs/spark.md")
+
+
+class ShellEvaluator:
+    """Runs each command of a console session. What is said there of hosts and ports is of this machine instead."""
+
+    def __init__(self, shell: Shell, here: dict[str, str]) -> None:
+        self._shell = shell
+        self._here = here
+
+    def __call__(self, example: Example) -> None:
+        _, *sessions = f"\n{example.parsed}".split(f"\n{PROMPT}")
+        assert sessions, "a session begins with a prompt"
+        for session in sessions:
+            command, _, expected = session.partition("\n")
+            self._shell.run(self._on_this_machine(command), expected.strip())
+        os.environ["BOOKLEDGER_METADATA"] = self._shell.variable("BOOKLEDGER_METADATA")
+
+    def _on_this_machine(self, command: str) -> str:
+        for there, here in self._here.items():
+            command = command.replace(there, here)
+        return command
+
+
+@pytest.fixture
+def three_hosts(etcd: EtcdServer, tmp_path: Path) -> Iterator[str]:
+    """The metadata of a cluster of which two bookies run already."""
+    uri = f"etcd://{etcd.endpoint}/three-hosts"
+    with bookie_processes(2, tmp_path, uri, prefix="host"):
+        yield uri
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_command_and_program_of_a_document_runs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    here = {
+        "bookledger standalone": "bookledger standalone --port 0",
+        ". .venv/bin/activate": "true",
+        "/srv/bookie": str(tmp_path / "srv"),
+        "--host 0.0.0.0 --advertise $(hostname -f)": "--port 0 --free-space-min 64",
+    }
+    if name == "docs/operators.md":
+        here[CLUSTER] = request.getfixturevalue("three_hosts")
+    if name == "docs/spark.md" and shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("Spark needs Java 17: install a JDK, or set JAVA_HOME")
+    _a_name_nodes_directory(tmp_path / "name-directory" / "current")
+    monkeypatch.setenv("BOOKLEDGER_METADATA", "")
+    monkeypatch.chdir(tmp_path)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    with Shell(tmp_path, {"PATH": path, "COLUMNS": "80"}) as shell, _session_of_its_own():
+        console = CodeBlockParser("console", ShellEvaluator(shell, here))
+        python = CodeBlockParser("python", PythonEvaluator())
+        document = Document.parse(str(ROOT / name), console, python)
+        examples = list(document.examples())
+        for example in examples:
+            example.evaluate()
+    assert examples
+
+
+def test_every_test_that_a_document_names_is_there() -> None:
+    tests = [f"/{path.relative_to(ROOT)}" for path in (ROOT / "tests").rglob("*.py")]
+    for document in ("RELIABILITY.md", "ARCHITECTURE.md", "CONTRIBUTING.md"):
+        for named in re.findall(r"`([\w/]*test_\w+\.py)`", (ROOT / document).read_text()):
+            assert any(test.endswith(f"/{named}") for test in tests), f"{document} names {named}"
+
+
+def test_every_document_is_tried() -> None:
+    written = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")}
+    assert written < set(DOCUMENTS)
+
+
+@contextmanager
+def _session_of_its_own() -> Iterator[None]:
+    """A Spark session that a document opens ends with it; one that was there stays."""
+    if "pyspark" in sys.modules and sys.modules["pyspark"].SparkContext._active_spark_context is not None:
+        yield
+        return
+    try:
+        yield
+    finally:
+        if "pyspark" in sys.modules and (
+            context := sys.modules["pyspark"].SparkContext._active_spark_context
+        ):
+            context.stop()
+
+
+def _a_name_nodes_directory(current: Path) -> None:
+    current.mkdir(parents=True)
+    version(current)
+    finalized(current, 1, 3)
+    finalized(current, 4, 6)
