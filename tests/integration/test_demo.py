@@ -15,6 +15,7 @@ from bookledger.cli.processes import bookie_processes
 from ledgers import LedgerClient, LedgerError
 from tests.support.command_line import bookledger, children_left, fails_with_one_line
 from tests.support.etcd import EtcdServer
+from tests.support.long_runs import first_then_long
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -53,7 +54,7 @@ def test_the_demo_of_a_file_that_is_not_there_is_wrong_usage(missing: str) -> No
     assert bookledger("demo", missing).returncode == 2
 
 
-@pytest.mark.parametrize("size", [40_960, 65_535, 66_000, 300_000])
+@pytest.mark.parametrize("size", first_then_long([40_960, 65_535, 66_000, 300_000]))
 def test_the_ensemble_of_a_small_file_changes_before_its_writer_dies(tmp_path: Path, size: int) -> None:
     (tmp_path / "small").write_bytes(os.urandom(size))
     check_demo(bookledger("demo", "--json", str(tmp_path / "small")))

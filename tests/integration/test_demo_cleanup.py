@@ -84,6 +84,7 @@ def test_a_demo_that_is_killed_leaves_no_process_and_its_files_to_the_next(tmp_p
     assert scratch_in(tmp_path) == []
 
 
+@pytest.mark.long
 def test_a_demo_leaves_the_files_of_another_one_alone(tmp_path: Path) -> None:
     (tmp_path / "tiny").write_bytes(b"0123456789")
     with demo(tmp_path) as running:

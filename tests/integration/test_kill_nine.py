@@ -11,7 +11,6 @@ import pytest
 from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers.aio import LedgerClient
 from tests.support.aio import run
-from tests.support.long_runs import first_then_long
 from tests.support.writing import ConstantWriter, copies_of_every_entry, payload_of
 
 ROUNDS = 8
@@ -52,7 +51,8 @@ async def every_entry_has_its_ack_quorum(
     assert all(entry.payload == payload_of(entry.entry_id, writer.size) for entry in read)
 
 
-@pytest.mark.parametrize("seed", first_then_long(range(2)))
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(2))
 def test_bookies_killed_one_after_the_other_under_writing_lose_nothing_confirmed(
     tmp_path: Path, seed: int
 ) -> None:

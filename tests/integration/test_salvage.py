@@ -164,7 +164,7 @@ def salvage_and_start(bookie: BookieProcess, damage: Damage) -> None:
     bookie.start()
 
 
-@pytest.mark.parametrize("damage", first_then_long(DAMAGES, 2))
+@pytest.mark.parametrize("damage", first_then_long(DAMAGES))
 def test_R6_a_bookie_with_a_salvaged_log_serves_and_no_recovery_loses_a_confirmed_entry(
     tmp_path: Path, damage: Damage
 ) -> None:

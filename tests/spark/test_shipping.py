@@ -56,6 +56,7 @@ def test_executors_use_what_was_shipped_and_speculation_counts_nothing_twice(
     assert b'"Speculative":true' in events_in(tmp_path / "events")
 
 
+@pytest.mark.long
 def test_a_replay_that_fails_on_a_cluster_ends_in_one_line_whatever_python_is_on_path(
     cluster: Cluster, master: str, tmp_path: Path
 ) -> None:

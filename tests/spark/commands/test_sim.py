@@ -19,6 +19,7 @@ from tests.spark.executors.test_failures import python_workers
 from tests.support.command_line import bookledger
 
 
+@pytest.mark.long
 def test_a_campaign_of_the_simulator_runs_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     done = bookledger(
         "sim",
@@ -70,9 +71,8 @@ SEED_SECONDS = 1.5
 
 def test_a_seed_that_dies_or_hangs_is_an_outcome_and_loses_no_other() -> None:
     asked = f"outcomes_of({BAD!r}, range(100, 112), {SEED_SECONDS})"
-    code = (
-        f"from spark.seeds import *; import json; print(json.dumps([[o.seed, o.violation] for o in {asked}]))"
-    )
+    code = "from spark.campaign.seeds import *; import json; "
+    code += f"print(json.dumps([[o.seed, o.violation] for o in {asked}]))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     found = dict(json.loads(done.stdout))
     assert list(found) == list(range(100, 112))

@@ -53,9 +53,8 @@ def replaying(cluster: Cluster, ledger_id: int, output: Path) -> Iterator[subpro
             process.kill()
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_replay_that_is_told_to_stop_stops_soon_and_leaves_nothing(
     cluster: Cluster, ledger_id: int, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
