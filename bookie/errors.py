@@ -12,8 +12,10 @@ BookieError
 
 from __future__ import annotations
 
+from metadata.portable import PortableError
 
-class BookieError(Exception):
+
+class BookieError(PortableError):
     """Root of what the daemon reports in one line before it exits."""
 
 

@@ -30,7 +30,7 @@ from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
 
 from .bookies.grpc_bookies import GrpcBookieClient
-from .bookies.replacements import choose_alive
+from .bookies.signs_of_life import choose_alive
 from .cluster import Cluster
 from .config import ClientConfig
 from .errors import (

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bookie.wire import ENTRY_BYTES_MAX
+
 MIB = 1024 * 1024
+
+ORDERED = (
+    ("append_seconds_max", "append_quorum_seconds_max"),
+    ("speculative_read_seconds", "read_seconds_max"),
+    ("page_bytes", "read_ahead_bytes_max"),
+    ("failed_bookie_seconds", "quarantine_seconds"),
+)
+"""Of each two settings the first may not be larger: it would never come to bear."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,10 +22,12 @@ class ClientConfig:
     """Settings of a LedgerClient.
 
     `pending_bytes_max`: entries of one writer that are not confirmed yet; a full writer makes `append`
-    wait. `lane_backlog_bytes_max`: what may wait for one slow bookie, past which it counts as failed and is
-    replaced (rule W6). `append_seconds_max`: how long a bookie may take to answer a frame before it counts
-    as failed; shorter notices a hung host sooner, longer rides out a slow disk. `window_bytes_max`: sent to
-    one bookie and not answered. `page_bytes`: what a bookie is asked for at a time; it gives more where one
+    wait. `lane_backlog_bytes_max`: what may wait for one slow bookie beside what is pending anyway, past which it
+    counts as failed and is replaced (rule W6). `append_seconds_max`: how long a bookie may take to answer a frame
+    before it counts as failed; shorter notices a hung host sooner, longer rides out a slow disk.
+    `append_quorum_seconds_max`: how long a writer waits for an ack quorum, and looks for one, before it gives
+    up. `window_bytes_max`: sent to one bookie and not answered. `page_bytes`: what a bookie is asked for at
+    a time; it gives more where one
     entry is larger. `read_ahead_pages`: pages fetched before they are asked for. `read_ahead_bytes_max`:
     what those may take together if each is as large as pages can be, 4 MiB from each bookie asked for it;
     one page is always fetched, and a speculative read brings another copy of its page. `read_seconds_max`:
@@ -59,5 +71,18 @@ class ClientConfig:
                 raise ValueError(f"{name} must be at least 1 MiB, the size of a full frame")
         if self.read_ahead_pages < 1 or self.recovery_tries_max < 1 or self.recovery_attempts_max < 1:
             raise ValueError("read_ahead_pages and the numbers of tries must be at least 1")
+        for smaller, larger in ORDERED:
+            if (getattr(self, smaller) or 0) > getattr(self, larger):
+                raise ValueError(
+                    f"{smaller} ({getattr(self, smaller):g}) must not be more than {larger} ({getattr(self, larger):g})"
+                )
         if (self.speculative_read_seconds or 0) < 0:
             raise ValueError("speculative_read_seconds must not be negative; 0 or None switches it off")
+
+    @property
+    def lane_bytes_max(self) -> int:
+        """What a lane may hold unanswered: its backlog beside all that may be pending, and one entry over.
+
+        So what is pending, which every lane may have to hold, never makes a lane fail by itself.
+        """
+        return self.lane_backlog_bytes_max + self.pending_bytes_max + ENTRY_BYTES_MAX

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+ENTRY_OVERHEAD_BYTES = 256
+"""What an unconfirmed entry takes besides its payload: future, id, digest. Bounds how many there are."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -11,3 +14,9 @@ class Entry:
 
     entry_id: int
     payload: bytes
+
+
+def check_is_bytes(payload: object) -> None:
+    """Raises TypeError: text has no bytes of its own, and a buffer could change after it was appended."""
+    if type(payload) is not bytes:
+        raise TypeError(f"an entry is bytes, not {type(payload).__name__}")

@@ -28,8 +28,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from metadata.portable import PortableError
 
-class LedgerError(Exception):
+
+class LedgerError(PortableError):
     """Root of the errors of ledgers."""
 
 

@@ -31,7 +31,7 @@ class LoopThread:
         self._ending: set[asyncio.Task[None]] = set()
         # Held for a few steps only, never while waiting. Whatever is accepted under it runs before `close`.
         self._accepting = threading.RLock()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="bookledger-client", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="bookledger-client", daemon=True)
         self._thread.start()
 
     @property
@@ -115,6 +115,16 @@ class LoopThread:
         finally:
             self._end()
 
+    def _serve(self) -> None:
+        """The thread. What the loop needs at its end is done here too: whoever closes may run a loop of his own."""
+        self._loop.run_forever()
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
+            task.cancel()
+        self._loop.run_until_complete(_all_ended(left))
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.close()
+
     def _end_source(self, source: PageSource[Any]) -> None:
         self._sources.discard(source)
         task = self._loop.create_task(source.end())
@@ -140,12 +150,6 @@ class LoopThread:
     def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        left = asyncio.all_tasks(self._loop)
-        for task in left:
-            task.cancel()
-        self._loop.run_until_complete(_all_ended(left))
-        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-        self._loop.close()
 
 
 async def _all_ended(tasks: set[asyncio.Task[Any]]) -> None:

@@ -18,8 +18,10 @@ Every class keeps its facts as fields and forms its own sentence.
 
 from __future__ import annotations
 
+from .portable import PortableError
 
-class MetadataError(Exception):
+
+class MetadataError(PortableError):
     """Root of everything a metadata store raises."""
 
 

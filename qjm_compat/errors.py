@@ -25,12 +25,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from metadata.portable import PortableError
+
 _SERVER = "org.apache.hadoop.hdfs.qjournal.server."
 _PROTOCOL = "org.apache.hadoop.hdfs.qjournal.protocol."
 _CLIENT = "org.apache.hadoop.hdfs.qjournal.client."
 
 
-class JournalError(Exception):
+class JournalError(PortableError):
     """Root of the errors of journals."""
 
     java_class = "java.io.IOException"

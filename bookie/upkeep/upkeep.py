@@ -95,7 +95,8 @@ class Upkeep:
             self._last = await working
             return self._last
         except asyncio.CancelledError:
-            if not self._suspended:
+            me = asyncio.current_task()
+            if not self._suspended or (me is not None and me.cancelling()):
                 raise
             raise BookieError("the round was interrupted: upkeep is suspended") from None
         finally:

@@ -27,6 +27,8 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_reconnect_backoff_ms", 1_000),
     # Each client object has connections of its own: closing one never disturbs another.
     ("grpc.use_local_subchannel_pool", 1),
+    # http_proxy in the environment is for the outside world.
+    ("grpc.enable_http_proxy", 0),
 )
 
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (

@@ -15,9 +15,9 @@ from contextlib import suppress
 from bookie.wire import ENTRY_BYTES_MAX
 
 from .. import aio
+from ..entry import ENTRY_OVERHEAD_BYTES, check_is_bytes
 from ..errors import EntryTooLarge, LedgerError
 from ..loop_thread import LoopThread
-from ..writing.write_handle import ENTRY_OVERHEAD_BYTES, check_is_bytes
 from .handle import BlockingHandle
 
 

@@ -85,7 +85,7 @@ class AppendStream:
             terms,
             listener,
             last_add_confirmed,
-            backlog_bytes_max=self._config.lane_backlog_bytes_max,
+            backlog_bytes_max=self._config.lane_bytes_max,
         )
         self._lanes.add(lane)
         return lane
@@ -115,8 +115,10 @@ class AppendStream:
         try:
             why = await self._serve()
         except asyncio.CancelledError:
-            self._break("the client is closed")
-            raise
+            if self._task.cancelling():
+                self._break("the client is closed")
+                raise
+            why = "its connection was given up"  # gRPC cancels the calls of a channel that is closed
         except Exception as error:
             # Whatever it was, the lanes must hear of it, or their writers wait for ever.
             why = f"its stream failed: {error!r}"

@@ -119,9 +119,10 @@ class GrpcBookieClient:
             return decode(await call(data, timeout=seconds))
         except asyncio.CancelledError:
             task = asyncio.current_task()
-            if not self._is_closed or (task is not None and task.cancelling()):
-                raise
-            raise BookieUnavailable(str(bookie), "this client is closed") from None  # gRPC's way to say so
+            if task is not None and task.cancelling():
+                raise  # the caller's own; any other is gRPC's way to say that the channel was closed under the call
+            why = "this client is closed" if self._is_closed else "its connection was given up"
+            raise BookieUnavailable(str(bookie), why) from None
         except grpc.aio.AioRpcError as error:
             self._forget_if_unreachable(bookie, error)
             raise BookieUnavailable(str(bookie), describe(error)) from error
@@ -178,8 +179,8 @@ class GrpcBookieClient:
 
     def _close_later(self, channel: grpc.aio.Channel | None) -> None:
         if channel is not None:
-            # Calls on it may go on to their own time limit; closing at once would cancel their callers.
-            closing = channel.close(self._config.read_seconds_max)
+            # Calls on it may go on to their own time limit; closing at once would cancel them.
+            closing = channel.close(max(self._config.read_seconds_max, self._config.append_seconds_max))
             task = asyncio.get_running_loop().create_task(closing)
             self._retired.add(task)
             task.add_done_callback(self._retired.discard)

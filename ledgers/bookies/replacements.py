@@ -11,9 +11,8 @@ from metadata.records.bookie_registry import Registration
 from metadata.records.ledger_record import BookieRef
 
 from ..cluster import Cluster
-from ..errors import BookieUnavailable
-from ..protocol import placement
 from ..protocol.effects import FindReplacements
+from .signs_of_life import choose_alive, takes_entries
 
 
 async def find_replacements(
@@ -33,17 +32,17 @@ async def find_replacements(
     candidates = [] if effect.in_place else [r for r in registered if _is_candidate(r, effect, rejected)]
     staying = [bookie for n, bookie in enumerate(effect.ensemble) if n not in effect.failed]
     beside = [r for r in registered if r.bookie in staying]
-    chosen: dict[int, BookieRef] = {}
     found = await choose_alive(cluster, candidates, len(effect.failed), beside, rejected)
-    for position in effect.failed:
-        if found:
-            chosen[position] = found.pop(0).bookie
-            continue
-        own = effect.ensemble[position]
-        for bookie in [*([] if effect.in_place else _formatted_anew(registered, own)), own]:
-            if await _takes_entries(cluster, bookie, rejected):
-                chosen[position] = bookie
-                break
+    chosen = {position: one.bookie for position, one in zip(effect.failed, found, strict=False)}
+    left = [position for position in effect.failed if position not in chosen]
+    own_places = [
+        [*([] if effect.in_place else _formatted_anew(registered, effect.ensemble[n])), effect.ensemble[n]]
+        for n in left
+    ]
+    answered = await asyncio.gather(
+        *(_first_that_takes_entries(cluster, own, rejected) for own in own_places)
+    )
+    chosen |= {n: bookie for n, bookie in zip(left, answered, strict=True) if bookie is not None}
     return chosen, rejected
 
 
@@ -64,37 +63,10 @@ def _is_candidate(registration: Registration, effect: FindReplacements, rejected
     return True
 
 
-async def choose_alive(
-    cluster: Cluster,
-    candidates: list[Registration],
-    count: int,
-    beside: Sequence[Registration],
-    rejected: dict[str, str],
-) -> list[Registration]:
-    """Up to `count` candidates that answer, best placed first; why others do not goes into `rejected`."""
-    remaining = list(candidates)
-    alive: list[Registration] = []
-    while remaining and len(alive) < count:
-        batch = placement.choose(
-            remaining,
-            count - len(alive),
-            beside=[*beside, *alive],
-            avoid=cluster.failed_lately(),
-            rng=cluster.rng,
-        )
-        answers = await asyncio.gather(*(_takes_entries(cluster, r.bookie, rejected) for r in batch))
-        alive += [registration for registration, lives in zip(batch, answers, strict=True) if lives]
-        remaining = [registration for registration in remaining if registration not in batch]
-    return alive
-
-
-async def _takes_entries(cluster: Cluster, bookie: BookieRef, rejected: dict[str, str]) -> bool:
-    try:
-        info = await cluster.bookies.info(bookie)
-        if info.read_only:
-            rejected[bookie.bookie_id] = "is read-only"
-        return not info.read_only
-    except BookieUnavailable as error:
-        rejected[str(bookie)] = error.why
-        cluster.note_failure(bookie)
-        return False
+async def _first_that_takes_entries(
+    cluster: Cluster, bookies: Sequence[BookieRef], rejected: dict[str, str]
+) -> BookieRef | None:
+    for bookie in bookies:
+        if await takes_entries(cluster, bookie, rejected):
+            return bookie
+    return None

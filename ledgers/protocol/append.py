@@ -18,7 +18,8 @@ Rules kept here:
 
 Where no replacement is found (or `delay_ensemble_change` wants none yet), writing goes on without the
 failed position as long as every write set keeps an ack quorum of live ones. A failed bookie that answers
-again takes its own place back without a change of metadata, and is sent all pending entries again.
+again takes its own place back without a change of metadata, and is sent all pending entries again. Without a
+quorum nothing is confirmed, and the search goes on until the shell has the writer give up.
 
 With `deferred_sync` an entry is *accepted* when it is in an ack quorum's logs, and confirmed, as ever, when
 it is on their disks, which `force` asks for. What is not confirmed stays pending.
@@ -29,7 +30,6 @@ In recovery the same machine writes entries back (R4); changes stay in memory un
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import Enum
 
 from bookie.wire import Columns
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState
@@ -50,18 +50,10 @@ from .effects import (
 )
 from .ending import is_closed_at, taken_over
 from .pending import PendingEntries
+from .phase import Phase
 from .position import Position
 from .quorum import Outcome
 from .striping import Striping
-
-
-class Phase(Enum):
-    """WRITING ⇄ CHANGING while entries flow, WRITING → CLOSING → ENDED at the end, any → ENDED on failure."""
-
-    WRITING = "writing"
-    CHANGING = "an ensemble change is in flight"
-    CLOSING = "the closing change is in flight"
-    ENDED = "ended"
 
 
 class AppendPipeline:
@@ -96,6 +88,7 @@ class AppendPipeline:
             Position(bookie, None, first_entry - 1, first_entry - 1)
             for bookie in record.fragments[-1].ensemble
         ]
+        self._rejected: dict[str, str] = {}  # why the bookies that were looked at last could not be used
         self._asked: frozenset[int] = frozenset()  # positions replacements are being found for
         self._in_vain: frozenset[int] = frozenset()  # asked for beside what is proposed, and not found
         self._waiting_to_retry = False
@@ -126,6 +119,11 @@ class AppendPipeline:
     def failures(self) -> dict[str, str]:
         """What the bookies of the ensemble failed with that have acknowledged nothing since."""
         return {str(position.bookie): position.failure for position in self._positions if position.failure}
+
+    @property
+    def is_without_quorum(self) -> bool:
+        """Whether so many bookies have failed that some entry could not be confirmed as things are."""
+        return not self.has_ended and self._would_lose_quorum(self._failed())
 
     # --- events -------------------------------------------------------------------------------
 
@@ -181,8 +179,9 @@ class AppendPipeline:
         for n in back:
             self._positions[n].on_trial = True
         new = {n: chosen[n] for n in asked if n in chosen and chosen[n] != self._positions[n].bookie}
-        if self._would_lose_quorum(asked - new.keys()):
-            return effects + self._end(NotEnoughBookies(self._what_is_needed(), self._reasons(rejected)))
+        self._rejected = dict(rejected)
+        if self._recovery and self._would_lose_quorum(asked - new.keys()):
+            return effects + self._end_without_quorum()  # whoever recovers tries the whole again
         if new:
             self._in_vain = asked - new.keys()
             return effects + self._propose(new)
@@ -192,6 +191,10 @@ class AppendPipeline:
         """The pause after RetryLater is over."""
         self._waiting_to_retry = False
         return self._look_for_replacements()
+
+    def give_up(self) -> list[AppendEffect]:
+        """No quorum of live bookies for longer than the shell waits; says what was tried."""
+        return self._end_without_quorum() if self.is_without_quorum else []
 
     def changed(self, record: LedgerRecord) -> list[AppendEffect]:
         """The compare-and-swap succeeded: this record stands."""
@@ -388,10 +391,8 @@ class AppendPipeline:
     def _first_unconfirmed(self) -> int | None:
         return self.last_add_confirmed + 1 if self.last_add_pushed > self.last_add_confirmed else None
 
-    def _what_is_needed(self) -> str:
-        return f"ledger {self.record.ledger_id} (ensemble/write/ack quorum {self.record.shape})"
-
-    def _reasons(self, rejected: Mapping[str, str]) -> dict[str, str]:
-        """Why each bookie is not used; of a failed one, what it said when it was tried again."""
+    def _end_without_quorum(self) -> list[AppendEffect]:
+        """Says why each bookie is not used; of a failed one, what it said when it was tried again."""
         failed = {str(p.bookie): p.failure for p in self._positions if p.lane is None}
-        return {**failed, **rejected}
+        needed = f"ledger {self.record.ledger_id} (ensemble/write/ack quorum {self.record.shape})"
+        return self._end(NotEnoughBookies(needed, failed | self._rejected))

@@ -14,8 +14,9 @@ from typing import Self
 from bookie.wire import ENTRY_BYTES_MAX
 from metadata.records.ledger_record import LedgerRecord
 
+from ..entry import ENTRY_OVERHEAD_BYTES, check_is_bytes
 from ..errors import DuplicateEntry, EntryTooLarge, LedgerClosed, LedgerError
-from .write_handle import ENTRY_OVERHEAD_BYTES, WriteHandle, check_is_bytes
+from .write_handle import WriteHandle
 
 
 class AdvancedWriteHandle:

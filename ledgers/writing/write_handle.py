@@ -20,6 +20,7 @@ from ..bookie_client import LaneTerms
 from ..bookies.lanes import Lanes
 from ..bookies.replacements import find_replacements
 from ..cluster import Cluster
+from ..entry import ENTRY_OVERHEAD_BYTES, check_is_bytes
 from ..errors import AppendTimeout, EntryTooLarge, LedgerClosed, LedgerError, LedgerFenced
 from ..integrity.digest import Digester
 from ..integrity.ledger_keys import LedgerKey
@@ -43,9 +44,7 @@ from ..tasks import Tasks
 from .answers import Answers, AppendFuture
 from .closed_by_others import closed_by_others
 from .progress import ProgressClock
-
-ENTRY_OVERHEAD_BYTES = 256
-"""What an unconfirmed entry takes besides its payload: future, id, digest. Bounds how many there are."""
+from .quorum_watch import QuorumWatch
 
 
 class WriteHandle:
@@ -80,6 +79,7 @@ class WriteHandle:
         self._lanes = Lanes(cluster, terms, self, self._lac_statement)
         self._tasks = Tasks(self._background_failed)
         self._waiting: list[bytes] = []
+        self._waiting_entries = 0  # not in the machine yet, also while they are on their way into it
         self._waiting_bytes = 0
         self._answers = Answers()
         self._tick: asyncio.Handle | None = None
@@ -92,7 +92,10 @@ class WriteHandle:
         self._clock = ProgressClock(
             self._config.append_quorum_seconds_max, self._is_waited_for, self._append_timed_out
         )
-        self.on_progress: Callable[[], None] = _nothing
+        self._quorum = QuorumWatch(
+            self._config.append_quorum_seconds_max, lambda: self._machine.is_without_quorum, self._give_up
+        )
+        self.on_progress: Callable[[], None] = lambda: None
         """Called after entries were confirmed or the writer ended; for faces in other threads."""
         self._perform(self._machine.start())
 
@@ -125,7 +128,7 @@ class WriteHandle:
     @property
     def pending_bytes(self) -> int:
         """Payload bytes appended and not confirmed, and ENTRY_OVERHEAD_BYTES for each such entry."""
-        entries = self._machine.last_add_pushed - self.last_add_confirmed + len(self._waiting)
+        entries = self._machine.last_add_pushed - self.last_add_confirmed + self._waiting_entries
         payload = self._machine.pending_bytes + self._waiting_bytes
         return payload + ENTRY_OVERHEAD_BYTES * entries
 
@@ -150,15 +153,13 @@ class WriteHandle:
         return future
 
     def submit(self, payload: bytes, future: AppendFuture) -> None:
-        """Takes one entry in whatever is pending; the caller keeps the bound. `future` gets id or error.
-
-        Raises what would be wrong with this call itself: EntryTooLarge, LedgerClosed, or what ended the writer.
-        """
+        """Takes one entry in whatever is pending; the caller keeps the bound. Raises what is wrong with this call."""
         check_is_bytes(payload)
         if len(payload) > ENTRY_BYTES_MAX:
             raise EntryTooLarge(len(payload), ENTRY_BYTES_MAX)
         self._raise_if_ended()
         self._waiting.append(payload)
+        self._waiting_entries += 1
         self._waiting_bytes += len(payload)
         self._answers.append(future)
         if self._tick is None:
@@ -250,7 +251,7 @@ class WriteHandle:
     def _take_waiting(self) -> None:
         """One step of the machine for everything that was appended since the last."""
         self._tick = None
-        payloads, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        payloads, self._waiting = self._waiting, []
         if self._machine.has_ended:
             return
         if self._machine.last_add_pushed == self.last_add_confirmed:
@@ -262,6 +263,8 @@ class WriteHandle:
             first = self._machine.last_add_pushed + 1
             batch = payloads[start:stop]
             self._perform(self._machine.append(of_payloads(first, batch, self._digester.sign(first, batch))))
+            self._waiting_entries -= len(batch)
+            self._waiting_bytes -= sum(map(len, batch))
             start = stop
         if self._deferred_sync and self.pending_bytes > self._config.pending_bytes_max // 2:
             self._perform(self._machine.force())  # what is not on disk is kept here, and there is a bound
@@ -300,6 +303,7 @@ class WriteHandle:
                     self._lanes.force(effect)
                 case OpenLane():
                     self._lanes.open(effect)
+                    self._quorum.look()
                 case CloseLane():
                     if not (self._machine.has_ended and self._is_well()):
                         self._lanes.close(effect)  # after a good end they are drained first: `_let_go`
@@ -307,6 +311,7 @@ class WriteHandle:
                     self._tasks.start(self._find_replacements(effect))
                 case RetryLater():
                     self._loop.call_later(self._config.retry_replacement_seconds, self._retry)
+                    self._quorum.look()
                 case ChangeRecord(record):
                     self._tasks.start(self._change(record))
                 case Finish(error):
@@ -352,8 +357,12 @@ class WriteHandle:
 
     def _append_timed_out(self) -> None:
         """Nothing was confirmed for too long while something waits."""
+        self._give_up()
         limit = self._config.append_quorum_seconds_max
         self._perform(self._machine.fail(AppendTimeout(self.ledger_id, limit, self._machine.failures)))
+
+    def _give_up(self) -> None:
+        self._perform(self._machine.give_up())
 
     def _tell_lac_when_idle(self) -> None:
         if self._answers.appends_wait:
@@ -377,6 +386,7 @@ class WriteHandle:
     async def _let_go(self) -> None:
         """Gives the slowest copies a little time, then ends everything this handle has running."""
         self._clock.stop()
+        self._quorum.stop()
         for timer in (self._idle_timer, self._tick):
             if timer is not None:
                 timer.cancel()
@@ -388,13 +398,3 @@ class WriteHandle:
     def _note_drained(self) -> None:
         if self._finished.done() and not self._drained.done() and self._lanes.are_drained:
             self._drained.set_result(None)
-
-
-def check_is_bytes(payload: object) -> None:
-    """Raises TypeError: text has no bytes of its own, and a buffer could change after it was appended."""
-    if type(payload) is not bytes:
-        raise TypeError(f"an entry is bytes, not {type(payload).__name__}")
-
-
-def _nothing() -> None:
-    """Nobody else wants to know."""

@@ -10,8 +10,10 @@ EditLogError
 
 from __future__ import annotations
 
+from metadata.portable import PortableError
 
-class EditLogError(Exception):
+
+class EditLogError(PortableError):
     """The bytes are no edit log, or not one that can be read here. Reading them again will not help."""
 
 

@@ -38,7 +38,7 @@ class ShellEvaluator:
         assert sessions, "a session begins with a prompt"
         for session in sessions:
             command, _, expected = session.partition("\n")
-            self._shell.run(self._on_this_machine(command), expected.strip())
+            self._shell.run(self._on_this_machine(command), self._on_this_machine(expected).strip())
         os.environ["BOOKLEDGER_METADATA"] = self._shell.variable("BOOKLEDGER_METADATA")
 
     def _on_this_machine(self, command: str) -> str:
@@ -61,6 +61,7 @@ def test_every_command_and_program_of_a_document_runs(
 ) -> None:
     here = {
         "bookledger standalone": "bookledger standalone --port 0",
+        "127.0.0.1:3181, …": "127.0.0.1:…",
         ". .venv/bin/activate": "true",
         "/srv/bookie": str(tmp_path / "srv"),
         "--host 0.0.0.0 --advertise $(hostname -f)": "--port 0 --free-space-min 64",

@@ -62,7 +62,7 @@ def test_the_contract_of_the_blocking_client(tmp_path: Path) -> None:
 
 
 def test_a_blocked_append_is_told_when_its_writer_ends(tmp_path: Path) -> None:
-    config = ClientConfig(pending_bytes_max=1024 * 1024, append_quorum_seconds_max=1)
+    config = ClientConfig(pending_bytes_max=1024 * 1024, append_seconds_max=1, append_quorum_seconds_max=1)
 
     def append_for_ever(writer: ledgers.WriteHandle) -> None:
         while True:

@@ -21,7 +21,7 @@ from tests.support.aio import run
 from tests.support.failing_disk import INDEX, LOG, Call, FailingDisk, compiled
 from tests.support.writing import ConstantWriter, payload_of
 
-QUICK = ClientConfig(append_quorum_seconds_max=2, recovery_tries_max=2)
+QUICK = ClientConfig(append_seconds_max=2, append_quorum_seconds_max=2, recovery_tries_max=2)
 SIZE = 500
 ENTRIES = 20
 IN_FLIGHT_BYTES = 16 * MIB

@@ -20,7 +20,7 @@ from tests.support.writing import payload_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
 
-QUICK = ClientConfig(append_quorum_seconds_max=2)
+QUICK = ClientConfig(append_seconds_max=2, append_quorum_seconds_max=2)
 SIZE = 1000
 COLLECT = MaintainRequest(MaintenanceAction.COLLECT)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers.aio import LedgerClient
-from ledgers.protocol.append import Phase
+from ledgers.protocol.phase import Phase
 from tests.support.aio import run, until_true
 from tests.support.etcd import EtcdServer
 from tests.support.proxy import Proxy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from ledgers import (
     NotEnoughBookies,
 )
 from ledgers.aio import LedgerClient
-from ledgers.writing.write_handle import ENTRY_OVERHEAD_BYTES
+from ledgers.entry import ENTRY_OVERHEAD_BYTES
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloads
 
 
@@ -111,7 +112,7 @@ def test_too_few_live_bookies_end_the_writer_and_name_each(tmp_path: Path) -> No
             await writer.append(b"nobody")
         assert {"b1", "b2"} <= error.value.reasons.keys()
 
-    on_bookies(tmp_path, 3, scenario)
+    on_bookies(tmp_path, 3, scenario, replace(QUICK, append_seconds_max=1, append_quorum_seconds_max=2))
 
 
 def test_a_closed_writer_takes_nothing_more(tmp_path: Path) -> None:

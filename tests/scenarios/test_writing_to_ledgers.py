@@ -199,18 +199,38 @@ def test_a_failure_while_replacements_are_looked_for_is_looked_for_next() -> Non
     ]
 
 
-def test_a_writer_ends_when_some_write_set_has_lost_its_ack_quorum() -> None:
+def test_a_writer_that_lost_its_ack_quorum_goes_on_looking_until_it_gives_up() -> None:
     """With every bookie named that could not be used."""
     pipeline = writer((3, 3, 2), appended=1)
     pipeline.lane_failed(1, "gone")
     pipeline.lane_failed(2, "on fire")
     pipeline.replacements({}, {})
-    effects = pipeline.replacements({}, {"b9": "is read-only"})
+    assert pipeline.is_without_quorum
+    assert pipeline.replacements({}, {"b9": "is read-only"}) == []
+    assert pipeline.retry_replacements() == [asks_for((B0, B1, B2), p0="gone", p1="on fire")]
+    assert pipeline.replacements({}, {"b9": "is read-only"}) == [RetryLater()]
+    effects = pipeline.give_up()
     error = failure(effects)
     assert isinstance(error, NotEnoughBookies)
     assert effects == [CloseLane(3), Finish(error)]
     assert error.reasons == {"b0": "gone", "b1": "on fire", "b9": "is read-only"}
     assert error.first_unconfirmed == 0
+
+
+def test_a_writer_that_lost_its_ack_quorum_goes_on_when_a_bookie_is_back_in_its_own_place() -> None:
+    """Restarted, of the same incarnation, it is as good as before: no change of metadata."""
+    pipeline = writer((3, 3, 2), appended=1)
+    pipeline.lane_failed(1, "restarting")
+    pipeline.lane_failed(2, "restarting")
+    pipeline.replacements({}, {})
+    pipeline.replacements({}, {})
+    pipeline.retry_replacements()
+    effects = pipeline.replacements({0: B0}, {})
+    assert OpenLane(4, B0) in effects
+    assert not pipeline.is_without_quorum
+    assert pipeline.give_up() == []
+    assert pipeline.acked(3, 0) == []
+    assert Confirm(0) in pipeline.acked(4, 0)
 
 
 def test_nothing_is_confirmed_after_the_writer_gave_up() -> None:

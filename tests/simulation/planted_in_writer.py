@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from ledgers.errors import LedgerError
-from ledgers.protocol.append import AppendPipeline, Phase
+from ledgers.protocol.append import AppendPipeline
 from ledgers.protocol.effects import AppendEffect, ChangeRecord
+from ledgers.protocol.phase import Phase
 from ledgers.protocol.striping import Striping
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 

@@ -8,7 +8,7 @@ from zlib import crc32
 
 from bookie.wire import LacStatement, of_payloads
 from ledgers.errors import AppendTimeout, LedgerError, NoSuchLedger, NotEnoughBookies
-from ledgers.protocol.append import AppendPipeline, Phase
+from ledgers.protocol.append import AppendPipeline
 from ledgers.protocol.effects import (
     Accept,
     ChangeRecord,
@@ -21,6 +21,7 @@ from ledgers.protocol.effects import (
     RecoveryEffect,
     StartOver,
 )
+from ledgers.protocol.phase import Phase
 
 from .ack_watch import AckWatch
 from .lanes import tell_lac
@@ -135,6 +136,7 @@ class Writer(Client):
         if left <= 0:
             self.world.reached(Probe.WRITER_TIMED_OUT)
             self.site.check_may_give_up(self.name, self._progress_at)
+            self.perform(self.pipeline.give_up())
             timeout = AppendTimeout(
                 self.pipeline.record.ledger_id, QUORUM_SECONDS_MAX, self.pipeline.failures
             )

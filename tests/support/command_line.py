@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
 
 import psutil
 
 
-def bookledger(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def bookledger(
+    *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [sys.executable, "-m", "bookledger", *arguments],
         input=stdin,
         capture_output=True,
         timeout=120,
         check=False,
+        env=env,
     )
 
 

@@ -137,13 +137,15 @@ def test_W6_a_lane_past_its_bound_fails_and_the_others_go_on() -> None:
     """W6: its backlog is bounded in bytes, and past the bound its bookie is a failed one."""
 
     async def scenario() -> None:
-        setting = Setting(replace(CONFIG, lane_backlog_bytes_max=MIB, append_seconds_max=5))
+        config = replace(CONFIG, lane_backlog_bytes_max=MIB, pending_bytes_max=MIB, append_seconds_max=5)
+        setting = Setting(config)
         (slow, told), (other, heard) = setting.lane(1), setting.lane(2)
-        slow.send(entry(0, MIB - 16))
-        assert told.heard == []
-        slow.send(entry(1, 1))
+        for n in range(6):
+            slow.send(entry(n, MIB - 16))
+        assert (told.heard, slow.backlog_bytes) == ([], config.lane_bytes_max)
+        slow.send(entry(6, 1))
         await until(lambda: told.heard)
-        assert told.heard == [f"it is more than {MIB} bytes behind"]
+        assert told.heard == [f"it is more than {6 * MIB} bytes behind"]
         assert slow.backlog_bytes == 0
         other.send(entry(0))
         await until(lambda: setting.peer.requests)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Sequence
 
@@ -9,6 +10,7 @@ from bookie.wire import InfoReply
 from ledgers.bookie_client import BookieClient
 from ledgers.bookies.grpc_bookies import GrpcBookieClient
 from ledgers.bookies.replacements import find_replacements
+from ledgers.bookies.signs_of_life import REMEMBERED_SECONDS_MAX, choose_alive
 from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
 from ledgers.errors import BookieUnavailable
@@ -22,17 +24,27 @@ from tests.support.aio import run
 B1, B2, B3, B4 = (BookieRef(f"b{n}", f"i{n}") for n in (1, 2, 3, 4))
 B1_ANEW = BookieRef("b1", "formatted anew")
 ENSEMBLE = (B1, B2, B3)
+HUNG_SECONDS = 60.0
+SEARCH_SECONDS_MAX = 10.0
 
 
 class Answering(GrpcBookieClient):
     """Only these bookies answer; some say that they are read-only."""
 
-    def __init__(self, alive: Sequence[BookieRef], read_only: Sequence[BookieRef]) -> None:
+    def __init__(
+        self, alive: Sequence[BookieRef], read_only: Sequence[BookieRef], hung: Sequence[BookieRef] = ()
+    ) -> None:
         super().__init__(MemoryStore(), ClientConfig())
         self._alive = alive
         self._read_only = read_only
+        self._hung = hung
+        self.asked: list[BookieRef] = []
 
     async def info(self, bookie: BookieRef) -> InfoReply:
+        self.asked.append(bookie)
+        if bookie in self._hung:
+            await asyncio.sleep(HUNG_SECONDS)
+            raise BookieUnavailable(str(bookie), "deadline exceeded")
         if bookie not in self._alive:
             raise BookieUnavailable(str(bookie), "silent")
         return InfoReply(
@@ -90,3 +102,52 @@ def test_every_bookie_that_cannot_be_used_is_named_with_the_reason() -> None:
     assert chosen == {1: B2}
     assert rejected[str(B4)] == rejected[str(B1)] != ""
     assert rejected["b3"] == "is in the ensemble"
+
+
+async def registered_in(store: MemoryStore, bookies: Sequence[BookieRef]) -> list[Registration]:
+    registrations = [Registration(bookie, f"{bookie.bookie_id}:3181") for bookie in bookies]
+    for registration in registrations:
+        await store.create(registration.key, registration.encode())
+    return registrations
+
+
+def test_a_hung_bookie_is_not_waited_for_alone_and_costs_the_next_search_nothing() -> None:
+    """It accepts connections and never answers."""
+
+    async def scenario() -> None:
+        store = MemoryStore()
+        spares = [BookieRef(f"s{n}", f"i{n}") for n in range(1, 7)]
+        hung, alive = spares[:5], spares[5:]
+        candidates = await registered_in(store, spares)
+        bookies = Answering(alive, (), hung)
+        cluster = Cluster(store, LedgerStore(store), bookies, ClientConfig(), random.Random(0))
+        began = asyncio.get_running_loop().time()
+        for _ in spares:
+            bookies.asked.clear()
+            found = await choose_alive(cluster, candidates, 1, (), {})
+            assert [one.bookie for one in found] == alive
+        assert asyncio.get_running_loop().time() - began < SEARCH_SECONDS_MAX
+        assert bookies.asked == alive, "those that hang are remembered"
+        assert not {asyncio.current_task()} ^ asyncio.all_tasks()
+
+    run(scenario())
+
+
+def test_places_of_failed_bookies_that_hang_are_looked_at_beside_each_other() -> None:
+    async def scenario() -> None:
+        store = MemoryStore()
+        await registered_in(store, ENSEMBLE)
+        cluster = Cluster(
+            store, LedgerStore(store), Answering([B3], (), [B1, B2]), ClientConfig(), random.Random(0)
+        )
+        for bookie in (B1, B2):
+            cluster.note_failure(bookie)
+        began = asyncio.get_running_loop().time()
+        chosen, rejected = await find_replacements(
+            cluster, FindReplacements(ENSEMBLE, {0: "hangs", 1: "hangs"})
+        )
+        assert asyncio.get_running_loop().time() - began < 1.8 * REMEMBERED_SECONDS_MAX
+        assert chosen == {}
+        assert {str(B1), str(B2)} <= rejected.keys()
+
+    run(scenario())

@@ -1,0 +1,112 @@
+"""Which registered bookies are alive: a registration outlives its bookie by a lease, so each is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from metadata.records.bookie_registry import Registration
+from metadata.records.ledger_record import BookieRef
+
+from ..cluster import Cluster
+from ..errors import BookieUnavailable
+from ..protocol import placement
+from ..tasks import end_tasks
+
+SLOW_ANSWER_SECONDS = 0.5
+"""A bookie silent for so long is not waited for alone: another one is asked beside it."""
+
+REMEMBERED_SECONDS_MAX = 1.0
+"""How long a bookie that failed lately has for its answer; it is asked only where there is no other."""
+
+
+async def choose_alive(
+    cluster: Cluster,
+    candidates: Sequence[Registration],
+    count: int,
+    beside: Sequence[Registration],
+    rejected: dict[str, str],
+) -> list[Registration]:
+    """Up to `count` candidates that answer, best placed first; why others do not goes into `rejected`.
+
+    Asks as many at a time as are missing, in parallel. One that is silent is remembered as one that failed, so that
+    it costs the next call nothing.
+    """
+    search = _Search(cluster, candidates, beside, rejected)
+    try:
+        while len(search.alive) < count and search.goes_on(count):
+            await search.step()
+    finally:
+        await search.end()
+    return search.alive[:count]
+
+
+class _Search:
+    """Candidates that are asked, that answered, and that were not asked yet."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        candidates: Sequence[Registration],
+        beside: Sequence[Registration],
+        rejected: dict[str, str],
+    ) -> None:
+        self.alive: list[Registration] = []
+        self._cluster = cluster
+        self._left = list(candidates)
+        self._beside = beside
+        self._rejected = rejected
+        self._asked: dict[asyncio.Task[bool], Registration] = {}
+        self._slow: set[asyncio.Task[bool]] = set()
+
+    def goes_on(self, count: int) -> bool:
+        """Asks those that are missing; False where all have answered and there is nobody left to ask."""
+        missing = count - len(self.alive) - len(self._asked.keys() - self._slow)
+        chosen = placement.choose(
+            self._left,
+            missing,
+            beside=[*self._beside, *self.alive, *self._asked.values()],
+            avoid=self._cluster.failed_lately(),
+            rng=self._cluster.rng,
+        )
+        for registration in chosen:
+            self._left.remove(registration)
+            asking = asyncio.create_task(takes_entries(self._cluster, registration.bookie, self._rejected))
+            self._asked[asking] = registration
+        return bool(self._asked)
+
+    async def step(self) -> None:
+        """Some answer, or are silent for so long that they are not waited for alone."""
+        patience = SLOW_ANSWER_SECONDS if self._left else None
+        done, waiting = await asyncio.wait(self._asked, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        for asking in [asking for asking in self._asked if asking in done]:
+            registration = self._asked.pop(asking)
+            if asking.result():
+                self.alive.append(registration)
+        if not done:
+            self._slow |= waiting
+
+    async def end(self) -> None:
+        """Those that have not answered are not waited for; the slow ones among them count as failed."""
+        for registration in (self._asked[asking] for asking in self._asked if asking in self._slow):
+            self._rejected[str(registration.bookie)] = f"did not answer within {SLOW_ANSWER_SECONDS:g} s"
+            self._cluster.note_failure(registration.bookie)
+        await end_tasks(self._asked)
+
+
+async def takes_entries(cluster: Cluster, bookie: BookieRef, rejected: dict[str, str]) -> bool:
+    """Whether the bookie answers that it takes entries; why not goes into `rejected`."""
+    patience = REMEMBERED_SECONDS_MAX if bookie in cluster.failed_lately() else None
+    try:
+        async with asyncio.timeout(patience):
+            info = await cluster.bookies.info(bookie)
+    except BookieUnavailable as error:
+        rejected[str(bookie)] = error.why
+    except TimeoutError:
+        rejected[str(bookie)] = f"did not answer within {REMEMBERED_SECONDS_MAX:g} s, having failed before"
+    else:
+        if info.read_only:
+            rejected[bookie.bookie_id] = "is read-only"
+        return not info.read_only
+    cluster.note_failure(bookie)
+    return False

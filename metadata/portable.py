@@ -1,0 +1,31 @@
+"""Errors that cross processes: raised in one, and raised again, the same, in another."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+E = TypeVar("E", bound="PortableError")
+
+
+class PortableError(Exception):
+    """Can be pickled and copied with all its fields, whatever its constructor takes, and compared.
+
+    Two are equal that are of one class and say the same, with the same fields. The cause is not carried along.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self), self.args, vars(self))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PortableError) or type(self) is not type(other):
+            return NotImplemented
+        return self.args == other.args and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), str(self)))
+
+
+def _again(kind: type[E], args: tuple[object, ...], fields: dict[str, object]) -> E:
+    error = kind.__new__(kind, *args)
+    vars(error).update(fields)
+    return error

@@ -1,0 +1,73 @@
+"""The client in surroundings that are not its own: a running event loop, proxies, closed channels."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+import ledgers
+from bookledger.cli.processes import bookie_processes
+from ledgers import BookieUnavailable, ClientConfig
+from ledgers.aio import LedgerClient
+from ledgers.bookies.grpc_bookies import GrpcBookieClient
+from metadata.memory import MemoryStore
+from metadata.records.bookie_registry import Registration
+from metadata.records.ledger_record import BookieRef
+from tests.support.aio import run, until_true
+from tests.support.command_line import bookledger
+from tests.support.in_process import InProcessCluster, on_bookies
+
+HUNG = BookieRef("hung", "i1")
+
+
+def test_the_blocking_client_works_under_a_running_event_loop(tmp_path: Path) -> None:
+    """As in a notebook, or in a web handler that is not careful."""
+
+    async def on_a_loop(uri: str) -> list[bytes]:
+        with ledgers.LedgerClient(uri) as client:
+            with client.create_ledger() as writer:
+                writer.append(b"under a loop")
+            return [entry.payload for entry in client.open_ledger(writer.ledger_id).read()]
+
+    async def scenario(cluster: InProcessCluster, _: LedgerClient) -> None:
+        assert await asyncio.to_thread(asyncio.run, on_a_loop(cluster.uri)) == [b"under a loop"]
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_proxy_in_the_environment_is_not_asked_for_bookies(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    with socket.create_server(("127.0.0.1", 0)) as nobody, bookie_processes(3, tmp_path, uri):
+        proxy = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        names = ("http_proxy", "https_proxy", "grpc_proxy", "HTTP_PROXY", "HTTPS_PROXY")
+        environment = {**os.environ, **dict.fromkeys(names, proxy)}
+        done = bookledger("ledger", "append", f"--metadata={uri}", stdin=b"one\n", env=environment)
+        assert (done.returncode, done.stderr) == (0, b"")
+        nobody.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            nobody.accept()
+
+
+@pytest.mark.parametrize("append_seconds_max", [1.0, 60.0])
+def test_a_call_whose_channel_is_given_up_fails_and_cancels_nobody(append_seconds_max: float) -> None:
+    """Its CancelledError is gRPC's; the task that asked goes on."""
+
+    async def scenario() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as accepts_and_is_silent:
+            store = MemoryStore()
+            port = accepts_and_is_silent.getsockname()[1]
+            registration = Registration(HUNG, f"127.0.0.1:{port}")
+            await store.create(registration.key, registration.encode())
+            bookies = GrpcBookieClient(store, ClientConfig(append_seconds_max=append_seconds_max))
+            asking = asyncio.create_task(bookies.info(HUNG))
+            await until_true(lambda: asyncio.sleep(0, HUNG in bookies._channels))
+            await bookies._channels[HUNG].close()
+            with pytest.raises(BookieUnavailable):
+                await asking
+            await bookies.close()
+
+    run(scenario())
