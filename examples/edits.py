@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from bookledger import JournalNotFormatted, NamespaceInfo, QuorumJournalManager
+from bookledger import NamespaceInfo, QuorumJournalManager
 from qjm_compat import edits
 
 EDITS_A_SEGMENT = 10
@@ -33,17 +33,12 @@ def write(journal: QuorumJournalManager, count: int) -> None:
 
 
 def follow(journal: QuorumJournalManager, through: int) -> None:
-    seen = 0
-    while seen < through:
-        try:
-            for op in journal.tail(seen + 1):
-                seen = op.txid
-                print(op.txid, edits.op_to_json(op)["path"], flush=True)
-                if seen == through:
-                    return
-        except JournalNotFormatted:
-            pass  # its writer has not begun
+    while not journal.is_formatted():  # its writer has not begun
         time.sleep(LOOK_AGAIN_SECONDS)
+    for op in journal.tail(1):
+        print(op.txid, edits.op_to_json(op)["path"], flush=True)
+        if op.txid == through:
+            return
 
 
 def main() -> None:

@@ -185,10 +185,10 @@ class LedgerClient:
 
         Without it the writer is left in peace, and the reader sees what the bookies know to be
         confirmed. Raises NoSuchLedger, Unauthorized (nothing is fenced then),
-        LedgerRecoveryFailed, MetadataUnavailable.
+        LedgerRecoveryFailed, MetadataUnavailable; without recovery NotEnoughAnswers; ClientClosed.
         """
         cluster = await self._connected()
-        with _metadata_errors():
+        with self._closed_meanwhile(), _metadata_errors():
             found = await _found(cluster, ledger_id)
             checker, key = _keys(found, password)
             if recovery:
@@ -249,6 +249,16 @@ class LedgerClient:
         return await self._bookies.maintain(bookie, request, timeout_seconds)
 
     # ------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _closed_meanwhile(self) -> Iterator[None]:
+        """What fails because the client was closed meanwhile says so, and nothing of bookies or the ledger."""
+        try:
+            yield
+        except LedgerError as error:
+            if self._is_closed:
+                raise ClientClosed from error
+            raise
 
     async def _connected(self) -> Cluster:
         await self.connect()

@@ -9,6 +9,7 @@
     ├── NotEnoughBookies         too few bookies to store or to go on; says why each was not used
     ├── EntryUnreadable          no replica could give the entry; says what each answered
     │   └── DigestMismatch       … and at least one gave bytes that are not what was written
+    ├── NotEnoughAnswers         too few bookies said how far the ledger is confirmed
     ├── LedgerRecoveryFailed     recovery could not decide; the ledger stays in recovery
     ├── AppendTimeout            no ack quorum in time
     ├── Unauthorized             the password does not fit the ledger
@@ -131,6 +132,19 @@ class DigestMismatch(EntryUnreadable):
 
     The password may be the wrong one, or the copies are damaged. The bytes are never returned.
     """
+
+
+class NotEnoughAnswers(LedgerError):
+    """Too few bookies answered to know how far an open ledger is confirmed. `answers` says what the others said.
+
+    Nothing was changed. Bring the named bookies back and ask again, or recover the ledger.
+    """
+
+    def __init__(self, ledger_id: int, answers: Mapping[str, str]) -> None:
+        listed = "; ".join(f"{name}: {answer}" for name, answer in sorted(answers.items()))
+        super().__init__(f"too few bookies told the last confirmed entry of ledger {ledger_id} ({listed})")
+        self.ledger_id = ledger_id
+        self.answers = dict(answers)
 
 
 class LedgerRecoveryFailed(LedgerError):

@@ -19,7 +19,7 @@ from ledgers.aio import LedgerClient, WriteHandle
 from metadata.sqlite.uri import uri_of
 
 from .baseline import baseline_mb_per_s
-from .options import json_option
+from .options import Finite, json_option
 from .output import Say, narrator, print_records
 from .processes import bookie_processes
 from .scratch import scratch_directory
@@ -57,9 +57,7 @@ class Result:
 
 
 @click.command()
-@click.option(
-    "--seconds", default=5.0, type=click.FloatRange(0.1, 3600), show_default=True, help="For each workload."
-)
+@click.option("--seconds", default=5.0, type=Finite(0.1, 3600), show_default=True, help="For each workload.")
 @click.option(
     "--data",
     type=click.Path(path_type=Path, exists=True, file_okay=False),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,16 @@ NEW_LEDGER_OPTIONS = {
     "custom_metadata": "--meta",
 }
 """What is settled when a ledger is made, and cannot be chosen afterwards."""
+
+
+class Finite(click.FloatRange):
+    """A number of a range, which `nan` and `inf` are not."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
 
 
 def metadata_option(function: F) -> F:

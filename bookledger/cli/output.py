@@ -68,8 +68,13 @@ def _text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.2f}"
     if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return str(value)
+        return ", ".join(map(_text, value))
+    return shown(str(value))
+
+
+def shown(text: str) -> str:
+    """Text that others chose, with nothing in it that a terminal would obey."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def ledger_fields(record: LedgerRecord) -> dict[str, Any]:

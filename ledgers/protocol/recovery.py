@@ -84,15 +84,19 @@ class Recovery:
         return [FenceLac(n, bookie) for n, bookie in enumerate(self._last_fragment.ensemble)]
 
     def lac_answered(self, position: int, reply: LacReply) -> list[RecoveryEffect]:
-        """A bookie has answered; OK and "no such ledger" come from behind its durable fence."""
+        """A bookie has answered; OK and "no such ledger" come from behind its durable fence.
+
+        A statement with a wrong digest tells nothing. The bookie is fenced all the same: the walk begins at the
+        highest entry that was told truly, and an earlier beginning is always safe.
+        """
         statement = reply.last_add_confirmed
         if reply.status not in (Status.OK, Status.NO_SUCH_LEDGER):
             return self.lac_failed(position, f"{reply.status}{': ' + reply.detail if reply.detail else ''}")
-        if statement is not None and not self._digester.is_valid_lac(statement):
-            return self.lac_failed(position, "its last-add-confirmed has a wrong digest")
         if self.stage is not Stage.FENCING:
             return []
         self._fenced.add(position)
+        if statement is not None and not self._digester.is_valid_lac(statement):
+            statement = None
         if statement is not None and statement.last_entry > self._best_lac():
             self.last_add_confirmed = statement
         return self._read_if_fenced()

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from bookie.wire import NO_ENTRY, LacRequest, Status
 from metadata.records.ledger_record import BookieRef
 
-from ..errors import BookieUnavailable, LedgerError
+from ..errors import BookieUnavailable, NotEnoughAnswers
 from ..protocol.quorum import Outcome
 from ..tasks import end_tasks
 from .ledger_view import LedgerView
@@ -45,18 +45,16 @@ async def _ask(view: LedgerView, *, every_write_set: bool) -> int:
     if view.is_closed:
         return view.last_add_confirmed
     answered: set[int] = set()
-    failures: list[str] = []
+    failures: dict[str, str] = {}
     async with aclosing(_answers(view, wait_ms=0)) as answers:
         async for position, failure in answers:
             if failure:
-                failures.append(f"{view.record.fragments[-1].ensemble[position]}: {failure}")
+                failures[str(view.record.fragments[-1].ensemble[position])] = failure
                 continue
             answered.add(position)
             if not every_write_set or _covers(view, answered):
                 return view.last_add_confirmed
-    raise LedgerError(
-        f"too few bookies told the last confirmed entry of ledger {view.ledger_id} ({', '.join(failures)})"
-    )
+    raise NotEnoughAnswers(view.ledger_id, failures)
 
 
 def _covers(view: LedgerView, answered: Collection[int]) -> bool:

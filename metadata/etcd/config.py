@@ -17,7 +17,8 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     # A dead peer is noticed within 13 s. etcd drops clients that ping more often than every 5 s.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 3_000),
-    ("grpc.keepalive_permit_without_calls", 1),
+    # By default etcd takes pings only while a call or a watch is under way; else it cuts the connection.
+    ("grpc.keepalive_permit_without_calls", 0),
     ("grpc.http2.max_pings_without_data", 0),
     # A member that comes back is tried again within a second.
     ("grpc.initial_reconnect_backoff_ms", 100),

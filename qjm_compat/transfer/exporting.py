@@ -88,7 +88,7 @@ async def _export(stream: EditLogInputStream, folder: Path, on_bytes: OnBytes, d
 
 
 async def _write(stream: EditLogInputStream, path: Path, on_bytes: OnBytes) -> None:
-    with path.open("wb") as file:
+    with _new_file(path) as file:
         async with aclosing(stream.batches()) as batches:
             async for batch in batches:
                 if file.tell() == 0:  # the layout is known with the first batch
@@ -101,6 +101,7 @@ async def _write(stream: EditLogInputStream, path: Path, on_bytes: OnBytes) -> N
 
 def _put(temporary: Path, path: Path, *, is_final: bool) -> bool:
     """Gives the file its name; whether it was not there. Raises TransferRefused where something else is."""
+    _refuse_link(path)
     if not path.exists():
         temporary.rename(path)
         return True
@@ -170,7 +171,7 @@ def _raise_seen_txid(folder: Path, txid: int) -> None:
     if _seen_txid(folder) >= txid:
         return
     temporary = folder / (SEEN_TXID + TEMPORARY)
-    with temporary.open("wb") as file:
+    with _new_file(temporary) as file:
         file.write(b"%d\n" % txid)
         file.flush()
         os.fdatasync(file.fileno())
@@ -181,6 +182,7 @@ def _raise_seen_txid(folder: Path, txid: int) -> None:
 def _seen_txid(folder: Path) -> int:
     """What a NameNode wrote there, 0 where there is none. Raises TransferRefused for anything but a txid."""
     path = folder / SEEN_TXID
+    _refuse_link(path)
     if not path.exists():
         return 0
     if not path.is_file():
@@ -191,6 +193,17 @@ def _seen_txid(folder: Path) -> int:
         raise TransferRefused(
             f"{path} holds no txid: {error}; remove it, and the export writes it anew"
         ) from error
+
+
+def _new_file(path: Path) -> BinaryIO:
+    """A file that is new under this name, whatever a crash has left there or somebody has put there."""
+    path.unlink(missing_ok=True)
+    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb")
+
+
+def _refuse_link(path: Path) -> None:
+    if path.is_symlink():
+        raise TransferRefused(f"{path} is a symbolic link, and an export follows none: remove it")
 
 
 def sync_directory(folder: Path) -> None:

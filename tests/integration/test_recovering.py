@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from ledgers import (
+    EntryUnreadable,
     LedgerFenced,
     LedgerRecoveryFailed,
     LedgerState,
-    NotEnoughBookies,
 )
 from ledgers.aio import LedgerClient
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloads
@@ -97,21 +97,48 @@ def test_R5_recoverers_that_race_agree_on_one_end(tmp_path: Path) -> None:
     on_bookies(tmp_path, 3, scenario)
 
 
+async def replaced_by_empty_ones(cluster: InProcessCluster, *names: str) -> None:
+    """These bookies lose their disks, and empty ones begin under their names, at their addresses."""
+    for name in names:
+        await cluster.stop(name)
+        (cluster.path / name).rename(cluster.path / f"{name}-old")
+        cookie = await cluster.store.get(f"cookies/{name}")
+        assert cookie is not None
+        await cluster.store.delete(f"cookies/{name}", cookie.version)
+        await cluster.start(name)
+
+
+def test_W7_a_writer_whose_bookies_were_replaced_by_empty_ones_goes_on_with_them_by_name_of_incarnation(
+    tmp_path: Path,
+) -> None:
+    """F15: the metadata names the new ones from the next entry on, and nobody takes them for those before."""
+
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger(ensemble_size=2, write_quorum=2, ack_quorum=2)
+        await writer.append(b"lost with both its disks")
+        former = writer.record.fragments[0].ensemble
+        await replaced_by_empty_ones(cluster, "b1", "b2")
+        assert await writer.append(b"on the new disks") == 1
+        last = writer.record.fragments[-1]
+        assert last.first_entry == 1
+        assert not set(last.ensemble) & set(former)
+        await writer.close()
+        reader = await client.open_ledger(writer.ledger_id)
+        assert (await reader.read_entry(1)).payload == b"on the new disks"
+        with pytest.raises(EntryUnreadable, match="another incarnation"):
+            await reader.read_entry(0)
+
+    on_bookies(tmp_path, 2, scenario)
+
+
 def test_W7_an_empty_disk_under_an_old_name_is_never_taken_for_the_old_bookie(tmp_path: Path) -> None:
-    """F15: bookies replaced by empty ones at the same address accept nothing from a stale writer."""
+    """F15: bookies replaced by empty ones at the same address say nothing of what the old ones had."""
 
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
         writer = await client.create_ledger(ensemble_size=2, write_quorum=2, ack_quorum=2)
         await writer.append(b"kept")
-        for name in ("b1", "b2"):
-            await cluster.stop(name)
-            (cluster.path / name).rename(cluster.path / f"{name}-old")
-            cookie = await cluster.store.get(f"cookies/{name}")
-            assert cookie is not None
-            await cluster.store.delete(f"cookies/{name}", cookie.version)
-            await cluster.start(name)
-        with pytest.raises(NotEnoughBookies):
-            await writer.append(b"must not be confirmed by strangers")
+        await writer.abandon()
+        await replaced_by_empty_ones(cluster, "b1", "b2")
         with pytest.raises(LedgerRecoveryFailed, match="another incarnation"):
             await client.open_ledger(writer.ledger_id)
         assert (await client.describe_ledger(writer.ledger_id)).state is LedgerState.IN_RECOVERY

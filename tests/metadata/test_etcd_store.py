@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+import psutil
 import pytest
 
 from metadata.errors import OutcomeUnknown, StoreUnavailable, VersionConflict, WatchCompacted
@@ -19,6 +20,9 @@ from tests.contracts.metadata_store import MetadataStoreContract, increment, key
 from tests.support.aio import run, take, until_true
 from tests.support.etcd import EtcdServer, free_port
 from tests.support.proxy import Proxy
+
+IDLE_SECONDS = 50.0
+"""Five of the client's pings."""
 
 
 def config_for(*endpoints: str, timeout: float = 5.0) -> EtcdConfig:
@@ -359,3 +363,27 @@ def test_a_prefix_keeps_clusters_apart(etcd: EtcdServer) -> None:
                 assert (await anext(events)).key == "b"
 
     run(scenario())
+
+
+@pytest.mark.long
+def test_a_client_that_is_idle_keeps_its_connection(own_etcd: EtcdServer) -> None:
+    """etcd cuts off who pings while nothing is under way: with `too_many_pings`, after the third ping."""
+
+    async def scenario() -> None:
+        store = EtcdStore(EtcdConfig((own_etcd.endpoint,), "idle"))
+        await store.create("a", b"one")
+        connected = _connections_to(own_etcd)
+        assert len(connected) == 1
+        await asyncio.sleep(IDLE_SECONDS)  # there is nothing to wait for: nothing is to happen
+        assert await store.get("a") is not None
+        assert _connections_to(own_etcd) == connected
+        await store.close()
+
+    run(scenario(), timeout_seconds=2 * IDLE_SECONDS)
+
+
+def _connections_to(server: EtcdServer) -> set[int]:
+    """The local ports of this process's connections to etcd."""
+    port = int(server.endpoint.rpartition(":")[2])
+    found = psutil.Process().net_connections(kind="tcp")
+    return {one.laddr.port for one in found if one.raddr and one.raddr.port == port}

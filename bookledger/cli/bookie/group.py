@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from ..options import free_space_option, json_option, metadata_option, optional_metadata_option
+from ..options import Finite, free_space_option, json_option, metadata_option, optional_metadata_option
 from ..output import print_json, print_record, print_records
 from ..standalone import PORT_MAX
 from . import files as bookie_files
@@ -71,7 +71,7 @@ def format_(metadata_uri: str, data: Path, bookie_id: str, replace: bool, as_jso
 @click.option(
     "--lease-seconds",
     default=10.0,
-    type=click.FloatRange(1),
+    type=Finite(1),
     show_default=True,
     help="How soon a dead bookie is noticed.",
 )
@@ -81,7 +81,7 @@ def format_(metadata_uri: str, data: Path, bookie_id: str, replace: bool, as_jso
     "collection_seconds",
     metavar="SECONDS",
     default=600.0,
-    type=click.FloatRange(1),
+    type=Finite(1),
     show_default=True,
     help="How often the space of deleted ledgers is freed.",
 )
@@ -90,7 +90,7 @@ def format_(metadata_uri: str, data: Path, bookie_id: str, replace: bool, as_jso
     "compaction_mib",
     metavar="MIB",
     default=16.0,
-    type=click.FloatRange(0.1),
+    type=Finite(0.1),
     show_default=True,
     help="Most MiB a second that compaction moves.",
 )
@@ -99,7 +99,7 @@ def format_(metadata_uri: str, data: Path, bookie_id: str, replace: bool, as_jso
     "scrub_mib",
     metavar="MIB",
     default=8.0,
-    type=click.FloatRange(0.1),
+    type=Finite(0.1),
     show_default=True,
     help="Most MiB a second that are read in search of rot.",
 )

@@ -10,7 +10,7 @@ import click
 
 from metadata.records.ledger_record import BookieRef
 
-from ..options import json_option, metadata_option
+from ..options import Finite, json_option, metadata_option
 from ..output import print_record
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def on_bookies(function: F) -> F:
         click.option(
             "--timeout",
             "timeout_seconds",
-            type=click.FloatRange(0, min_open=True),
+            type=Finite(0, min_open=True),
             default=TIMEOUT_SECONDS_DEFAULT,
             show_default=True,
             help="Seconds to wait for each bookie, past which it gives up.",

@@ -24,7 +24,7 @@ from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.edits import encode_frame
 from qjm_compat.manager.output_stream import EditLogOutputStream
 
-from ..options import json_option
+from ..options import Finite, json_option
 from ..output import Say, narrator, print_records
 from ..processes import bookie_processes
 from ..scratch import scratch_directory
@@ -84,9 +84,7 @@ class Result:
 
 
 @click.command("bench")
-@click.option(
-    "--seconds", default=5.0, type=click.FloatRange(0.1, 3600), show_default=True, help="For each workload."
-)
+@click.option("--seconds", default=5.0, type=Finite(0.1, 3600), show_default=True, help="For each workload.")
 @click.option(
     "--data",
     type=click.Path(path_type=Path, exists=True, file_okay=False),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options import json_option
+from ..options import Finite, json_option
 from ..output import print_json, print_record, progress
 from .options import JournalPlace, journal_place
 
@@ -30,7 +30,7 @@ ORPHAN_AGE_SECONDS_DEFAULT = 3600.0
 @click.option(
     "--orphan-age",
     "orphan_age_seconds",
-    type=click.FloatRange(0),
+    type=Finite(0),
     default=ORPHAN_AGE_SECONDS_DEFAULT,
     show_default=True,
     metavar="SECONDS",

@@ -122,7 +122,8 @@ def _dump_xml(data: bytes) -> None:
         for op in iter_segment(data):
             record = op_to_xml(op, layout)
             ElementTree.indent(record, level=1)
-            text = ElementTree.tostring(record, encoding="unicode").rstrip()
+            # A reader of XML takes a carriage return that stands for itself for the end of a line.
+            text = ElementTree.tostring(record, encoding="unicode").rstrip("\n ").replace("\r", "&#13;")
             out.write(f"  {text.replace(' />', '/>')}\n")  # as Hadoop's serializer ends an empty element
     finally:
         out.write("</EDITS>\n")

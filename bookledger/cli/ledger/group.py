@@ -12,7 +12,7 @@ from ledgers import LedgerClient, NewLedger
 from metadata.records.ledger_record import LedgerRecord
 
 from ..options import json_option, ledger_argument, metadata_option, new_ledger_options, password_option
-from ..output import ledger_fields, print_json, print_record, print_records
+from ..output import ledger_fields, print_json, print_record, print_records, shown
 from .append import append
 from .entries import read, tail
 
@@ -64,7 +64,7 @@ def show(metadata_uri: str, ledger_id: int, as_json: bool) -> None:
         return
     print_record(ledger_fields(record), as_json=False)
     for name, value in sorted(record.custom_metadata.items()):
-        click.echo(f"meta {name}={value.decode(errors='backslashreplace')}")
+        click.echo(f"meta {shown(name)}={shown(value.decode(errors='backslashreplace'))}")
     for fragment in record.fragments:
         click.echo(f"from entry {fragment.first_entry}: {', '.join(map(str, fragment.ensemble))}")
 

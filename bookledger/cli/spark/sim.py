@@ -14,7 +14,7 @@ import click
 from ledgers.errors import LedgerError
 from spark.campaign.seeds import SEED_SECONDS_MAX, layer_named
 
-from ..options import json_option
+from ..options import Finite, json_option
 from ..output import print_record
 from .errors import in_one_line
 from .options import master_given, pairs, tasks_bar
@@ -68,7 +68,7 @@ FAILURES_SHOWN_MAX = 10
     "--seed-seconds",
     default=SEED_SECONDS_MAX,
     show_default=True,
-    type=click.FloatRange(0, min_open=True),
+    type=Finite(0, min_open=True),
     help="A seed that takes longer has failed.",
 )
 @click.option("--conf", metavar="KEY=VALUE", multiple=True, help="A setting of Spark's.")

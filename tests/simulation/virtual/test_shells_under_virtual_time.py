@@ -24,7 +24,7 @@ REACHED = {
     "a writer closed its ledger": "writer close: done",
     "an ensemble was changed, or a record at all": "replace of writer: int",
     "an append was cancelled": "writer append: cancelled",
-    "a close was cancelled and done again": "writer close again: done",
+    "a close was cancelled and done again": " close again: done",
     "a writer was fenced": "LedgerFenced",
     "a client was closed in the middle": "closes its client",
     "a recovery was cancelled": "recover: cancelled",

@@ -76,8 +76,18 @@ def test_packages_that_are_missing_are_named_with_how_to_install_them(
         (("--master=foo",), {}, "a master is local[*], spark://HOST:PORT, yarn or k8s://"),
         (("--master=local[x]",), {}, "Could not parse Master URL: 'local[x]'; a master is local[*]"),
         (("--conf=spark.driver.memory=abc",), {}, "Invalid maximum heap size: -Xmxabc"),
-        (("--conf=spark.task.cpus=two",), {}, "The value 'two' in the config \"spark.task.cpus\" is invalid"),
-        ((), {"PYSPARK_PYTHON": "/nowhere/python"}, "set PYSPARK_PYTHON to a Python that"),
+        pytest.param(
+            ("--conf=spark.task.cpus=two",),
+            {},
+            "The value 'two' in the config \"spark.task.cpus\" is invalid",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            (),
+            {"PYSPARK_PYTHON": "/nowhere/python"},
+            "set PYSPARK_PYTHON to a Python that",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_spark_that_cannot_start_so_is_one_line(

@@ -15,6 +15,7 @@ from tests.support.command_line import bookledger
 MASTER = ("--master=local[2]", "--conf=spark.driver.memory=1g")
 
 
+@pytest.mark.long
 def test_ledgers_are_replayed_by_a_process_of_its_own(
     cluster: Cluster, spark: SparkSession, tmp_path: Path
 ) -> None:
