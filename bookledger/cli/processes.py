@@ -5,7 +5,9 @@ A child serves until its standard input closes, so it ends with its parent, howe
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -40,6 +42,7 @@ class BookieProcess:
         self.bookie_id = bookie_id
         self.directory = directory
         self.environment = environment
+        self._metadata_uri = metadata_uri
         self._places = (f"--metadata={metadata_uri}", f"--data={directory}")
         self._lease_seconds = lease_seconds
         self._options = tuple(options)
@@ -47,11 +50,10 @@ class BookieProcess:
         self._child: Child | None = None
 
     def format(self) -> None:
-        """Raises ChildFailed, with the reason, where the directory or the name cannot be had."""
-        command = (*BOOKLEDGER, "bookie", "format", "--json", *self._places, f"--id={self.bookie_id}")
-        with Child(command, name=f"bookie {self.bookie_id}", log=self.log, dies_with_parent=True) as child:
-            child.hear()
-            child.expect_success()
+        """Raises what says why the directory, the name or the metadata cannot be had."""
+        formatting = _format(self._metadata_uri, self.directory, self.bookie_id)
+        with ThreadPoolExecutor(1) as beside_any_loop:
+            beside_any_loop.submit(asyncio.run, formatting).result()
 
     def launch(self) -> None:
         """Starts the process; `await_ready` returns when it serves. Restarts keep the port."""
@@ -91,6 +93,17 @@ class BookieProcess:
     def stop(self) -> int:
         """SIGTERM; returns the exit code."""
         return self.child.stop() if self._child is not None else 0
+
+
+async def _format(metadata_uri: str, directory: Path, bookie_id: str) -> None:
+    from bookie.serving.directory import format_directory
+    from metadata import open_store
+
+    store = await open_store(metadata_uri, create=True)
+    try:
+        await format_directory(directory, bookie_id, store)
+    finally:
+        await store.close()
 
 
 @contextmanager

@@ -10,15 +10,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bookledger.cli.processes import BookieProcess, Child, ChildFailed
+from bookledger.cli.processes import BOOKLEDGER, Child, ChildFailed
 
 END_SECONDS_MAX = 30.0
 
 
 def test_a_child_that_fails_is_told_with_its_last_words(tmp_path: Path) -> None:
-    bookie = BookieProcess("b/1", tmp_path / "b", f"sqlite://{tmp_path}/metadata.db")
+    places = (f"--metadata=sqlite://{tmp_path}/metadata.db", f"--data={tmp_path}/b")
+    formatting = Child((*BOOKLEDGER, "bookie", "format", *places, "--id=b/1"), name="bookie b/1")
     with pytest.raises(ChildFailed, match=r"^bookie b/1: .*'b/1'"):
-        bookie.format()
+        formatting.hear()
     silent = Child(["-c", "import sys; sys.exit(3)"], name="nobody")
     with pytest.raises(ChildFailed, match=r"^nobody: ended with exit code 3$"):
         silent.hear()

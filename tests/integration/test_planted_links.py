@@ -37,7 +37,7 @@ def test_an_export_follows_no_link_that_somebody_planted(
     async def scenario(place: Place) -> None:
         await place.bring(current)
         if is_refused:
-            with pytest.raises(TransferRefused, match="is a symbolic link|is not a regular file"):
+            with pytest.raises(TransferRefused, match=r"is a symbolic link|is not a regular file"):
                 await place.fetch(out)
             (out / name).unlink()
         assert (await place.fetch(out)).segments == 3
