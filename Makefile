@@ -40,9 +40,9 @@ SIMULATION_shells := tests.simulation.virtual
 SIMULATION_upkeep := tests.simulation.upkeep
 SIMULATION_journals := tests.simulation.journals
 ARGS ?=
-# What a file's tests started they share, so a file runs in one process. They wait as much as they work.
-PROCESSES ?= 3
-PYTEST := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup --no-loadscope-reorder
+# What a file's tests started they share, so a file runs in one process.
+PROCESSES ?= 2
+PYTEST := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 LAYERS := cores log shells upkeep journals
 COPY_JARS := org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies
 HADOOP := $(foreach version,2.7.3 3.4.1,build/hadoop/$(version)/jars)

@@ -29,11 +29,8 @@ FOLDERS_FIRST = ("spark", "integration", "simulation")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file runs in one process, since its tests share what they started; so does all that shares Spark's session."""
-    for item in items:
-        shares_spark = "spark" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("spark" if shares_spark else str(item.path)))
-    items.sort(key=lambda item: (_folder(item), "spark" not in getattr(item, "fixturenames", ())))
+    """Files whole, for a file runs in one process: its tests share what they started."""
+    items.sort(key=_folder)
 
 
 def _folder(item: pytest.Item) -> int:

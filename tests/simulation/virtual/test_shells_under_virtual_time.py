@@ -29,7 +29,7 @@ REACHED = {
     "a client was closed in the middle": "closes its client",
     "a recovery was cancelled": "recover: cancelled",
     "a recovery failed": "recover: LedgerRecoveryFailed",
-    "a tail was begun again": "tail: LedgerError",
+    "a tail was begun again": "tail: NotEnoughAnswers",
     "an answer of the store was lost": "MetadataUnavailable",
     "somebody was faster": "VersionConflict",
     "a bookie lost what it had not synced": "0 of 1 survive",
