@@ -10,10 +10,13 @@ import pytest
 
 from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers.aio import LedgerClient
+from ledgers.config import ClientConfig
 from tests.support.aio import run
 from tests.support.writing import ConstantWriter, copies_of_every_entry, payload_of
 
 ROUNDS = 8
+# A writer whose last bookie is gone waits for it this long.
+QUICK = ClientConfig(append_seconds_max=2, append_quorum_seconds_max=2)
 
 
 async def kill_and_restart_while_writing(uri: str, bookies: list[BookieProcess], seed: int) -> None:
@@ -65,7 +68,7 @@ def test_all_bookies_killed_at_once_have_every_confirmed_entry_when_they_are_bac
     uri = f"sqlite://{tmp_path}/metadata.db"
 
     async def scenario(bookies: list[BookieProcess]) -> None:
-        async with LedgerClient(uri) as client:
+        async with LedgerClient(uri, config=QUICK) as client:
             handle = await client.create_ledger(ensemble_size=3, write_quorum=2, ack_quorum=2)
             writer = ConstantWriter(handle)
             writing = asyncio.create_task(writer.run())
@@ -99,7 +102,7 @@ def test_a_bookie_killed_again_and_again_while_it_writes_starts_every_time_with_
     rng = random.Random(7)
 
     async def write_until_killed(bookie: BookieProcess) -> tuple[int, ConstantWriter]:
-        async with LedgerClient(uri) as client:
+        async with LedgerClient(uri, config=QUICK) as client:
             handle = await client.create_ledger(ensemble_size=1, write_quorum=1, ack_quorum=1)
             writer = ConstantWriter(handle)
             writing = asyncio.create_task(writer.run())
