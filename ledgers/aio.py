@@ -17,6 +17,7 @@ from bookie.wire import InfoReply
 from bookie.wire.messages import MaintainReply, MaintainRequest
 from metadata import open_store
 from metadata.errors import KeyExists, MetadataError, NoSuchKey, StoreUnavailable, VersionConflict
+from metadata.home_process import HomeProcess
 from metadata.records import bookie_registry, ledger_ids
 from metadata.records.ledger_record import (
     BookieRef,
@@ -35,6 +36,7 @@ from .cluster import Cluster
 from .config import ClientConfig
 from .errors import (
     ClientClosed,
+    ClientForked,
     LedgerClosed,
     LedgerError,
     LedgerExists,
@@ -61,6 +63,7 @@ class LedgerClient:
     """A client of one cluster, named by its metadata URI. Use as `async with LedgerClient(uri) as client`.
 
     Belongs to the event loop it is first used on. Once it is closed, neither it nor handles it made are of use.
+    In a process forked later every call, on it and on its handles, raises ClientForked.
     """
 
     def __init__(self, metadata_uri: str, *, config: ClientConfig | None = None) -> None:
@@ -70,13 +73,16 @@ class LedgerClient:
         self._cluster: Cluster | None = None
         self._bookies: GrpcBookieClient | None = None
         self._is_closed = False
+        self._home = HomeProcess()
         self._connecting = asyncio.Lock()
         self._taking_id = asyncio.Lock()
         self._writers: weakref.WeakSet[WriteHandle] = weakref.WeakSet()
 
     async def connect(self) -> None:
         """Opens the metadata store; done by `async with`. Raises LedgerError for a URI that cannot be used,
-        ClientClosed, MetadataUnavailable."""
+        ClientClosed, ClientForked, MetadataUnavailable."""
+        if not self._home.is_here:
+            raise ClientForked(self._home.why_not)
         async with self._connecting:
             if self._is_closed:
                 raise ClientClosed
@@ -90,7 +96,9 @@ class LedgerClient:
 
     async def close(self) -> None:
         """Ends all connections. Writers that were not closed are abandoned: what they had pending fails,
-        and their ledgers stay open until somebody recovers them."""
+        and their ledgers stay open until somebody recovers them. In a forked process it does nothing."""
+        if not self._home.is_here:
+            return
         self._is_closed = True
         for writer in list(self._writers):
             await writer.abandon()

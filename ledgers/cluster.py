@@ -6,12 +6,14 @@ import asyncio
 import random
 from dataclasses import dataclass, field
 
+from metadata.home_process import HomeProcess
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
 from .bookie_client import BookieClient
 from .config import ClientConfig
+from .errors import ClientForked
 from .protocol.bookie_health import BookieHealth
 
 
@@ -26,9 +28,15 @@ class Cluster:
     rng: random.Random = field(default_factory=random.Random)
     health: BookieHealth = field(init=False)
     is_closed: bool = False
+    home: HomeProcess = field(default_factory=HomeProcess)
 
     def __post_init__(self) -> None:
         self.health = BookieHealth(self.config)
+
+    def check_process(self) -> None:
+        """Raises ClientForked in a child that was forked from the client's process."""
+        if not self.home.is_here:
+            raise ClientForked(self.home.why_not)
 
     def note_failure(self, bookie: BookieRef) -> None:
         self.health.failed(bookie, asyncio.get_running_loop().time())

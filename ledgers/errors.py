@@ -17,6 +17,7 @@
     ├── EntryTooLarge            over the entry limit; nothing was sent
     ├── BookieUnavailable        a bookie could not be reached (used inside; named in the others)
     ├── ClientClosed             the client was closed: make another one
+    ├── ClientForked             the client is another process's: make one in this process
     ├── WouldDeadlock            a call that waits, made on the very thread it would wait for
     └── MetadataUnavailable      the metadata store does not answer
 
@@ -216,6 +217,16 @@ class ClientClosed(LedgerError):
 
     def __init__(self) -> None:
         super().__init__("this client is closed")
+
+
+class ClientForked(LedgerError):
+    """The client was made before a `fork()`, in another process; nothing was done with this call.
+
+    Make a client in this process, after the fork, and open ledgers with it. The other one is not disturbed.
+    """
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"this client cannot be used here: {why}")
 
 
 class WouldDeadlock(LedgerError, RuntimeError):

@@ -8,23 +8,56 @@ the loop's thread is gone because the interpreter ends.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
 from typing import Any, Generic, TypeVar
 
-from .errors import ClientClosed, LedgerError, WouldDeadlock
+from metadata.home_process import HomeProcess
+
+from .errors import ClientClosed, ClientForked, LedgerError, WouldDeadlock
 
 T = TypeVar("T")
+
+
+_unused_loops: list[asyncio.AbstractEventLoop] = []
+"""Loops of clients that were closed, for the next ones: as many as there were clients open at once.
+
+gRPC tells of a call that was given up even after its client is closed. A loop that is closed then is complained of, in
+the middle of another client's work; and gRPC keeps every loop it has met for as long as any client is open.
+"""
+
+
+def take_loop() -> asyncio.AbstractEventLoop:
+    """One that nobody runs."""
+    try:
+        return _unused_loops.pop()
+    except IndexError:
+        return asyncio.new_event_loop()
+
+
+def give_back_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """Nothing of the caller's may run on it any more."""
+    _unused_loops.append(loop)
+
+
+def _leave_to_parent() -> None:
+    """In a forked child. A loop that is freed leaves its epoll, which here is the parent's too: none is ever freed."""
+    while _unused_loops:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(_unused_loops.pop()))
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 class LoopThread:
     """A private event loop in a thread. Every method may be called from any thread."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._pid = os.getpid()
+        self._loop = take_loop()
+        self._home = HomeProcess()
         self._is_closed = False
         self._waited_for: set[Future[Any]] = set()
         self._sources: set[PageSource[Any]] = set()
@@ -35,30 +68,42 @@ class LoopThread:
         self._thread.start()
 
     @property
+    def is_here(self) -> bool:
+        """Whether this is the process that made it."""
+        return self._home.is_here
+
+    @property
     def is_current(self) -> bool:
         """Whether the caller runs on the loop's thread, and so must not wait."""
         return threading.get_ident() == self._thread.ident
 
     def check_open(self) -> None:
-        """Raises ClientClosed, or LedgerError in a process that was forked from the client's."""
+        """Raises ClientClosed, ClientForked."""
+        self.check_process()
         if self._is_closed:
             raise ClientClosed
-        if os.getpid() != self._pid:
-            raise LedgerError("a client cannot be used after fork(); make one in each process")
+
+    def check_process(self) -> None:
+        """Raises ClientForked in a process that was forked from the client's: its locks may be taken for ever there."""
+        if not self._home.is_here:
+            raise ClientForked(self._home.why_not)
 
     def check_may_wait(self) -> None:
-        """Raises WouldDeadlock on the loop's own thread."""
+        """Raises WouldDeadlock on the loop's own thread, ClientForked."""
+        self.check_process()
         if self.is_current:
             raise WouldDeadlock
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine there and waits; an interrupt of the caller cancels it.
 
-        Raises what the coroutine raises, ClientClosed, WouldDeadlock.
+        Raises what the coroutine raises, ClientClosed, ClientForked, WouldDeadlock.
         """
-        if self.is_current:
+        try:
+            self.check_may_wait()
+        except LedgerError:
             work.close()
-            raise WouldDeadlock
+            raise
         with self._accepting:  # so that `close` knows of every call it has accepted
             future = self.submit(work)
             self._waited_for.add(future)
@@ -68,8 +113,9 @@ class LoopThread:
             self._waited_for.discard(future)
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Runs a coroutine there; returns the future of its result at once. Raises ClientClosed."""
+        """Runs a coroutine there; returns the future of its result at once. Raises ClientClosed, ClientForked."""
         try:
+            self.check_process()
             with self._accepting:
                 self.check_open()
                 return asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -78,7 +124,8 @@ class LoopThread:
             raise
 
     def call_soon(self, work: Callable[[], object]) -> None:
-        """Has it called there, in the order of these calls. Raises ClientClosed."""
+        """Has it called there, in the order of these calls. Raises ClientClosed, ClientForked."""
+        self.check_process()
         with self._accepting:
             self.check_open()
             self._loop.call_soon_threadsafe(work)
@@ -89,7 +136,7 @@ class LoopThread:
 
     def end_soon(self, source: PageSource[Any]) -> None:
         """For finalisers: ends a source that was kept, if the loop still runs. Never waits, never raises."""
-        if self._is_closed or os.getpid() != self._pid:
+        if self._is_closed or not self._home.is_here:
             return
         try:  # without the lock: its holder may be a thread that the ending interpreter has stopped
             self._loop.call_soon_threadsafe(self._end_source, source)
@@ -98,7 +145,7 @@ class LoopThread:
 
     def close(self, last_work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Ends calls that wait with ClientClosed, does the last work, ends the thread. Twice is fine."""
-        if os.getpid() != self._pid:
+        if not self._home.is_here:
             return  # fork() did not copy the thread: there is nothing to end
         self.check_may_wait()
         with self._accepting:
@@ -122,8 +169,7 @@ class LoopThread:
         for task in left:
             task.cancel()
         self._loop.run_until_complete(_all_ended(left))
-        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-        self._loop.close()
+        give_back_loop(self._loop)
 
     def _end_source(self, source: PageSource[Any]) -> None:
         self._sources.discard(source)

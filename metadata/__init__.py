@@ -1,6 +1,7 @@
 """Versioned keys, compare-and-swap, and the records kept under them."""
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -9,6 +10,10 @@ if TYPE_CHECKING:
     from .store import MetadataStore
 
 __all__ = ["BadMetadataUri", "MetadataError", "MetadataStore", "open_store"]
+
+# Before gRPC is loaded: its own fork handlers cannot do their work in a process with an event loop, and some of them
+# crash the child (also one that `subprocess` forks to run a program). See `metadata.forked_grpc`.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 _HOMES = {"open_store": "metadata.open", "MetadataStore": "metadata.store"}
 

@@ -14,6 +14,7 @@ from ledgers.aio import LedgerClient
 from ledgers.protocol.quorum import Quorum, majority
 from metadata import keys, open_store
 from metadata.errors import MetadataError
+from metadata.home_process import HomeProcess
 
 from .acceptor.absent import AbsentAcceptor
 from .acceptor.copying import checked_part
@@ -82,6 +83,7 @@ class QuorumJournalManager:
             raise BadRequest("two acceptors have the same name")
         self._namespace = namespace
         self._client_config = client_config
+        self._home = HomeProcess()
         self._stack = AsyncExitStack()
         self._journals: dict[str, Journal | AbsentAcceptor] = {}
         self._loggers: LoggerSet | None = None
@@ -118,7 +120,12 @@ class QuorumJournalManager:
         return Journal(self.journal_id, acceptor.name, store, clients[uri], self.config, self._journals)
 
     async def close(self) -> None:
-        """Lets go of the journal. A segment that is not finalized is ended by the next writer; twice is fine."""
+        """Lets go of the journal. A segment that is not finalized is ended by the next writer; twice is fine.
+
+        In a forked process it does nothing: the journal is the other process's.
+        """
+        if not self._home.is_here:
+            return
         if self._purges:
             await asyncio.wait(self._purges, timeout=PURGE_SECONDS_MAX)
         if self._stream is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,9 +18,6 @@ settings.load_profile("any machine")
 # Children are interrupted by tests, also where the suite itself was started in the background.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-# What starts Java forks. In a process that has used gRPC, gRPC's own code would run in that child and may crash there.
-os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 FOLDERS_FIRST = ("spark", "integration", "simulation")
 """In this order: what takes long begins early, so that two processes end together."""

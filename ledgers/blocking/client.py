@@ -37,9 +37,10 @@ RECORDS_PER_HOP = 256
 class LedgerClient(BlockingClient[aio.LedgerClient]):
     """A client of one cluster, named by its metadata URI. Use as `with LedgerClient(uri) as client`.
 
-    May be used from several threads. Not across fork(): make one in each process. Once it is closed every
-    call on it and on its handles raises ClientClosed, also one that was waiting. In a callback of
-    an append's future a call that waits raises WouldDeadlock, for callbacks run on the client's thread.
+    May be used from several threads. Once it is closed every call on it and on its handles raises
+    ClientClosed, also one that was waiting. In a process forked later every call raises ClientForked: make
+    a client there. In a callback of an append's future a call that waits raises WouldDeadlock, for callbacks
+    run on the client's thread.
     """
 
     def __init__(self, metadata_uri: str, *, config: ClientConfig | None = None) -> None:

@@ -23,7 +23,7 @@ C = TypeVar("C", bound=AsyncClient)
 class BlockingClient(Generic[C]):
     """A client whose every method runs the twin's on the loop's thread, and waits. Use as `with`.
 
-    May be used from several threads. Not across fork(): make one in each process.
+    May be used from several threads. In a process forked later every call raises ClientForked.
     """
 
     def __init__(self, twin: C) -> None:

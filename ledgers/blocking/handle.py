@@ -64,6 +64,8 @@ class BlockingHandle(ABC, Generic[H]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is not None and not self._thread.is_here:
+            return  # a forked child leaves its parent's block, and the handle is the parent's
         if isinstance(error, LedgerError):
             with suppress(LedgerError):  # the block already raises what went wrong
                 self.close()

@@ -87,6 +87,7 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         check_is_bytes(payload)
         if len(payload) > ENTRY_BYTES_MAX:
             raise EntryTooLarge(len(payload), ENTRY_BYTES_MAX)
+        self._thread.check_process()
         future: Future[int] = Future()
         with self._room.changed:
             self._room.wait_while_full(self._is_full)
@@ -172,6 +173,7 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
         entry that fills the gap never waits. Callbacks as for `WriteHandle.append_async`.
         """
         check_is_bytes(payload)
+        self._thread.check_process()
         with self._room.changed:
             self._room.wait_while_full(
                 lambda: self._room.handed_bytes >= self._bytes_max and entry_id != self.first_gap

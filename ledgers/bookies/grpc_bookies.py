@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -23,6 +22,7 @@ from bookie.wire import (
 )
 from bookie.wire.messages import MaintainReply, MaintainRequest
 from metadata.errors import MetadataError
+from metadata.forked_grpc import own_grpc
 from metadata.records import bookie_registry
 from metadata.records.ledger_record import BookieRef
 from metadata.store import MetadataStore
@@ -43,12 +43,12 @@ class GrpcBookieClient:
     """See BookieClient. Addresses come from the registrations, by name, when a connection is made."""
 
     def __init__(self, store: MetadataStore, config: ClientConfig) -> None:
+        own_grpc()
         self._store = store
         self._config = config
         self._channels: dict[BookieRef, grpc.aio.Channel] = {}
         self._streams: dict[BookieRef, AppendStream] = {}
         self._retired: set[asyncio.Task[None]] = set()
-        self._pid = os.getpid()
         self._is_closed = False
 
     def open_lane(
@@ -140,10 +140,6 @@ class GrpcBookieClient:
         return method()
 
     async def _channel(self, bookie: BookieRef) -> grpc.aio.Channel:
-        if os.getpid() != self._pid:
-            raise BookieUnavailable(
-                str(bookie), "a client cannot be used after fork(); make one in each process"
-            )
         channel = self._channels.get(bookie)
         if channel is None:
             address = await self._address(bookie)

@@ -17,6 +17,7 @@ from .ledger_view import LedgerView
 
 async def ask_one(view: LedgerView) -> int:
     """One good answer is enough; it may lag behind the writer. Raises LedgerError when there is none."""
+    view.cluster.check_process()
     return await _ask(view, every_write_set=False)
 
 
@@ -25,6 +26,7 @@ async def ask_every_write_set(view: LedgerView) -> int:
 
     Raises LedgerError when too few answer.
     """
+    view.cluster.check_process()
     return await _ask(view, every_write_set=True)
 
 

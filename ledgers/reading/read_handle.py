@@ -105,6 +105,7 @@ class ReadHandle:
         self, first_entry: int, last_entry: int
     ) -> AsyncGenerator[Columns, None]:
         """The same entries as `read_unconfirmed`, in columns as bookies give them."""
+        self._view.cluster.check_process()
         end = self.last_add_confirmed if self.is_closed else last_entry
         if not 0 <= first_entry <= last_entry <= end:
             raise NoSuchEntry(self.ledger_id, max(first_entry, end + 1), self.last_add_confirmed)
@@ -116,6 +117,7 @@ class ReadHandle:
         self, first_entry: int = 0, last_entry: int | None = None
     ) -> AsyncGenerator[Columns, None]:
         """The same entries as `read`, in columns as bookies give them, digests verified: for bulk work."""
+        self._view.cluster.check_process()
         last = self.last_add_confirmed if last_entry is None else last_entry
         if last_entry is None and first_entry == last + 1:
             return  # nothing there yet
@@ -125,6 +127,7 @@ class ReadHandle:
                 yield columns
 
     def _check_confirmed(self, first_entry: int, last_entry: int) -> None:
+        self._view.cluster.check_process()
         confirmed = self.last_add_confirmed
         if not 0 <= first_entry <= last_entry <= confirmed:
             wrong = last_entry if 0 <= first_entry <= last_entry else first_entry
@@ -160,6 +163,7 @@ class ReadHandle:
 
     async def tail_columns(self, start: int = 0) -> AsyncGenerator[Columns, None]:
         """The same entries as `tail`, in columns as bookies give them."""
+        self._view.cluster.check_process()
         following = asyncio.create_task(self._view.follow())
         next_entry = start
         try:

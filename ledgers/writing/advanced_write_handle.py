@@ -70,6 +70,7 @@ class AdvancedWriteHandle:
         check_is_bytes(payload)
         if len(payload) > ENTRY_BYTES_MAX:
             raise EntryTooLarge(len(payload), ENTRY_BYTES_MAX)
+        self._writer.check_process()
         self._refuse_duplicate(entry_id)
         while self._is_full and entry_id != self._next and not self._writer.has_ended:
             self._room.clear()
@@ -95,6 +96,7 @@ class AdvancedWriteHandle:
 
     async def close(self) -> None:
         """Closes the ledger before the first gap; entries behind a gap fail with LedgerClosed."""
+        self._writer.check_process()
         self._closing = True
         why = f"entry {self._next} was never appended, so this one cannot be confirmed"
         self._fail_early(LedgerClosed(self.ledger_id, why))

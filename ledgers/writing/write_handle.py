@@ -43,6 +43,7 @@ from ..record_change import RecordVersion
 from ..tasks import Tasks
 from .answers import Answers, AppendFuture
 from .closed_by_others import closed_by_others
+from .idle_lac import IdleLac
 from .progress import ProgressClock
 from .quorum_watch import QuorumWatch
 
@@ -67,6 +68,7 @@ class WriteHandle:
         self._loop = asyncio.get_running_loop()
         self._cluster = cluster
         self._config = cluster.config
+        self.check_process = cluster.check_process
         self._digester = digester
         self._version = RecordVersion(cluster.ledgers, created)
         self._deferred_sync = deferred_sync
@@ -87,8 +89,12 @@ class WriteHandle:
         self._finished: asyncio.Future[LedgerError | None] = self._loop.create_future()
         self._drained: asyncio.Future[None] = self._loop.create_future()
         self._closing = False
-        self._lac_told = -1
-        self._idle_timer: asyncio.TimerHandle | None = None
+        self._idle_lac = IdleLac(
+            self._config.idle_lac_seconds,
+            lambda: self.last_add_confirmed,
+            lambda: not (self._finished.done() or self._answers.appends_wait),
+            self._lanes.send_lac,
+        )
         self._clock = ProgressClock(
             self._config.append_quorum_seconds_max, self._is_waited_for, self._append_timed_out
         )
@@ -145,6 +151,7 @@ class WriteHandle:
 
         Waits only while `pending_bytes_max` are unconfirmed.
         """
+        self.check_process()
         while self.pending_bytes >= self._config.pending_bytes_max and not self._finished.done():
             self._room.clear()
             await self._room.wait()
@@ -167,6 +174,7 @@ class WriteHandle:
 
     async def flush(self) -> None:
         """Returns when every append so far is answered; raises what ended the writer, if anything did."""
+        self.check_process()
         if self._answers.appends_wait:
             flushed: asyncio.Future[int] = self._loop.create_future()
             self._answers.flush(flushed)
@@ -179,6 +187,7 @@ class WriteHandle:
 
         Without deferred sync that is what `flush` does too.
         """
+        self.check_process()
         if self._tick is not None:
             self._tick.cancel()
             self._take_waiting_or_end()
@@ -198,6 +207,7 @@ class WriteHandle:
         Raises what ended the writer: the ledger is then not closed by this call, and its end is settled by whoever
         opens it with recovery; nothing where that was done already, at the very entry confirmed last.
         """
+        self.check_process()
         self._closing = True
         with suppress(LedgerError):  # what ended the writer is raised below
             await (self.force() if self._deferred_sync else self.flush())
@@ -217,6 +227,7 @@ class WriteHandle:
 
     async def abandon(self) -> None:
         """Lets go of the ledger without closing it, as a crash would; unconfirmed appends fail."""
+        self.check_process()
         self._closing = True
         self._perform(self._machine.fail(LedgerClosed(self.ledger_id, "its writer was abandoned")))
         await self._let_go()
@@ -298,14 +309,14 @@ class WriteHandle:
                 case Confirm(last_entry):
                     self._answers.confirmed(last_entry)
                     self._made_progress()
-                    self._tell_lac_when_idle()
+                    self._idle_lac.confirmed()
                 case Force():
                     self._lanes.force(effect)
                 case OpenLane():
                     self._lanes.open(effect)
                     self._quorum.look()
                 case CloseLane():
-                    if not (self._machine.has_ended and self._is_well()):
+                    if not (self._machine.has_ended and self._machine.record.is_closed):
                         self._lanes.close(effect)  # after a good end they are drained first: `_let_go`
                 case FindReplacements():
                     self._tasks.start(self._find_replacements(effect))
@@ -316,9 +327,6 @@ class WriteHandle:
                     self._tasks.start(self._change(record))
                 case Finish(error):
                     self._finish(error)
-
-    def _is_well(self) -> bool:
-        return self._machine.record.is_closed
 
     def _made_progress(self) -> None:
         self._clock.progressed()
@@ -364,20 +372,6 @@ class WriteHandle:
     def _give_up(self) -> None:
         self._perform(self._machine.give_up())
 
-    def _tell_lac_when_idle(self) -> None:
-        if self._answers.appends_wait:
-            return
-        if self._idle_timer is None and self._lac_told < self.last_add_confirmed:
-            self._idle_timer = self._loop.call_later(self._config.idle_lac_seconds, self._tell_lac)
-
-    def _tell_lac(self) -> None:
-        """Readers see the last entries of an idle writer: nothing else would carry the LAC to the bookies."""
-        self._idle_timer = None
-        if self._finished.done() or self._answers.appends_wait:
-            return
-        self._lac_told = self.last_add_confirmed
-        self._lanes.send_lac()
-
     def _lac_statement(self) -> LacStatement | None:
         if self.last_add_confirmed < 0:
             return None
@@ -387,9 +381,9 @@ class WriteHandle:
         """Gives the slowest copies a little time, then ends everything this handle has running."""
         self._clock.stop()
         self._quorum.stop()
-        for timer in (self._idle_timer, self._tick):
-            if timer is not None:
-                timer.cancel()
+        self._idle_lac.stop()
+        if self._tick is not None:
+            self._tick.cancel()
         self._note_drained()
         await asyncio.wait([self._drained], timeout=self._config.close_drain_seconds_max)
         self._lanes.close_all()

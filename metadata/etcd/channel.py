@@ -13,6 +13,8 @@ from typing import Protocol, TypeVar
 import grpc
 
 from ..errors import OutcomeUnknown, StoreRefused, StoreUnavailable
+from ..forked_grpc import own_grpc
+from ..home_process import HomeProcess
 from . import etcd_pb2 as pb
 from .config import CHANNEL_OPTIONS, EtcdConfig
 from .errors import AnswerLost, Effect, EtcdRefused, NotSent, TokenRefused, Verdict, verdict_on
@@ -52,6 +54,7 @@ class EtcdChannels:
     """One channel per endpoint, made when it is first needed. Stays with the endpoint that works."""
 
     def __init__(self, config: EtcdConfig) -> None:
+        own_grpc()
         self._config = config
         self._credentials = config.read_credentials()
         self._channels: dict[str, grpc.aio.Channel] = {}
@@ -59,6 +62,7 @@ class EtcdChannels:
         self._token: str | None = None
         self._authenticating = asyncio.Lock()
         self._closed = False
+        self._home = HomeProcess()
 
     async def run(self, attempt: Attempt[T], effect: Effect) -> T:
         """Makes the call on some endpoint, within the configured timeout.
@@ -66,6 +70,7 @@ class EtcdChannels:
         Raises EtcdRefused when etcd says no, StoreUnavailable when the call certainly did nothing,
         OutcomeUnknown when it may have changed something.
         """
+        self.check_open()
         try:
             return await _Run(self, effect, self._config.timeout).run(attempt)
         except grpc.aio.UsageError:  # what gRPC says of a channel that was closed meanwhile
@@ -77,12 +82,16 @@ class EtcdChannels:
 
     async def close(self) -> None:
         """Closes every channel; calls under way raise StoreUnavailable."""
+        if not self._home.is_here:
+            return  # they are the connections of another process
         self._closed = True
         channels, self._channels = self._channels, {}
         for channel in channels.values():
             await channel.close()
 
     def check_open(self) -> None:
+        if not self._home.is_here:
+            raise StoreRefused(f"this etcd store cannot be used here: {self._home.why_not}")
         if self._closed:
             raise StoreRefused("this etcd store is closed")
 

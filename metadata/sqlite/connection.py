@@ -16,6 +16,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from ..errors import BadMetadataUri, OutcomeUnknown, StoreUnavailable
+from .forks import gate
 from .uri import uri_of
 
 APPLICATION_ID = 0x624B4C47
@@ -44,6 +45,7 @@ class SqliteConnection:
         self._format_version = format_version
         self._connection: sqlite3.Connection | None = None
         self._lock_fd: int | None = None
+        gate.add(self)
 
     def open(self) -> None:
         """Opens the file, or makes it. Raises BadMetadataUri where that can never work as it stands."""
@@ -53,7 +55,8 @@ class SqliteConnection:
             with self._flocked():
                 if self._create:
                     self._make_file()
-                self._connection = self._connect()
+                with gate.inside():
+                    self._connection = self._connect()
             self._create = False
 
     def _check_there(self) -> None:
@@ -63,6 +66,11 @@ class SqliteConnection:
 
     def close(self) -> None:
         """Lets go of the file. It opens itself again if it is used again."""
+        with gate.inside():
+            self.close_inherited()
+
+    def close_inherited(self) -> None:
+        """The same in a forked child, on what it has inherited."""
         self._disconnect()
         if self._lock_fd is not None:
             os.close(self._lock_fd)
@@ -71,7 +79,7 @@ class SqliteConnection:
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Runs `work` on one snapshot of the file."""
         self.open()
-        with self._unavailable_on_error():
+        with self._in_sqlite():
             db = self._connected()
             db.execute("BEGIN")
             try:
@@ -82,7 +90,7 @@ class SqliteConnection:
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Runs `work` alone among all processes; durable when this returns, undone if it raises."""
         self.open()
-        with self._flocked(), self._unavailable_on_error():
+        with self._flocked(), self._in_sqlite():
             db = self._connected()
             db.execute("BEGIN IMMEDIATE")
             try:
@@ -117,13 +125,14 @@ class SqliteConnection:
             fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
 
     @contextmanager
-    def _unavailable_on_error(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            # Nothing of this transaction is left on a closed connection, whatever state it was in.
-            self._disconnect()
-            raise StoreUnavailable(f"metadata file {self._path}: {error}") from error
+    def _in_sqlite(self) -> Iterator[None]:
+        with gate.inside():
+            try:
+                yield
+            except sqlite3.Error as error:
+                # Nothing of this transaction is left on a closed connection, whatever state it was in.
+                self._disconnect()
+                raise StoreUnavailable(f"metadata file {self._path}: {error}") from error
 
     def _connected(self) -> sqlite3.Connection:
         assert self._connection is not None
@@ -163,7 +172,13 @@ class SqliteConnection:
         try:
             # Mode rw: a file that vanished since we looked is not made anew.
             file = f"file:{quote(os.fsencode(self._path))}?mode=rw"
-            connection = sqlite3.connect(file, uri=True, timeout=BUSY_SECONDS_MAX, isolation_level=None)
+            connection = sqlite3.connect(
+                file,
+                uri=True,
+                timeout=BUSY_SECONDS_MAX,
+                isolation_level=None,
+                check_same_thread=False,  # a forked child closes it
+            )
         except sqlite3.Error as error:
             raise self._refusal(error) from error
         try:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TypeVar
 
 from ..errors import OutcomeUnknown, StoreRefused, StoreUnavailable
+from ..home_process import HomeProcess
 from ..store import PAGE_KEYS_MAX, Lease, Page, Versioned, WatchEvent, check_value
 from .file import SqliteFile
 
@@ -49,6 +50,7 @@ class SqliteStore:
         self._revision_seen = 0
         self._looked_at = float("-inf")
         self._closed = False
+        self._home = HomeProcess()
 
     async def open(self) -> None:
         """Opens the file now, to learn at once whether it can be used."""
@@ -107,7 +109,7 @@ class SqliteStore:
 
     async def close(self) -> None:
         """Lets the calls under way finish, then closes the file and ends the watches."""
-        if self._closed:
+        if self._closed or not self._home.is_here:
             return
         self._closed = True
         self._wake_watches()
@@ -138,6 +140,10 @@ class SqliteStore:
             waker.set()
 
     async def _submit(self, work: Callable[[], T], *, changes: bool) -> T:
+        if not self._home.is_here:
+            raise StoreRefused(
+                f"the metadata store on {self._path} cannot be used here: {self._home.why_not}"
+            )
         if self._closed:
             raise StoreRefused(f"the metadata store on {self._path} is closed")
         if self._calls_waiting >= CALLS_WAITING_MAX:

@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import cast
 
+from ledgers import ClientForked
+from metadata.home_process import HomeProcess
+
 from ..config import JournalConfig
 from ..requests import Acceptor, R, Request, SendEdits
 from .effects import Acceptors, Answers, Ask, Need, Program, SetEpoch
@@ -17,6 +20,7 @@ class LoggerSet:
     """One writer's channels to all acceptors. Belongs to its event loop."""
 
     def __init__(self, acceptors: Sequence[Acceptor], config: JournalConfig) -> None:
+        self._home = HomeProcess()
         self.config = config
         self.loggers = tuple(Logger(acceptor, config) for acceptor in acceptors)
         self.acceptors = Acceptors(tuple(logger.name for logger in self.loggers))
@@ -41,7 +45,9 @@ class LoggerSet:
         return await wait_for(what, self.calls(request), need, seconds_max)
 
     def calls(self, request: Request[R]) -> list[asyncio.Future[R]]:
-        """Calls all acceptors, and waits for none."""
+        """Calls all acceptors, and waits for none. Raises ClientForked."""
+        if not self._home.is_here:
+            raise ClientForked(self._home.why_not)
         return [logger.call(request) for logger in self.loggers]
 
     def has_room(self, size: int) -> bool:

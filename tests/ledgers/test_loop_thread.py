@@ -219,7 +219,7 @@ if child == 0:
     except LedgerError as error:
         del half_read
         thread.close(nothing)
-        os._exit(7 if "make one in each process" in str(error) else 8)
+        os._exit(7 if type(error).__name__ == "ClientForked" else 8)
     os._exit(9)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 assert list(half_read) == list(range(1, 9))
