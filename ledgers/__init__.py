@@ -17,8 +17,8 @@ from .public import lazily, require_our_own
 
 if TYPE_CHECKING:
     from bookie.wire.messages import MaintainReply, MaintainRequest, MaintenanceAction
-    from metadata.records.bookie_registry import Registration
     from metadata.records.ledger_record import BookieRef, DigestType, Fragment, LedgerRecord, LedgerState
+    from metadata.records.registration import Registration
 
     from .blocking import AdvancedWriteHandle, LedgerClient, ReadHandle, WriteHandle
     from .config import ClientConfig
@@ -103,7 +103,7 @@ _HOMES = {
     "ledgers.config": ("ClientConfig",),
     "ledgers.entry": ("Entry",),
     "ledgers.new_ledger": ("NewLedger",),
-    "metadata.records.bookie_registry": ("Registration",),
+    "metadata.records.registration": ("Registration",),
     "metadata.records.ledger_record": (
         "BookieRef",
         "DigestType",

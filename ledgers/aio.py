@@ -18,7 +18,7 @@ from bookie.wire.messages import MaintainReply, MaintainRequest
 from metadata import open_store
 from metadata.errors import KeyExists, MetadataError, NoSuchKey, StoreUnavailable, VersionConflict
 from metadata.home_process import HomeProcess
-from metadata.records import bookie_registry, ledger_ids
+from metadata.records import bookie_registry, ledger_ids, unreadable
 from metadata.records.ledger_record import (
     BookieRef,
     DigestType,
@@ -28,6 +28,7 @@ from metadata.records.ledger_record import (
     Shape,
 )
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
+from metadata.records.registration import Registration
 from metadata.store import MetadataStore
 
 from .bookies.grpc_bookies import GrpcBookieClient
@@ -206,11 +207,18 @@ class LedgerClient:
                 await handle.read_last_add_confirmed()
             return handle
 
-    async def list_ledgers(self, *, first_ledger: int = 0) -> AsyncIterator[LedgerRecord]:
-        """The metadata of every ledger from `first_ledger` on, in id order."""
+    async def list_ledgers(
+        self, *, first_ledger: int = 0, skip_unreadable: bool = True
+    ) -> AsyncIterator[LedgerRecord]:
+        """The metadata of every ledger from `first_ledger` on, in id order.
+
+        A record that this version cannot decode is skipped, with a warning in the log; without
+        `skip_unreadable` it raises LedgerError.
+        """
         cluster = await self._connected()
+        on_unreadable = unreadable.skip if skip_unreadable else unreadable.refuse
         with _metadata_errors():
-            async for found in cluster.ledgers.list(first_ledger):
+            async for found in cluster.ledgers.list(first_ledger, on_unreadable=on_unreadable):
                 yield found.record
 
     async def describe_ledger(self, ledger_id: int) -> LedgerRecord:
@@ -234,7 +242,7 @@ class LedgerClient:
                     continue  # its record was changed meanwhile: delete what stands now
         raise LedgerError(f"ledger {ledger_id} keeps changing; stop its writer and delete it again")
 
-    async def list_bookies(self) -> list[bookie_registry.Registration]:
+    async def list_bookies(self) -> list[Registration]:
         """Every registered bookie."""
         cluster = await self._connected()
         with _metadata_errors():

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import re
 
+from .errors import BadRecord
+
 LAYOUT = "layout"
 NEXT_LEDGER_ID = "ids/ledger"
 LEDGERS = "ledgers/"
@@ -24,6 +26,7 @@ JOURNALS = "journals/"
 
 LEDGER_ID_MAX = 2**63 - 1
 
+_LEDGER_DIGITS = re.compile(r"[0-7][0-9a-f]{15}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
@@ -43,8 +46,11 @@ def ledger(ledger_id: int) -> str:
 
 
 def ledger_id_of(key: str) -> int:
-    """The inverse of `ledger`."""
-    return int(key.removeprefix(LEDGERS), 16)
+    """The inverse of `ledger`. Raises BadRecord for a key that is no ledger's."""
+    digits = key.removeprefix(LEDGERS)
+    if not _LEDGER_DIGITS.fullmatch(digits):
+        raise BadRecord(key, "it is not the key of a ledger")
+    return int(digits, 16)
 
 
 def cookie(bookie_id: str) -> str:

@@ -10,13 +10,12 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from metadata.secret_file import read_bounded, read_password
 
 FILE_OPTIONS = frozenset({"ca_cert", "cert_cert", "cert_key", "password_file"})
 """Options of a metadata URI whose values are paths of files on the driver's host."""
-
-SECRET_BYTES_MAX = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -44,26 +43,19 @@ class Access:
 def access_of(metadata_uri: str, password_file: str | None) -> Access:
     """Reads what the URI and the option name, on the driver. Raises ValueError or OSError naming the file."""
     files = {
-        name: _content(path) for name, path in parse_qsl(urlsplit(metadata_uri).query) if name in FILE_OPTIONS
+        name: read_bounded(path, private=name == "password_file")
+        for name, path in parse_qsl(urlsplit(metadata_uri).query)
+        if name in FILE_OPTIONS
     }
-    password = _content(password_file).rstrip(b"\r\n") if password_file else b""
-    if password_file and not password:
-        raise ValueError(f"{password_file} holds no password")
+    password = read_password(password_file) if password_file else b""
     return Access(metadata_uri, password, files)
-
-
-def _content(path: str) -> bytes:
-    with Path(path).open("rb") as file:
-        content = file.read(SECRET_BYTES_MAX + 1)
-    if len(content) > SECRET_BYTES_MAX:
-        raise ValueError(f"{path} is over {SECRET_BYTES_MAX} bytes: it is no certificate, key or password")
-    return content
 
 
 @contextmanager
 def _in_memory(content: bytes) -> Iterator[str]:
     """A path by which this process can read these bytes."""
     with os.fdopen(os.memfd_create("bookledger"), "wb") as file:
+        os.fchmod(file.fileno(), 0o600)
         file.write(content)
         file.flush()
         yield f"/proc/self/fd/{file.fileno()}"

@@ -21,10 +21,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
 from metadata import open_store
-from metadata.records.bookie_registry import Registration
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
+from metadata.records.registration import Registration
 from metadata.store import MetadataStore
 
 from ..config import BookieConfig

@@ -17,9 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from metadata import settle
-from metadata.errors import KeyExists, LeaseLost, NoSuchKey, StoreUnavailable, VersionConflict
-from metadata.records import bookie_registry
-from metadata.records.bookie_registry import Registration
+from metadata.errors import BadRecord, KeyExists, LeaseLost, NoSuchKey, StoreUnavailable, VersionConflict
+from metadata.records.registration import Registration, decode
 from metadata.store import Lease, MetadataStore
 
 from ..errors import NameTaken
@@ -113,7 +112,9 @@ class Registrar:
         found = await self._store.get(key)
         if found is None:
             return False
-        other = bookie_registry.decode(key, found.value)
+        other = _decoded(key, found.value)
+        if other is None:
+            return False  # somebody's, whoever that is; it ends with its lease
         if other.session == self._registration.session:
             if found.value != value:
                 self._changed.set()  # created before it was changed
@@ -161,7 +162,8 @@ class Registrar:
         key, mine = self._registration.key, self._registration
         try:
             found = await self._store.get(key)
-            if found is None or bookie_registry.decode(key, found.value).session != mine.session:
+            stands = None if found is None else _decoded(key, found.value)
+            if found is None or stands is None or stands.session != mine.session:
                 self._is_registered = False  # lost meanwhile: the next renewal registers anew
             elif found.value != mine.encode():
                 await self._store.replace(key, mine.encode(), found.version)
@@ -189,3 +191,12 @@ class Registrar:
             except StoreUnavailable as error:
                 log.warning("could not give up the registration, it will run out: %s", error)
             self._lease = None
+
+
+def _decoded(key: str, value: bytes) -> Registration | None:
+    """What stands under our name; None for what a newer program, or nobody that we know, has written."""
+    try:
+        return decode(key, value)
+    except BadRecord as error:
+        log.warning("%s", error)
+        return None

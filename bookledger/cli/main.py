@@ -7,6 +7,7 @@ number of the signal that ended it. Each group is imported when it is used, so t
 from __future__ import annotations
 
 import importlib
+import io
 import logging
 import os
 import signal
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 import click
 
 from . import standard_files
+from .terminal import PlainFormatter, say
 
 _GROUPS = {
     "standalone": ("bookledger.cli.standalone", "standalone", "Run bookies and an embedded metadata store."),
@@ -71,7 +73,9 @@ def cli(verbose: int) -> None:
     Every command has a --help of its own.
     """
     level = [logging.WARNING, logging.INFO, logging.DEBUG][min(verbose, 2)]
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=level, handlers=[handler])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -104,7 +108,10 @@ def _run(arguments: Sequence[str] | None) -> int:
         # What a command returns is nothing; `--help` and the like return their exit code.
         return cli.main(args=arguments, prog_name="bookledger", standalone_mode=False) or 0
     except click.ClickException as error:
-        error.show()
+        said = io.StringIO()
+        error.show(said)
+        for line in said.getvalue().splitlines():
+            say(line, err=True)
         return 2
 
 
@@ -131,5 +138,5 @@ def _report(error: BaseException) -> int:
     if not isinstance(error, clear):
         raise error
     logging.getLogger(__name__).debug("where it happened", exc_info=error)
-    click.echo(f"bookledger: {'; '.join(str(error).splitlines())}", err=True)
+    say(f"bookledger: {'; '.join(str(error).splitlines())}", err=True)
     return 1

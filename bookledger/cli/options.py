@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from ledgers import DigestType, NewLedger
+from metadata.secret_file import read_password
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -94,21 +95,17 @@ def password_option(function: F) -> F:
         "password",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         callback=_password_in,
-        help="File that holds the ledger's password; a newline at its end is no part of it.",
+        help="File with the ledger's password, for its owner alone (mode 600); a newline at its end is no part of it.",
     )(function)
 
 
 def _password_in(_: click.Context, option: click.Parameter, path: Path | None) -> bytes:
     if path is None:
         return b""
-    password = path.read_bytes()
-    for newline in (b"\r\n", b"\n"):
-        if password.endswith(newline):
-            password = password.removesuffix(newline)
-            break
-    if not password:
-        raise click.BadParameter(f"{path} holds no password", param=option)
-    return password
+    try:
+        return read_password(path)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=option) from error
 
 
 def new_ledger_options(function: F) -> F:

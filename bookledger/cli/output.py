@@ -12,6 +12,8 @@ import click
 
 from metadata.records.ledger_record import LedgerRecord
 
+from .terminal import say, shown
+
 Say = Callable[[str], None]
 
 TABLE_WIDTH_ELSEWHERE = 160
@@ -20,7 +22,7 @@ TABLE_WIDTH_ELSEWHERE = 160
 
 def narrator(*, quiet: bool) -> Say:
     """Prints each step of a long command, or nothing where only records are wanted."""
-    return (lambda _: None) if quiet else (lambda line: click.echo(f"  {line}"))
+    return (lambda _: None) if quiet else (lambda line: say(f"  {line}"))
 
 
 def print_record(fields: Mapping[str, Any], *, as_json: bool) -> None:
@@ -30,7 +32,7 @@ def print_record(fields: Mapping[str, Any], *, as_json: bool) -> None:
         return
     width = max(map(len, fields), default=0)
     for name, value in fields.items():
-        click.echo(f"{name.replace('_', ' '):<{width}}  {_text(value)}")
+        say(f"{name.replace('_', ' '):<{width}}  {_text(value)}")
 
 
 def print_records(records: Sequence[Mapping[str, Any]], *, as_json: bool, none: str) -> None:
@@ -39,7 +41,7 @@ def print_records(records: Sequence[Mapping[str, Any]], *, as_json: bool, none: 
         for record in records:
             print_json(record)
     elif not records:
-        click.echo(none)
+        say(none)
     else:
         print_table(list(records[0]), [[_text(value) for value in record.values()] for record in records])
 
@@ -70,11 +72,6 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(_text, value))
     return shown(str(value))
-
-
-def shown(text: str) -> str:
-    """Text that others chose, with nothing in it that a terminal would obey."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def ledger_fields(record: LedgerRecord) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from metadata.store import MetadataStore
 
 from .options import free_space_option, json_option
 from .output import print_json
+from .terminal import say
 
 PORT_MAX = 65535
 
@@ -91,7 +92,7 @@ def _announce(uri: str, addresses: list[str], as_json: bool) -> None:
     if as_json:
         print_json({"metadata": uri, "bookies": addresses})
     else:
-        click.echo(f"{len(addresses)} bookies serve on {', '.join(addresses)}")
-        click.echo(f"in another shell:  export BOOKLEDGER_METADATA={uri}")
-        click.echo("                   seq 1000 | bookledger ledger append")
+        say(f"{len(addresses)} bookies serve on {', '.join(addresses)}")
+        say(f"in another shell:  export BOOKLEDGER_METADATA={uri}")
+        say("                   seq 1000 | bookledger ledger append")
     sys.stdout.flush()

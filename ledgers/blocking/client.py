@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from bookie.wire.messages import MaintainReply, MaintainRequest
-from metadata.records.bookie_registry import Registration
 from metadata.records.ledger_record import BookieRef, DigestType, LedgerRecord
+from metadata.records.registration import Registration
 
 from .. import aio
 from ..config import ClientConfig
@@ -93,9 +93,10 @@ class LedgerClient(BlockingClient[aio.LedgerClient]):
         opened = self._twin.open_ledger(ledger_id, recovery=recovery, password=password)
         return ReadHandle(self._thread, self._thread.run(opened))
 
-    def list_ledgers(self, *, first_ledger: int = 0) -> Iterator[LedgerRecord]:
-        """The metadata of every ledger from `first_ledger` on, in id order."""
-        pages = in_pages(self._twin.list_ledgers(first_ledger=first_ledger), RECORDS_PER_HOP)
+    def list_ledgers(self, *, first_ledger: int = 0, skip_unreadable: bool = True) -> Iterator[LedgerRecord]:
+        """The metadata of every ledger from `first_ledger` on; see `ledgers.aio.LedgerClient.list_ledgers`."""
+        records = self._twin.list_ledgers(first_ledger=first_ledger, skip_unreadable=skip_unreadable)
+        pages = in_pages(records, RECORDS_PER_HOP)
         return chain.from_iterable(iterate(self._thread, pages))
 
     def describe_ledger(self, ledger_id: int) -> LedgerRecord:

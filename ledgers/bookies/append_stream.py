@@ -42,6 +42,10 @@ FRAMES_IN_FLIGHT_MAX = 1024
 """Frames sent and unanswered on one stream."""
 
 
+END_SECONDS_MAX = 0.5
+"""How long a bookie has to end a stream that this client has ended."""
+
+
 @dataclass(slots=True)
 class _InFlight:
     lane: QueuedLane
@@ -73,6 +77,8 @@ class AppendStream:
         self._loop = asyncio.get_running_loop()
         self._task = self._loop.create_task(self._run())
         self._nonce = b""
+        self._is_connected = False
+        self._is_closing = False
 
     def open_lane(
         self,
@@ -104,7 +110,14 @@ class AppendStream:
         return terms.key.credential(Purpose.APPEND, self._bookie.incarnation, self._nonce)
 
     async def close(self) -> None:
-        """Ends the stream; its lanes are told nothing (their owners have closed them)."""
+        """Ends the stream; its lanes are told nothing (their owners have closed them).
+
+        The bookie is left to end it: of a call that is given up gRPC tells later, when the loop may be closed.
+        """
+        self._is_closing = True
+        self._work.set()
+        if self._is_connected:
+            await asyncio.wait([self._task], timeout=END_SECONDS_MAX)
         self._task.cancel()
         await asyncio.wait([self._task])
 
@@ -116,8 +129,7 @@ class AppendStream:
             why = await self._serve()
         except asyncio.CancelledError:
             if self._task.cancelling():
-                self._break("the client is closed")
-                raise
+                raise  # by `close`, or with the whole loop: in either case nobody waits for its lanes
             why = "its connection was given up"  # gRPC cancels the calls of a channel that is closed
         except Exception as error:
             # Whatever it was, the lanes must hear of it, or their writers wait for ever.
@@ -128,6 +140,7 @@ class AppendStream:
         try:
             call = await self._connect()
             self._nonce = await self._nonce_of(call)
+            self._is_connected = True
         except TimeoutError:
             return f"it did not answer within {self._config.append_seconds_max:g} s"
         except (grpc.aio.AioRpcError, OSError, LookupError) as error:
@@ -161,6 +174,10 @@ class AppendStream:
                 await self._work.wait()
                 request = self._next_request()
                 if request is None:
+                    if self._is_closing:
+                        await call.done_writing()
+                        await asyncio.sleep(END_SECONDS_MAX)
+                        return "it did not end its stream"
                     self._work.clear()
                     continue
                 await call.write(codec.encode_append_request(request))

@@ -100,8 +100,7 @@ class GrpcBookieClient:
     async def close(self) -> None:
         self._is_closed = True
         streams, self._streams = list(self._streams.values()), {}
-        for stream in streams:
-            await stream.close()
+        await asyncio.gather(*(stream.close() for stream in streams))
         if self._retired:
             await asyncio.wait(self._retired)
         channels, self._channels = list(self._channels.values()), {}

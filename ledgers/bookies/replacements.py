@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from metadata.errors import MetadataError
 from metadata.records import bookie_registry
-from metadata.records.bookie_registry import Registration
 from metadata.records.ledger_record import BookieRef
+from metadata.records.registration import Registration
 
 from ..cluster import Cluster
 from ..protocol.effects import FindReplacements

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from metadata.records.bookie_registry import Registration
 from metadata.records.ledger_record import BookieRef
+from metadata.records.registration import Registration
 
 from ..cluster import Cluster
 from ..errors import BookieUnavailable

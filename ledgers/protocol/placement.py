@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterable, Sequence
 
-from metadata.records.bookie_registry import Registration
 from metadata.records.ledger_record import BookieRef
+from metadata.records.registration import Registration
 
 
 def host_of(registration: Registration) -> str:

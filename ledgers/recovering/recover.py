@@ -107,14 +107,21 @@ class _RecoveryRun:
         self._tasks = Tasks(self._background_failed)
         self._loop = asyncio.get_running_loop()
         self._outcome: asyncio.Future[VersionedRecord | None] = self._loop.create_future()
+        self._drained: asyncio.Future[None] = self._loop.create_future()
         self._progress_at = self._loop.time()
 
     async def run(self) -> VersionedRecord | None:
-        """The closed record, or None where another client changed it and recovery must start over."""
+        """The closed record, or None where another client changed it and recovery must start over.
+
+        Gives the slowest copies of what was written back a little time, as a writer that closes does.
+        """
         try:
             self._tasks.start(self._fail_without_progress())
             self._perform(self._machine.start())
-            return await self._outcome
+            outcome = await self._outcome
+            self._note_drained()
+            await asyncio.wait([self._drained], timeout=self._cluster.config.close_drain_seconds_max)
+            return outcome
         finally:
             self._lanes.close_all()
             await self._tasks.close()
@@ -126,12 +133,14 @@ class _RecoveryRun:
 
     def acked(self, lane: int, through: int) -> None:
         self._perform(self._machine.acked(lane, through))
+        self._note_drained()
 
     def written(self, lane: int, through: int) -> None:
         raise AssertionError(f"a recovery puts off no sync (lane {lane}, entry {through})")
 
     def lane_failed(self, lane: int, why: str) -> None:
         self._perform(self._machine.lane_failed(lane, why))
+        self._note_drained()
 
     def refused(self, lane: int, error: LedgerError) -> None:
         self._perform(self._machine.refused(lane, error))
@@ -232,6 +241,10 @@ class _RecoveryRun:
 
     async def _change(self, record: LedgerRecord) -> None:
         self._perform(await self._version.change(record, self._machine))
+
+    def _note_drained(self) -> None:
+        if self._outcome.done() and not self._drained.done() and self._lanes.are_drained:
+            self._drained.set_result(None)
 
     def _end(self, outcome: VersionedRecord | None) -> None:
         if not self._outcome.done():

@@ -44,6 +44,7 @@ from ..tasks import Tasks
 from .answers import Answers, AppendFuture
 from .closed_by_others import closed_by_others
 from .idle_lac import IdleLac
+from .long_wait import told_when_long, why_closing_waits
 from .progress import ProgressClock
 from .quorum_watch import QuorumWatch
 
@@ -209,13 +210,18 @@ class WriteHandle:
         """
         self.check_process()
         self._closing = True
-        with suppress(LedgerError):  # what ended the writer is raised below
-            await (self.force() if self._deferred_sync else self.flush())
-        self._perform(self._machine.close())  # asks once, however often it is called
-        error = await asyncio.shield(self._finished)
+        with told_when_long(self._why_closing_waits):
+            with suppress(LedgerError):  # what ended the writer is raised below
+                await (self.force() if self._deferred_sync else self.flush())
+            self._perform(self._machine.close())  # asks once, however often it is called
+            error = await asyncio.shield(self._finished)
         await self._let_go()
         if error is not None and not await self._was_closed_by_others(error):
             raise error
+
+    def _why_closing_waits(self) -> str:
+        unconfirmed = self._machine.last_add_pushed - self.last_add_confirmed + self._waiting_entries
+        return why_closing_waits(self.ledger_id, unconfirmed, self._config.append_quorum_seconds_max)
 
     async def _was_closed_by_others(self, error: LedgerError) -> bool:
         """An idle writer may meet the fence of a recovery before its close does (rule C1)."""

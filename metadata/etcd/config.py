@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import grpc
+
+from ..secret_file import read_bounded
 
 TIMEOUT_SECONDS_DEFAULT = 5.0
 
@@ -70,7 +71,7 @@ class EtcdConfig:
         return self.tls or self.ca_cert is not None
 
     def read_credentials(self) -> grpc.ChannelCredentials | None:
-        """The TLS credentials, or None for plain text. Raises OSError for a file that cannot be read."""
+        """The TLS credentials, or None for plain text. Raises OSError or ValueError for a file that cannot be used."""
         if not self.uses_tls:
             return None
         return grpc.ssl_channel_credentials(
@@ -81,4 +82,4 @@ class EtcdConfig:
 
 
 def _read(path: str | None) -> bytes | None:
-    return None if path is None else Path(path).read_bytes()
+    return None if path is None else read_bounded(path)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from ..secret_file import read_password
 from .config import TIMEOUT_SECONDS_DEFAULT, EtcdConfig
 
 ETCD_PORT_DEFAULT = 2379
@@ -27,7 +27,7 @@ def config_in(parts: SplitResult) -> EtcdConfig:
         cert_key=options.get("cert_key"),
         cert_cert=options.get("cert_cert"),
         user=options.get("user"),
-        password=None if password_file is None else Path(password_file).read_text().rstrip("\r\n"),
+        password=None if password_file is None else read_password(password_file).decode(),
         timeout=_seconds(options.get("timeout")),
         tls=tls,
     )

@@ -2,78 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
-
-from google.protobuf.message import DecodeError
-
 from .. import keys
 from ..errors import BadRecord
 from ..store import MetadataStore, list_all
-from . import records_pb2 as pb
-from .ledger_record import BookieRef
-
-FORMAT_VERSION = 1
+from . import unreadable
+from .registration import Registration, decode
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """A live bookie: its identity, where it answers, and the fault domain it shares with others."""
-
-    bookie: BookieRef
-    address: str
-    fault_domain: str = ""
-    writable: bool = True
-    session: bytes = b""
-
-    @property
-    def key(self) -> str:
-        return keys.bookie(self.bookie.bookie_id)
-
-    def encode(self) -> bytes:
-        return pb.Registration(
-            format_version=FORMAT_VERSION,
-            bookie_id=self.bookie.bookie_id,
-            incarnation=self.bookie.incarnation,
-            address=self.address,
-            fault_domain=self.fault_domain,
-            session=self.session,
-            read_only=not self.writable,
-        ).SerializeToString()
-
-
-def decode(key: str, value: bytes) -> Registration:
-    """The registration under a key. Raises BadRecord."""
-    try:
-        message = pb.Registration.FromString(value)
-    except DecodeError as error:
-        raise BadRecord(key, str(error)) from error
-    if message.format_version != FORMAT_VERSION:
-        raise BadRecord(
-            key, f"registration version {message.format_version}; this program knows {FORMAT_VERSION}"
-        )
-    return Registration(
-        bookie=BookieRef(message.bookie_id, message.incarnation),
-        address=message.address,
-        fault_domain=message.fault_domain,
-        writable=not message.read_only,
-        session=message.session,
-    )
-
-
-async def _under(store: MetadataStore, prefix: str) -> AsyncIterator[Registration]:
-    async for item in list_all(store, prefix):
-        yield decode(item.key, item.value)
-
-
-async def list_bookies(store: MetadataStore, *, writable_only: bool = False) -> list[Registration]:
-    """Every live bookie, by name; read-only ones too unless `writable_only`."""
-    found = [r async for r in _under(store, keys.BOOKIES) if r.writable or not writable_only]
+async def list_bookies(store: MetadataStore) -> list[Registration]:
+    """Every live bookie whose registration can be decoded, by name; read-only ones too."""
+    found: list[Registration] = []
+    async for item in list_all(store, keys.BOOKIES):
+        try:
+            found.append(decode(item.key, item.value))
+        except BadRecord as error:
+            unreadable.skip(error)
     return sorted(found, key=lambda registration: registration.bookie)
 
 
 async def find_bookie(store: MetadataStore, bookie_id: str) -> Registration | None:
-    """The live registration under this name, writable or not."""
+    """The live registration under this name, writable or not. Raises BadRecord: somebody is registered, then."""
     key = keys.bookie(bookie_id)
     found = await store.get(key)
     return None if found is None else decode(key, found.value)

@@ -7,9 +7,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from .. import keys, settle
+from ..errors import BadRecord
 from ..store import EventKind, MetadataStore, list_all
 from . import ledger_record
 from .ledger_record import LedgerRecord
+from .unreadable import OnUnreadable, skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +64,29 @@ class LedgerStore:
         found = await self._store.get(key)
         return found is not None and _versioned(key, found.value, found.version) is None
 
-    async def list(self, first_ledger: int = 0) -> AsyncIterator[VersionedRecord]:
-        """Every ledger from `first_ledger` on, by id. A listing that fails part-way raises; it never just ends."""
-        async for _, found in self.list_with_deleted(first_ledger):
+    async def list(
+        self, first_ledger: int = 0, *, on_unreadable: OnUnreadable = skip
+    ) -> AsyncIterator[VersionedRecord]:
+        """Every ledger from `first_ledger` on, by id. A listing that fails part-way raises; it never just ends.
+
+        `on_unreadable` is told of each record that cannot be decoded, and may raise; then the next one follows.
+        """
+        async for _, found in self.list_with_deleted(first_ledger, on_unreadable=on_unreadable):
             if found is not None:
                 yield found
 
     async def list_with_deleted(
-        self, first_ledger: int = 0
+        self, first_ledger: int = 0, *, on_unreadable: OnUnreadable = skip
     ) -> AsyncIterator[tuple[int, VersionedRecord | None]]:
         """Every ledger that there is or was, in id order, None for a deleted one. It never just ends either."""
         after = keys.ledger(first_ledger - 1) if first_ledger > 0 else None
         async for item in list_all(self._store, keys.LEDGERS, after=after):
-            yield keys.ledger_id_of(item.key), _versioned(item.key, item.value, item.version)
+            try:
+                one = keys.ledger_id_of(item.key), _versioned(item.key, item.value, item.version)
+            except BadRecord as error:
+                on_unreadable(error)
+                continue
+            yield one
 
     async def watch(
         self, ledger_id: int, *, after_revision: int

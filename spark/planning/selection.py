@@ -136,7 +136,7 @@ class Selection:
     def _listed(self, client: LedgerClient) -> Iterator[LedgerRecord]:
         if not self._ranges:
             return
-        for record in client.list_ledgers(first_ledger=self.lowest):
+        for record in client.list_ledgers(first_ledger=self.lowest, skip_unreadable=False):
             if record.ledger_id > self.highest:
                 return
             if self._naming(record):

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 from ledgers import LedgerError, LedgerRecord
 from metadata.records.ledger_ids import counted_end
 from metadata.records.ledger_store import LedgerStore
+from metadata.records.unreadable import refuse
 
 from ..planning.options import LedgerOptions
 from ..planning.partition import LedgerPartition
@@ -65,7 +66,7 @@ async def listed(uri: str, selection: Selection, first_ledger: int) -> Listing:
     """Every id from this one on that has or had a ledger, up to the first one above all that may be chosen."""
     async with metadata_store(uri) as store:
         listing = Listing(first_ledger, await counted_end(store))
-        async for ledger_id, one in LedgerStore(store).list_with_deleted(first_ledger):
+        async for ledger_id, one in LedgerStore(store).list_with_deleted(first_ledger, on_unreadable=refuse):
             listing.add(ledger_id, one.record if one else None, selection)
             if ledger_id > selection.highest:
                 break

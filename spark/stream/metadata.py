@@ -15,6 +15,7 @@ from ledgers import LedgerRecord, MetadataUnavailable
 from metadata import open_store
 from metadata.errors import BadMetadataUri, StoreRefused, StoreUnavailable
 from metadata.records.ledger_store import LedgerStore
+from metadata.records.unreadable import refuse
 from metadata.store import MetadataStore
 
 from ..access import Access
@@ -130,7 +131,7 @@ async def _picked_out(ledgers: LedgerStore, wanted: frozenset[int]) -> dict[int,
     """Out of one listing."""
     found = {}
     last = max(wanted)
-    async for one in ledgers.list(min(wanted)):
+    async for one in ledgers.list(min(wanted), on_unreadable=refuse):
         if one.record.ledger_id > last:
             break
         if one.record.ledger_id in wanted:

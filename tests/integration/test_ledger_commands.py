@@ -15,6 +15,7 @@ import pytest
 from bookie.wire import ENTRY_BYTES_MAX
 from bookledger.cli.processes import bookie_processes
 from tests.support.command_line import bookledger, fails_with_one_line, lines
+from tests.support.secrets import password_file
 
 
 @pytest.fixture(scope="module")
@@ -137,14 +138,14 @@ def test_an_oversized_record_is_named_and_what_was_stored_before_it_is_told(uri:
     line = fails_with_one_line("ledger", "append", meta, f"--ledger={ledger_id}", stdin=oversized)
     assert line == (
         "record 3 of the input: an entry of 4194305 bytes is over the limit of 4194304 bytes; split it; "
-        f"ledger {ledger_id} is closed and holds the 2 entries before that"
+        f"ledger {ledger_id} is closed; its last entry is 1"
     )
     assert bookledger("ledger", "read", meta, ledger_id).stdout == b"0\tline 0\n1\tline 1\n"
 
 
 def test_an_append_of_nothing_but_an_oversized_record_leaves_an_empty_ledger_and_says_so(uri: str) -> None:
     line = fails_with_one_line("ledger", "append", f"--metadata={uri}", stdin=bytes(ENTRY_BYTES_MAX + 1))
-    assert line.endswith("is closed and holds no entry")
+    assert line.endswith("is closed and empty")
 
 
 def test_an_entry_of_exactly_the_limit_is_stored_without_its_newline(uri: str) -> None:
@@ -212,9 +213,9 @@ def test_a_password_comes_from_a_file_and_opens_its_ledger_alone(
     uri: str, tmp_path: Path, digest: str
 ) -> None:
     meta = f"--metadata={uri}"
-    (tmp_path / "right").write_bytes(b"s3cret \xff\n")
-    (tmp_path / "same").write_bytes(b"s3cret \xff")
-    (tmp_path / "wrong").write_bytes(b"s3cret\n")
+    password_file(tmp_path / "right", b"s3cret \xff\n")
+    password_file(tmp_path / "same", b"s3cret \xff")
+    password_file(tmp_path / "wrong", b"s3cret\n")
     right, same, wrong = (f"--password-file={tmp_path}/{name}" for name in ("right", "same", "wrong"))
     created = bookledger("ledger", "create", meta, right, f"--digest={digest}")
     ledger_id = created.stdout.decode().strip()
@@ -230,8 +231,8 @@ def test_a_password_comes_from_a_file_and_opens_its_ledger_alone(
 
 
 def test_an_append_needs_the_password_that_the_ledger_was_created_with(uri: str, tmp_path: Path) -> None:
-    (tmp_path / "right").write_bytes(b"right\n")
-    (tmp_path / "wrong").write_bytes(b"wrong\n")
+    password_file(tmp_path / "right", b"right\n")
+    password_file(tmp_path / "wrong", b"wrong\n")
     for given in ([], [f"--password-file={tmp_path}/wrong"]):
         created = bookledger("ledger", "create", f"--metadata={uri}", f"--password-file={tmp_path}/right")
         ledger_id = created.stdout.decode().strip()
@@ -239,9 +240,17 @@ def test_an_append_needs_the_password_that_the_ledger_was_created_with(uri: str,
         assert fails_with_one_line(*append, stdin=b"x\n") == f"the password does not fit ledger {ledger_id}"
 
 
-def test_a_password_file_that_holds_none_is_wrong_usage(uri: str, tmp_path: Path) -> None:
-    (tmp_path / "empty").write_bytes(b"\n")
-    for name, why in (("empty", b"holds no password"), ("missing", b"does not exist")):
+def test_a_password_file_that_is_none_or_that_others_can_read_is_wrong_usage(
+    uri: str, tmp_path: Path
+) -> None:
+    password_file(tmp_path / "empty", b"\n")
+    password_file(tmp_path / "read by all", b"secret\n").chmod(0o644)
+    refusals = {
+        "empty": b"holds no password",
+        "missing": b"does not exist",
+        "read by all": b"has mode 0644, so others can read it: chmod 600",
+    }
+    for name, why in refusals.items():
         done = bookledger("ledger", "create", f"--metadata={uri}", f"--password-file={tmp_path / name}")
         assert done.returncode == 2
         assert why in done.stderr

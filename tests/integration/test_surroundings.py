@@ -15,8 +15,8 @@ from ledgers import BookieUnavailable, ClientConfig
 from ledgers.aio import LedgerClient
 from ledgers.bookies.grpc_bookies import GrpcBookieClient
 from metadata.memory import MemoryStore
-from metadata.records.bookie_registry import Registration
 from metadata.records.ledger_record import BookieRef
+from metadata.records.registration import Registration
 from tests.support.aio import run, until_true
 from tests.support.command_line import bookledger
 from tests.support.in_process import InProcessCluster, on_bookies

@@ -13,6 +13,7 @@ from metadata.sqlite.uri import uri_of
 from metadata.store import MetadataStore, Versioned
 from tests.support.aio import run
 from tests.support.etcd import EtcdServer
+from tests.support.secrets import password_file
 
 
 async def round_trip(uri: str) -> None:
@@ -79,7 +80,7 @@ def test_an_etcd_uri_opens_the_cluster_with_options(etcd: EtcdServer) -> None:
 
 def test_an_etcd_uri_reads_the_password_from_a_file(own_etcd: EtcdServer, tmp_path: Path) -> None:
     own_etcd.enable_auth("root", "secret")
-    (tmp_path / "password").write_text("secret\n")
+    password_file(tmp_path / "password", "secret\n")
     run(round_trip(f"etcd://{own_etcd.endpoint}/p?user=root&password_file={tmp_path}/password"))
 
 

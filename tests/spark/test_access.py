@@ -9,14 +9,16 @@ from urllib.parse import unquote
 
 import pytest
 
-from spark.access import SECRET_BYTES_MAX, Access, access_of
+from metadata.secret_file import SECRET_BYTES_MAX
+from spark.access import Access, access_of
+from tests.support.secrets import password_file
 
 PASSWORD, KEY = "correct horse", "-----BEGIN PRIVATE KEY----- staple"
 
 
 @pytest.fixture
 def access(tmp_path: Path) -> Access:
-    (tmp_path / "password").write_text(PASSWORD + "\n")
+    password_file(tmp_path / "password", PASSWORD + "\n")
     (tmp_path / "key.pem").write_text(KEY)
     uri = f"etcds://h1:2379,h2:2379/prod?cert_key={tmp_path}/key.pem&user=ada&timeout=3"
     return access_of(uri, str(tmp_path / "password"))
@@ -62,7 +64,7 @@ def test_a_uri_without_files_stays_as_it_is() -> None:
 
 
 def test_files_that_cannot_be_secrets_are_refused_by_name(tmp_path: Path) -> None:
-    (tmp_path / "empty").write_text("\n")
+    password_file(tmp_path / "empty", "\n")
     (tmp_path / "huge").write_bytes(bytes(SECRET_BYTES_MAX + 1))
     with pytest.raises(ValueError, match="empty holds no password"):
         access_of("sqlite:///m.db", str(tmp_path / "empty"))

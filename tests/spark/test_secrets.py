@@ -13,6 +13,7 @@ from bookledger.cli.processes import bookie_processes
 from ledgers import LedgerClient
 from tests.spark.conftest import events_in
 from tests.support.etcd import EtcdServer
+from tests.support.secrets import password_file
 
 PASSWORD = "Tr0ub4dor-and-3-nobody-else"
 ROOT = Path(__file__).parents[2]
@@ -23,7 +24,7 @@ def test_secrets_reach_executors_and_are_seen_nowhere(tls_etcd: EtcdServer, tmp_
     certificate = tls_etcd.certificate
     key = certificate.with_name("key.pem")
     uri = f"etcds://{tls_etcd.endpoint}/prod?ca_cert={certificate}&cert_cert={certificate}&cert_key={key}"
-    (tmp_path / "password").write_text(PASSWORD)
+    password_file(tmp_path / "password", PASSWORD)
     (tmp_path / "events").mkdir()
     with bookie_processes(1, tmp_path, uri):
         good, doomed = (str(write(uri)) for _ in range(2))

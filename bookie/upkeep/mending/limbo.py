@@ -8,9 +8,13 @@ UNKNOWN, never "no such entry", and a ledger that is not closed is fenced, since
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
+from metadata.errors import BadRecord
+from metadata.keys import ledger_id_of
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import LedgerStore
+from metadata.records.unreadable import skip
 
 from ...index.ledger_state import Fence
 from ...log.format import Record
@@ -26,10 +30,11 @@ LEDGERS_PER_BATCH = 1000
 async def enter_limbo(bookie: Bookie, ledgers: LedgerStore, me: BookieRef) -> int:
     """Puts every ledger that the metadata places here into limbo; returns how many. Durable when it returns.
 
-    Raises MetadataError where the listing fails: then the bookie must not serve.
+    A record that cannot be decoded may place its ledger here, so that one too. Raises MetadataError where the
+    listing fails: then the bookie must not serve.
     """
-    count, batch = 0, list[Record]()
-    async for found in ledgers.list():
+    count, batch, unknown = 0, list[Record](), list[BadRecord]()
+    async for found in ledgers.list(on_unreadable=unknown.append):
         if _names(found.record, me):
             batch.append(_in_limbo(bookie, found.record))
             count += 1
@@ -37,6 +42,7 @@ async def enter_limbo(bookie: Bookie, ledgers: LedgerStore, me: BookieRef) -> in
             await bookie.store(batch)
             batch = []
     await bookie.store(batch)
+    await bookie.store(_doubtful(bookie, unknown))
     await bookie.leave_loss_behind()
     log.warning(
         "some of the log was lost: %d ledgers are in limbo until `bookledger bookie repair %s`", count, me
@@ -46,6 +52,18 @@ async def enter_limbo(bookie: Bookie, ledgers: LedgerStore, me: BookieRef) -> in
 
 def _names(record: LedgerRecord, me: BookieRef) -> bool:
     return any(me in fragment.ensemble for fragment in record.fragments)
+
+
+def _doubtful(bookie: Bookie, unknown: list[BadRecord]) -> list[Record]:
+    """Ledgers of which only the id can be read. Who may write to them is asked when somebody does."""
+    records = []
+    for error in unknown:
+        skip(error)
+        with suppress(BadRecord):  # a stray key is nobody's ledger
+            state = bookie.states.hold(ledger_id_of(error.key))
+            state.fence, state.limbo = Fence.DURABLE, True
+            records.append(state_record(state))
+    return records
 
 
 def _in_limbo(bookie: Bookie, record: LedgerRecord) -> Record:

@@ -10,6 +10,7 @@ import click
 
 from ..options import json_option
 from ..output import print_json, print_record
+from ..terminal import say
 
 if TYPE_CHECKING:
     from bookie.offline.salvage import Mended, Outcome
@@ -37,7 +38,7 @@ def check(data: Path, as_json: bool) -> None:
     if not found.is_whole:
         raise click.exceptions.Exit(1)
     if not as_json:
-        click.echo("nothing is wrong")
+        say("nothing is wrong")
 
 
 def _print_findings(findings: dict[str, Any]) -> None:
@@ -45,9 +46,9 @@ def _print_findings(findings: dict[str, Any]) -> None:
     print_record(findings, as_json=False)
     for title, found in (("note", notes), ("PROBLEM", problems)):
         for one in found:
-            click.echo(f"{title}: {one['file']} at offset {one['offset']}: {one['what']}")
+            say(f"{title}: {one['file']} at offset {one['offset']}: {one['what']}")
     for one in lost:
-        click.echo(
+        say(
             f"LOST: {one['file']} at offset {one['offset']}: {one['entries']} entries of ledger {one['ledger']}, from "
             f"{one['first_entry']} to {one['last_entry']}; start the bookie, then run: bookledger bookie repair"
         )
@@ -64,7 +65,7 @@ def dump(path: Path, as_json: bool) -> None:
         if as_json:
             print_json(line)
         else:
-            click.echo(" ".join(f"{name}={value}" for name, value in line.items()))
+            say(" ".join(f"{name}={value}" for name, value in line.items()))
 
 
 @click.command("rebuild-index")
@@ -94,7 +95,7 @@ def salvage(data: Path, as_json: bool) -> None:
         mended.append(one)
         if not as_json:
             kept = f" (kept as salvaged/{one.copy})" if one.copy else ""
-            click.echo(f"{one.file} at offset {one.offset}: {one.bytes_lost} bytes lost: {one.what}{kept}")
+            say(f"{one.file} at offset {one.offset}: {one.bytes_lost} bytes lost: {one.what}{kept}")
 
     outcome = salvage_log(data, tell)
     steps = _next_steps(data, mended, outcome)
@@ -102,9 +103,9 @@ def salvage(data: Path, as_json: bool) -> None:
         print_json({**asdict(outcome), "mended": [asdict(one) for one in mended], "next": steps})
         return
     if not mended:
-        click.echo("no damage in the log: nothing was changed")
+        say("no damage in the log: nothing was changed")
     for n, step in enumerate(steps):
-        click.echo(f"{'then' if n else 'next'}: {step}")
+        say(f"{'then' if n else 'next'}: {step}")
 
 
 def _next_steps(data: Path, mended: list[Mended], outcome: Outcome) -> list[str]:

@@ -12,6 +12,7 @@ import click
 from ..options import Finite, free_space_option, json_option, metadata_option, optional_metadata_option
 from ..output import print_json, print_record, print_records
 from ..standalone import PORT_MAX
+from ..terminal import say
 from . import files as bookie_files
 from . import maintenance as bookie_maintenance
 
@@ -167,7 +168,7 @@ def run(
         if as_json:
             print_json({**asdict(running.cookie), "address": running.address})
         else:
-            click.echo(f"bookie {running.cookie.bookie_id} serves on {running.address}")
+            say(f"bookie {running.cookie.bookie_id} serves on {running.address}")
         sys.stdout.flush()
 
     asyncio.run(run_daemon(config, ready, ClusterPeers, until_stdin_closes=until_stdin_closes))

@@ -12,6 +12,7 @@ from metadata.records.ledger_record import BookieRef
 
 from ..options import Finite, json_option, metadata_option
 from ..output import print_record
+from ..terminal import say
 
 if TYPE_CHECKING:
     from bookie.wire.messages import MaintainReply
@@ -123,7 +124,7 @@ def maintain(
                 failures.append(f"{bookie}: {error.why if isinstance(error, BookieUnavailable) else error}")
             else:
                 if n and not as_json:
-                    click.echo()
+                    say()
                 print_record({"bookie_id": bookie.bookie_id, **report}, as_json=as_json)
                 failures += _left_undone(bookie, report)
     if failures:

@@ -22,6 +22,7 @@ from ..options import json_option
 from ..output import Say, narrator, print_json, print_table
 from ..processes import bookie_processes
 from ..scratch import scratch_directory
+from ..terminal import say
 from .steps import Demo, Findings
 
 RECORDS_MIN = 10
@@ -126,4 +127,4 @@ def report(findings: Findings, as_json: bool) -> None:
         return
     rows = [[name, f"{v:,}" if isinstance(v := measured.get(key), int) else str(v)] for name, key in _ROWS]
     print_table(["", "measured"], rows)
-    click.echo(f"verdict: {'OK' if not findings.wrong else 'FAILED'}, {verdict}")
+    say(f"verdict: {'OK' if not findings.wrong else 'FAILED'}, {verdict}")

@@ -9,6 +9,7 @@ import click
 
 from ..options import Finite, json_option
 from ..output import print_json, print_record, progress
+from ..terminal import say
 from .options import JournalPlace, journal_place
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _delete(place: JournalPlace, found: Findings, *, yes: bool, as_json: bool) -
         if as_json:
             print_json({"kept": orphan.ledger_id, "why": orphan.why_kept})
         else:
-            click.echo(f"kept: {orphan}")
+            say(f"kept: {orphan}")
     return done.count
 
 
@@ -96,9 +97,9 @@ def _print(found: Findings, *, as_json: bool) -> None:
         if as_json:
             print_json({"where": problem.where, "problem": problem.what})
         else:
-            click.echo(f"problem: {problem}")
+            say(f"problem: {problem}")
     for note in found.notes if not as_json else ():
-        click.echo(f"note: {note}")
+        say(f"note: {note}")
     fields: dict[str, Any] = {
         "acceptors": list(found.acceptors),
         "segments": found.segments,

@@ -11,6 +11,7 @@ import click
 
 from ..options import json_option
 from ..output import print_json, print_record, progress
+from ..terminal import say
 from .options import TXID_MAX, JournalPlace, journal_place_to_write
 
 if TYPE_CHECKING:
@@ -81,9 +82,9 @@ def _print(done: Imported, seconds: float) -> None:
     left_out, notes = fields.pop("left_out"), fields.pop("notes")
     print_record(fields, as_json=False)
     for one in left_out:
-        click.echo(f"left out {one['file']}: {one['why']}")
+        say(f"left out {one['file']}: {one['why']}")
     for note in notes:
-        click.echo(f"note: {note}")
+        say(f"note: {note}")
 
 
 def _fields(done: Imported, seconds: float) -> dict[str, Any]:

@@ -14,11 +14,14 @@ import click
 
 from ..options import json_option
 from ..output import print_record
+from ..terminal import say
 from .options import TXID_MAX, JournalPlace, journal_place
 
 if TYPE_CHECKING:
     from qjm_compat.aio import QuorumJournalManager
     from qjm_compat.edits import EditOp, SegmentScan
+
+PIPE_BYTES_MAX = 1 << 30
 
 
 @click.command()
@@ -47,7 +50,7 @@ def dump(file: Path, as_xml: bool, check: bool, as_json: bool) -> None:
     """Print the edits of one segment FILE as JSON lines. What is in front of damage is printed, then the damage."""
     if as_xml and (as_json or check):
         raise click.UsageError("--xml prints the edits; it does not go with --json or --check")
-    data = file.read_bytes()
+    data = _content(file)
     if check:
         _check(file, data, as_json=as_json)
     elif as_xml:
@@ -56,6 +59,19 @@ def dump(file: Path, as_xml: bool, check: bool, as_json: bool) -> None:
         from qjm_compat.edits import iter_segment
 
         _print_ops(iter_segment(data))
+
+
+def _content(path: Path) -> bytes:
+    """All of a file; of what is none, such as a pipe or a device, so much as a segment may have."""
+    if path.is_file():
+        return path.read_bytes()
+    with path.open("rb") as pipe:
+        data = pipe.read(PIPE_BYTES_MAX + 1)
+    if len(data) > PIPE_BYTES_MAX:
+        raise ValueError(
+            f"{path} is no file and goes on past {PIPE_BYTES_MAX} bytes; save it in a file first"
+        )
+    return data
 
 
 async def _tail(place: JournalPlace, from_txid: int | None, *, follow: bool) -> None:
@@ -138,7 +154,7 @@ def _check(file: Path, data: bytes, *, as_json: bool) -> None:
         fields["damage"] = [{"offset": d.offset, "end": d.end, "reason": d.reason} for d in scan.damage]
     print_record(fields, as_json=as_json)
     for damage in scan.damage if not as_json else ():
-        click.echo(f"damage at offset {damage.offset}, {damage.end - damage.offset} bytes: {damage.reason}")
+        say(f"damage at offset {damage.offset}, {damage.end - damage.offset} bytes: {damage.reason}")
     if scan.damage or not scan.is_contiguous:
         click.get_current_context().exit(1)
 

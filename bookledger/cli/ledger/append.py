@@ -14,6 +14,7 @@ from metadata.records.ledger_record import LedgerState
 
 from ..options import json_option, metadata_option, new_ledger_options, refuse_new_ledger_options
 from ..output import print_record, progress
+from ..terminal import say
 
 
 @click.command()
@@ -36,15 +37,27 @@ def append(
     """Append FILE (or standard input), a line an entry, and close the ledger."""
     if ledger_id is not None:
         refuse_new_ledger_options("is for a new ledger; that of --ledger was settled by `ledger create`")
-    with LedgerClient(metadata_uri) as client:
-        if ledger_id is None:
-            ledger_id = client.reserve_ledger(new)
-        writer = client.claim_ledger(ledger_id, password=new.password)
-        try:
+    writer: WriteHandle | None = None
+    try:
+        with LedgerClient(metadata_uri) as client:
+            if ledger_id is None:
+                ledger_id = client.reserve_ledger(new)
+            writer = client.claim_ledger(ledger_id, password=new.password)
             with writer:
                 total_bytes = _append_all(writer, _records(file, record_bytes))
-        except (LedgerError, OSError) as error:
-            raise LedgerError(f"{error}; {_what_is_stored(writer)}") from error
+    except (LedgerError, OSError) as error:
+        if writer is None:
+            raise
+        raise LedgerError(f"{error}; {_what_is_stored(writer)}") from error
+    except (KeyboardInterrupt, SystemExit):
+        if ledger_id is not None:
+            stored = (
+                _what_is_stored(writer)
+                if writer
+                else f"ledger {ledger_id} is there, and nothing was appended"
+            )
+            say(f"bookledger: interrupted; {stored}", err=True)
+        raise
     fields = {"ledger_id": ledger_id, "entries": writer.last_add_confirmed + 1, "bytes": total_bytes}
     print_record(fields, as_json=as_json)
 
@@ -64,15 +77,14 @@ def _append_all(writer: WriteHandle, records: Iterator[bytes]) -> int:
 
 
 def _what_is_stored(writer: WriteHandle) -> str:
-    """What an append that failed has left behind, and how to go on."""
-    stored = writer.last_add_confirmed + 1
+    """What an append that failed or was interrupted has left behind, and how to go on."""
+    ledger_id, last = writer.ledger_id, writer.last_add_confirmed
     if writer.record.state is LedgerState.CLOSED:
-        before = f"the {stored} entries before that" if stored else "no entry"
-        return f"ledger {writer.ledger_id} is closed and holds {before}"
-    return (
-        f"{stored} entries of ledger {writer.ledger_id} were confirmed; "
-        f"`bookledger ledger recover {writer.ledger_id}` finds its end"
-    )
+        return f"ledger {ledger_id} is closed" + (
+            f"; its last entry is {last}" if last >= 0 else " and empty"
+        )
+    confirmed = f"its last confirmed entry is {last}" if last >= 0 else "no entry was confirmed"
+    return f"ledger {ledger_id} is open; {confirmed}; `bookledger ledger recover {ledger_id}` finds its end"
 
 
 def _records(file: BinaryIO, record_bytes: int | None) -> Iterator[bytes]:

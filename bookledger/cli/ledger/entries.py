@@ -13,6 +13,7 @@ from ledgers import Entry, LedgerClient
 
 from ..options import first_option, json_option, ledger_argument, metadata_option, password_option, raw_option
 from ..output import print_json, progress
+from ..terminal import shown_bytes
 
 
 @click.command()
@@ -71,4 +72,6 @@ def _printer(*, raw: bool, as_json: bool) -> Callable[[Entry], Any]:
         return lambda entry: print_json(
             {"entry_id": entry.entry_id, "payload_base64": base64.b64encode(entry.payload).decode()}
         )
+    if sys.stdout.isatty():
+        return lambda entry: click.echo(f"{entry.entry_id}\t{shown_bytes(entry.payload)}")
     return lambda entry: out.write(b"%d\t%s\n" % (entry.entry_id, entry.payload))

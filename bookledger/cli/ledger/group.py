@@ -12,7 +12,8 @@ from ledgers import LedgerClient, NewLedger
 from metadata.records.ledger_record import LedgerRecord
 
 from ..options import json_option, ledger_argument, metadata_option, new_ledger_options, password_option
-from ..output import ledger_fields, print_json, print_record, print_records, shown
+from ..output import ledger_fields, print_json, print_record, print_records
+from ..terminal import say, shown_bytes
 from .append import append
 from .entries import read, tail
 
@@ -33,7 +34,7 @@ def create(metadata_uri: str, new: NewLedger, as_json: bool) -> None:
     if as_json:
         print_json({"ledger_id": ledger_id})
     else:
-        click.echo(ledger_id)
+        say(ledger_id)
 
 
 ledger.add_command(append)
@@ -64,9 +65,9 @@ def show(metadata_uri: str, ledger_id: int, as_json: bool) -> None:
         return
     print_record(ledger_fields(record), as_json=False)
     for name, value in sorted(record.custom_metadata.items()):
-        click.echo(f"meta {shown(name)}={shown(value.decode(errors='backslashreplace'))}")
+        say(f"meta {name}={shown_bytes(value)}")
     for fragment in record.fragments:
-        click.echo(f"from entry {fragment.first_entry}: {', '.join(map(str, fragment.ensemble))}")
+        say(f"from entry {fragment.first_entry}: {', '.join(map(str, fragment.ensemble))}")
 
 
 def _parts(record: LedgerRecord) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
-import click
-
 from ledgers.errors import LedgerError
+
+from ..terminal import say
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,9 +76,7 @@ class NewOutput:
                 raise LedgerError(f"{error}; {left}") from error
             raise
         except BaseException:  # a signal: whoever sent it learns how it ended
-            click.echo(
-                f"bookledger: stopped; {self._left() or f'nothing is left in {self._where}'}", err=True
-            )
+            say(f"bookledger: stopped; {self._left() or f'nothing is left in {self._where}'}", err=True)
             raise
         finally:
             self._remove()
@@ -105,4 +103,4 @@ class NewOutput:
             return
         shutil.rmtree(self._staging, ignore_errors=True)
         if self._staging.exists():
-            click.echo(f"bookledger: {self._staging} could not be removed, and is of no use", err=True)
+            say(f"bookledger: {self._staging} could not be removed, and is of no use", err=True)

@@ -16,6 +16,7 @@ from spark.campaign.seeds import SEED_SECONDS_MAX, layer_named
 
 from ..options import Finite, json_option
 from ..output import print_record
+from ..terminal import say
 from .errors import in_one_line
 from .options import master_given, pairs, tasks_bar
 from .output import NewOutput
@@ -96,9 +97,10 @@ def sim(
     where = OnSpark(master, "bookledger sim", pairs(conf, "--conf"), extra_packages=("tests",))
     found = _run(where, layer, (first, seeds, seeds_a_task, seed_seconds), output, quiet=as_json)
     for seed, why in found.shown:
-        click.echo(f"seed {seed}: {why}\n  repeat it with: make sim LAYER={layer} SEED={seed}", err=True)
+        say(f"seed {seed}: {why}", err=True)
+        say(f"  repeat it with: make sim LAYER={layer} SEED={seed}", err=True)
     for probe in found.unreached:
-        click.echo(f"never reached: {probe}", err=True)
+        say(f"never reached: {probe}", err=True)
     print_record(
         {
             "layer": layer,

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from metadata import keys
 from metadata.errors import BadRecord
 from metadata.memory import MemoryStore
-from metadata.records import bookie_registry, ledger_ids, ledger_record
+from metadata.records import ledger_ids, ledger_record
 from metadata.records import records_pb2 as pb
-from metadata.records.bookie_registry import Registration
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef, DigestType, Fragment, LedgerRecord, LedgerState, Shape
+from metadata.records.registration import Registration, decode
 from tests.bookie.fuzz.mutations import Change, changed, changes
 from tests.support.aio import run
 
@@ -108,7 +108,7 @@ def test_a_closed_ledger_never_ends_before_its_beginning(last_entry: int, length
 
 DECODERS: list[tuple[Callable[[str, bytes], object], bytes]] = [
     (Cookie.decode, COOKIE.encode()),
-    (bookie_registry.decode, REGISTRATION.encode()),
+    (decode, REGISTRATION.encode()),
 ]
 
 

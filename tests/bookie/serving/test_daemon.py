@@ -21,8 +21,9 @@ from bookie.wire.messages import (
     Status,
 )
 from metadata.memory import MemoryStore
-from metadata.records.bookie_registry import Registration, find_bookie
+from metadata.records.bookie_registry import find_bookie
 from metadata.records.ledger_record import BookieRef
+from metadata.records.registration import Registration
 from tests.bookie.bookies import entries
 from tests.bookie.entries import entries_of, frame_of
 from tests.bookie.serving.served import LeaseEndingStore, client_of, formatted, plain, serve_until, served

@@ -26,8 +26,9 @@ from bookie.storage.bookie import Bookie
 from bookie.wire import codec, rpc
 from metadata import open_store
 from metadata.memory import MemoryStore
-from metadata.records.bookie_registry import Registration, find_bookie
+from metadata.records.bookie_registry import find_bookie
 from metadata.records.ledger_record import BookieRef
+from metadata.records.registration import Registration
 from tests.bookie.bookies import entries
 from tests.bookie.entries import entries_of, frame_of
 from tests.bookie.serving.served import LeaseEndingStore, client_of, formatted, serve_until, served

@@ -15,8 +15,9 @@ from bookie.serving.directory import COOKIE
 from bookie.serving.registration import Registrar, lock_identity
 from metadata.errors import LeaseLost, OutcomeUnknown, StoreUnavailable
 from metadata.memory import MemoryData, MemoryStore
-from metadata.records.bookie_registry import Registration, find_bookie
+from metadata.records.bookie_registry import find_bookie
 from metadata.records.ledger_record import BookieRef
+from metadata.records.registration import Registration
 from metadata.sqlite.store import SqliteStore
 from metadata.store import Lease, MetadataStore
 from tests.support.aio import cancel, run, until_true

@@ -13,6 +13,7 @@ from metadata.errors import StoreUnavailable, VersionConflict
 from metadata.memory import MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
+from metadata.records.unreadable import OnUnreadable, skip
 from tests.bookie.upkeep.replicas import (
     B1,
     B2,
@@ -287,8 +288,10 @@ def test_an_empty_ledgers_place_is_taken_without_asking_anybody(tmp_path: Path) 
 
 def test_a_listing_that_fails_changes_nothing(tmp_path: Path) -> None:
     class Away(LedgerStore):
-        async def list(self, first_ledger: int = 0) -> AsyncIterator[VersionedRecord]:
-            async for one in super().list(first_ledger):
+        async def list(
+            self, first_ledger: int = 0, *, on_unreadable: OnUnreadable = skip
+        ) -> AsyncIterator[VersionedRecord]:
+            async for one in super().list(first_ledger, on_unreadable=on_unreadable):
                 yield one
                 raise StoreUnavailable("the store went away")
 

@@ -53,6 +53,9 @@ class Peer:
         while (reply := await self._replies.get()) is not None:
             yield reply
 
+    async def done_writing(self) -> None:
+        self._replies.put_nowait(None)
+
     def cancel(self) -> None:
         self._replies.put_nowait(None)
 

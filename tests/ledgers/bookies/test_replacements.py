@@ -16,9 +16,9 @@ from ledgers.config import ClientConfig
 from ledgers.errors import BookieUnavailable
 from ledgers.protocol.effects import FindReplacements
 from metadata.memory import MemoryStore
-from metadata.records.bookie_registry import Registration
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
+from metadata.records.registration import Registration
 from tests.support.aio import run
 
 B1, B2, B3, B4 = (BookieRef(f"b{n}", f"i{n}") for n in (1, 2, 3, 4))

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgers.protocol.placement import choose, host_of
-from metadata.records.bookie_registry import Registration
 from metadata.records.ledger_record import BookieRef
+from metadata.records.registration import Registration
 
 
 def bookie(name: str, domain: str = "", host: str | None = None) -> Registration:

@@ -23,9 +23,9 @@ from bookie.wire import (
     Status,
 )
 from metadata.errors import MetadataError
-from metadata.records.bookie_registry import Registration
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef
+from metadata.records.registration import Registration
 from metadata.store import MetadataStore
 
 from ..disk import SimulatedDisk
@@ -174,7 +174,7 @@ class VirtualBookie(Node):
         handler = self._handler(method)
 
         async def messages() -> AsyncGenerator[bytes, None]:
-            while True:
+            while not stream.is_at_end:
                 await stream.wait()
                 data = stream.take()
                 if data is not None:

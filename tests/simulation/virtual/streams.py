@@ -54,6 +54,11 @@ class StreamCall:
         self._there.send(lambda: self._channel.host.deliver(lambda: self._arrive(data)))
         await asyncio.sleep(0)
 
+    async def done_writing(self) -> None:
+        if not self.done():
+            self._there.send(lambda: self._channel.host.deliver(self._no_more))
+        await asyncio.sleep(0)
+
     def __aiter__(self) -> StreamCall:
         return self
 
@@ -116,6 +121,10 @@ class StreamCall:
         if self._server is not None and not self._server.has_ended:
             self._site.world.note("add of %s at %s, %s bytes", self._channel.client, host.name, len(data))
             self._server.put(data)
+
+    def _no_more(self) -> None:
+        if self._server is not None and not self._server.has_ended:
+            self._server.no_more()
 
     def _served(self, task: asyncio.Task[None]) -> None:
         if task.cancelled():
@@ -182,6 +191,7 @@ class _ServerStream:
         self._call = call
         self._messages: deque[bytes] = deque()
         self._changed = asyncio.Event()
+        self._has_all = False
         self.task: asyncio.Task[None] | None = None
 
     @property
@@ -192,6 +202,14 @@ class _ServerStream:
         self._messages.append(data)
         self._changed.set()
 
+    def no_more(self) -> None:
+        self._has_all = True
+        self._changed.set()
+
+    @property
+    def is_at_end(self) -> bool:
+        return self._has_all and not self._messages
+
     def take(self) -> bytes | None:
         if not self._messages:
             return None
@@ -199,7 +217,7 @@ class _ServerStream:
         return self._messages.popleft()
 
     async def wait(self) -> None:
-        if not self._messages:
+        if not self._messages and not self._has_all:
             self._changed.clear()
             await self._changed.wait()
 

@@ -16,7 +16,7 @@ from .runs import Failed, Run, run_seed
 
 SEED = os.environ.get("VIRTUAL_SEED")
 FIRST_SEED = 0 if SEED is None else int(SEED)
-SEEDS = int(os.environ.get("VIRTUAL_SEEDS", "250")) if SEED is None else 1
+SEEDS = int(os.environ.get("VIRTUAL_SEEDS", "100")) if SEED is None else 1
 
 SAME_SEEDS = 15
 

@@ -11,8 +11,6 @@ import pytest
 from tests.spark.commands.commands import call, ended, started
 from tests.spark.conftest import Cluster
 
-pytestmark = pytest.mark.usefixtures("spark")  # Spark is started before gRPC: its start forks
-
 REPLAY = ("replay", "--metadata=sqlite:///nowhere", "--ledgers=1")
 INSTALL = "install a JDK 17 or later, and put its java on PATH or set JAVA_HOME"
 

@@ -18,8 +18,6 @@ from ledgers.errors import LedgerError
 from tests.spark.commands.commands import ended, started
 from tests.spark.conftest import Cluster, until
 
-pytestmark = pytest.mark.usefixtures("spark")  # Spark is started before gRPC: its start forks
-
 SECONDS_MAX = 30
 """Of the few that it takes, on a machine that is busy."""
 

@@ -16,6 +16,7 @@ from ledgers.aio import LedgerClient as AsyncLedgerClient
 from metadata.records.ledger_record import LedgerRecord
 from tests.spark.conftest import Cluster, fill
 from tests.support.aio import run
+from tests.support.secrets import password_file
 
 MANY = int(os.environ.get("BOOKLEDGER_MANY_LEDGERS", "500"))
 """Small ledgers of one job; `make measure WHAT=spark` reads 10,000."""
@@ -106,8 +107,7 @@ def test_an_open_ledger_is_refused_by_name_and_recovered_when_asked(
 def test_ledgers_with_a_password_need_it(
     cluster: Cluster, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    secret = tmp_path_factory.mktemp("secret") / "password"
-    secret.write_text("open sesame\n")
+    secret = password_file(tmp_path_factory.mktemp("secret") / "password", "open sesame\n")
     guarded = cluster.write([b"x", b"y"], password=b"open sesame", digest=DigestType.HMAC_SHA256)
     assert cluster.read(spark, ledgers=guarded, password_file=secret).count() == 2
     with pytest.raises(PySparkException, match="Unauthorized"):

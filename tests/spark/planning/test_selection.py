@@ -27,7 +27,8 @@ class Shelf:
             raise NoSuchLedger(ledger_id)
         return self._records[ledger_id]
 
-    def list_ledgers(self, *, first_ledger: int = 0) -> Iterator[LedgerRecord]:
+    def list_ledgers(self, *, first_ledger: int = 0, skip_unreadable: bool = True) -> Iterator[LedgerRecord]:
+        assert not skip_unreadable, "a replay of all ledgers must not leave one out"
         for ledger_id in sorted(self._records):
             if ledger_id >= first_ledger:
                 self.listed.append(ledger_id)

@@ -1,0 +1,32 @@
+"""What goes to a terminal: text that others chose has nothing in it that the terminal would obey."""
+
+from __future__ import annotations
+
+import logging
+
+import click
+
+
+def shown(text: str) -> str:
+    """The text with control characters and escape codes written out."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
+def shown_bytes(data: bytes) -> str:
+    """Bytes that may be text, the same way."""
+    return shown(data.decode(errors="backslashreplace"))
+
+
+def say(text: object = "", *, err: bool = False) -> None:
+    """Prints a line for a person to read. A line break in the text is shown as one: it would forge a line."""
+    click.echo(shown(str(text)), err=err)
+
+
+class PlainFormatter(logging.Formatter):
+    """Of a message only the text; a traceback keeps its lines."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 — logging's name
+        record.message = shown(record.message)
+        return super().formatMessage(record)

@@ -1,0 +1,29 @@
+"""Whoever waits for long is told what for."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+log = logging.getLogger(__name__)
+
+SAY_AFTER_SECONDS = 1.0
+
+
+@contextmanager
+def told_when_long(what: Callable[[], str]) -> Iterator[None]:
+    """Warns once what the block waits for, if it takes longer than SAY_AFTER_SECONDS. Within an event loop."""
+    timer = asyncio.get_running_loop().call_later(SAY_AFTER_SECONDS, lambda: log.warning("%s", what()))
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def why_closing_waits(ledger_id: int, unconfirmed: int, seconds_max: float) -> str:
+    """What a `close` that takes long tells."""
+    entries = f"{unconfirmed} entries to be confirmed, {seconds_max:g} s at most"
+    waited_for = entries if unconfirmed else "its end to be written to the metadata"
+    return f"closing ledger {ledger_id} waits for {waited_for}; interrupt it (again) to leave the ledger open"

@@ -1,0 +1,59 @@
+"""What a live bookie says of itself in the metadata: its registration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from google.protobuf.message import DecodeError
+
+from .. import keys
+from ..errors import BadRecord
+from . import records_pb2 as pb
+from .ledger_record import BookieRef
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A live bookie: its identity, where it answers, and the fault domain it shares with others."""
+
+    bookie: BookieRef
+    address: str
+    fault_domain: str = ""
+    writable: bool = True
+    session: bytes = b""
+
+    @property
+    def key(self) -> str:
+        return keys.bookie(self.bookie.bookie_id)
+
+    def encode(self) -> bytes:
+        return pb.Registration(
+            format_version=FORMAT_VERSION,
+            bookie_id=self.bookie.bookie_id,
+            incarnation=self.bookie.incarnation,
+            address=self.address,
+            fault_domain=self.fault_domain,
+            session=self.session,
+            read_only=not self.writable,
+        ).SerializeToString()
+
+
+def decode(key: str, value: bytes) -> Registration:
+    """The registration under a key. Raises BadRecord."""
+    try:
+        message = pb.Registration.FromString(value)
+    except DecodeError as error:
+        raise BadRecord(key, str(error)) from error
+    if message.format_version != FORMAT_VERSION:
+        raise BadRecord(
+            key, f"registration version {message.format_version}; this program knows {FORMAT_VERSION}"
+        )
+    return Registration(
+        bookie=BookieRef(message.bookie_id, message.incarnation),
+        address=message.address,
+        fault_domain=message.fault_domain,
+        writable=not message.read_only,
+        session=message.session,
+    )

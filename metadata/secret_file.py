@@ -1,0 +1,45 @@
+"""Reading a password from a file: bounded, and not from one that everybody on the host can read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+SECRET_BYTES_MAX = 1024 * 1024
+"""No password, key or certificate is larger. A device or a pipe may have no end."""
+
+
+def read_password(path: str | Path) -> bytes:
+    """The bytes in the file, without one newline at their end.
+
+    Raises ValueError for a file of ours that others can read, for an empty one and for one over
+    SECRET_BYTES_MAX, and OSError for one that cannot be read. As with the keys of ssh, a file of another
+    user is that user's concern.
+    """
+    password = read_bounded(path, private=True)
+    for newline in (b"\r\n", b"\n"):
+        if password.endswith(newline):
+            password = password.removesuffix(newline)
+            break
+    if not password:
+        raise ValueError(f"{path} holds no password")
+    return password
+
+
+def read_bounded(path: str | Path, *, private: bool = False) -> bytes:
+    """What is in a file of certificates or keys; with `private` others must not be able to read it."""
+    with Path(path).open("rb") as file:
+        if private:
+            _check_private(path, os.fstat(file.fileno()))
+        content = file.read(SECRET_BYTES_MAX + 1)
+    if len(content) > SECRET_BYTES_MAX:
+        raise ValueError(f"{path} is over {SECRET_BYTES_MAX} bytes: it is no certificate, key or password")
+    return content
+
+
+def _check_private(path: str | Path, status: os.stat_result) -> None:
+    mode = status.st_mode & 0o777
+    if status.st_uid == os.geteuid() and mode & 0o077:
+        raise ValueError(
+            f"{path} holds a password and has mode {mode:04o}, so others can read it: chmod 600 {path}"
+        )
