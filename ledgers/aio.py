@@ -227,12 +227,19 @@ class LedgerClient:
         with _metadata_errors():
             return (await _found(cluster, ledger_id)).record
 
-    async def delete_ledger(self, ledger_id: int) -> None:
-        """Deletes a ledger, open or closed. Raises NoSuchLedger. There is no way back."""
+    async def delete_ledger(self, ledger_id: int, *, password: bytes = b"", force: bool = False) -> None:
+        """Deletes a ledger for good. One that is open is recovered first, so that no writer goes on confirming.
+
+        Raises NoSuchLedger; for one that is not closed also Unauthorized and LedgerRecoveryFailed, and then
+        nothing is deleted. With `force` it is deleted as it is: where its bookies or its password are lost. A
+        writer that lives may then get entries confirmed, which nobody can read, until its bookies collect.
+        """
         cluster = await self._connected()
-        with _metadata_errors():
+        with self._closed_meanwhile(), _metadata_errors():
             for _ in range(DELETE_ATTEMPTS_MAX):
                 found = await _found(cluster, ledger_id)
+                if not found.record.is_closed and not force:
+                    found = await recover(cluster, found, *_keys(found, password))
                 try:
                     await cluster.ledgers.delete(found)
                     return

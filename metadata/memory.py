@@ -115,6 +115,13 @@ class MemoryData:
                 raise LeaseLost(lease_id)
             self._leases[lease_id] = _LeaseState(state.ttl_seconds, now + state.ttl_seconds)
 
+    def lease_left(self, key: str, now: float) -> float | None:
+        with self._lock:
+            self._expire(now)
+            entry = self._entries.get(key)
+            state = self._leases.get(entry.lease_id) if entry is not None and entry.lease_id else None
+            return None if state is None else state.expires_at - now
+
     def revoke(self, lease_id: int, now: float) -> None:
         with self._lock:
             self._expire(now)
@@ -245,6 +252,9 @@ class MemoryStore:
 
     async def keep_lease(self, lease: Lease) -> None:
         self._data.keep(lease.lease_id, self._now())
+
+    async def lease_left(self, key: str) -> float | None:
+        return self._data.lease_left(key, self._now())
 
     async def revoke_lease(self, lease: Lease) -> None:
         self._data.revoke(lease.lease_id, self._now())

@@ -125,6 +125,10 @@ class MetadataStore(Protocol):
         """Renews the lease once for its whole time. Raises LeaseLost when it is dead already."""
         ...
 
+    async def lease_left(self, key: str) -> float | None:
+        """Seconds until the lease of a key runs out if nobody renews it; None for no key, or one without a lease."""
+        ...
+
     async def revoke_lease(self, lease: Lease) -> None:
         """Ends the lease and deletes its keys at once. A dead lease is no error."""
         ...

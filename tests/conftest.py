@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,6 +22,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 FOLDERS_FIRST = ("spark", "integration", "simulation")
 """In this order: what takes long begins early, so that two processes end together."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file runs in one process, and all of Spark does: a session takes longer to start than most tests."""
+    from xdist.scheduler.loadfile import LoadFileScheduling  # type: ignore[import-untyped]
+
+    class SparkTogether(LoadFileScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.split("::", 1)[0]
+            return "tests/spark" if file.startswith("tests/spark/") else file
+
+    return SparkTogether(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)

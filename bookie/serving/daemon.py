@@ -41,6 +41,7 @@ from .listener import Listener
 from .registration import Registrar, lock_identity
 from .service import BookieService
 from .verifiers import Verifiers
+from .waiting import started
 
 PeersOf = Callable[[MetadataStore], Peers]
 
@@ -70,19 +71,22 @@ async def run(
 ) -> None:
     """Serves until SIGTERM or SIGINT, or the end of standard input where that is asked for.
 
-    Raises BookieError or MetadataError when it cannot serve, or cannot go on.
+    Metadata that does not answer is waited for. Raises BookieError or MetadataError when it cannot serve, or
+    cannot go on.
     """
     await until_stopped(_serve(config, on_ready, peers_of), until_stdin_closes=until_stdin_closes)
 
 
 async def _serve(config: BookieConfig, on_ready: Callable[[RunningBookie], None], peers_of: PeersOf) -> None:
-    store = await open_store(config.metadata_uri)
-    try:
-        async with serving(config, store, peers_of) as running:
-            on_ready(running)
-            await until_one_fails(running)
-    finally:
-        await store.close()
+    async def start(stack: AsyncExitStack) -> RunningBookie:
+        store = await open_store(config.metadata_uri)
+        stack.push_async_callback(store.close)
+        return await stack.enter_async_context(serving(config, store, peers_of))
+
+    async with AsyncExitStack() as stack:
+        running = await started(start, stack)
+        on_ready(running)
+        await until_one_fails(running)
 
 
 async def until_stopped(work: Coroutine[object, object, None], *, until_stdin_closes: bool = False) -> None:

@@ -9,8 +9,10 @@ The cookie stands here and in the metadata under `cookies/<bookie id>`; both mus
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
+import logging
 import os
 import uuid
 from dataclasses import asdict, fields
@@ -19,7 +21,7 @@ from typing import Any
 
 from metadata import keys, settle
 from metadata.errors import KeyExists, VersionConflict
-from metadata.records import bookie_registry, cluster
+from metadata.records import cluster
 from metadata.records.cluster import Cookie
 from metadata.store import MetadataStore, Versioned
 
@@ -27,11 +29,16 @@ from ..disk.disk import OsDisk, sync_directory
 from ..errors import DataDirectoryError
 from ..log import segments
 
+log = logging.getLogger(__name__)
+
 FORMAT_VERSION = 1
 COOKIE = "cookie.json"
 UNFINISHED = COOKIE + ".new"
 LOG = "log"
 INDEX = "index"
+
+LEASE_GRACE_SECONDS = 1.0
+"""How much longer a lease may last than it said, for stores count in whole seconds."""
 
 COOKIE_BYTES_MAX = 4096
 """A longer file is no cookie; no more of it is read."""
@@ -120,12 +127,13 @@ def _json_in(file: Path) -> Any:
 
 
 async def format_directory(
-    path: Path, bookie_id: str, store: MetadataStore, *, replace: bool = False
+    path: Path, bookie_id: str, store: MetadataStore, *, replace: bool = False, wait: bool = False
 ) -> Cookie:
     """Makes an empty directory into a bookie's, with a new incarnation, and registers its cookie.
 
     With `replace` the name may be that of a bookie which is gone for good: its incarnation is refused from then on, and
-    what the metadata places on it stays there until a repair has the new one take it over (rule W7).
+    what the metadata places on it stays there until a repair has the new one take it over (rule W7). One that was
+    killed is registered until its lease runs out; `wait` waits for that.
     Raises DataDirectoryError, and changes nothing, where the directory holds anything or the name
     is taken. A format that a crash interrupted is finished by formatting again:
 
@@ -137,7 +145,7 @@ async def format_directory(
     begun = _interrupted_format(path)
     known = await store.get(keys.cookie(bookie_id))
     if known is not None and (begun is None or known.value != begun.encode()):
-        await _check_replaceable(store, bookie_id, replace=replace)
+        await _check_replaceable(store, bookie_id, replace=replace, wait=wait)
     cluster_id = await cluster.cluster_id(store, create=True)
     assert cluster_id is not None
     if begun is not None and (begun.bookie_id, begun.cluster_id) != (bookie_id, cluster_id):
@@ -152,14 +160,25 @@ async def format_directory(
     return cookie
 
 
-async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: bool) -> None:
+async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: bool, wait: bool) -> None:
     if not replace:
         raise DataDirectoryError(
             f"the name {bookie_id} belongs to a bookie formatted before; choose another name, or, where its disk is "
             "lost for good, format with --replace"
         )
-    if await bookie_registry.find_bookie(store, bookie_id) is not None:
-        raise DataDirectoryError(f"bookie {bookie_id} is alive, and cannot be replaced; stop it first")
+    key = keys.bookie(bookie_id)
+    left = await store.lease_left(key)
+    if left is not None and wait:
+        log.warning(
+            "bookie %s is registered for another %.0f s, unless it is alive: waiting", bookie_id, left
+        )
+        await asyncio.sleep(left + LEASE_GRACE_SECONDS)
+    if await store.get(key) is not None:
+        left = await store.lease_left(key) or 0.0
+        raise DataDirectoryError(
+            f"bookie {bookie_id} is registered: it is alive, or was killed and its lease runs for another "
+            f"{left:.0f} s; stop it if it runs, else try again then, or with --wait"
+        )
 
 
 async def _take_name(store: MetadataStore, cookie: Cookie, known: Versioned | None) -> None:

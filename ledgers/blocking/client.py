@@ -103,9 +103,9 @@ class LedgerClient(BlockingClient[aio.LedgerClient]):
         """One ledger's metadata. Raises NoSuchLedger."""
         return self._thread.run(self._twin.describe_ledger(ledger_id))
 
-    def delete_ledger(self, ledger_id: int) -> None:
-        """Deletes a ledger, open or closed. Raises NoSuchLedger. There is no way back."""
-        self._thread.run(self._twin.delete_ledger(ledger_id))
+    def delete_ledger(self, ledger_id: int, *, password: bytes = b"", force: bool = False) -> None:
+        """Deletes a ledger for good, recovered first where it is open; see `ledgers.aio.LedgerClient.delete_ledger`."""
+        self._thread.run(self._twin.delete_ledger(ledger_id, password=password, force=force))
 
     def list_bookies(self) -> list[Registration]:
         """Every registered bookie."""

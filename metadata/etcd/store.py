@@ -105,6 +105,16 @@ class EtcdStore:
         if reply.TTL <= 0:
             raise LeaseLost(lease.lease_id)
 
+    async def lease_left(self, key: str) -> float | None:
+        """See `MetadataStore.lease_left`. etcd tells whole seconds."""
+        found = await self._range(pb.RangeRequest(key=self._to_etcd(key)))
+        if not found.kvs or not found.kvs[0].lease:
+            return None
+        request = pb.LeaseTimeToLiveRequest(ID=found.kvs[0].lease)
+        attempt = unary("/etcdserverpb.Lease/LeaseTimeToLive", request, pb.LeaseTimeToLiveResponse.FromString)
+        reply = await self._channels.run(attempt, Effect.READS)
+        return float(reply.TTL) if reply.TTL >= 0 else None
+
     async def revoke_lease(self, lease: Lease) -> None:
         request = pb.LeaseRevokeRequest(ID=lease.lease_id)
         attempt = unary("/etcdserverpb.Lease/LeaseRevoke", request, pb.LeaseRevokeResponse.FromString)

@@ -148,6 +148,14 @@ class SqliteFile:
 
         self._write(work)
 
+    def lease_left(self, key: str) -> float | None:
+        row = self._read(
+            lambda db: db.execute(
+                "SELECT expires_at FROM leases JOIN keys USING (lease_id) WHERE key = ?", (key,)
+            ).fetchone()
+        )
+        return None if row is None else max(0.0, row[0] - time.time())
+
     def revoke(self, lease_id: int) -> None:
         self._write(lambda db: self._end_lease(db, lease_id))
 

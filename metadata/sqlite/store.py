@@ -104,6 +104,9 @@ class SqliteStore:
     async def keep_lease(self, lease: Lease) -> None:
         await self._write(partial(self._file.keep, lease.lease_id))
 
+    async def lease_left(self, key: str) -> float | None:
+        return await self._read(partial(self._file.lease_left, key))
+
     async def revoke_lease(self, lease: Lease) -> None:
         await self._write(partial(self._file.revoke, lease.lease_id))
 

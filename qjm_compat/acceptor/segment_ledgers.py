@@ -102,7 +102,7 @@ class SegmentLedgers:
         if writer is not None:
             await writer.abandon()
         with ledger_errors(f"ledger {ledger_id} could not be deleted"), suppress(NoSuchLedger):
-            await self._client.delete_ledger(ledger_id)
+            await self._client.delete_ledger(ledger_id, force=True)
 
     async def close(self) -> None:
         """Lets go of all writers. What they wrote is kept; the next writer of the journal ends the segments.

@@ -460,6 +460,18 @@ class MetadataStoreContract(ABC):
         assert await store.get("b") is None
         await store.revoke_lease(lease)
 
+    @on_one_store
+    async def test_a_lease_tells_how_long_it_still_runs(self, store: MetadataStore) -> None:
+        lease = await store.grant_lease(60)
+        await store.create("a", b"", lease=lease)
+        await store.create("b", b"")
+        left = await store.lease_left("a")
+        assert left is not None and 30 < left <= 60
+        assert await store.lease_left("b") is None
+        assert await store.lease_left("c") is None
+        await store.revoke_lease(lease)
+        assert await store.lease_left("a") is None
+
     @on_two_stores
     async def test_revoking_a_lease_deletes_its_keys_at_once_and_no_others(
         self, one: MetadataStore, other: MetadataStore

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -123,3 +124,35 @@ def test_a_bookie_that_was_killed_has_its_name_again_at_once_on_another_port(tmp
         command = ["-m", "bookledger", "bookie", "run", "--json", f"--metadata={uri}", "--port=0"]
         with Child([*command, f"--data={bookie.directory}"]) as again:
             assert again.hear()["bookie_id"] == bookie.bookie_id
+
+
+@pytest.mark.parametrize("store", ["sqlite", "etcd"])
+def test_a_name_is_taken_over_when_the_lease_of_a_killed_bookie_has_run_out(
+    tmp_path: Path, request: pytest.FixtureRequest, store: str
+) -> None:
+    if store == "sqlite":
+        uri = f"sqlite://{tmp_path}/metadata.db"
+    else:
+        uri = f"etcd://{request.getfixturevalue('etcd').endpoint}/taken-over-{tmp_path.name}"
+    with bookie_processes(1, tmp_path, uri, lease_seconds=3) as (bookie,):
+        name = bookie.bookie_id
+        command = ("bookie", "format", f"--metadata={uri}", "--replace", f"--id={name}")
+        line = fails_with_one_line(*command, f"--data={tmp_path}/new")
+        assert re.search(
+            r"is registered: it is alive, or was killed and its lease runs for another \d s", line
+        )
+        assert not (tmp_path / "new").exists()
+        done = bookledger(*command, f"--data={tmp_path}/new", "--wait")
+        assert (done.returncode, b"is registered: it is alive" in done.stderr) == (1, True), "it lives"
+        bookie.kill()
+        assert "--wait" in fails_with_one_line(*command, f"--data={tmp_path}/new")
+        done = bookledger(*command, f"--data={tmp_path}/new", "--wait")
+        assert done.returncode == 0
+        assert b"waiting" in done.stderr
+
+
+def test_waiting_goes_with_replacing(tmp_path: Path) -> None:
+    meta = f"--metadata=sqlite://{tmp_path}/metadata.db"
+    done = bookledger("bookie", "format", meta, f"--data={tmp_path}/b", "--id=b", "--wait")
+    assert done.returncode == 2
+    assert b"--wait goes with --replace" in done.stderr

@@ -57,14 +57,16 @@ def test_the_counter_steps_over_chosen_ids_also_deleted_ones(tmp_path: Path) -> 
     on_bookies(tmp_path, 3, scenario)
 
 
-def test_a_writer_whose_ledger_was_deleted_ends_when_it_has_to_change_or_close_it(tmp_path: Path) -> None:
+def test_a_writer_whose_ledger_was_deleted_by_force_ends_when_it_has_to_change_or_close_it(
+    tmp_path: Path,
+) -> None:
     """F20: until then it cannot know; what it appended is gone with the ledger."""
 
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
         closing, changing = await client.create_ledger(), await client.create_ledger()
         for writer in (closing, changing):
             await writer.append(b"a")
-            await client.delete_ledger(writer.ledger_id)
+            await client.delete_ledger(writer.ledger_id, force=True)
         with pytest.raises(NoSuchLedger):
             await closing.close()
         await cluster.stop(changing.record.fragments[0].ensemble[0].bookie_id)

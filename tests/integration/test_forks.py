@@ -13,6 +13,7 @@ import pytest
 from bookledger.cli.processes import bookie_processes
 from tests.support.etcd import EtcdServer
 from tests.support.forking import FORKS
+from tests.support.long_runs import first_then_long
 
 METHODS = ("fork", "forkserver", "spawn")
 
@@ -70,13 +71,13 @@ def test_a_client_made_in_a_forked_child_works_while_the_parent_has_one_open(uri
     assert parent == {"status": 0, "good": True, "last": 1}
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", first_then_long(METHODS))
 def test_workers_of_a_pool_write_and_read_while_the_parent_has_a_client_open(uri: str, method: str) -> None:
     (parent,) = lines_of("pool", uri, method)
     assert parent == {"good": [True] * 4, "last": 1}
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", first_then_long(METHODS))
 def test_workers_of_an_executor_write_and_read_while_the_parent_has_a_client_open(
     uri: str, method: str
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from pathlib import Path
 
@@ -103,3 +104,35 @@ def test_M1_changes_whose_answers_are_lost_are_recognised_and_nothing_is_lost(
 
     with bookie_processes(4, tmp_path, direct) as bookies:
         run(scenario(bookies), timeout_seconds=60)
+
+
+def test_a_bookie_that_starts_while_etcd_is_away_waits_says_so_and_serves_when_it_is_back(
+    tmp_path: Path, own_etcd: EtcdServer
+) -> None:
+    uri = f"etcd://{own_etcd.endpoint}/start?timeout=1"
+    with bookie_processes(3, tmp_path, uri) as bookies:
+        late = bookies[0]
+        late.kill()
+        own_etcd.kill()
+        late.launch()
+        while "waiting for the metadata, to serve when it answers" not in late.log.read_text():
+            assert late.child.is_alive
+            time.sleep(0.05)
+        own_etcd.restart()
+        late.await_ready()
+
+        async def write() -> None:
+            async with LedgerClient(uri) as client, await client.create_ledger(ensemble_size=3) as writer:
+                assert await writer.append(b"all three serve") == 0
+
+        run(write())
+
+
+def test_a_bookie_that_waits_for_etcd_stops_when_it_is_told_to(tmp_path: Path, own_etcd: EtcdServer) -> None:
+    with bookie_processes(1, tmp_path, f"etcd://{own_etcd.endpoint}/stop?timeout=1") as (bookie,):
+        bookie.kill()
+        own_etcd.kill()
+        bookie.launch()
+        while "waiting for the metadata" not in bookie.log.read_text():
+            time.sleep(0.05)
+        assert bookie.stop() == 0

@@ -13,6 +13,7 @@ from bookledger.cli.processes import bookie_processes
 pytestmark = pytest.mark.usefixtures("spark")  # there is a Java
 
 
+@pytest.mark.long
 def test_spark_starts_in_a_process_that_has_a_client_in_use(tmp_path: Path) -> None:
     """Its start forks: what gRPC does at a fork must not crash either side."""
     uri = f"sqlite://{tmp_path}/metadata.db"

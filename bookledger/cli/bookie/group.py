@@ -39,16 +39,21 @@ for command in (
 @click.option("--data", type=click.Path(path_type=Path), required=True, help="An empty or new directory.")
 @click.option("--id", "bookie_id", required=True, help="The bookie's name, unique in the cluster.")
 @click.option("--replace", is_flag=True, help="Take the name of a bookie whose disk is lost for good.")
+@click.option(
+    "--wait", is_flag=True, help="With --replace: wait until the lease of a killed one has run out."
+)
 @json_option
-def format_(metadata_uri: str, data: Path, bookie_id: str, replace: bool, as_json: bool) -> None:
+def format_(metadata_uri: str, data: Path, bookie_id: str, replace: bool, wait: bool, as_json: bool) -> None:
     """Give a new data directory to a bookie, with a new incarnation."""
+    if wait and not replace:
+        raise click.UsageError("--wait goes with --replace")
     from bookie.serving.directory import format_directory
     from metadata import open_store
 
     async def run() -> None:
         store = await open_store(metadata_uri, create=True)
         try:
-            cookie = await format_directory(data, bookie_id, store, replace=replace)
+            cookie = await format_directory(data, bookie_id, store, replace=replace, wait=wait)
         finally:
             await store.close()
         print_record({**asdict(cookie), "data": str(data)}, as_json=as_json)

@@ -105,13 +105,19 @@ def recover(metadata_uri: str, password: bytes, ledger_id: int, as_json: bool) -
 @ledger.command()
 @metadata_option
 @ledger_argument
+@password_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Do not fence and recover an open one first: its bookies or password are lost.",
+)
 @json_option
-def delete(metadata_uri: str, ledger_id: int, yes: bool, as_json: bool) -> None:
-    """Delete a ledger for good."""
+def delete(metadata_uri: str, ledger_id: int, password: bytes, yes: bool, force: bool, as_json: bool) -> None:
+    """Delete a ledger for good. One that is open is fenced and recovered first."""
     with LedgerClient(metadata_uri) as client:
         client.describe_ledger(ledger_id)
         if not yes:
             click.confirm(f"delete ledger {ledger_id} and everything in it?", abort=True, err=True)
-        client.delete_ledger(ledger_id)
+        client.delete_ledger(ledger_id, password=password, force=force)
     print_record({"ledger_id": ledger_id, "deleted": True}, as_json=as_json)

@@ -37,7 +37,9 @@ def test_a_living_bookie_is_not_replaced(tmp_path: Path) -> None:
     async def test() -> None:
         store = MemoryStore()
         async with served(tmp_path, store) as client:
-            with pytest.raises(DataDirectoryError, match=r"b1 is alive.*stop it first"):
+            with pytest.raises(
+                DataDirectoryError, match=r"b1 is registered: it is alive, or was killed.*stop it if it runs"
+            ):
                 await format_directory(tmp_path / "new", "b1", store, replace=True)
             assert await cluster.read_cookie(store, "b1") == client.bookie.cookie
             assert not (tmp_path / "new").exists()

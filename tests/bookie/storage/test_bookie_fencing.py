@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from bookie.storage import ledger_states
 from bookie.storage.bookie import Bookie
 from bookie.wire.messages import Status
 from tests.bookie.bookies import (
@@ -107,5 +108,46 @@ def test_a_fence_on_a_full_disk_is_refused_and_is_no_fence(tmp_path: Path) -> No
             await bookie.space.look()
             assert await append(bookie, frame_of(7, [0])) == [OK]
             assert await read(bookie, 7) == entries(7, [0])
+
+    run(test())
+
+
+def test_a_fencing_read_fences_a_ledger_that_the_bookie_knows_as_well(tmp_path: Path) -> None:
+    """R1, R3: the writer is refused from then on, also after a crash."""
+
+    async def test() -> None:
+        async with bookie_on(tmp_path) as bookie:
+            assert await append(bookie, frame_of(7, [0, 1])) == [OK]
+            assert await read(bookie, 7) == entries(7, [0, 1])
+            reply = await fenced_read(bookie, 7)
+            assert (reply.status, list(reply.columns.ids)) == (OK, [0, 1])
+            assert await append(bookie, frame_of(7, [2])) == [Status.FENCED]
+        async with bookie_on(tmp_path) as bookie:
+            assert await append(bookie, frame_of(7, [2])) == [Status.FENCED]
+
+    run(test())
+
+
+@pytest.mark.parametrize("checkpoints", [0, 3])
+def test_fences_of_more_ledgers_than_fit_in_memory_all_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checkpoints: int
+) -> None:
+    """R1: what is let go of stands in the index."""
+    monkeypatch.setattr(ledger_states, "STATES_MAX", 10)
+    known, unknown = range(1, 60), range(100, 160)
+
+    async def test() -> None:
+        async with bookie_on(tmp_path) as bookie:
+            for ledger_id in known:
+                assert await append(bookie, frame_of(ledger_id, [0])) == [OK]
+            for ledger_id in (*known, *unknown):
+                assert await bookie.fence(ledger_id) == (OK, "")
+            bookie.states.shrink()  # what no checkpoint has reached yet must stay
+            for _ in range(checkpoints):
+                await bookie.checkpoint()
+            if checkpoints:
+                assert len(bookie.states) <= ledger_states.STATES_MAX
+            for ledger_id in (*known, *unknown):
+                assert await append(bookie, frame_of(ledger_id, [1])) == [Status.FENCED]
 
     run(test())

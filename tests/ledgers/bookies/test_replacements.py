@@ -6,6 +6,8 @@ import asyncio
 import random
 from collections.abc import Sequence
 
+import pytest
+
 from bookie.wire import InfoReply
 from ledgers.bookie_client import BookieClient
 from ledgers.bookies.grpc_bookies import GrpcBookieClient
@@ -21,7 +23,7 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
 from tests.support.aio import run
 
-B1, B2, B3, B4 = (BookieRef(f"b{n}", f"i{n}") for n in (1, 2, 3, 4))
+B1, B2, B3, B4, B5, B6 = (BookieRef(f"b{n}", f"i{n}") for n in range(1, 7))
 B1_ANEW = BookieRef("b1", "formatted anew")
 ENSEMBLE = (B1, B2, B3)
 HUNG_SECONDS = 60.0
@@ -151,3 +153,20 @@ def test_places_of_failed_bookies_that_hang_are_looked_at_beside_each_other() ->
         assert {str(B1), str(B2)} <= rejected.keys()
 
     run(scenario())
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_replacement_comes_from_a_rack_where_no_staying_bookie_stands(seed: int) -> None:
+    """The failed one's own rack is free again."""
+    racks = {B1: "/r1", B2: "/r2", B3: "/r3", B4: "/r2", B5: "/r3", B6: "/r1"}
+
+    async def scenario() -> dict[int, BookieRef]:
+        store = MemoryStore()
+        for bookie, rack in racks.items():
+            registration = Registration(bookie, f"{bookie.bookie_id}:3181", rack)
+            await store.create(registration.key, registration.encode())
+        bookies: BookieClient = Answering(list(racks), ())
+        cluster = Cluster(store, LedgerStore(store), bookies, ClientConfig(), random.Random(seed))
+        return (await find_replacements(cluster, FindReplacements(ENSEMBLE, {0: "gone"})))[0]
+
+    assert run(scenario()) == {0: B6}

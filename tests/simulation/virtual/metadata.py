@@ -148,6 +148,9 @@ class VirtualStore:
     async def keep_lease(self, lease: Lease) -> None:
         await self._call("keep", lambda: self._data.keep(lease.lease_id, self._now), writes=True)
 
+    async def lease_left(self, key: str) -> float | None:
+        return await self._call("lease", lambda: self._data.lease_left(key, self._now), writes=False)
+
     async def revoke_lease(self, lease: Lease) -> None:
         await self._call("revoke", lambda: self._data.revoke(lease.lease_id, self._now), writes=True)
 

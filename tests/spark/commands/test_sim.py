@@ -47,6 +47,7 @@ def fresh_workers(same_session: None) -> None:
         worker.kill()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("fresh_workers")
 def test_seeds_that_break_a_promise_are_named_with_how_to_repeat_them(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -87,6 +88,7 @@ def test_a_seed_that_dies_or_hangs_is_an_outcome_and_loses_no_other() -> None:
     }
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("fresh_workers")
 def test_seeds_that_die_or_hang_in_a_campaign_are_named_and_the_others_kept(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -145,6 +145,7 @@ def test_who_deleted_what_tells_what_the_log_tells_and_no_more(
     ]
 
 
+@pytest.mark.long
 @needs_segments
 def test_real_history_tells_who_created_what_was_deleted(
     journals: Journals, spark: SparkSession, tmp_path: Path

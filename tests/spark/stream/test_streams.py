@@ -84,6 +84,7 @@ def joined(batches: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
     return [row for batch in batches for row in batch]
 
 
+@pytest.mark.long
 def test_a_rate_limit_makes_batches_of_whole_ledgers(
     cluster: Cluster, follower: Follower, request: Any
 ) -> None:
@@ -93,6 +94,7 @@ def test_a_rate_limit_makes_batches_of_whole_ledgers(
     assert follower.rows == [(ledger_id, n) for ledger_id in ids for n in range(3)]
 
 
+@pytest.mark.long
 def test_a_ledger_over_the_limit_is_a_batch_of_its_own(
     cluster: Cluster, follower: Follower, request: Any
 ) -> None:

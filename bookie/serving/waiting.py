@@ -1,0 +1,49 @@
+"""A bookie that starts while the metadata is away waits for it, as one that runs does."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import TypeVar
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_random_exponential
+
+from metadata.errors import StoreRefused, StoreUnavailable
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+START_PAUSE_SECONDS_MAX = 5.0
+"""Between two attempts to start."""
+
+
+async def started(start: Callable[[AsyncExitStack], Awaitable[T]], stack: AsyncExitStack) -> T:
+    """What `start` gives, which is ended with the stack. It is tried until the metadata answers.
+
+    Whatever else is wrong is raised at once, also metadata that answers and refuses.
+    """
+    async for attempt in AsyncRetrying(
+        retry=retry_if_exception(_is_away),
+        wait=wait_random_exponential(multiplier=0.2, max=START_PAUSE_SECONDS_MAX),
+        before_sleep=_say,
+        reraise=True,
+    ):
+        with attempt:
+            async with AsyncExitStack() as tried:
+                result = await start(tried)
+                stack.push_async_exit(tried.pop_all())
+                return result
+    raise AssertionError("a retry ends with a result or an error")
+
+
+def _is_away(error: BaseException) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(_is_away, error.exceptions))
+    return isinstance(error, StoreUnavailable) and not isinstance(error, StoreRefused)
+
+
+def _say(state: RetryCallState) -> None:
+    assert state.outcome is not None
+    log.warning("waiting for the metadata, to serve when it answers: %s", state.outcome.exception())

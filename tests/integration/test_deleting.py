@@ -1,0 +1,89 @@
+"""Deleting a ledger that is open: its writer confirms nothing more."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from ledgers import ClientConfig, LedgerFenced, LedgerRecoveryFailed, NoSuchLedger, Unauthorized
+from ledgers.aio import LedgerClient, WriteHandle
+from tests.support.aio import until_true
+from tests.support.in_process import InProcessCluster, on_bookies
+
+QUICK = ClientConfig(
+    append_seconds_max=1, append_quorum_seconds_max=1, read_seconds_max=1, recovery_tries_max=1
+)
+
+
+async def append_for_ever(writer: WriteHandle, confirmed: list[int]) -> None:
+    while True:
+        confirmed.append(await writer.append(b"x"))
+
+
+async def has_twenty(told: list[int]) -> bool:
+    return len(told) >= 20
+
+
+def test_no_append_is_confirmed_after_its_ledger_was_deleted(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        async with LedgerClient(cluster.uri) as another:
+            writers = [await client.create_ledger() for _ in range(3)]
+            confirmed: list[list[int]] = [[] for _ in writers]
+            appending = [
+                asyncio.create_task(append_for_ever(*of)) for of in zip(writers, confirmed, strict=True)
+            ]
+            for writer, told, task in zip(writers, confirmed, appending, strict=True):
+                await until_true(partial(has_twenty, told))
+                await another.delete_ledger(writer.ledger_id)
+                count = len(told)
+                with pytest.raises((LedgerFenced, NoSuchLedger)):
+                    await task
+                assert len(told) == count
+                with pytest.raises(NoSuchLedger):
+                    await another.open_ledger(writer.ledger_id)
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_an_idle_writer_of_a_deleted_ledger_confirms_nothing_either(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        await writer.append(b"before")
+        await client.delete_ledger(writer.ledger_id)
+        with pytest.raises((LedgerFenced, NoSuchLedger)):
+            await writer.append(b"after")
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_nobody_deletes_an_open_ledger_with_a_password_without_it(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger(password=b"secret")
+        await writer.append(b"one")
+        with pytest.raises(Unauthorized):
+            await client.delete_ledger(writer.ledger_id)
+        assert await writer.append(b"two") == 1, "it is left in peace"
+        await client.delete_ledger(writer.ledger_id, password=b"secret")
+        with pytest.raises((LedgerFenced, NoSuchLedger)):
+            await writer.append(b"three")
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_an_open_ledger_whose_bookies_are_away_is_deleted_by_force_only(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        await writer.append(b"one")
+        for name in ("b1", "b2", "b3"):
+            await cluster.stop(name)
+        with pytest.raises(LedgerRecoveryFailed):
+            await client.delete_ledger(writer.ledger_id)
+        assert not (await client.describe_ledger(writer.ledger_id)).is_closed
+        await client.delete_ledger(writer.ledger_id, force=True)
+        with pytest.raises(NoSuchLedger):
+            await client.describe_ledger(writer.ledger_id)
+
+    on_bookies(tmp_path, 3, scenario, QUICK)

@@ -1,0 +1,66 @@
+"""The append pipeline with deferred sync: what a bookie has written counts for that bookie, on that lane."""
+
+from __future__ import annotations
+
+from bookie.wire import Columns, of_payloads
+from ledgers.protocol.append import AppendPipeline
+from ledgers.protocol.effects import Accept, AppendEffect, ChangeRecord, FindReplacements, OpenLane
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+
+ENSEMBLE = tuple(BookieRef(f"b{n}", "i") for n in range(1, 4))
+SPARE = BookieRef("b4", "i")
+
+
+def entry(entry_id: int) -> Columns:
+    return of_payloads(entry_id, [b"x"], b"d")
+
+
+def started() -> AppendPipeline:
+    """Three lanes, 1 to 3, with entry 0 sent on each."""
+    pipeline = AppendPipeline(LedgerRecord(7, Shape(3, 3, 2), (Fragment(0, ENSEMBLE),)), deferred_sync=True)
+    lanes = [effect.lane for effect in pipeline.start() if isinstance(effect, OpenLane)]
+    assert lanes == [1, 2, 3]
+    pipeline.append(entry(0))
+    return pipeline
+
+
+def accepted(effects: list[AppendEffect]) -> list[int]:
+    return [effect.last_entry for effect in effects if isinstance(effect, Accept)]
+
+
+def test_an_entry_is_accepted_when_an_ack_quorum_has_written_it() -> None:
+    pipeline = started()
+    assert accepted(pipeline.written(1, 0)) == []
+    assert accepted(pipeline.written(3, 0)) == [0]
+
+
+def test_what_a_lane_says_after_it_failed_is_not_counted() -> None:
+    pipeline = started()
+    pipeline.lane_failed(1, "gone")
+    assert accepted(pipeline.written(1, 0)) == []
+    assert accepted(pipeline.written(2, 0)) == []
+    assert accepted(pipeline.written(3, 0)) == [0]
+
+
+def test_what_a_bookie_had_written_is_not_counted_for_the_one_in_its_place() -> None:
+    """F8: the new one has none of it, and two copies would be one."""
+    pipeline = started()
+    assert accepted(pipeline.written(1, 0)) == []
+    asked = pipeline.lane_failed(1, "gone")
+    assert any(isinstance(effect, FindReplacements) for effect in asked)
+    (change,) = [e for e in pipeline.replacements({0: SPARE}, {}) if isinstance(e, ChangeRecord)]
+    (opened,) = [e for e in pipeline.changed(change.record) if isinstance(e, OpenLane)]
+    assert opened.bookie == SPARE
+    assert accepted(pipeline.written(2, 0)) == [], "only b2 has it"
+    assert accepted(pipeline.written(opened.lane, 0)) == [0]
+
+
+def test_what_a_bookie_had_written_is_not_counted_when_it_comes_back_on_a_new_lane() -> None:
+    """It may have crashed in between: written is not on disk."""
+    pipeline = started()
+    assert accepted(pipeline.written(1, 0)) == []
+    pipeline.lane_failed(1, "restarted")
+    effects = pipeline.replacements({0: ENSEMBLE[0]}, {})
+    (opened,) = [effect for effect in effects if isinstance(effect, OpenLane)]
+    assert accepted(pipeline.written(2, 0)) == []
+    assert accepted(pipeline.written(opened.lane, 0)) == [0]

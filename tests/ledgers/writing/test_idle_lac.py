@@ -1,0 +1,82 @@
+"""The last-add-confirmed of an idle writer is told, and only once."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ledgers.writing.idle_lac import IdleLac
+from tests.support.aio import run
+
+TURNS = 5
+
+
+class Writer:
+    """What an idle-LAC timer knows of its writer."""
+
+    def __init__(self) -> None:
+        self.last_add_confirmed = -1
+        self.is_idle = True
+        self.told: list[int] = []
+        self.timer = IdleLac(
+            0.0,
+            lambda: self.last_add_confirmed,
+            lambda: self.is_idle,
+            lambda: self.told.append(self.last_add_confirmed),
+        )
+
+    async def confirmed(self, through: int) -> None:
+        self.last_add_confirmed = through
+        self.timer.confirmed()
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+
+
+def test_an_idle_writer_tells_each_last_add_confirmed_once() -> None:
+    async def scenario() -> None:
+        writer = Writer()
+        for _ in range(3):
+            await writer.confirmed(4)
+        assert writer.told == [4]
+        await writer.confirmed(5)
+        assert writer.told == [4, 5]
+
+    run(scenario())
+
+
+def test_a_busy_writer_tells_nothing_apart() -> None:
+    async def scenario() -> None:
+        writer = Writer()
+        writer.is_idle = False
+        await writer.confirmed(4)
+        assert writer.told == []
+        writer.is_idle = True
+        await writer.confirmed(4)
+        assert writer.told == [4]
+
+    run(scenario())
+
+
+def test_what_became_busy_in_the_meantime_tells_nothing() -> None:
+    async def scenario() -> None:
+        writer = Writer()
+        writer.last_add_confirmed = 4
+        writer.timer.confirmed()
+        writer.is_idle = False
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        assert writer.told == []
+
+    run(scenario())
+
+
+def test_a_writer_that_has_let_go_tells_nothing() -> None:
+    async def scenario() -> None:
+        writer = Writer()
+        writer.last_add_confirmed = 4
+        writer.timer.confirmed()
+        writer.timer.stop()
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        assert writer.told == []
+
+    run(scenario())

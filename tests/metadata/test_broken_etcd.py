@@ -1,0 +1,139 @@
+"""The etcd store against an etcd that breaks at every message, and one that refuses in every way."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+
+import grpc
+import pytest
+
+from metadata.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
+from metadata.etcd import etcd_pb2 as pb
+from metadata.etcd import watch as watch_module
+from metadata.etcd.config import EtcdConfig
+from metadata.etcd.store import EtcdStore
+from metadata.store import EventKind, WatchEvent
+from tests.support.aio import run, take
+from tests.support.fake_etcd import Break, Change, FakeEtcd
+
+PREFIX = "p"
+
+
+def put(revision: int, key: str) -> pb.Event:
+    value = f"{key} at {revision}".encode()
+    return pb.Event(
+        type=pb.Event.PUT, kv=pb.KeyValue(key=f"{PREFIX}/{key}".encode(), value=value, mod_revision=revision)
+    )
+
+
+def deleted(revision: int, key: str) -> pb.Event:
+    return pb.Event(
+        type=pb.Event.DELETE, kv=pb.KeyValue(key=f"{PREFIX}/{key}".encode(), mod_revision=revision)
+    )
+
+
+HISTORY: list[Change] = [
+    (put(2, "a/1"),),
+    (put(3, "a/2"), put(3, "a/3"), deleted(3, "a/1")),  # of one transaction: one revision
+    (put(4, "elsewhere"),),
+    (put(5, "a/1"),),
+    (put(6, "elsewhere"),),
+    (put(7, "elsewhere"),),
+    (deleted(8, "a/2"),),
+    (put(9, "a/2"), put(9, "a/9")),
+    (put(10, "elsewhere"),),
+    (put(11, "a/1"),),
+]
+FROM = 2
+"""The revision the watch has seen already."""
+
+WANTED = [
+    (e.type, e.kv.key.decode().removeprefix(f"{PREFIX}/"), e.kv.mod_revision)
+    for change in HISTORY
+    for e in change
+    if e.kv.key.startswith(b"p/a/") and e.kv.mod_revision > FROM
+]
+
+
+def told(event: WatchEvent) -> tuple[int, str, int]:
+    kind = pb.Event.DELETE if event.kind is EventKind.DELETE else pb.Event.PUT
+    return kind, event.key, event.revision
+
+
+async def watched(etcd: FakeEtcd) -> list[tuple[int, str, int]]:
+    async with etcd.serving() as endpoint:
+        store = EtcdStore(EtcdConfig((endpoint,), PREFIX))
+        try:
+            async with aclosing(store.watch("a/", after_revision=FROM)) as events:
+                return [told(event) for event in await take(len(WANTED), events)]
+        finally:
+            await store.close()
+
+
+@pytest.fixture(autouse=True)
+def resumes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_module, "RESUME_PAUSE_SECONDS", 0.0)
+
+
+def test_a_watch_whose_stream_stays_gives_every_event_once() -> None:
+    etcd = FakeEtcd(HISTORY, seen_at_start=3)
+    assert run(watched(etcd)) == WANTED
+    assert etcd.streams == 1
+
+
+@pytest.mark.parametrize("is_sent", [False, True], ids=["in place of the message", "behind it"])
+@pytest.mark.parametrize("breaks", Break)
+@pytest.mark.parametrize("seen_at_start", [1, 5, len(HISTORY)])
+def test_a_watch_that_breaks_at_any_message_drops_no_event_and_repeats_none(
+    breaks: Break, is_sent: bool, seen_at_start: int
+) -> None:
+    calm = FakeEtcd(HISTORY, seen_at_start=seen_at_start)
+    run(watched(calm))
+    for message in range(calm.messages):
+        etcd = FakeEtcd(HISTORY, seen_at_start, break_at=message, breaks=breaks, is_sent=is_sent)
+        assert run(watched(etcd)) == WANTED, f"broken at message {message}"
+        assert etcd.streams >= 2 or message == calm.messages - 1
+
+
+# --- the table of errors ------------------------------------------------------------------------------
+
+REFUSES = {
+    grpc.StatusCode.INVALID_ARGUMENT,
+    grpc.StatusCode.NOT_FOUND,
+    grpc.StatusCode.PERMISSION_DENIED,
+    grpc.StatusCode.UNAUTHENTICATED,
+    grpc.StatusCode.FAILED_PRECONDITION,
+    grpc.StatusCode.OUT_OF_RANGE,
+    grpc.StatusCode.UNIMPLEMENTED,
+}
+CODES = [code for code in grpc.StatusCode if code is not grpc.StatusCode.OK]
+
+
+async def error_of(code: grpc.StatusCode, *, writes: bool) -> tuple[type[Exception], list[str]]:
+    etcd = FakeEtcd([], refusal=(code, "etcdserver: says so"))
+    async with etcd.serving() as endpoint:
+        store = EtcdStore(EtcdConfig((endpoint,), PREFIX, timeout=0.5))
+        try:
+            await (store.create("a", b"x") if writes else store.get("a"))
+        except StoreUnavailable as error:
+            return type(error), etcd.calls
+        finally:
+            await store.close()
+    raise AssertionError("it was refused")
+
+
+@pytest.mark.parametrize("code", CODES, ids=lambda code: code.name)
+def test_a_write_is_refused_only_where_etcd_has_certainly_changed_nothing(code: grpc.StatusCode) -> None:
+    """M1: whatever else it says, also that a resource is exhausted, the write may stand or be applied yet."""
+    kind, calls = run(error_of(code, writes=True))
+    assert issubclass(kind, StoreRefused if code in REFUSES else OutcomeUnknown)
+    assert len(calls) == 1, "a write is never sent twice"
+
+
+@pytest.mark.parametrize("code", CODES, ids=lambda code: code.name)
+def test_a_read_is_repeated_until_its_time_is_up_unless_etcd_said_no(code: grpc.StatusCode) -> None:
+    kind, calls = run(error_of(code, writes=False))
+    said_no = code in REFUSES or code is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert issubclass(kind, StoreRefused) == said_no
+    assert not issubclass(kind, OutcomeUnknown)
+    assert (len(calls) == 1) == said_no
