@@ -64,7 +64,7 @@ test: $(VENV)/.ready-test
 test-long: $(VENV)/.ready-test
 	@echo "== test-long: the tests that take minutes, then a campaign of each layer of the simulator"
 	@$(PYTEST) -m long $(ARGS)
-	@for layer in $(LAYERS); do $(MAKE) --no-print-directory sim LAYER=$$layer; done
+	@for layer in $(LAYERS); do $(MAKE) --no-print-directory sim LAYER=$$layer ARGS= || exit 1; done
 
 check: $(VENV)/.ready-dev
 	@echo "== check: format, lint, imports, types"

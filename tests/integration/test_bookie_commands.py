@@ -15,6 +15,7 @@ import pytest
 
 from bookledger.cli.processes import Child, bookie_processes
 from tests.support.command_line import bookledger, fails_with_one_line, lines
+from tests.support.long_runs import first_then_long
 
 
 def test_a_bookie_refuses_an_unformatted_directory(tmp_path: Path) -> None:
@@ -126,7 +127,7 @@ def test_a_bookie_that_was_killed_has_its_name_again_at_once_on_another_port(tmp
             assert again.hear()["bookie_id"] == bookie.bookie_id
 
 
-@pytest.mark.parametrize("store", ["sqlite", "etcd"])
+@pytest.mark.parametrize("store", first_then_long(["sqlite", "etcd"]))
 def test_a_name_is_taken_over_when_the_lease_of_a_killed_bookie_has_run_out(
     tmp_path: Path, request: pytest.FixtureRequest, store: str
 ) -> None:

@@ -60,6 +60,7 @@ def test_the_ensemble_of_a_small_file_changes_before_its_writer_dies(tmp_path: P
     check_demo(bookledger("demo", "--json", str(tmp_path / "small")))
 
 
+@pytest.mark.long
 def test_a_file_of_ten_records_is_enough(tmp_path: Path) -> None:
     (tmp_path / "tiny").write_bytes(b"0123456789")
     check_demo(bookledger("demo", "--json", "--record-bytes=1", str(tmp_path / "tiny")))

@@ -16,6 +16,7 @@ from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import ClientConfig, NotEnoughBookies
 from ledgers.aio import LedgerClient
 from tests.support.aio import run, until_true
+from tests.support.long_runs import first_then_long
 from tests.support.writing import payload_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
@@ -122,7 +123,7 @@ def test_B4_a_full_bookie_is_writable_again_by_itself_when_there_is_space(
         run(scenario(bookie), timeout_seconds=60)
 
 
-@pytest.mark.parametrize("end", ["killed", "stopped"])
+@pytest.mark.parametrize("end", first_then_long(["killed", "stopped"]))
 def test_B4_a_bookie_starts_on_a_full_disk_and_serves_what_it_has(
     tmp_path: Path, small_disk: Path, end: str
 ) -> None:

@@ -15,6 +15,7 @@ import pytest
 from bookie.wire import ENTRY_BYTES_MAX
 from bookledger.cli.processes import bookie_processes
 from tests.support.command_line import bookledger, fails_with_one_line, lines
+from tests.support.long_runs import first_then_long
 from tests.support.secrets import password_file
 
 
@@ -208,7 +209,7 @@ def test_ids_are_printed_as_they_are_typed(uri: str, tmp_path: Path) -> None:
 # --- passwords
 
 
-@pytest.mark.parametrize("digest", ["crc32c", "hmac-sha256"])
+@pytest.mark.parametrize("digest", first_then_long(["crc32c", "hmac-sha256"]))
 def test_a_password_comes_from_a_file_and_opens_its_ledger_alone(
     uri: str, tmp_path: Path, digest: str
 ) -> None:

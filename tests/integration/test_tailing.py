@@ -85,7 +85,7 @@ def test_a_ledger_deleted_under_its_tail_reader_is_no_such_ledger(tmp_path: Path
         follower = Follower(await client.open_ledger(writer.ledger_id, recovery=False))
         await writer.append(b"0")
         await follower.until_seen(1)
-        await client.delete_ledger(writer.ledger_id)
+        await client.delete_ledger(writer.ledger_id, force=True)
         with pytest.raises(NoSuchLedger):
             await follower.task
         await writer.abandon()

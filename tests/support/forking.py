@@ -30,7 +30,7 @@ from ledgers.aio import LedgerClient as AsyncLedgerClient
 
 Call = Callable[[], Any]
 
-FORKS = 6
+FORKS = 3
 
 NAMESPACE = NamespaceInfo(namespace_id=7, cluster_id="c", block_pool_id="bp", c_time=1, layout_version=-63)
 

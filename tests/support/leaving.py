@@ -69,7 +69,7 @@ async def write_once(uri: str) -> None:
 def loops(uri: str) -> None:
     with LedgerClient(uri) as staying:
         writer = staying.create_ledger()
-        for _ in range(20):
+        for _ in range(8):
             writer.append(b"x")
             asyncio.run(write_once(uri))
             with LedgerClient(uri) as client, client.create_ledger() as other:

@@ -269,3 +269,6 @@ PLANTED: dict[Plant, int] = {
     a_compacted_watch_goes_on_from_now: 200,
 }
 """Each, and within how many seeds it is found."""
+
+FOUND_LATE = (takes_silence_for_absence,)
+"""After ten seconds and more of seeds."""

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from .planted import PLANTED, Plant
+from .planted import FOUND_LATE, PLANTED, Plant
 from .runs import Failed, Run, run_seed
 
 SEED = os.environ.get("VIRTUAL_SEED")
@@ -71,7 +71,11 @@ def test_the_same_seed_gives_the_same_run_whatever_the_hashing_of_the_process() 
     assert done.stdout.split() == hashes
 
 
-@pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
+@pytest.mark.parametrize(
+    "plant",
+    [pytest.param(plant, marks=pytest.mark.long if plant in FOUND_LATE else ()) for plant in PLANTED],
+    ids=[plant.__name__ for plant in PLANTED],
+)
 def test_a_bug_planted_in_a_shell_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     assert any(_fails(seed) for seed in range(PLANTED[plant])), f"no seed below {PLANTED[plant]} found it"

@@ -79,6 +79,7 @@ def calm_runs() -> Iterator[WetRun]:
             yield run
 
 
+@pytest.mark.long
 def test_the_power_may_go_before_every_single_operation_of_a_disk() -> None:
     """B2, F14: writes, truncations, syncs, new names; in groups, rolls and seals."""
     crashes = 0
