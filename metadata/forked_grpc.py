@@ -3,30 +3,33 @@
 gRPC keeps threads, locks and an epoll descriptor for the whole process. A forked child inherits them as they were:
 the threads are gone, a lock may be taken for ever, and the descriptor is still shared with the parent. Nothing of
 that can be repaired from outside, so such a child gets a gRPC of its own: a second copy of the extension module,
-with a state of its own. The parent's copy is left as it is, and never used.
+with a state of its own. The parent's copy is left as it is: never used, and never freed, for a channel that is freed
+shuts its sockets down, and they are the parent's too.
 """
 
 from __future__ import annotations
 
+import ctypes
 import importlib.machinery
 import importlib.util
 import os
 import sys
 import threading
+import weakref
 from types import ModuleType
 
 EXTENSION = "grpc._cython.cygrpc"
 """gRPC's compiled part. Everything that a process has once lives in it; the rest is ordinary Python."""
 
-_left_behind: list[ModuleType] = []
-"""The parents' copies. Calls of theirs are still referred to by loops that stand still here."""
+_holders: weakref.WeakSet[object] = weakref.WeakSet()
+"""Who has channels and calls of this process's gRPC."""
 
 _is_inherited = False
 _renewing = threading.Lock()
 
 
-def own_grpc() -> None:
-    """Call before a channel is made. In a forked child it takes some 50 ms, once.
+def own_grpc(holder: object) -> None:
+    """Call before `holder` makes its first channel. In a forked child it takes some 50 ms, once.
 
     Raises ImportError where the copy cannot be loaded; then use multiprocessing's `spawn` or `forkserver`.
     """
@@ -35,11 +38,11 @@ def own_grpc() -> None:
         if _is_inherited:
             _renew(sys.modules[EXTENSION])
             _is_inherited = False
+        _holders.add(holder)
 
 
 def _renew(old: ModuleType) -> None:
     new = _second_copy(old)
-    _left_behind.append(old)
     for name, module in list(sys.modules.items()):
         if module is not new and (name == "grpc" or name.startswith("grpc.")):
             _rebind(module, old, new)
@@ -87,7 +90,15 @@ def _rebind(module: ModuleType, old: ModuleType, new: ModuleType) -> None:
 def _after_fork_in_child() -> None:
     global _is_inherited, _renewing
     _renewing = threading.Lock()  # a thread that is not here may have held the old one
-    _is_inherited = _is_inherited or EXTENSION in sys.modules
+    if EXTENSION in sys.modules:
+        _is_inherited = True
+        _never_free([sys.modules[EXTENSION], *_holders])
+        _holders.clear()
+
+
+def _never_free(objects: list[object]) -> None:
+    """Not at the interpreter's end either."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(objects))
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

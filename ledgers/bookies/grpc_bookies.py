@@ -43,7 +43,7 @@ class GrpcBookieClient:
     """See BookieClient. Addresses come from the registrations, by name, when a connection is made."""
 
     def __init__(self, store: MetadataStore, config: ClientConfig) -> None:
-        own_grpc()
+        own_grpc(self)
         self._store = store
         self._config = config
         self._channels: dict[BookieRef, grpc.aio.Channel] = {}

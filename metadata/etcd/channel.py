@@ -54,7 +54,7 @@ class EtcdChannels:
     """One channel per endpoint, made when it is first needed. Stays with the endpoint that works."""
 
     def __init__(self, config: EtcdConfig) -> None:
-        own_grpc()
+        own_grpc(self)
         self._config = config
         self._credentials = config.read_credentials()
         self._channels: dict[str, grpc.aio.Channel] = {}

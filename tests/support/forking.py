@@ -69,7 +69,7 @@ def in_fork(work: Call, end: Callable[[int], object] = sys.exit) -> int:
 
 
 def inherited(uri: str) -> None:
-    with LedgerClient(uri) as client, QuorumJournalManager(uri, "journal") as manager:
+    with LedgerClient(uri) as client, QuorumJournalManager(uri, f"journal-{os.getpid()}") as manager:
         manager.format(NAMESPACE)
         manager.recover_unfinalized_segments()
         stream = manager.start_log_segment(1)
