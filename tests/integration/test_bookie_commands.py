@@ -135,7 +135,7 @@ def test_a_name_is_taken_over_when_the_lease_of_a_killed_bookie_has_run_out(
         uri = f"sqlite://{tmp_path}/metadata.db"
     else:
         uri = f"etcd://{request.getfixturevalue('etcd').endpoint}/taken-over-{tmp_path.name}"
-    with bookie_processes(1, tmp_path, uri, lease_seconds=3) as (bookie,):
+    with bookie_processes(1, tmp_path, uri, lease_seconds=6) as (bookie,):
         name = bookie.bookie_id
         command = ("bookie", "format", f"--metadata={uri}", "--replace", f"--id={name}")
         line = fails_with_one_line(*command, f"--data={tmp_path}/new")
