@@ -293,7 +293,14 @@ def test_an_export_goes_on_with_what_is_there_and_overwrites_nothing_else(tmp_pa
         assert set(contents(out)) == {finalized_name(1, 10), finalized_name(11, 20)}
         first = await place.fetch(out, from_txid=15, in_progress=True)
         assert (first.segments, first.segments_there) == (1, 1)
-        assert contents(out)[in_progress_name(21)] == segment_bytes(LAYOUT, [frames(21, 30)])
+        unfinished = out / in_progress_name(21)
+        ours = segment_bytes(LAYOUT, [frames(21, 30)])
+        assert unfinished.read_bytes() == ours
+        unfinished.write_bytes(segment_bytes(LAYOUT, [frames(21, 31)]))
+        with pytest.raises(TransferRefused, match="does not have"):
+            await place.fetch(out, from_txid=15, in_progress=True)
+        assert unfinished.read_bytes() == segment_bytes(LAYOUT, [frames(21, 31)])
+        unfinished.write_bytes(ours)
         in_progress(current, 21, 35)
         await place.bring(current, take_over=True)
         assert (await place.fetch(out)).segments == 2
