@@ -1,7 +1,7 @@
 # Every target sets up what it needs in .venv and says what it is doing.
 #
 #   make demo [FILE=/some/big/file]   store a file through dying processes, and prove that nothing is lost
-#   make test [ARGS="-k fence"]       run the tests: ten minutes
+#   make test [ARGS="-k fence"]       run the tests: twelve minutes
 #   make test-long                    the tests and campaigns that take minutes each: a quarter of an hour
 #   make check                        formatting, lint, imports and types
 #   make bench                        appends per second beside a plain-socket baseline
@@ -58,7 +58,7 @@ demo: $(VENV)/.ready
 	@$(BIN)/bookledger demo $${DEMO_FILE:+-- "$$DEMO_FILE"}
 
 test: $(VENV)/.ready-test
-	@echo "== test: about ten minutes on two cores"
+	@echo "== test: about twelve minutes on two cores"
 	@$(PYTEST) $(ARGS)
 
 test-long: $(VENV)/.ready-test
