@@ -74,7 +74,7 @@ class LedgerClient:
         self._cluster: Cluster | None = None
         self._bookies: GrpcBookieClient | None = None
         self._is_closed = False
-        self._home = HomeProcess()
+        self._home = HomeProcess(ClientForked)
         self._connecting = asyncio.Lock()
         self._taking_id = asyncio.Lock()
         self._writers: weakref.WeakSet[WriteHandle] = weakref.WeakSet()
@@ -82,8 +82,7 @@ class LedgerClient:
     async def connect(self) -> None:
         """Opens the metadata store; done by `async with`. Raises LedgerError for a URI that cannot be used,
         ClientClosed, ClientForked, MetadataUnavailable."""
-        if not self._home.is_here:
-            raise ClientForked(self._home.why_not)
+        self._home.check()
         async with self._connecting:
             if self._is_closed:
                 raise ClientClosed

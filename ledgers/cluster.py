@@ -28,15 +28,14 @@ class Cluster:
     rng: random.Random = field(default_factory=random.Random)
     health: BookieHealth = field(init=False)
     is_closed: bool = False
-    home: HomeProcess = field(default_factory=HomeProcess)
+    home: HomeProcess = field(default_factory=lambda: HomeProcess(ClientForked))
 
     def __post_init__(self) -> None:
         self.health = BookieHealth(self.config)
 
     def check_process(self) -> None:
         """Raises ClientForked in a child that was forked from the client's process."""
-        if not self.home.is_here:
-            raise ClientForked(self.home.why_not)
+        self.home.check()
 
     def note_failure(self, bookie: BookieRef) -> None:
         self.health.failed(bookie, asyncio.get_running_loop().time())

@@ -57,7 +57,7 @@ class LoopThread:
 
     def __init__(self) -> None:
         self._loop = take_loop()
-        self._home = HomeProcess()
+        self._home = HomeProcess(ClientForked)
         self._is_closed = False
         self._waited_for: set[Future[Any]] = set()
         self._sources: set[PageSource[Any]] = set()
@@ -85,8 +85,7 @@ class LoopThread:
 
     def check_process(self) -> None:
         """Raises ClientForked in a process that was forked from the client's: its locks may be taken for ever there."""
-        if not self._home.is_here:
-            raise ClientForked(self._home.why_not)
+        self._home.check()
 
     def check_may_wait(self) -> None:
         """Raises WouldDeadlock on the loop's own thread, ClientForked."""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-
-FORKED = (
-    "it was made before fork(), in process {pid}, and works only there: make a new one in this process, "
-    "after the fork"
-)
+from collections.abc import Callable
 
 
 class HomeProcess:
-    """Remembers the process it was made in. Asking costs one system call, and takes no lock."""
+    """Remembers the process it was made in. Asking costs one system call, and takes no lock.
 
-    __slots__ = ("_pid",)
+    `error` makes what `check` raises, out of the reason.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_error", "_pid")
+
+    def __init__(self, error: Callable[[str], Exception]) -> None:
+        self._error = error
         self._pid = os.getpid()
 
     @property
@@ -23,7 +23,10 @@ class HomeProcess:
         """False in a child that was forked since."""
         return os.getpid() == self._pid
 
-    @property
-    def why_not(self) -> str:
-        """What to tell whoever uses a thing of another process, behind the thing's name and a colon."""
-        return FORKED.format(pid=self._pid)
+    def check(self) -> None:
+        """Raises the owner's error in a child that was forked since: a lock of its parent's may be taken for ever."""
+        if not self.is_here:
+            raise self._error(
+                f"it was made before fork(), in process {self._pid}, and works only there: make a new one in this "
+                "process, after the fork"
+            )

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, aclosing
 from types import TracebackType
 from typing import Self
 
-from ledgers import ClientConfig, LedgerError
+from ledgers import ClientConfig, ClientForked, LedgerError
 from ledgers.aio import LedgerClient
 from ledgers.protocol.quorum import Quorum, majority
 from metadata import keys, open_store
@@ -83,7 +83,7 @@ class QuorumJournalManager:
             raise BadRequest("two acceptors have the same name")
         self._namespace = namespace
         self._client_config = client_config
-        self._home = HomeProcess()
+        self._home = HomeProcess(ClientForked)
         self._stack = AsyncExitStack()
         self._journals: dict[str, Journal | AbsentAcceptor] = {}
         self._loggers: LoggerSet | None = None

@@ -62,7 +62,7 @@ class EtcdChannels:
         self._token: str | None = None
         self._authenticating = asyncio.Lock()
         self._closed = False
-        self._home = HomeProcess()
+        self._home = HomeProcess(lambda why: StoreRefused(f"this etcd store cannot be used here: {why}"))
 
     async def run(self, attempt: Attempt[T], effect: Effect) -> T:
         """Makes the call on some endpoint, within the configured timeout.
@@ -90,8 +90,7 @@ class EtcdChannels:
             await channel.close()
 
     def check_open(self) -> None:
-        if not self._home.is_here:
-            raise StoreRefused(f"this etcd store cannot be used here: {self._home.why_not}")
+        self._home.check()
         if self._closed:
             raise StoreRefused("this etcd store is closed")
 

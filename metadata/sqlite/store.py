@@ -50,7 +50,9 @@ class SqliteStore:
         self._revision_seen = 0
         self._looked_at = float("-inf")
         self._closed = False
-        self._home = HomeProcess()
+        self._home = HomeProcess(
+            lambda why: StoreRefused(f"the metadata store on {path} cannot be used here: {why}")
+        )
 
     async def open(self) -> None:
         """Opens the file now, to learn at once whether it can be used."""
@@ -143,10 +145,7 @@ class SqliteStore:
             waker.set()
 
     async def _submit(self, work: Callable[[], T], *, changes: bool) -> T:
-        if not self._home.is_here:
-            raise StoreRefused(
-                f"the metadata store on {self._path} cannot be used here: {self._home.why_not}"
-            )
+        self._home.check()
         if self._closed:
             raise StoreRefused(f"the metadata store on {self._path} is closed")
         if self._calls_waiting >= CALLS_WAITING_MAX:

@@ -20,7 +20,7 @@ class LoggerSet:
     """One writer's channels to all acceptors. Belongs to its event loop."""
 
     def __init__(self, acceptors: Sequence[Acceptor], config: JournalConfig) -> None:
-        self._home = HomeProcess()
+        self._home = HomeProcess(ClientForked)
         self.config = config
         self.loggers = tuple(Logger(acceptor, config) for acceptor in acceptors)
         self.acceptors = Acceptors(tuple(logger.name for logger in self.loggers))
@@ -46,8 +46,7 @@ class LoggerSet:
 
     def calls(self, request: Request[R]) -> list[asyncio.Future[R]]:
         """Calls all acceptors, and waits for none. Raises ClientForked."""
-        if not self._home.is_here:
-            raise ClientForked(self._home.why_not)
+        self._home.check()
         return [logger.call(request) for logger in self.loggers]
 
     def has_room(self, size: int) -> bool:
