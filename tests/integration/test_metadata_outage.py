@@ -106,6 +106,13 @@ def test_M1_changes_whose_answers_are_lost_are_recognised_and_nothing_is_lost(
         run(scenario(bookies), timeout_seconds=60)
 
 
+def launch_and_hear_it_wait(bookie: BookieProcess) -> None:
+    bookie.launch()
+    while "waiting for the metadata, to serve when it answers" not in bookie.log.read_text():
+        assert bookie.child.is_alive
+        time.sleep(0.05)
+
+
 def test_a_bookie_that_starts_while_etcd_is_away_waits_says_so_and_serves_when_it_is_back(
     tmp_path: Path, own_etcd: EtcdServer
 ) -> None:
@@ -114,10 +121,7 @@ def test_a_bookie_that_starts_while_etcd_is_away_waits_says_so_and_serves_when_i
         late = bookies[0]
         late.kill()
         own_etcd.kill()
-        late.launch()
-        while "waiting for the metadata, to serve when it answers" not in late.log.read_text():
-            assert late.child.is_alive
-            time.sleep(0.05)
+        launch_and_hear_it_wait(late)
         own_etcd.restart()
         late.await_ready()
 
@@ -132,7 +136,5 @@ def test_a_bookie_that_waits_for_etcd_stops_when_it_is_told_to(tmp_path: Path, o
     with bookie_processes(1, tmp_path, f"etcd://{own_etcd.endpoint}/stop?timeout=1") as (bookie,):
         bookie.kill()
         own_etcd.kill()
-        bookie.launch()
-        while "waiting for the metadata" not in bookie.log.read_text():
-            time.sleep(0.05)
+        launch_and_hear_it_wait(bookie)
         assert bookie.stop() == 0
