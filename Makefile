@@ -40,9 +40,9 @@ SIMULATION_shells := tests.simulation.virtual
 SIMULATION_upkeep := tests.simulation.upkeep
 SIMULATION_journals := tests.simulation.journals
 ARGS ?=
-# A test waits for disks and processes a third of its time, so three fill two cores. What a file's tests started they
+# A test waits for disks and processes half of its time, so four fill two cores. What a file's tests started they
 # share: a file runs in one process.
-PROCESSES ?= 3
+PROCESSES ?= 4
 PYTEST := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 LAYERS := cores log shells upkeep journals
 COPY_JARS := org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies

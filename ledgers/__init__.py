@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         WouldDeadlock,
     )
     from .new_ledger import NewLedger
+    from .reading.size_steps import SizeStep
 
 __all__ = [
     "AdvancedWriteHandle",
@@ -82,6 +83,7 @@ __all__ = [
     "NotEnoughBookies",
     "ReadHandle",
     "Registration",
+    "SizeStep",
     "Unauthorized",
     "UnconfirmedError",
     "WouldDeadlock",
@@ -103,6 +105,7 @@ _HOMES = {
     "ledgers.config": ("ClientConfig",),
     "ledgers.entry": ("Entry",),
     "ledgers.new_ledger": ("NewLedger",),
+    "ledgers.reading.size_steps": ("SizeStep",),
     "metadata.records.registration": ("Registration",),
     "metadata.records.ledger_record": (
         "BookieRef",

@@ -50,6 +50,7 @@ from .integrity.digest import Digester, digester
 from .integrity.ledger_keys import LedgerKey
 from .new_ledger import NewLedger
 from .reading.read_handle import ReadHandle
+from .reading.size_steps import SizeStep, SizeSteps
 from .record_change import Conflict, change_record
 from .recovering.recover import recover
 from .writing.advanced_write_handle import AdvancedWriteHandle
@@ -225,6 +226,28 @@ class LedgerClient:
         cluster = await self._connected()
         with _metadata_errors():
             return (await _found(cluster, ledger_id)).record
+
+    async def size_steps(
+        self, record: LedgerRecord, *, step_bytes: int, first_entry: int = 0, last_entry: int | None = None
+    ) -> list[SizeStep]:
+        """About where the bytes of a closed ledger lie, for cutting it into parts of equal size.
+
+        Pairs (entry, bytes before it) that rise, from (first_entry, 0) to behind `last_entry` (the ledger's by
+        default), about `step_bytes` apart where bookies tell what they hold. What no bookie tells counts as spread
+        evenly, so this fails for no bookie. Raises ValueError for a ledger that is not closed, or no range of it.
+        """
+        if not record.is_closed or record.last_entry is None:
+            raise ValueError(
+                f"ledger {record.ledger_id} is {record.state.value}: only closed ones are measured"
+            )
+        last = record.last_entry if last_entry is None else last_entry
+        if not 0 <= first_entry <= last + 1 <= record.last_entry + 1 or not 1 <= step_bytes < 2**63:
+            raise ValueError(
+                f"entries {first_entry} to {last} in steps of {step_bytes} bytes are no part of the ledger"
+            )
+        cluster = await self._connected()
+        assert self._bookies is not None
+        return await SizeSteps(cluster, self._bookies.holdings, record, step_bytes).of(first_entry, last)
 
     async def delete_ledger(self, ledger_id: int, *, password: bytes = b"", force: bool = False) -> None:
         """Deletes a ledger for good. One that is open is recovered first, so that no writer goes on confirming.

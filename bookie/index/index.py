@@ -24,6 +24,8 @@ from pathlib import Path
 import lmdb
 
 from ..errors import IndexDamaged, IndexUnusable
+from ..wire.messages import Holding
+from .holdings import Overhead, runs_of
 from .ledger_state import LedgerState
 from .places import Place, RecentPlaces
 from .places_table import PlacesTable
@@ -150,6 +152,20 @@ class Index:
                 size += max(place.bytes_within(first_entry, last_entry), place.size // READ_TIMES_MAX)
                 begun = max(begun, place.first_entry)
         return found, last_entry
+
+    def holdings(
+        self,
+        ledger_id: int,
+        first_entry: int,
+        last_entry: int,
+        recent: Iterable[Place],
+        step_bytes: int,
+        overhead: Overhead,
+    ) -> tuple[tuple[Holding, ...], int]:
+        """Where the ledger's bytes lie, and the entry through which that is told. On any thread."""
+        with readable(), self._env.begin() as txn:
+            places = self._places.holding(txn, ledger_id, first_entry, last_entry, recent)
+            return runs_of(places, first_entry, last_entry, step_bytes, overhead)
 
     def ledger(self, ledger_id: int) -> LedgerState | None:
         """A ledger's state as of the last checkpoint."""

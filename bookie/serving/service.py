@@ -39,6 +39,8 @@ from ..wire.messages import (
     AppendRequest,
     Credential,
     Frame,
+    HoldingsReply,
+    HoldingsRequest,
     InfoReply,
     LacReply,
     LacRequest,
@@ -103,6 +105,9 @@ class BookieService:
             rpc.LAST_ADD_CONFIRMED: unary(
                 _decoding(codec.decode_lac_request, self._last_add_confirmed), _bytes, codec.encode_lac_reply
             ),
+            rpc.HOLDINGS: unary(
+                _decoding(codec.decode_holdings_request, self._holdings), _bytes, codec.encode_holdings_reply
+            ),
             rpc.INFO: unary(
                 _decoding(codec.decode_info_request, self._info), _bytes, codec.encode_info_reply
             ),
@@ -148,6 +153,11 @@ class BookieService:
         if request.fence and (why := await self._refuses_fence(request.ledger_id, request.credential)):
             return LacReply(why[0], detail=why[1])
         return await self._bookie.last_add_confirmed(request)
+
+    async def _holdings(self, request: HoldingsRequest) -> HoldingsReply:
+        if request.incarnation != self._bookie.incarnation:
+            return HoldingsReply(Status.WRONG_INCARNATION, detail=self._who_we_are())
+        return await self._bookie.holdings(request)
 
     async def _refuses_fence(self, ledger_id: int, credential: Credential) -> tuple[Status, str] | None:
         if not is_proven(credential, statement(Purpose.FENCE, ledger_id, self._bookie.incarnation)):

@@ -8,9 +8,10 @@ from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+from ..index.holdings import Overhead
 from ..index.index import Index
 from ..index.places import Place
-from ..wire.messages import EntryRange
+from ..wire.messages import EntryRange, Holding
 from .frames import SegmentFiles
 from .reading import EntryPage, read_page
 
@@ -42,6 +43,22 @@ class PageReader:
             looks += 1
         page = now[1]
         return page if await self._may_deny(ledger_id, first_entry, page) else _unsure(first_entry, page)
+
+    async def holdings(
+        self, ledger_id: int, first_entry: int, last_entry: int, step_bytes: int, overhead: Overhead
+    ) -> tuple[tuple[Holding, ...], int]:
+        """Where the ledger's bytes lie, as the index tells it."""
+        recent = self._index.recent_holding(ledger_id, first_entry, last_entry)
+        return await asyncio.get_running_loop().run_in_executor(
+            self._threads,
+            self._index.holdings,
+            ledger_id,
+            first_entry,
+            last_entry,
+            recent,
+            step_bytes,
+            overhead,
+        )
 
     async def _may_deny(self, ledger_id: int, first_entry: int, page: EntryPage) -> bool:
         """Whether what the page lacks is not there: the index is asked, once in a life, if it has lost anything."""

@@ -189,6 +189,38 @@ class LastAddConfirmedReply(_message.Message):
     last_add_confirmed: LastAddConfirmed
     def __init__(self, status: _Optional[_Union[Status, str]] = ..., detail: _Optional[str] = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ...) -> None: ...
 
+class HoldingsRequest(_message.Message):
+    __slots__ = ("incarnation", "ledger_id", "first_entry", "last_entry", "step_bytes")
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
+    FIRST_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    LAST_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    STEP_BYTES_FIELD_NUMBER: _ClassVar[int]
+    incarnation: str
+    ledger_id: int
+    first_entry: int
+    last_entry: int
+    step_bytes: int
+    def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., first_entry: _Optional[int] = ..., last_entry: _Optional[int] = ..., step_bytes: _Optional[int] = ...) -> None: ...
+
+class HoldingsReply(_message.Message):
+    __slots__ = ("status", "detail", "covered_through", "first_entries", "last_entries", "entries", "payload_bytes")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    COVERED_THROUGH_FIELD_NUMBER: _ClassVar[int]
+    FIRST_ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    LAST_ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    status: Status
+    detail: str
+    covered_through: int
+    first_entries: _containers.RepeatedScalarFieldContainer[int]
+    last_entries: _containers.RepeatedScalarFieldContainer[int]
+    entries: _containers.RepeatedScalarFieldContainer[int]
+    payload_bytes: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, status: _Optional[_Union[Status, str]] = ..., detail: _Optional[str] = ..., covered_through: _Optional[int] = ..., first_entries: _Optional[_Iterable[int]] = ..., last_entries: _Optional[_Iterable[int]] = ..., entries: _Optional[_Iterable[int]] = ..., payload_bytes: _Optional[_Iterable[int]] = ...) -> None: ...
+
 class InfoRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

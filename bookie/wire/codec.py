@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError, Message
 from . import bookie_pb2 as pb
 from .columns import Columns
 from .messages import (
+    HOLDINGS_MAX,
     NO_CREDENTIAL,
     NO_ENTRY,
     PROOF_BYTES,
@@ -24,6 +25,9 @@ from .messages import (
     Credential,
     EntryRange,
     Frame,
+    Holding,
+    HoldingsReply,
+    HoldingsRequest,
     InfoReply,
     LacReply,
     LacRequest,
@@ -249,6 +253,48 @@ def decode_lac_reply(data: bytes) -> LacReply:
     message = _parse(pb.LastAddConfirmedReply, data)
     lac = _lac_from(message.last_add_confirmed) if message.HasField("last_add_confirmed") else None
     return LacReply(_status_from(message.status), lac, message.detail)
+
+
+def encode_holdings_request(request: HoldingsRequest) -> bytes:
+    return sealed(
+        pb.HoldingsRequest(
+            incarnation=request.incarnation,
+            ledger_id=request.ledger_id,
+            first_entry=request.first_entry,
+            last_entry=request.last_entry,
+            step_bytes=request.step_bytes,
+        )
+    )
+
+
+def decode_holdings_request(data: bytes) -> HoldingsRequest:
+    m = _parse(pb.HoldingsRequest, data)
+    return HoldingsRequest(m.incarnation, m.ledger_id, m.first_entry, m.last_entry, m.step_bytes)
+
+
+def encode_holdings_reply(reply: HoldingsReply) -> bytes:
+    return sealed(
+        pb.HoldingsReply(
+            status=_STATUS_TO_PB[reply.status],
+            detail=reply.detail,
+            covered_through=reply.covered_through,
+            first_entries=[held.first_entry for held in reply.holdings],
+            last_entries=[held.last_entry for held in reply.holdings],
+            entries=[held.entries for held in reply.holdings],
+            payload_bytes=[held.payload_bytes for held in reply.holdings],
+        )
+    )
+
+
+def decode_holdings_reply(data: bytes) -> HoldingsReply:
+    m = _parse(pb.HoldingsReply, data)
+    columns = m.first_entries, m.last_entries, m.entries, m.payload_bytes
+    if len({len(column) for column in columns}) != 1 or len(m.entries) > HOLDINGS_MAX:
+        raise BadMessage(f"holdings in columns of {[len(column) for column in columns]}")
+    holdings = tuple(map(Holding, *columns))
+    if any(not 0 <= first <= last for first, last, _, _ in holdings):
+        raise BadMessage("holdings that end before they begin")
+    return HoldingsReply(_status_from(m.status), holdings, m.covered_through, m.detail)
 
 
 def encode_info_request(_: None) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from .columns import NO_ENTRIES, Columns
 
@@ -147,6 +148,46 @@ class LacRequest:
 class LacReply:
     status: Status
     last_add_confirmed: LacStatement | None = None
+    detail: str = ""
+
+
+HOLDINGS_MAX = 4096
+"""Most runs of one reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldingsRequest:
+    """Asks where the bytes of a ledger lie on a bookie: of all frames that begin in this range of entries.
+
+    Frames one after the other are told as one run, until it has `step_bytes`.
+    """
+
+    incarnation: str
+    ledger_id: int
+    first_entry: int
+    last_entry: int
+    step_bytes: int
+
+
+class Holding(NamedTuple):
+    """A run of frames: the entries they span, how many they hold, and about how many bytes of payload.
+
+    What was stored twice counts twice.
+    """
+
+    first_entry: int
+    last_entry: int
+    entries: int
+    payload_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class HoldingsReply:
+    """Runs in order of their first entries. Nothing is said of frames that begin past `covered_through`."""
+
+    status: Status
+    holdings: tuple[Holding, ...] = ()
+    covered_through: int = NO_ENTRY
     detail: str = ""
 
 

@@ -6,6 +6,7 @@ SERVICE = "bookledger.bookie.Bookie"
 APPEND = f"/{SERVICE}/Append"
 READ = f"/{SERVICE}/Read"
 LAST_ADD_CONFIRMED = f"/{SERVICE}/LastAddConfirmed"
+HOLDINGS = f"/{SERVICE}/Holdings"
 INFO = f"/{SERVICE}/Info"
 MAINTAIN = f"/{SERVICE}/Maintain"
 

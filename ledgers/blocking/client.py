@@ -17,6 +17,7 @@ from ..config import ClientConfig
 from ..errors import ClientClosed, WouldDeadlock
 from ..loop_thread import in_pages, iterate
 from ..new_ledger import NewLedger
+from ..reading.size_steps import SizeStep
 from .face import BlockingClient
 from .read import ReadHandle
 from .write import AdvancedWriteHandle, WriteHandle
@@ -102,6 +103,15 @@ class LedgerClient(BlockingClient[aio.LedgerClient]):
     def describe_ledger(self, ledger_id: int) -> LedgerRecord:
         """One ledger's metadata. Raises NoSuchLedger."""
         return self._thread.run(self._twin.describe_ledger(ledger_id))
+
+    def size_steps(
+        self, record: LedgerRecord, *, step_bytes: int, first_entry: int = 0, last_entry: int | None = None
+    ) -> list[SizeStep]:
+        """About where the bytes of a closed ledger lie; see `ledgers.aio.LedgerClient.size_steps`."""
+        found = self._twin.size_steps(
+            record, step_bytes=step_bytes, first_entry=first_entry, last_entry=last_entry
+        )
+        return self._thread.run(found)
 
     def delete_ledger(self, ledger_id: int, *, password: bytes = b"", force: bool = False) -> None:
         """Deletes a ledger for good, recovered first where it is open; see `ledgers.aio.LedgerClient.delete_ledger`."""

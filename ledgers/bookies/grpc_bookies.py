@@ -11,12 +11,15 @@ import grpc.aio
 
 from bookie.wire import (
     BadMessage,
+    HoldingsReply,
+    HoldingsRequest,
     InfoReply,
     LacReply,
     LacRequest,
     LacStatement,
     ReadReply,
     ReadRequest,
+    Status,
     codec,
     rpc,
 )
@@ -79,6 +82,18 @@ class GrpcBookieClient:
             seconds = request.wait_ms / 1000 + LONG_POLL_GRACE_SECONDS
         data = codec.encode_lac_request(request)
         return await self._call(bookie, rpc.LAST_ADD_CONFIRMED, data, codec.decode_lac_reply, seconds)
+
+    async def holdings(self, bookie: BookieRef, request: HoldingsRequest) -> HoldingsReply:
+        """Where the bytes of a ledger lie on a bookie; a bookie of an older version answers BAD_REQUEST."""
+        data = codec.encode_holdings_request(request)
+        seconds = self._config.read_seconds_max
+        try:
+            return await self._call(bookie, rpc.HOLDINGS, data, codec.decode_holdings_reply, seconds)
+        except BookieUnavailable as error:
+            cause = error.__cause__
+            if isinstance(cause, grpc.aio.AioRpcError) and cause.code() is grpc.StatusCode.UNIMPLEMENTED:
+                return HoldingsReply(Status.BAD_REQUEST, detail="it is of a version that cannot tell")
+            raise
 
     async def info(self, bookie: BookieRef) -> InfoReply:
         """What the bookie says of itself. Raises BookieUnavailable also when it is another incarnation."""

@@ -13,9 +13,9 @@ from ledgers import LedgerClient
 
 from ..access import Access
 from ..planning.journal_segments import finalized_segments
+from ..planning.measuring import equal_tasks
 from ..planning.options import LedgerOptions
 from ..planning.partition import LedgerPartition
-from ..planning.ranges import plan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +38,8 @@ class LedgerReader(DataSourceReader):
                 selection = selection.of_ledgers([s.ledger_id for s in asyncio.run(found)])
             with LedgerClient(uri) as client:
                 extents = selection.resolve(client, self._access.password)
-        tasks = plan(extents, options.partition_bytes, options.partitions_min)
+            cutting = equal_tasks(uri, extents, options.partition_bytes, options.partitions_min)
+            tasks = asyncio.run(cutting)
         # Spark takes no partitions at all for one that it makes up.
         return [LedgerPartition(ranges) for ranges in tasks or [()]]
 

@@ -18,7 +18,8 @@ from pyspark.sql.types import StructType
 from ledgers import LedgerClient, LedgerError, NoSuchLedger
 
 from ..planning.journal_segments import Segment, finalized_segments
-from ..planning.ranges import plan
+from ..planning.measuring import equal_tasks
+from ..planning.ranges import EntryRange
 from ..planning.selection import Extent, Selection
 from .fields import COLUMNS
 from .options import EditsOptions
@@ -66,8 +67,10 @@ class EditsReader(DataSourceReader):
             )
             segments = asyncio.run(found)
             extents = self._extents(uri, segments)
+            cutting = equal_tasks(uri, extents, options.partition_bytes, options.partitions_min)
+            tasks = asyncio.run(cutting)
         # Spark takes no partitions at all for one that it makes up.
-        return cut(segments, extents, options) or [EditsPartition(())]
+        return partitions_of(segments, tasks, options) or [EditsPartition(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from .reading import record_batches
@@ -89,14 +92,13 @@ class EditsReader(DataSourceReader):
             ) from gone
 
 
-def cut(
-    segments: Sequence[Segment], extents: Sequence[Extent], options: EditsOptions
+def partitions_of(
+    segments: Sequence[Segment], tasks: Sequence[Sequence[EntryRange]], options: EditsOptions
 ) -> list[EditsPartition]:
-    """Tasks of equal bytes over the segments."""
+    """The tasks over the segments' ledgers, as Spark hands them to executors."""
     from .reading import SegmentRange
 
     of_ledger = {segment.ledger_id: segment for segment in segments}
-    tasks = plan(extents, options.partition_bytes, options.partitions_min)
     return [
         EditsPartition(
             tuple(

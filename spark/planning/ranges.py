@@ -14,8 +14,8 @@ PARTITIONS_MAX = 100_000
 TASK_BYTES_MIN = 1024 * 1024
 """What is less than this is not cut to make `partitions_min` tasks of it: starting a task would cost more."""
 
-ENTRY_OVERHEAD_BYTES = 16
-"""What an entry costs besides its payload, so that tiny entries count for something."""
+ENTRY_OVERHEAD_BYTES = 4
+"""What an entry costs besides its payload, so that empty entries count for something."""
 
 LEDGER_OVERHEAD_BYTES = 16 * 1024
 """What opening one more ledger costs, in bytes that could have been read meanwhile."""
@@ -41,13 +41,12 @@ def plan(
     partition_bytes: int = PARTITION_BYTES_DEFAULT,
     partitions_min: int = PARTITIONS_MIN_DEFAULT,
 ) -> list[tuple[EntryRange, ...]]:
-    """Tasks of about `partition_bytes`, smaller ones where there would be fewer than `partitions_min`.
+    """Tasks of equal cost, of about `partition_bytes`, smaller where there would be fewer than `partitions_min`.
 
     Each entry is in exactly one range; the ranges are in order of ledger and entry, across tasks too. No task costs
-    more than that, unless it is a single entry; none but the last costs less than half of it, unless the next
-    entry or ledger would not have fitted.
+    more than `task_bytes` and one entry; what one is short of, the next one gets.
     """
-    target = _target(extents, partition_bytes, partitions_min)
+    share = _share(extents, partition_bytes, partitions_min)
     tasks: list[list[EntryRange]] = []
     left = 0
     for extent in extents:
@@ -56,7 +55,7 @@ def plan(
             room = left - LEDGER_OVERHEAD_BYTES
             if room < cost_of(extent, first, first):
                 tasks.append([])
-                left = room = target
+                left = room = max(0, left) + share
             end = _end_of_piece(extent, first, last, room)
             tasks[-1].append(EntryRange(extent.record.ledger_id, first, end))
             left = room - cost_of(extent, first, end)
@@ -64,13 +63,24 @@ def plan(
     return [tuple(task) for task in tasks]
 
 
-def _target(extents: Sequence[Extent], partition_bytes: int, partitions_min: int) -> int:
-    """What a task should cost at most; the first ledger of a task costs nothing, so that each makes progress."""
-    total = sum(
-        cost_of(extent, extent.first_entry, _last(extent)) + LEDGER_OVERHEAD_BYTES for extent in extents
-    )
+def task_bytes(extents: Sequence[Extent], partition_bytes: int, partitions_min: int) -> int:
+    """What a task should cost at most."""
+    total = _total(extents)
     wanted = min(partition_bytes, max(TASK_BYTES_MIN, -(-total // partitions_min)))
     return max(wanted, -(-total // PARTITIONS_MAX))
+
+
+def _share(extents: Sequence[Extent], partition_bytes: int, partitions_min: int) -> int:
+    """What each of as few tasks as possible costs, so that the last one is no stump."""
+    total = _total(extents)
+    tasks = -(-total // task_bytes(extents, partition_bytes, partitions_min))
+    return -(-total // max(1, tasks))
+
+
+def _total(extents: Sequence[Extent]) -> int:
+    return sum(
+        cost_of(extent, extent.first_entry, _last(extent)) + LEDGER_OVERHEAD_BYTES for extent in extents
+    )
 
 
 def _last(extent: Extent) -> int:

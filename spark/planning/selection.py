@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import itemgetter
 from urllib.parse import urlencode
 
 from ledgers import LedgerClient, LedgerError, LedgerRecord, NoSuchLedger
@@ -162,11 +164,13 @@ EVERY_LEDGER = IdRange(0, 2**63 - 1)
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Entries `first_entry` … `last_entry` (None: to the end) of one ledger."""
+    """Entries `first_entry` … `last_entry` (None: to the end) of one ledger; `steps` once it is measured."""
 
     record: LedgerRecord
     first_entry: int = 0
     last_entry: int | None = None
+    steps: Sequence[tuple[int, int]] = field(default=(), repr=False)
+    """(entry, bytes before it) from the first entry on, as the bookies tell it."""
 
     @property
     def entries(self) -> int:
@@ -189,17 +193,23 @@ class Extent:
         end = self.record.last_entry
         assert end is not None
         last = end if self.last_entry is None else min(end, self.last_entry)
-        return Extent(self.record, min(self.first_entry, last + 1), last)
+        return replace(self, first_entry=min(self.first_entry, last + 1), last_entry=last)
 
     def bytes_before(self, entry_id: int) -> int:
-        """Payload bytes before an entry: exact where fragments begin, even in between."""
+        """Bytes before an entry: exact where fragments begin, even in between, unless the bookies told better."""
+        steps = self.steps or self._fragment_steps()
+        behind = bisect_right(steps, entry_id, key=itemgetter(0))
+        first, before = steps[max(0, behind - 1)]
+        if behind == len(steps):
+            return before
+        after, through = steps[behind]
+        return before + (through - before) * max(0, entry_id - first) // (after - first)
+
+    def _fragment_steps(self) -> Sequence[tuple[int, int]]:
         record = self.record
         starts = [(f.first_entry, f.length_before) for f in record.fragments]
-        starts.append(((record.last_entry or 0) + 1, record.length_bytes or 0))
-        for (first, before), (after, through) in zip(starts, starts[1:], strict=False):
-            if entry_id < after:
-                return before + (through - before) * (entry_id - first) // max(1, after - first)
-        return record.length_bytes or 0
+        end = record.last_entry + 1 if record.last_entry is not None else starts[-1][0]
+        return [*starts, (end, record.length_bytes or 0)] if end > starts[-1][0] else starts
 
 
 def parse_ledgers(text: str) -> tuple[IdRange, ...]:

@@ -23,9 +23,9 @@ from pyspark.sql.types import StructType
 
 from ledgers import LedgerError, LedgerRecord
 
+from ..planning.measuring import equal_tasks
 from ..planning.options import LedgerOptions
 from ..planning.partition import LedgerPartition
-from ..planning.ranges import plan
 from .metadata import StreamMetadata, Work, records_of
 
 if TYPE_CHECKING:
@@ -78,7 +78,13 @@ class LedgerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         wanted = list(ledger_ids)
         found = self._metadata.ask(partial(records_of, ledger_ids=wanted))
         extents = [one for i in wanted for one in self._options.selection.extents(still_there(found, i))]
-        tasks = plan(extents, self._options.partition_bytes, self._options.partitions_min)
+        cutting = partial(
+            equal_tasks,
+            extents=extents,
+            partition_bytes=self._options.partition_bytes,
+            partitions_min=self._options.partitions_min,
+        )
+        tasks = self._metadata.ask(cutting)
         return [LedgerPartition(ranges) for ranges in tasks]
 
 

@@ -18,6 +18,9 @@ from bookie.wire.messages import (
     Credential,
     EntryRange,
     Frame,
+    Holding,
+    HoldingsReply,
+    HoldingsRequest,
     InfoReply,
     LacReply,
     LacRequest,
@@ -67,6 +70,11 @@ read_replies = st.builds(
 )
 lac_requests = st.builds(LacRequest, text, i64, st.booleans(), i64, u32, credentials)
 lac_replies = st.builds(LacReply, statuses, maybe_lac, text)
+holdings_requests = st.builds(HoldingsRequest, text, i64, i64, i64, u64)
+runs = st.tuples(natural, natural, u64, u64).map(
+    lambda run: Holding(min(run[:2]), max(run[:2]), run[2], run[3])
+)
+holdings_replies = st.builds(HoldingsReply, statuses, st.lists(runs, max_size=4).map(tuple), i64, text)
 info_replies = st.builds(InfoReply, text, text, text, text, u64, u64, u64, u64, u64, st.booleans())
 
 

@@ -24,6 +24,7 @@ from tests.support.etcd import EtcdServer
 ROOT = Path(__file__).parents[2]
 CLUSTER = "etcd://etcd1:2379,etcd2:2379,etcd3:2379/prod"
 DOCUMENTS = ("README.md", "docs/applications.md", "docs/operators.md", "docs/journals.md", "docs/spark.md")
+TRIED = [*DOCUMENTS[:-1], pytest.param("docs/spark.md", marks=pytest.mark.long)]
 
 
 class ShellEvaluator:
@@ -55,7 +56,7 @@ def three_hosts(etcd: EtcdServer, tmp_path: Path) -> Iterator[str]:
         yield uri
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("name", TRIED)
 def test_every_command_and_program_of_a_document_runs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

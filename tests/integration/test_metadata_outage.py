@@ -7,7 +7,10 @@ import time
 import uuid
 from pathlib import Path
 
+import pytest
+
 from bookledger.cli.processes import BookieProcess, bookie_processes
+from ledgers import MetadataUnavailable, NewLedger
 from ledgers.aio import LedgerClient
 from ledgers.protocol.phase import Phase
 from tests.support.aio import run, until_true
@@ -138,3 +141,40 @@ def test_a_bookie_that_waits_for_etcd_stops_when_it_is_told_to(tmp_path: Path, o
         own_etcd.kill()
         launch_and_hear_it_wait(bookie)
         assert bookie.stop() == 0
+
+
+QUOTA_BYTES = 1 << 20
+
+
+@pytest.mark.long
+def test_an_etcd_over_its_quota_is_named_while_writers_and_readers_go_on_and_serves_again_with_room(
+    tmp_path: Path,
+) -> None:
+    etcd = EtcdServer(tmp_path, quota_bytes=QUOTA_BYTES)
+    etcd.start()
+    uri = f"etcd://{etcd.endpoint}/quota?timeout=5"
+
+    async def scenario() -> None:
+        async with LedgerClient(uri) as client:
+            handle = await client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2)
+            await handle.append(b"before")
+            large = NewLedger(custom_metadata={"filler": b"x" * 60_000})
+            with pytest.raises(MetadataUnavailable, match="database space exceeded"):
+                for _ in range(1000):
+                    await client.reserve_ledger(large)
+            await handle.append(b"meanwhile")
+            reader = await client.open_ledger(handle.ledger_id, recovery=False)
+            assert (await reader.read_entry(0)).payload == b"before"
+            with pytest.raises(MetadataUnavailable, match="database space exceeded"):
+                await client.create_ledger()
+            etcd.end_alarms(quota_bytes=64 << 20)
+            await handle.append(b"behind")
+            await handle.close()
+            assert (await client.describe_ledger(handle.ledger_id)).last_entry == 2
+            await (await client.create_ledger()).close()
+
+    try:
+        with bookie_processes(3, tmp_path, uri, lease_seconds=30):
+            run(scenario(), timeout_seconds=120)
+    finally:
+        etcd.stop()

@@ -12,12 +12,13 @@ import shutil
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -32,6 +33,8 @@ BYTES = 2_000_000_000
 ENTRY_BYTES = 1000
 LEDGERS = 4
 ROUNDS = 2
+SKEWED = ((5_000_000, 100), (5_000, 1_000_000))
+"""Entries of a ledger, and their bytes: so many, and behind them so many of another size."""
 SMALL_LEDGERS = 10_000
 SMALL_AT_ONCE = 64
 WINDOW = 4000
@@ -64,6 +67,7 @@ def _measure(scratch: Path, share: float) -> None:
         try:
             _compare(session, uri, scratch, entries * LEDGERS)
             _memory(session, uri, entries)
+            _skewed(session, uri, share)
             _small(session, uri, int(SMALL_LEDGERS * share))
         finally:
             session.stop()
@@ -189,6 +193,35 @@ def _private_mib(process: psutil.Process) -> int:
         return int(process.memory_info().rss - process.memory_info().shared) >> 20
     except psutil.NoSuchProcess:
         return 0
+
+
+def _skewed(session: SparkSession, uri: str, share: float) -> None:
+    """How equal the tasks are over a ledger of very different entries."""
+    with LedgerClient(uri) as client, client.create_ledger(ack_quorum=3) as writer:
+        for entries, size in SKEWED:
+            payloads = [os.urandom(size)] * int(entries * share)
+            for first in range(0, len(payloads), FILE_ENTRIES):
+                _append(writer, payloads[first : first + FILE_ENTRIES])
+    frame = session.read.format("ledger").option("metadata", uri).option("ledgers", writer.ledger_id).load()
+    tasks = frame.select("payload").mapInArrow(_task, "entries long, payload_bytes long, seconds double")
+    began = time.monotonic()
+    rows = tasks.collect()
+    print(f"{len(rows)} tasks over entries of {SKEWED}: {time.monotonic() - began:.1f} s", flush=True)
+    for column in tasks.columns:
+        told = sorted(row[column] for row in rows)
+        print(f"  {column} of a task: {told[0]:.9g} to {told[-1]:.9g}", flush=True)
+
+
+def _task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What one task read, in one row."""
+    entries, payload_bytes, began = 0, 0, time.monotonic()
+    for batch in batches:
+        entries += batch.num_rows
+        payload_bytes += batch.column(0).nbytes
+    seconds = time.monotonic() - began
+    yield pa.RecordBatch.from_pydict(
+        {"entries": [entries], "payload_bytes": [payload_bytes], "seconds": [seconds]}
+    )
 
 
 def _small(session: SparkSession, uri: str, count: int) -> None:

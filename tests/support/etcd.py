@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -45,10 +46,11 @@ def find_etcd() -> str:
 class EtcdServer:
     """One etcd process. `start` returns when it answers; `stop` ends exactly this process."""
 
-    def __init__(self, directory: Path, *, tls: bool = False) -> None:
+    def __init__(self, directory: Path, *, tls: bool = False, quota_bytes: int | None = None) -> None:
         self._binary = find_etcd()
         self._directory = directory
         self._tls = tls
+        self._quota_bytes = quota_bytes
         self._process: subprocess.Popen[bytes] | None = None
         self.port = 0
         self._peer_port = 0
@@ -96,6 +98,15 @@ class EtcdServer:
         """Makes etcd forget its history up to and including `revision`."""
         self.call("KV/Compact", bytes([0x08]) + _varint(revision))
 
+    def end_alarms(self, quota_bytes: int) -> None:
+        """Has room again, as after an operator has enlarged the quota and disarmed the alarm."""
+        self._answers()  # with the alarm, which its log tells then
+        (member, *_) = re.findall(r"memberID:(\d+) alarm:NOSPACE", self.log.read_text())
+        self.stop()
+        self._quota_bytes = quota_bytes
+        self._spawn()  # and is not healthy before the next call
+        self.call("Maintenance/Alarm", b"\x08\x02\x10" + _varint(int(member)) + b"\x18\x01")
+
     def enable_auth(self, user: str, password: str) -> None:
         """Makes `user`, with the role root, and turns authentication on."""
         self.call("Auth/UserAdd", _text(1, user) + _text(2, password))
@@ -107,7 +118,7 @@ class EtcdServer:
         """One call with a hand-encoded request, for what the product has no messages for."""
         with grpc.insecure_channel(self.endpoint, options=(("grpc.enable_http_proxy", 0),)) as channel:
             send: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(f"/etcdserverpb.{method}")
-            return send(request, timeout=START_SECONDS_MAX)
+            return send(request, timeout=START_SECONDS_MAX, wait_for_ready=True)
 
     def _spawn(self) -> None:
         client, peer = f"{self._scheme}://{self.endpoint}", f"http://127.0.0.1:{self._peer_port}"
@@ -117,6 +128,8 @@ class EtcdServer:
         command += ["--initial-cluster", f"test={peer}"]
         if self._tls:
             command.append("--auto-tls")
+        if self._quota_bytes:
+            command += ["--quota-backend-bytes", str(self._quota_bytes)]
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._directory)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bookie.wire import bookie_pb2 as pb
 from bookie.wire import codec
 from bookie.wire.columns import Columns
-from bookie.wire.messages import AppendRequest, Frame, ReadReply, Status
+from bookie.wire.messages import HOLDINGS_MAX, AppendRequest, Frame, ReadReply, Status
 from bookie.wire.sealing import BadMessage, Unsealed, sealed
 from tests.bookie import messages
 from tests.bookie.entries import frame_of, lac_of
@@ -37,6 +37,12 @@ KINDS = {
     "read reply": Message(messages.read_replies, codec.encode_read_reply, codec.decode_read_reply),
     "lac request": Message(messages.lac_requests, codec.encode_lac_request, codec.decode_lac_request),
     "lac reply": Message(messages.lac_replies, codec.encode_lac_reply, codec.decode_lac_reply),
+    "holdings request": Message(
+        messages.holdings_requests, codec.encode_holdings_request, codec.decode_holdings_request
+    ),
+    "holdings reply": Message(
+        messages.holdings_replies, codec.encode_holdings_reply, codec.decode_holdings_reply
+    ),
     "info request": Message(st.none(), codec.encode_info_request, codec.decode_info_request),
     "info reply": Message(messages.info_replies, codec.encode_info_reply, codec.decode_info_reply),
 }
@@ -181,3 +187,37 @@ def test_nothing_confirmed_yet_is_not_the_same_as_no_word_about_it() -> None:
     decoded = codec.decode_append_request(sealed(with_word))
     assert decoded.frames == (Frame(7, last_add_confirmed=lac_of(-1)),)
     assert codec.decode_append_request(sealed(without)).frames == (Frame(7),)
+
+
+@pytest.mark.parametrize("number", [HOLDINGS_MAX, HOLDINGS_MAX + 1])
+def test_holdings_at_their_limit_arrive_and_one_more_is_refused(number: int) -> None:
+    message = sealed(holdings_reply(number))
+    if number <= HOLDINGS_MAX:
+        assert len(codec.decode_holdings_reply(message).holdings) == number
+    else:
+        with pytest.raises(BadMessage, match="holdings in columns of"):
+            codec.decode_holdings_reply(message)
+
+
+def test_holdings_in_columns_that_do_not_fit_together_are_refused() -> None:
+    reply = holdings_reply(3)
+    reply.entries.append(1)
+    with pytest.raises(BadMessage, match="columns of"):
+        codec.decode_holdings_reply(sealed(reply))
+
+
+def test_a_holding_that_ends_before_it_begins_is_refused() -> None:
+    reply = holdings_reply(3)
+    reply.last_entries[1] = 0
+    with pytest.raises(BadMessage, match="end before they begin"):
+        codec.decode_holdings_reply(sealed(reply))
+
+
+def holdings_reply(runs: int) -> pb.HoldingsReply:
+    return pb.HoldingsReply(
+        status=pb.OK,
+        first_entries=range(runs),
+        last_entries=range(runs),
+        entries=[1] * runs,
+        payload_bytes=[100] * runs,
+    )

@@ -14,6 +14,7 @@ from bookie.wire import ENTRY_BYTES_MAX
 from ledgers import DigestType
 from ledgers.aio import LedgerClient as AsyncLedgerClient
 from metadata.records.ledger_record import LedgerRecord
+from spark.planning.ranges import ENTRY_OVERHEAD_BYTES
 from tests.spark.conftest import Cluster, fill
 from tests.support.aio import run
 from tests.support.secrets import password_file
@@ -135,6 +136,21 @@ async def _write_many(uri: str, ledgers: int) -> None:
                 await writer.close()
 
         await asyncio.gather(*(write_some(ledgers // 25) for _ in range(25)))
+
+
+def test_tasks_share_the_bytes_of_a_ledger_whose_entries_are_of_very_different_sizes(
+    cluster: Cluster, spark: SparkSession
+) -> None:
+    small, large = 200_000, 100
+    ledger_id = cluster.write([b"ab"] * small + [b"x" * 300_000] * large + [b"cd"] * small)
+    frame = cluster.read(spark, ledgers=ledger_id, partition_bytes=4 << 20)
+    tasks = frame.selectExpr("spark_partition_id() task", "length(payload) size").groupBy("task")
+    costs = [
+        row.bytes + ENTRY_OVERHEAD_BYTES * row.entries
+        for row in tasks.agg({"size": "sum", "*": "count"}).toDF("task", "bytes", "entries").collect()
+    ]
+    assert len(costs) >= 8
+    assert max(costs) <= 2 * min(costs)
 
 
 def test_a_mistyped_option_is_refused_before_anything_runs(cluster: Cluster, spark: SparkSession) -> None:

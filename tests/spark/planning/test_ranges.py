@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -12,7 +13,6 @@ from spark.planning import ranges as planning
 from spark.planning.ranges import (
     LEDGER_OVERHEAD_BYTES,
     PARTITIONS_MAX,
-    TASK_BYTES_MIN,
     EntryRange,
     cost_of,
     plan,
@@ -37,17 +37,16 @@ def entries_of(ranges: list[EntryRange]) -> list[tuple[int, int]]:
     return [(r.ledger_id, entry) for r in ranges for entry in range(r.first_entry, r.last_entry + 1)]
 
 
-def cost_of_task(task: tuple[EntryRange, ...], extents: list[Extent]) -> int:
+def cost_of_task(task: Sequence[EntryRange], extents: list[Extent]) -> int:
     of_ledger = {extent.record.ledger_id: extent for extent in extents}
     entries = sum(cost_of(of_ledger[r.ledger_id], r.first_entry, r.last_entry) for r in task)
     return entries + LEDGER_OVERHEAD_BYTES * (len(task) - 1)
 
 
-def target_of(extents: list[Extent], partition_bytes: int, partitions_min: int) -> int:
-    total = sum(
-        cost_of(e, e.first_entry, e.first_entry + e.entries - 1) + LEDGER_OVERHEAD_BYTES for e in extents
-    )
-    return min(partition_bytes, max(TASK_BYTES_MIN, -(-total // partitions_min)))
+def share_of(extents: list[Extent], target: int) -> int:
+    """What each of as few tasks as possible costs."""
+    whole = cost_of_task([EntryRange(e.record.ledger_id, e.first_entry, e.end - 1) for e in extents], extents)
+    return whole // max(1, -(-whole // target))
 
 
 sizes = st.integers(1_000, 20_000_000)
@@ -69,19 +68,35 @@ def test_each_entry_is_in_exactly_one_range_and_in_order(
 
 @given(extents_of_ledgers(), sizes, st.integers(1, 50))
 @example([Extent(closed(1, 1000, 10_000)).clipped()], 64 << 20, 8)
-def test_tasks_are_as_large_as_they_may_be_and_no_larger(
+def test_no_task_is_larger_than_it_may_be_by_more_than_an_entry_nor_are_there_more_than_that_takes(
     extents: list[Extent], partition_bytes: int, partitions_min: int
 ) -> None:
     tasks = plan(extents, partition_bytes, partitions_min)
-    target = target_of(extents, partition_bytes, partitions_min)
-    of_ledger = {extent.record.ledger_id: extent for extent in extents}
-    for task, following in pairwise(tasks):
-        first = following[0]
-        next_entry = cost_of(of_ledger[first.ledger_id], first.first_entry, first.first_entry)
-        assert cost_of_task(task, extents) + LEDGER_OVERHEAD_BYTES + next_entry > target
+    target = planning.task_bytes(extents, partition_bytes, partitions_min)
+    largest = max([cost_of(e, i, i) for e in extents for i in range(e.first_entry, e.end)], default=0)
+    slack = largest + LEDGER_OVERHEAD_BYTES
     for task in tasks:
-        is_single = len(task) == 1 and task[0].first_entry == task[0].last_entry
-        assert is_single or cost_of_task(task, extents) <= target
+        assert cost_of_task(task, extents) <= target + slack
+    for task, following in pairwise(tasks):
+        assert cost_of_task([*task, *following], extents) + slack > share_of(extents, target)
+
+
+def test_entries_of_equal_size_make_equal_tasks_and_no_stump() -> None:
+    extents = [Extent(closed(1, 100_000, 100_000_000)).clipped()]
+    costs = [cost_of_task(task, extents) for task in plan(extents, partition_bytes=9_000_000)]
+    assert len(costs) == 12
+    assert max(costs) - min(costs) < LEDGER_OVERHEAD_BYTES + 3000
+
+
+def test_tasks_follow_what_the_bookies_told_of_sizes() -> None:
+    """Five million entries of two bytes and five thousand of a million: spread evenly, one task had nearly all."""
+    small, large = 5_000_000, 5_000
+    record = closed(1, small + large, 2 * small + 1_000_000 * large)
+    steps = [(0, 0), (small, 2 * small), (small + large, record.length_bytes or 0)]
+    extents = [Extent(record, steps=steps).clipped()]
+    costs = [cost_of_task(task, extents) for task in plan(extents)]
+    assert len(costs) > 70
+    assert max(costs) < 1.1 * min(costs)
 
 
 def test_a_small_ledger_is_one_task_and_a_large_one_at_least_so_many() -> None:

@@ -1,0 +1,119 @@
+"""Where the bytes of a closed ledger lie, as its bookies' indexes tell: for cutting it into equal parts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from bookie.wire import Holding, HoldingsReply, HoldingsRequest, Status
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord
+
+from ..cluster import Cluster
+from ..errors import BookieUnavailable
+
+Ask = Callable[[BookieRef, HoldingsRequest], Awaitable[HoldingsReply]]
+"""Asks one bookie. Raises BookieUnavailable."""
+
+
+class SizeStep(NamedTuple):
+    """How many bytes lie before an entry."""
+
+    entry_id: int
+    bytes_before: int
+
+
+class SizeSteps:
+    """Asks the bookies. What none of them tells is taken to be spread evenly."""
+
+    def __init__(self, cluster: Cluster, ask: Ask, record: LedgerRecord, step_bytes: int) -> None:
+        self._cluster = cluster
+        self._ask_bookie = ask
+        self._record = record
+        self._step_bytes = step_bytes
+
+    async def of(self, first_entry: int, last_entry: int) -> list[SizeStep]:
+        """Rising steps, from nothing at the first entry to all there is behind the last one."""
+        steps = [SizeStep(first_entry, 0)]
+        for fragment, end, size_bytes in self._fragments():
+            first, last = max(first_entry, fragment.first_entry), min(last_entry, end - 1)
+            if first <= last:
+                is_whole = last - first + 1 == end - fragment.first_entry
+                found = await self._of_fragment(fragment, first, last, size_bytes if is_whole else None)
+                if not found:
+                    share = (last - first + 1) / (end - fragment.first_entry)
+                    found = [SizeStep(last + 1, int(size_bytes * share))]
+                before = steps[-1].bytes_before
+                steps += [SizeStep(step.entry_id, before + step.bytes_before) for step in found]
+        return steps
+
+    def _fragments(self) -> Iterable[tuple[Fragment, int, int]]:
+        """Each fragment, the entry behind it, and its payload bytes."""
+        record = self._record
+        fragments = record.fragments
+        assert record.last_entry is not None and record.length_bytes is not None, "only closed ledgers"
+        ends = [*(f.first_entry for f in fragments[1:]), record.last_entry + 1]
+        lengths = [*(f.length_before for f in fragments[1:]), record.length_bytes]
+        for fragment, end, through in zip(fragments, ends, lengths, strict=True):
+            yield fragment, end, through - fragment.length_before
+
+    async def _of_fragment(
+        self, fragment: Fragment, first: int, last: int, size_bytes: int | None
+    ) -> list[SizeStep]:
+        """Steps behind `first`, which end with `size_bytes` where these are known; empty if nobody tells."""
+        told = await self._ask(fragment.ensemble, first, last)
+        found = steps_of([run for runs in told for run in runs], first, last + 1)
+        if not found or not found[-1].bytes_before:
+            return []
+        shape = self._record.shape
+        copies = shape.write_quorum * len(told) / shape.ensemble_size
+        scale = 1 / copies if size_bytes is None else size_bytes / found[-1].bytes_before
+        return [SizeStep(step.entry_id, round(step.bytes_before * scale)) for step in found]
+
+    async def _ask(self, ensemble: Sequence[BookieRef], first: int, last: int) -> list[list[Holding]]:
+        """What each bookie holds that answers; the first one that does, where each has every entry."""
+        avoided = self._cluster.failed_lately()
+        ensemble = [bookie for bookie in ensemble if bookie not in avoided]
+        if self._record.shape.write_quorum < self._record.shape.ensemble_size:
+            answers = await asyncio.gather(*(self._ask_one(bookie, first, last) for bookie in ensemble))
+            return [answer for answer in answers if answer is not None]
+        for bookie in ensemble:
+            if (answer := await self._ask_one(bookie, first, last)) is not None:
+                return [answer]
+        return []
+
+    async def _ask_one(self, bookie: BookieRef, first: int, last: int) -> list[Holding] | None:
+        held: list[Holding] = []
+        while first <= last:
+            reply = await self._reply(bookie, first, last)
+            if reply is None or reply.covered_through < first:
+                return None
+            held += reply.holdings
+            first = reply.covered_through + 1
+        return held
+
+    async def _reply(self, bookie: BookieRef, first: int, last: int) -> HoldingsReply | None:
+        ledger_id = self._record.ledger_id
+        request = HoldingsRequest(bookie.incarnation, ledger_id, first, last, self._step_bytes)
+        try:
+            reply = await self._ask_bookie(bookie, request)
+        except BookieUnavailable:
+            self._cluster.note_failure(bookie)
+            return None
+        return reply if reply.status is Status.OK else None
+
+
+def steps_of(runs: Iterable[Holding], first: int, end: int) -> list[SizeStep]:
+    """Steps behind `first`, to `end`, of the bytes of all runs together, each spread evenly over its entries. Pure."""
+    changes: dict[int, float] = {first: 0.0, end: 0.0}
+    for run in runs:
+        low, high = max(first, run.first_entry), min(end, run.last_entry + 1)
+        if low < high:
+            bytes_an_entry = run.payload_bytes / (high - low)
+            changes[low] = changes.get(low, 0.0) + bytes_an_entry
+            changes[high] = changes.get(high, 0.0) - bytes_an_entry
+    entry_ids = sorted(changes)
+    rates = accumulate(changes[entry_id] for entry_id in entry_ids)
+    sizes = [rate * (after - at) for rate, at, after in zip(rates, entry_ids, entry_ids[1:], strict=False)]
+    return [SizeStep(*step) for step in zip(entry_ids[1:], map(round, accumulate(sizes)), strict=True)]

@@ -1,0 +1,151 @@
+"""Steps say how many bytes lie before an entry, from what bookies tell of their runs."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bookie.wire import Holding, HoldingsReply, HoldingsRequest, Status
+from ledgers.cluster import Cluster
+from ledgers.config import ClientConfig
+from ledgers.errors import BookieUnavailable
+from ledgers.reading.size_steps import SizeStep, SizeSteps, steps_of
+from metadata.memory import MemoryStore
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
+from metadata.records.ledger_store import LedgerStore
+from tests.ledgers.reading.reading import B0, B1, B2, DictionaryBookies
+from tests.support.aio import run
+
+SMALL, LARGE = 10, 100_000
+STEP = 50_000
+
+
+class Told:
+    """Bookies that tell of the entries they hold of a striped ledger, one run an entry, three runs a reply."""
+
+    def __init__(self, sizes: Sequence[int], shape: Shape, ensemble: Sequence[BookieRef]) -> None:
+        self.sizes = sizes
+        self.away: set[BookieRef] = set()
+        self.older: set[BookieRef] = set()
+        self.stuck: set[BookieRef] = set()
+        self.asked: list[BookieRef] = []
+        self._holds = {
+            bookie: {
+                i for i in range(len(sizes)) if (position - i) % shape.ensemble_size < shape.write_quorum
+            }
+            for position, bookie in enumerate(ensemble)
+        }
+
+    async def __call__(self, bookie: BookieRef, request: HoldingsRequest) -> HoldingsReply:
+        self.asked.append(bookie)
+        if bookie in self.away:
+            raise BookieUnavailable(str(bookie), "it is away")
+        if bookie in self.older:
+            return HoldingsReply(Status.BAD_REQUEST)
+        if bookie in self.stuck:
+            return HoldingsReply(Status.OK, (), request.first_entry - 1)
+        held = [i for i in sorted(self._holds[bookie]) if request.first_entry <= i <= request.last_entry]
+        runs = tuple(Holding(i, i, 1, self.sizes[i]) for i in held[:3])
+        return HoldingsReply(Status.OK, runs, runs[-1].last_entry if len(held) > 3 else request.last_entry)
+
+
+SKEWED = [SMALL] * 60 + [LARGE] * 6 + [SMALL] * 60
+
+
+def record_of(sizes: Sequence[int], shape: Shape, second_at: int = 30) -> LedgerRecord:
+    ensemble = (B0, B1, B2)
+    fragments = (Fragment(0, ensemble), Fragment(second_at, ensemble, sum(sizes[:second_at])))
+    return LedgerRecord(
+        ledger_id=7,
+        shape=shape,
+        fragments=fragments,
+        state=LedgerState.CLOSED,
+        last_entry=len(sizes) - 1,
+        length_bytes=sum(sizes),
+    )
+
+
+def steps(bookies: Told, shape: Shape, first: int = 0, last: int | None = None) -> list[SizeStep]:
+    async def ask() -> list[SizeStep]:
+        store = MemoryStore()
+        cluster = Cluster(store, LedgerStore(store), DictionaryBookies([]), ClientConfig())
+        measuring = SizeSteps(cluster, bookies, record_of(bookies.sizes, shape), STEP)
+        return await measuring.of(first, len(bookies.sizes) - 1 if last is None else last)
+
+    return run(ask())
+
+
+def before(found: Sequence[SizeStep], entry_id: int) -> float:
+    """As who cuts a ledger reads them."""
+    at = bisect_right([step.entry_id for step in found], entry_id)
+    if at == len(found):
+        return found[-1].bytes_before
+    (low, less), (high, more) = found[at - 1], found[at]
+    return less + (more - less) * (entry_id - low) / (high - low)
+
+
+SHAPES = [Shape(3, 3, 2), Shape(3, 2, 2), Shape(3, 1, 1)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_steps_follow_the_sizes_of_entries_however_different(shape: Shape) -> None:
+    found = steps(Told(SKEWED, shape, (B0, B1, B2)), shape)
+    true = [0, *accumulate(SKEWED)]
+    assert found[0] == (0, 0)
+    assert found[-1] == (len(SKEWED), sum(SKEWED))
+    assert all(low.entry_id < high.entry_id for low, high in pairwise(found))
+    assert max(abs(before(found, i) - true[i]) for i in range(len(SKEWED) + 1)) <= LARGE
+
+
+def test_part_of_a_fragment_is_told_as_the_bookies_tell_it() -> None:
+    shape = Shape(3, 2, 2)
+    found = steps(Told(SKEWED, shape, (B0, B1, B2)), shape, 58, 70)
+    assert found[0] == (58, 0)
+    assert found[-1].entry_id == 71
+    assert found[-1].bytes_before == pytest.approx(sum(SKEWED[58:71]), rel=0.01)
+
+
+def test_one_bookie_that_has_all_is_enough_and_the_next_is_asked_where_it_is_away() -> None:
+    shape = Shape(3, 3, 2)
+    bookies = Told(SKEWED, shape, (B0, B1, B2))
+    whole = steps(bookies, shape)
+    assert set(bookies.asked) == {B0}
+    bookies.away, bookies.older, bookies.asked = {B0}, {B1}, []
+    assert steps(bookies, shape) == whole
+    assert bookies.asked.count(B0) == 1, "asked once, and not again for the second fragment"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("how", ["away", "older", "stuck"])
+def test_what_no_bookie_tells_counts_as_spread_evenly(shape: Shape, how: str) -> None:
+    bookies = Told(SKEWED, shape, (B0, B1, B2))
+    setattr(bookies, how, {B0, B1, B2})
+    assert steps(bookies, shape) == [(0, 0), (30, 300), (126, sum(SKEWED))]
+
+
+def test_a_bookie_that_is_away_leaves_the_steps_near_the_truth() -> None:
+    shape = Shape(3, 2, 2)
+    bookies = Told(SKEWED, shape, (B0, B1, B2))
+    bookies.away = {B1}
+    found = steps(bookies, shape)
+    true = [0, *accumulate(SKEWED)]
+    assert found[-1] == (len(SKEWED), sum(SKEWED))
+    assert max(abs(before(found, i) - true[i]) for i in range(len(SKEWED) + 1)) <= 3 * LARGE
+
+
+runs = st.tuples(st.integers(0, 100), st.integers(0, 50), st.integers(1, 10**12)).map(
+    lambda run: Holding(run[0], run[0] + run[1], 1, run[2])
+)
+
+
+@given(st.lists(runs, max_size=20))
+def test_steps_rise_and_end_with_all_bytes_of_all_runs(held: list[Holding]) -> None:
+    found = steps_of(held, 0, 200)
+    assert all(low.bytes_before <= high.bytes_before + 1 for low, high in pairwise(found))
+    assert found[-1].entry_id == 200
+    assert found[-1].bytes_before == pytest.approx(sum(run.payload_bytes for run in held), rel=1e-6, abs=1)
