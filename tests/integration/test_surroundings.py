@@ -11,7 +11,7 @@ import pytest
 
 import ledgers
 from bookledger.cli.processes import bookie_processes
-from ledgers import BookieUnavailable, ClientConfig
+from ledgers import BookieUnavailable, ClientClosed, ClientConfig
 from ledgers.aio import LedgerClient
 from ledgers.bookies.grpc_bookies import GrpcBookieClient
 from metadata.memory import MemoryStore
@@ -20,6 +20,7 @@ from metadata.records.registration import Registration
 from tests.support.aio import run, until_true
 from tests.support.command_line import bookledger
 from tests.support.in_process import InProcessCluster, on_bookies
+from tests.support.processes import ProcessCluster, on_processes
 
 HUNG = BookieRef("hung", "i1")
 
@@ -71,3 +72,26 @@ def test_a_call_whose_channel_is_given_up_fails_and_cancels_nobody(append_second
             await bookies.close()
 
     run(scenario())
+
+
+@pytest.mark.parametrize("recovery", [True, False], ids=["recovering", "looking on"])
+def test_a_client_that_is_closed_while_it_opens_a_ledger_says_so_and_nothing_of_bookies(
+    tmp_path: Path, recovery: bool
+) -> None:
+    async def scenario(cluster: ProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        await writer.append(b"x")
+        for bookie in writer.record.fragments[0].ensemble[:2]:
+            cluster.pause(bookie)
+        other = LedgerClient(cluster.uri, config=ClientConfig(read_seconds_max=50))
+        opening = asyncio.create_task(other.open_ledger(writer.ledger_id, recovery=recovery))
+        await until_true(
+            lambda: asyncio.sleep(0, other._bookies is not None and len(other._bookies._channels) == 3)
+        )
+        await other.close()
+        with pytest.raises(ClientClosed):
+            await opening
+        cluster.resume_all()
+        await writer.abandon()
+
+    on_processes(tmp_path, 3, scenario)
