@@ -8,6 +8,9 @@ from bookie.wire import ENTRY_BYTES_MAX
 
 MIB = 1024 * 1024
 
+SECONDS_MAX = 1e9
+"""Longer than anybody waits."""
+
 ORDERED = (
     ("append_seconds_max", "append_quorum_seconds_max"),
     ("speculative_read_seconds", "read_seconds_max"),
@@ -15,6 +18,31 @@ ORDERED = (
     ("failed_bookie_seconds", "quarantine_seconds"),
 )
 """Of each two settings the first may not be larger: it would never come to bear."""
+
+BYTES = (
+    "pending_bytes_max",
+    "lane_backlog_bytes_max",
+    "window_bytes_max",
+    "page_bytes",
+    "read_ahead_bytes_max",
+)
+COUNTS = ("read_ahead_pages", "recovery_tries_max", "recovery_attempts_max", "quarantine_failures")
+WAITS = (
+    "append_seconds_max",
+    "append_quorum_seconds_max",
+    "read_seconds_max",
+    "retry_replacement_seconds",
+    "idle_lac_seconds",
+    "long_poll_seconds",
+)
+"""Seconds of which there must be some."""
+PERIODS = (
+    "failed_bookie_seconds",
+    "close_drain_seconds_max",
+    "quarantine_window_seconds",
+    "quarantine_seconds",
+)
+"""Seconds that may be none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,19 +93,26 @@ class ClientConfig:
     quarantine_seconds: float = 1800.0
 
     def __post_init__(self) -> None:
-        bounds = ("pending_bytes_max", "lane_backlog_bytes_max", "window_bytes_max", "page_bytes")
-        for name in (*bounds, "read_ahead_bytes_max"):
-            if getattr(self, name) < MIB:
-                raise ValueError(f"{name} must be at least 1 MiB, the size of a full frame")
-        if self.read_ahead_pages < 1 or self.recovery_tries_max < 1 or self.recovery_attempts_max < 1:
-            raise ValueError("read_ahead_pages and the numbers of tries must be at least 1")
+        for name in BYTES:
+            self._check(name, _is_whole(getattr(self, name), MIB), "at least 1 MiB, the size of a full frame")
+        for name in COUNTS:
+            self._check(name, _is_whole(getattr(self, name), 1), "a whole number, at least 1")
+        for name in WAITS:
+            seconds = getattr(self, name)
+            self._check(name, _is_time(seconds) and seconds > 0, "a number of seconds above 0")
+        for name in PERIODS:
+            self._check(name, _is_time(getattr(self, name)), "a number of seconds, 0 or more")
+        patience = self.speculative_read_seconds or 0
+        self._check("speculative_read_seconds", _is_time(patience), "a number of seconds; 0 or None is never")
         for smaller, larger in ORDERED:
             if (getattr(self, smaller) or 0) > getattr(self, larger):
                 raise ValueError(
                     f"{smaller} ({getattr(self, smaller):g}) must not be more than {larger} ({getattr(self, larger):g})"
                 )
-        if (self.speculative_read_seconds or 0) < 0:
-            raise ValueError("speculative_read_seconds must not be negative; 0 or None switches it off")
+
+    def _check(self, name: str, is_right: bool, wanted: str) -> None:
+        if not is_right:
+            raise ValueError(f"{name} must be {wanted}, not {getattr(self, name)!r}")
 
     @property
     def lane_bytes_max(self) -> int:
@@ -86,3 +121,11 @@ class ClientConfig:
         So what is pending, which every lane may have to hold, never makes a lane fail by itself.
         """
         return self.lane_backlog_bytes_max + self.pending_bytes_max + ENTRY_BYTES_MAX
+
+
+def _is_whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**63
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= SECONDS_MAX

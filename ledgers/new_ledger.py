@@ -17,7 +17,8 @@ class NewLedger:
     HMAC_SHA256 it also signs every entry. With `deferred_sync` an append returns when an ack quorum has
     the entry in its logs, which a loss of power may undo; `force` makes what was appended durable, and
     only then is it confirmed. A chosen `ledger_id` is never given again, not even after the ledger was
-    deleted: bookies may still hold the old entries. Raises ValueError for what does not fit together.
+    deleted: bookies may still hold the old entries. Raises ValueError for what does not fit together, TypeError
+    for what is of another type.
     """
 
     ensemble_size: int = 3
@@ -31,8 +32,11 @@ class NewLedger:
 
     def __post_init__(self) -> None:
         _ = self.shape  # raises where it does not fit
-        custom_bytes = sum(len(name.encode()) + len(value) for name, value in self.custom_metadata.items())
-        if custom_bytes > CUSTOM_METADATA_BYTES_MAX:
+        if not isinstance(self.password, bytes):
+            raise TypeError(f"a password is bytes, not {type(self.password).__name__}")
+        if not isinstance(self.digest, DigestType):
+            raise TypeError(f"a digest is a DigestType, not {self.digest!r}")
+        if _size_of(self.custom_metadata) > CUSTOM_METADATA_BYTES_MAX:
             raise ValueError(f"custom metadata is over {CUSTOM_METADATA_BYTES_MAX} bytes")
         if self.digest is DigestType.HMAC_SHA256 and not self.password:
             raise ValueError("an HMAC-SHA256 digest needs a password")
@@ -45,3 +49,14 @@ class NewLedger:
         writes = self.ensemble_size if self.write_quorum is None else self.write_quorum
         acks = writes // 2 + 1 if self.ack_quorum is None else self.ack_quorum
         return Shape(self.ensemble_size, writes, acks)
+
+
+def _size_of(custom_metadata: Mapping[str, bytes]) -> int:
+    if not isinstance(custom_metadata, Mapping):
+        raise TypeError(f"custom metadata is bytes by names, not {custom_metadata!r:.80}")
+    for name, value in custom_metadata.items():
+        if not isinstance(name, str) or not isinstance(value, bytes):
+            raise TypeError(f"custom metadata is bytes by names: {name!r}: {value!r:.80} is not")
+        if not name.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise ValueError(f"{name!r} is no name in UTF-8")
+    return sum(len(name.encode()) + len(value) for name, value in custom_metadata.items())

@@ -130,7 +130,7 @@ class AdvancedWriteHandle:
         return self._writer.pending_bytes + self._early_bytes >= self._pending_bytes_max
 
     def _refuse_duplicate(self, entry_id: int) -> None:
-        if entry_id < 0:
+        if not 0 <= entry_id < 2**63:
             raise ValueError(f"{entry_id} cannot be an entry id")
         if entry_id < self._next or entry_id in self._early:
             raise DuplicateEntry(self.ledger_id, entry_id)

@@ -79,6 +79,8 @@ class LedgerStore:
         self, first_ledger: int = 0, *, on_unreadable: OnUnreadable = skip
     ) -> AsyncIterator[tuple[int, VersionedRecord | None]]:
         """Every ledger that there is or was, in id order, None for a deleted one. It never just ends either."""
+        if first_ledger > keys.LEDGER_ID_MAX:
+            return
         after = keys.ledger(first_ledger - 1) if first_ledger > 0 else None
         async for item in list_all(self._store, keys.LEDGERS, after=after):
             try:

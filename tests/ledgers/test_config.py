@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 
 import pytest
 
 from bookie.wire import ENTRY_BYTES_MAX
 from ledgers import ClientConfig
-from ledgers.config import MIB, ORDERED
+from ledgers.config import BYTES, COUNTS, MIB, ORDERED, PERIODS, WAITS
 
 
 @pytest.mark.parametrize(
@@ -35,3 +36,24 @@ def test_every_pair_of_settings_that_is_ordered_is_so_by_default() -> None:
 def test_a_lane_holds_whatever_may_be_pending_and_one_entry_over() -> None:
     config = ClientConfig(pending_bytes_max=4 * MIB, lane_backlog_bytes_max=MIB)
     assert config.lane_bytes_max - config.pending_bytes_max >= ENTRY_BYTES_MAX
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize("name", BYTES + COUNTS + WAITS + PERIODS)
+@pytest.mark.parametrize("value", [NAN, INF, -INF, -1, "5", None, True, 2**70], ids=repr)
+def test_what_is_no_such_setting_is_refused_by_name(name: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"^{name} must be"):
+        ClientConfig(**{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [NAN, INF, -1, "5", True])
+def test_a_patience_that_is_no_time_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match=r"^speculative_read_seconds must be"):
+        ClientConfig(speculative_read_seconds=value)  # type: ignore[arg-type]
+
+
+def test_every_setting_is_checked() -> None:
+    checked = {*BYTES, *COUNTS, *WAITS, *PERIODS, "speculative_read_seconds", "delay_ensemble_change"}
+    assert {field.name for field in fields(ClientConfig)} == checked

@@ -1,0 +1,44 @@
+"""What a new ledger cannot be is said before anything is asked of bookies or metadata."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ledgers import DigestType, NewLedger
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"password": "secret"}, "a password is bytes, not str"),
+        ({"password": None}, "a password is bytes, not NoneType"),
+        ({"digest": None}, "a digest is a DigestType, not None"),
+        ({"digest": "crc32c"}, "a digest is a DigestType, not 'crc32c'"),
+        ({"custom_metadata": {"owner": "ada"}}, "custom metadata is bytes by names: 'owner': 'ada' is not"),
+        ({"custom_metadata": {1: b"x"}}, "custom metadata is bytes by names: 1: b'x' is not"),
+        ({"custom_metadata": ["owner"]}, r"custom metadata is bytes by names, not \['owner'\]"),
+    ],
+)
+def test_what_is_of_another_type_is_named(asked: dict[str, Any], said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        NewLedger(**asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"ensemble_size": 0}, "do not fit"),
+        ({"write_quorum": 4}, "do not fit"),
+        ({"ack_quorum": 2**70}, "do not fit"),
+        ({"ledger_id": 2**63}, "cannot be a ledger id"),
+        ({"ledger_id": -1}, "cannot be a ledger id"),
+        ({"custom_metadata": {"x": b"x" * 65536}}, "over 65536 bytes"),
+        ({"custom_metadata": {"\ud800": b"x"}}, "no name in UTF-8"),
+        ({"digest": DigestType.HMAC_SHA256}, "needs a password"),
+    ],
+)
+def test_what_does_not_fit_is_refused(asked: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        NewLedger(**asked)
