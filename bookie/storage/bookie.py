@@ -19,15 +19,13 @@ from ..disk.space import SpaceLimit
 from ..disk.space_guard import SpaceGuard
 from ..errors import DiskIsFull, LogFailed
 from ..index.claims import check_log
-from ..index.holdings import Overhead
 from ..index.index import Index
 from ..index.places import Place, place_of_frame
 from ..log import segments
-from ..log.format import NO_LEDGER, RECORD_HEADER, SEGMENT_HEADER, Kind, Record, place_of, position_of
+from ..log.format import NO_LEDGER, SEGMENT_HEADER, Kind, Record, place_of, position_of
 from ..log.records import position_end
 from ..log.replay import replay
 from ..log.writer import LogWriter, Written
-from ..wire.columns import ID_BYTES, LENGTH_BYTES
 from ..wire.messages import (
     EntryRange,
     Frame,
@@ -272,19 +270,8 @@ class Bookie:
         if not 0 <= request.first_entry <= request.last_entry or request.ledger_id < 0:
             detail = f"entries {request.first_entry} to {request.last_entry} are no range"
             return HoldingsReply(Status.BAD_REQUEST, detail=detail)
-        state = self.states.peek(request.ledger_id)
-        digest_bytes = len(state.last_add_confirmed.digest) if state.last_add_confirmed else 0
-        holdings, covered_through = await self._reader.holdings(
-            request.ledger_id,
-            request.first_entry,
-            request.last_entry,
-            request.step_bytes,
-            Overhead(
-                RECORD_HEADER.size + digest_bytes + len(state.verifier or b""),
-                ID_BYTES + LENGTH_BYTES + digest_bytes,
-            ),
-        )
-        return HoldingsReply(Status.OK, holdings, covered_through)
+        found = await self._reader.holdings(request, self.states.peek(request.ledger_id))
+        return HoldingsReply(Status.OK, *found)
 
     async def last_add_confirmed(self, request: LacRequest) -> LacReply:
         """The highest last-add-confirmed on this disk; may fence first, or wait for a later one."""

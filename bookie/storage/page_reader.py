@@ -10,8 +10,11 @@ from dataclasses import replace
 
 from ..index.holdings import Overhead
 from ..index.index import Index
+from ..index.ledger_state import LedgerState
 from ..index.places import Place
-from ..wire.messages import EntryRange, Holding
+from ..log.format import RECORD_HEADER
+from ..wire.columns import ID_BYTES, LENGTH_BYTES
+from ..wire.messages import EntryRange, Holding, HoldingsRequest
 from .frames import SegmentFiles
 from .reading import EntryPage, read_page
 
@@ -44,21 +47,15 @@ class PageReader:
         page = now[1]
         return page if await self._may_deny(ledger_id, first_entry, page) else _unsure(first_entry, page)
 
-    async def holdings(
-        self, ledger_id: int, first_entry: int, last_entry: int, step_bytes: int, overhead: Overhead
-    ) -> tuple[tuple[Holding, ...], int]:
-        """Where the ledger's bytes lie, as the index tells it."""
-        recent = self._index.recent_holding(ledger_id, first_entry, last_entry)
-        return await asyncio.get_running_loop().run_in_executor(
-            self._threads,
-            self._index.holdings,
-            ledger_id,
-            first_entry,
-            last_entry,
-            recent,
-            step_bytes,
-            overhead,
-        )
+    async def holdings(self, request: HoldingsRequest, state: LedgerState) -> tuple[tuple[Holding, ...], int]:
+        """Where the ledger's bytes lie, as the index tells it, and the entry through which that is told."""
+        asked = request.ledger_id, request.first_entry, request.last_entry
+        recent = self._index.recent_holding(*asked)
+
+        def look() -> tuple[tuple[Holding, ...], int]:
+            return self._index.holdings(*asked, recent, request.step_bytes, _overhead_of(state))
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, look)
 
     async def _may_deny(self, ledger_id: int, first_entry: int, page: EntryPage) -> bool:
         """Whether what the page lacks is not there: the index is asked, once in a life, if it has lost anything."""
@@ -97,3 +94,10 @@ class PageReader:
 
 def _unsure(first_entry: int, page: EntryPage) -> EntryPage:
     return replace(page, damaged=(EntryRange(first_entry, page.covered_through),))
+
+
+def _overhead_of(state: LedgerState) -> Overhead:
+    """Digests of entries are as wide as that of the last-add-confirmed."""
+    digest_bytes = len(state.last_add_confirmed.digest) if state.last_add_confirmed else 0
+    frame_bytes = RECORD_HEADER.size + digest_bytes + len(state.verifier or b"")
+    return Overhead(frame_bytes, ID_BYTES + LENGTH_BYTES + digest_bytes)

@@ -131,6 +131,7 @@ def test_a_uri_that_cannot_be_used_is_refused_with_the_reason(uri: str, why: str
     assert why in str(refusal.value)
 
 
-def test_a_missing_directory_is_named_to_whom_wants_to_make_the_file() -> None:
-    with pytest.raises(BadMetadataUri, match="directory /nonexistent does not exist; create it"):
-        run(open_store("sqlite:///nonexistent/meta.db", create=True))
+def test_a_missing_directory_is_named_to_whom_wants_to_make_the_file(tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+    with pytest.raises(BadMetadataUri, match=f"directory {missing} does not exist; create it"):
+        run(open_store(f"sqlite://{missing}/meta.db", create=True))
