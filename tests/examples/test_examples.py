@@ -29,6 +29,10 @@ def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield uri
 
 
+CLOSING = re.compile(r"closing ledger \d+ waits for [^\n]*\n")
+"""What a busy machine makes the client say."""
+
+
 class Program:
     """An example that runs, and is talked to in lines."""
 
@@ -70,7 +74,7 @@ def program(uri: str, name: str, *arguments: str) -> Iterator[Program]:
 def ran(uri: str, name: str, *arguments: str, lines: str = "") -> str:
     with program(uri, name, *arguments) as one:
         said, errors = one.process.communicate(lines, timeout=SECONDS_MAX)
-        assert (one.process.returncode, errors) == (0, "")
+        assert (one.process.returncode, CLOSING.sub("", errors)) == (0, "")
     return said
 
 
