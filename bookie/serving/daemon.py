@@ -39,6 +39,7 @@ from .directory import LockedDirectory
 from .life import Lives
 from .listener import Listener
 from .registration import Registrar, lock_identity
+from .restored_metadata import give_no_id_twice
 from .service import BookieService
 from .verifiers import Verifiers
 from .waiting import started
@@ -140,6 +141,7 @@ async def serving(
                 bookie = await _open_bookie(config, locked, cookie, lived)
                 storage.push_async_callback(_close, bookie)  # after the listener has stopped
                 await _vouch_for_nothing_lost(bookie, lived)
+                await give_no_id_twice(store, bookie.index.ledger_ids())
                 this = await lived.begin(bookie.log_end)
                 peers = peers_of(store)
                 storage.push_async_callback(peers.close)

@@ -30,6 +30,23 @@ async def next_ledger_id(store: MetadataStore) -> int:
     raise BadRecord(keys.NEXT_LEDGER_ID, f"{CONFLICTS_MAX} attempts to take an id met a conflict")
 
 
+async def count_beyond(store: MetadataStore, ledger_id: int) -> None:
+    """Has the counter give no id up to this one any more. It never goes back."""
+    for _ in range(CONFLICTS_MAX):
+        found = await store.get(keys.NEXT_LEDGER_ID)
+        if found is not None and _decode(found.value) > ledger_id:
+            return
+        value = _encode(ledger_id + 1)
+        try:
+            if found is None:
+                await settle.create(store, keys.NEXT_LEDGER_ID, value)
+            else:
+                await settle.replace(store, keys.NEXT_LEDGER_ID, value, found.version)
+        except (KeyExists, VersionConflict):  # somebody took an id meanwhile: look again
+            continue
+    raise BadRecord(keys.NEXT_LEDGER_ID, f"{CONFLICTS_MAX} attempts to raise it met a conflict")
+
+
 async def counted_end(store: MetadataStore) -> int:
     """The id that the counter gives next. Ids from there on that are used already were chosen by hand."""
     found = await store.get(keys.NEXT_LEDGER_ID)

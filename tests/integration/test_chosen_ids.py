@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from bookie.serving.restored_metadata import give_no_id_twice
 from ledgers import LedgerExists, NoSuchLedger
 from ledgers.aio import LedgerClient
+from metadata.records.ledger_ids import count_beyond, counted_end
 from tests.support.in_process import InProcessCluster, on_bookies, payloads
 
 
@@ -75,3 +79,50 @@ def test_a_writer_whose_ledger_was_deleted_by_force_ends_when_it_has_to_change_o
                 await changing.append(b"b")
 
     on_bookies(tmp_path, 4, scenario)
+
+
+def test_an_older_copy_of_the_metadata_gives_no_id_twice(tmp_path: Path) -> None:
+    """A ledger made since the backup is lost to clients; its entries never turn up in another one."""
+
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        await (await client.create_ledger()).close()
+        _copy(tmp_path / "metadata.db", tmp_path / "backup.db")
+        async with await client.create_ledger() as lost:
+            for _ in range(20):
+                await lost.append(b"since the backup")
+        for name in list(cluster.running):
+            await cluster.stop(name)
+        _copy(tmp_path / "backup.db", tmp_path / "metadata.db")
+        for name in list(cluster.running):
+            await cluster.start(name)
+        writer = await client.create_ledger()
+        assert writer.ledger_id == lost.ledger_id + 1
+        await writer.append(b"new")
+        await writer.abandon()
+        assert await payloads(await client.open_ledger(writer.ledger_id)) == [b"new"]
+        with pytest.raises(NoSuchLedger):
+            await client.open_ledger(lost.ledger_id)
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """As `.backup` and `.restore` of sqlite3 do."""
+    with closing(sqlite3.connect(source)) as one, closing(sqlite3.connect(target)) as other:
+        one.backup(other)
+
+
+def test_the_counter_is_raised_for_ids_that_it_could_still_give_and_never_goes_back(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        chosen = await client.create_ledger(ledger_id=100)
+        await chosen.close()
+        await client.create_ledger(ledger_id=50)
+        end = await counted_end(cluster.store)
+        await give_no_id_twice(cluster.store, [50, 100, 2**62])
+        assert await counted_end(cluster.store) == end, "all that could be given are known"
+        await give_no_id_twice(cluster.store, [50, 70, 100, 2**62])
+        assert await counted_end(cluster.store) == 71
+        await count_beyond(cluster.store, 5)
+        assert await counted_end(cluster.store) == 71
+
+    on_bookies(tmp_path, 3, scenario)
