@@ -27,7 +27,7 @@ if _ledgers is None or dirname(dirname(realpath(_ledgers.origin or ""))) != dirn
         name="ledgers",
     )
 
-from ledgers.public import lazily
+from ledgers.public import lazily, leave_out_absent
 
 if TYPE_CHECKING:
     from ledgers import (
@@ -64,13 +64,35 @@ if TYPE_CHECKING:
         NotEnoughBookies,
         ReadHandle,
         Registration,
+        Shape,
         SizeStep,
+        Status,
         Unauthorized,
         UnconfirmedError,
         WouldDeadlock,
         WriteHandle,
     )
-    from metadata import BadMetadataUri, MetadataError, MetadataStore, open_store
+    from metadata import (
+        BadMetadataUri,
+        BadRecord,
+        EventKind,
+        KeyExists,
+        Lease,
+        LeaseLost,
+        MetadataError,
+        MetadataStore,
+        NoSuchKey,
+        OutcomeUnknown,
+        Page,
+        StoreRefused,
+        StoreUnavailable,
+        ValueTooLarge,
+        VersionConflict,
+        Versioned,
+        WatchCompacted,
+        WatchEvent,
+        open_store,
+    )
     from qjm_compat import (
         AcceptorConfig,
         BadJournalState,
@@ -86,6 +108,7 @@ if TYPE_CHECKING:
         JournalNotEmpty,
         JournalNotFormatted,
         JournalOutOfSync,
+        JournalStorage,
         JournalUnavailable,
         LoggerTooFarBehind,
         NamespaceInfo,
@@ -107,6 +130,7 @@ __all__ = [
     "AppendTimeout",
     "BadJournalState",
     "BadMetadataUri",
+    "BadRecord",
     "BadRequest",
     "BadSelection",
     "Batch",
@@ -127,13 +151,18 @@ __all__ = [
     "Entry",
     "EntryTooLarge",
     "EntryUnreadable",
+    "EventKind",
     "Fragment",
     "JournalConfig",
     "JournalError",
     "JournalNotEmpty",
     "JournalNotFormatted",
     "JournalOutOfSync",
+    "JournalStorage",
     "JournalUnavailable",
+    "KeyExists",
+    "Lease",
+    "LeaseLost",
     "LedgerClient",
     "LedgerClosed",
     "LedgerDataSource",
@@ -154,22 +183,34 @@ __all__ = [
     "NewLedger",
     "NewerTxid",
     "NoSuchEntry",
+    "NoSuchKey",
     "NoSuchLedger",
     "NotEnoughAnswers",
     "NotEnoughBookies",
+    "OutcomeUnknown",
+    "Page",
     "QuorumFailed",
     "QuorumJournalManager",
     "QuorumTimeout",
     "ReadHandle",
     "Registration",
-    "SizeStep",
     "RuleViolated",
     "SegmentState",
     "SegmentUnreadable",
+    "Shape",
+    "SizeStep",
     "StaleEpoch",
+    "Status",
+    "StoreRefused",
+    "StoreUnavailable",
     "StreamClosed",
     "Unauthorized",
     "UnconfirmedError",
+    "ValueTooLarge",
+    "VersionConflict",
+    "Versioned",
+    "WatchCompacted",
+    "WatchEvent",
     "WouldDeadlock",
     "WriteHandle",
     "open_store",
@@ -180,8 +221,23 @@ __all__ = [
 _HOMES = {
     "metadata": (
         "BadMetadataUri",
+        "BadRecord",
+        "EventKind",
+        "KeyExists",
+        "Lease",
+        "LeaseLost",
         "MetadataError",
         "MetadataStore",
+        "NoSuchKey",
+        "OutcomeUnknown",
+        "Page",
+        "StoreRefused",
+        "StoreUnavailable",
+        "ValueTooLarge",
+        "VersionConflict",
+        "Versioned",
+        "WatchCompacted",
+        "WatchEvent",
         "open_store",
     ),
     "qjm_compat": (
@@ -199,6 +255,7 @@ _HOMES = {
         "JournalNotEmpty",
         "JournalNotFormatted",
         "JournalOutOfSync",
+        "JournalStorage",
         "JournalUnavailable",
         "LoggerTooFarBehind",
         "NamespaceInfo",
@@ -221,4 +278,7 @@ _HOMES = {
     ),
 }
 
-__getattr__, __dir__ = lazily(__name__, __all__, _HOMES, otherwise="ledgers", needs={"spark": "pyspark"})
+_NEEDS = {"spark": "pyspark"}
+
+__getattr__, __dir__ = lazily(__name__, __all__, _HOMES, otherwise="ledgers", needs=_NEEDS)
+leave_out_absent(__all__, _HOMES, _NEEDS)

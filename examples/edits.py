@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from bookledger import NamespaceInfo, QuorumJournalManager
+from bookledger import NamespaceInfo, QuorumFailed, QuorumJournalManager
 from qjm_compat import edits
 
 EDITS_A_SEGMENT = 10
@@ -48,4 +48,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except QuorumFailed as error:
+        sys.exit(f"another writer has taken over, or too few acceptors answer: {error}")

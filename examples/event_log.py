@@ -1,4 +1,4 @@
-"""An event log: publishers append, followers see every event in order as it is confirmed.
+"""An event log: publishers append, followers see every event as it is confirmed, those of one publisher in order.
 
 python examples/event_log.py publish TOPIC     # a line of standard input is an event
 python examples/event_log.py follow TOPIC      # prints events, old ones first, until it is stopped
@@ -22,24 +22,29 @@ def publish(client: LedgerClient, topic: str) -> None:
             writer.append(line.rstrip(b"\n"))
 
 
-def ledgers_of(client: LedgerClient, topic: str, after: int) -> list[int]:
-    records = client.list_ledgers(first_ledger=after + 1)
-    return [r.ledger_id for r in records if r.custom_metadata.get("topic") == topic.encode()]
+def ledgers_of(client: LedgerClient, topic: str) -> list[int]:
+    wanted = topic.encode()
+    return [r.ledger_id for r in client.list_ledgers() if r.custom_metadata.get("topic") == wanted]
 
 
 def follow(client: LedgerClient, topic: str) -> Iterator[bytes]:
-    """All events of the topic, in the order of their ledgers; waits for those to come.
+    """All events of the topic, one ledger after the other; waits for those to come.
+
+    Of two publishers that begin at once the one with the lower id may come into sight later: so what was seen is
+    remembered, not how far one came.
 
     It never fences a publisher. A ledger that its publisher left open when it died holds the follower up: recover
     it with `bookledger ledger recover ID`.
     """
-    last = -1
+    seen: set[int] = set()
     while True:
-        for ledger_id in ledgers_of(client, topic, last):
+        for ledger_id in ledgers_of(client, topic):
+            if ledger_id in seen:
+                continue
             reader = client.open_ledger(ledger_id, recovery=False)
             for entry in reader.tail(start=0):  # ends when the ledger is closed
                 yield entry.payload
-            last = ledger_id
+            seen.add(ledger_id)
         time.sleep(NEW_LEDGER_SECONDS)
 
 

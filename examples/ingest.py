@@ -1,6 +1,6 @@
 """Ingestion with asyncio: many producers, bounded memory, ledgers of a fixed size.
 
-python examples/ingest.py PRODUCERS RECORDS    # each producer makes so many records of 1,000 bytes
+python examples/ingest.py PRODUCERS RECORDS    # each producer makes so many records of 1 kB
 """
 
 import asyncio
@@ -45,10 +45,11 @@ class Ingester:
 
 async def produce(ingester: Ingester, name: int, records: int) -> None:
     """Has everything of its own confirmed when it returns; raises if something is not."""
-    confirmed = [
-        await ingester.append(b"%d:%d" % (name, number) + bytes(RECORD_BYTES)) for number in range(records)
-    ]
-    await asyncio.gather(*confirmed)
+    confirmed = None
+    for number in range(records):
+        confirmed = await ingester.append(b"%d:%d " % (name, number) + bytes(RECORD_BYTES))
+    if confirmed is not None:
+        await confirmed  # entries are confirmed in order: the last one says it of all
 
 
 async def main() -> None:

@@ -45,8 +45,10 @@ def work(client: LedgerClient, queue: str) -> None:
     done_by_me, done = become_the_worker(client, queue)
     with done_by_me:
         for ledger_id in ledgers(client, queue, "jobs"):
-            if not client.describe_ledger(ledger_id).is_closed:
-                continue  # its producer is not ready
+            if not client.describe_ledger(ledger_id).is_closed:  # and what follows must wait for it
+                print(f"batch {ledger_id} is not complete: its producer is at work, or has died; if it has:")
+                print(f"  bookledger ledger recover {ledger_id}")
+                return
             for entry in client.open_ledger(ledger_id).read():
                 name = b"%d:%d" % (ledger_id, entry.entry_id)
                 if name not in done:

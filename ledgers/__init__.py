@@ -16,8 +16,15 @@ from typing import TYPE_CHECKING
 from .public import lazily, require_our_own
 
 if TYPE_CHECKING:
-    from bookie.wire.messages import MaintainReply, MaintainRequest, MaintenanceAction
-    from metadata.records.ledger_record import BookieRef, DigestType, Fragment, LedgerRecord, LedgerState
+    from bookie.wire.messages import MaintainReply, MaintainRequest, MaintenanceAction, Status
+    from metadata.records.ledger_record import (
+        BookieRef,
+        DigestType,
+        Fragment,
+        LedgerRecord,
+        LedgerState,
+        Shape,
+    )
     from metadata.records.registration import Registration
 
     from .blocking import AdvancedWriteHandle, LedgerClient, ReadHandle, WriteHandle
@@ -83,7 +90,9 @@ __all__ = [
     "NotEnoughBookies",
     "ReadHandle",
     "Registration",
+    "Shape",
     "SizeStep",
+    "Status",
     "Unauthorized",
     "UnconfirmedError",
     "WouldDeadlock",
@@ -95,6 +104,7 @@ _HOMES = {
         "MaintainReply",
         "MaintainRequest",
         "MaintenanceAction",
+        "Status",
     ),
     "ledgers.blocking": (
         "AdvancedWriteHandle",
@@ -113,6 +123,7 @@ _HOMES = {
         "Fragment",
         "LedgerRecord",
         "LedgerState",
+        "Shape",
     ),
 }
 

@@ -40,7 +40,7 @@ def lazily(
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         home = home_of[name]
         require_our_own(home.partition(".")[0])
-        value = getattr(importlib.import_module(home), name)
+        value = getattr(_imported(home, name, needed.get(home)), name)
         setattr(sys.modules[package], name, value)
         return value
 
@@ -51,6 +51,22 @@ def lazily(
         )
 
     return get, listed
+
+
+def leave_out_absent(public: list[str], homes: Mapping[str, Iterable[str]], needs: Mapping[str, str]) -> None:
+    """Takes from `public`, which is what `import *` gives, the names that need what is not installed."""
+    for home, needed in needs.items():
+        if find_spec(needed) is None:
+            for name in homes[home]:
+                public.remove(name)
+
+
+def _imported(home: str, name: str, needed: str | None) -> Any:
+    if needed is not None and find_spec(needed) is None:
+        raise ImportError(
+            f"{name} needs {needed}, which is not installed: pip install 'bookledger[spark]'", name=needed
+        )
+    return importlib.import_module(home)
 
 
 def require_our_own(*packages: str) -> None:

@@ -5,17 +5,51 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .errors import BadMetadataUri, MetadataError
+    from .errors import (
+        BadMetadataUri,
+        BadRecord,
+        KeyExists,
+        LeaseLost,
+        MetadataError,
+        NoSuchKey,
+        OutcomeUnknown,
+        StoreRefused,
+        StoreUnavailable,
+        ValueTooLarge,
+        VersionConflict,
+        WatchCompacted,
+    )
     from .open import open_store
-    from .store import MetadataStore
+    from .store import EventKind, Lease, MetadataStore, Page, Versioned, WatchEvent
 
-__all__ = ["BadMetadataUri", "MetadataError", "MetadataStore", "open_store"]
+__all__ = [
+    "BadMetadataUri",
+    "BadRecord",
+    "EventKind",
+    "KeyExists",
+    "Lease",
+    "LeaseLost",
+    "MetadataError",
+    "MetadataStore",
+    "NoSuchKey",
+    "OutcomeUnknown",
+    "Page",
+    "StoreRefused",
+    "StoreUnavailable",
+    "ValueTooLarge",
+    "VersionConflict",
+    "Versioned",
+    "WatchCompacted",
+    "WatchEvent",
+    "open_store",
+]
 
 # Before gRPC is loaded: its own fork handlers cannot do their work in a process with an event loop, and some of them
 # crash the child (also one that `subprocess` forks to run a program). See `metadata.forked_grpc`.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
-_HOMES = {"open_store": "metadata.open", "MetadataStore": "metadata.store"}
+_IN_STORE = ("EventKind", "Lease", "MetadataStore", "Page", "Versioned", "WatchEvent")
+_HOMES = {"open_store": "metadata.open", **dict.fromkeys(_IN_STORE, "metadata.store")}
 
 
 def __getattr__(name: str) -> Any:

@@ -14,11 +14,26 @@
 `qjm_compat.aio` has the same for asyncio; `qjm_compat.edits` is the edit log's format.
 """
 
+from importlib.util import find_spec
+from os.path import dirname, realpath
 from typing import TYPE_CHECKING
+
+# `ledgers` has the check for all the others, and nobody else can do it for `ledgers` itself.
+_ledgers = find_spec("ledgers")
+if _ledgers is None or dirname(dirname(realpath(_ledgers.origin or ""))) != dirname(
+    dirname(realpath(__file__))
+):
+    raise ImportError(
+        f"{_ledgers and _ledgers.origin} is imported in place of bookledger's own package 'ledgers': "
+        "rename it, or start the program in another directory",
+        name="ledgers",
+    )
 
 from ledgers.public import lazily, require_our_own
 
 if TYPE_CHECKING:
+    from metadata.records.journal_record import JournalStorage
+
     from .batch import Batch
     from .blocking import EditLogInputStream, EditLogOutputStream, QuorumJournalManager
     from .config import AcceptorConfig, JournalConfig
@@ -59,6 +74,7 @@ __all__ = [
     "JournalNotEmpty",
     "JournalNotFormatted",
     "JournalOutOfSync",
+    "JournalStorage",
     "JournalUnavailable",
     "LoggerTooFarBehind",
     "NamespaceInfo",
@@ -84,6 +100,7 @@ _HOMES = {
         "AcceptorConfig",
         "JournalConfig",
     ),
+    "metadata.records.journal_record": ("JournalStorage",),
     "qjm_compat.edits.errors": ("EditLogError",),
     "qjm_compat.edits.op": ("EditOp",),
     "qjm_compat.requests": (

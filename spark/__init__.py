@@ -9,7 +9,20 @@
 In a session made otherwise, `register(session)` makes both formats known. README.md beside this file tells the rest.
 """
 
+from importlib.util import find_spec
+from os.path import dirname, realpath
 from typing import TYPE_CHECKING
+
+# `ledgers` has the check for all the others, and nobody else can do it for `ledgers` itself.
+_ledgers = find_spec("ledgers")
+if _ledgers is None or dirname(dirname(realpath(_ledgers.origin or ""))) != dirname(
+    dirname(realpath(__file__))
+):
+    raise ImportError(
+        f"{_ledgers and _ledgers.origin} is imported in place of bookledger's own package 'ledgers': "
+        "rename it, or start the program in another directory",
+        name="ledgers",
+    )
 
 from ledgers.public import lazily, require_our_own
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.etcd import EtcdServer
+from tests.support.heartbeat import Heartbeat
 
 # How long an example takes says how busy the machine is, and nothing of the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -22,6 +23,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 FOLDERS_FIRST = ("spark", "integration", "simulation")
 """In this order: what takes long begins early, so that two processes end together."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """In a run on several processes their parent tells how it goes."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Heartbeat())
 
 
 @pytest.hookimpl(optionalhook=True)

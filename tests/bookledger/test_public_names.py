@@ -54,13 +54,26 @@ def test_help_shows_the_classes(package: str) -> None:
     assert "class UnconfirmedError(" in shown
 
 
+WITHOUT_SPARK = """
+import sys; sys.modules['pyspark'] = None; import importlib.util as u; find = u.find_spec
+u.find_spec = lambda name, package=None: None if name == 'pyspark' else find(name, package)
+"""
+
+
 def test_help_is_there_without_spark() -> None:
-    code = "import sys; sys.modules['pyspark'] = None; import importlib.util as u; find = u.find_spec\n"
-    code += "u.find_spec = lambda name, package=None: None if name == 'pyspark' else find(name, package)\n"
-    code += "import bookledger; help(bookledger)"
-    shown = python(code)
+    shown = python(WITHOUT_SPARK + "import bookledger; help(bookledger)")
     assert "class LedgerClient(" in shown.stdout
     assert "class LedgerDataSource(" not in shown.stdout
+
+
+def test_without_spark_all_else_is_imported_and_what_needs_it_says_so() -> None:
+    done = python(WITHOUT_SPARK + "from bookledger import *; print(LedgerClient, open_store)")
+    assert (done.stderr, done.returncode) == ("", 0)
+    for package in ("bookledger", "spark"):
+        done = python(WITHOUT_SPARK + f"from {package} import register")
+        assert (
+            "register needs pyspark, which is not installed: pip install 'bookledger[spark]'" in done.stderr
+        )
 
 
 @pytest.mark.parametrize(
@@ -73,6 +86,10 @@ def test_help_is_there_without_spark() -> None:
         ("metadata/__init__.py", "import ledgers"),
         ("bookie.py", "from ledgers.aio import LedgerClient"),
         ("ledgers.py", "from bookledger import LedgerClient"),
+        ("ledgers.py", "from qjm_compat import QuorumJournalManager"),
+        ("ledgers.py", "from qjm_compat import edits"),
+        ("ledgers.py", "from spark import register"),
+        ("ledgers/__init__.py", "import qjm_compat.aio"),
         ("spark.py", "from bookledger import session_on"),
         ("qjm_compat.py", "from bookledger import QuorumJournalManager"),
     ],

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
@@ -91,14 +90,6 @@ class Cluster:
         for bookie in self.bookies:
             if not bookie.child.is_alive:
                 bookie.start()
-
-
-def until(condition: Callable[[], bool], seconds_max: float = 60) -> None:
-    """Returns once it is so."""
-    given_up_at = time.monotonic() + seconds_max
-    while not condition():
-        assert time.monotonic() < given_up_at, "it never came to that"
-        time.sleep(0.005)
 
 
 class Job:

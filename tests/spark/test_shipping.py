@@ -16,8 +16,9 @@ import pytest
 from spark.shipping import PACKAGES, SHIPPED_NAME, packages_file
 from tests.spark.commands.commands import ended, started
 from tests.spark.commands.layers import BROKEN
-from tests.spark.conftest import Cluster, events_in, until
+from tests.spark.conftest import Cluster, events_in
 from tests.spark.standalone import spark_cluster
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 

@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 from bookledger.cli.spark.output import NewOutput
 from ledgers.errors import LedgerError
 from tests.spark.commands.commands import ended, started
-from tests.spark.conftest import Cluster, until
+from tests.spark.conftest import Cluster
+from tests.support.waiting import until
 
 SECONDS_MAX = 30
 """Of the few that it takes, on a machine that is busy."""

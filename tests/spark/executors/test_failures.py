@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bookledger.cli.processes import BookieProcess
 from bookledger.cli.spark.errors import in_one_line
-from tests.spark.conftest import Cluster, Job, until
+from tests.spark.conftest import Cluster, Job
+from tests.support.waiting import until
 
 ENTRIES = 4000
 TASKS_AT_LEAST = 40

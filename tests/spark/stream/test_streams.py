@@ -20,9 +20,10 @@ from qjm_compat.edits import iter_ops
 from spark.planning.options import LedgerOptions
 from spark.stream.ledgers import ClosedLedgersStream
 from tests.qjm_compat.transfer.made_directories import LAYOUT, frames
-from tests.spark.conftest import Cluster, fill, until
+from tests.spark.conftest import Cluster, fill
 from tests.spark.journals import write_segments
 from tests.support.aio import run
+from tests.support.waiting import until
 
 ENTRY = b"." * 1000
 
