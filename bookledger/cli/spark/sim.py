@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from spark.campaign.simulate import Campaign
 
 LAYERS = {
-    "cores": "tests.simulation.cores:LAYER",
-    "log": "tests.simulation.wet.__main__:LAYER",
-    "shells": "tests.simulation.virtual.__main__:LAYER",
+    "cores": "tests.simulation.cores.layer:LAYER",
+    "log": "tests.simulation.log.__main__:LAYER",
+    "shells": "tests.simulation.shells.__main__:LAYER",
     "upkeep": "tests.simulation.upkeep.__main__:LAYER",
     "journals": "tests.simulation.journals.__main__:LAYER",
 }

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.simulation.seeds import Broken, Layer, Outcome, main
+from tests.simulation.engine.layer import Broken, Layer, Outcome, main
 
 from .draw import draw
 from .probes import JournalProbe

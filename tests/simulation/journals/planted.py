@@ -12,7 +12,7 @@ from itertools import chain
 
 import pytest
 
-from tests.simulation.world import Violation
+from tests.simulation.engine.world import Violation
 
 from . import planted_in_acceptors as acceptors
 from . import planted_in_managers as managers

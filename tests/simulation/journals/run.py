@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.simulation.world import Violation
+from tests.simulation.engine.world import Violation
 
 from .cluster import Cluster
 from .draw import draw

@@ -12,7 +12,7 @@ from itertools import islice
 
 import pytest
 
-from tests.simulation.world import Violation
+from tests.simulation.engine.world import Violation
 
 from . import plan as plan_module
 from .draw import draw

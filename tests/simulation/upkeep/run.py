@@ -27,16 +27,16 @@ from bookie.upkeep.inventory import inventory
 from bookie.upkeep.mending import limbo, mending
 from bookie.upkeep.scrubbing import scrubber, survey
 from bookie.upkeep.scrubbing.scrubber import Scrubber
-from tests.simulation.virtual.loop import LoopStuck
-from tests.simulation.virtual.loop import run as run_loop
-from tests.simulation.world import Violation
+from tests.simulation.engine.loop import LoopStuck
+from tests.simulation.engine.loop import run as run_loop
+from tests.simulation.engine.world import Violation
 
 from . import plan as steps
 from .draw import draw
 from .life import Ended, Life
 from .log_turns import SteppedLogWriter
 from .looks import look_at_log_alone, note_fences_without_record
-from .loop import Died, UpkeepLoop
+from tests.simulation.engine.threads import Died, UpkeepLoop
 from .plan import Plan, Sizes
 from .probes import UpkeepProbe
 from .rest import rebuild_index, salvage_log, until_done

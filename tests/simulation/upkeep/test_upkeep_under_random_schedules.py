@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from tests.simulation.world import Violation
+from tests.simulation.engine.world import Violation
 
 from . import plan as plan_module
 from .draw import draw, draw_race

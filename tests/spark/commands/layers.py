@@ -7,7 +7,7 @@ import signal
 import time
 from enum import Enum
 
-from tests.simulation.seeds import Broken, Layer, Outcome
+from tests.simulation.engine.layer import Broken, Layer, Outcome
 
 BROKEN = f"{__name__}:BROKEN_LAYER"
 BAD = f"{__name__}:BAD_LAYER"
