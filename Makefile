@@ -34,11 +34,6 @@ SEEDS ?= $(SEEDS_$(LAYER))
 SEED ?=
 SECONDS ?= 120
 LAYER ?= cores
-SIMULATION_cores := tests.simulation.engine.campaign
-SIMULATION_log := tests.simulation.log
-SIMULATION_shells := tests.simulation.shells
-SIMULATION_upkeep := tests.simulation.upkeep
-SIMULATION_journals := tests.simulation.journals
 ARGS ?=
 # A test waits for disks and processes half of its time, so four fill two cores. What a file's tests started they
 # share: a file runs in one process.
@@ -79,7 +74,7 @@ bench: $(VENV)/.ready
 	@$(BIN)/bookledger bench $(ARGS)
 
 sim: $(VENV)/.ready-test
-	@$(BIN)/python -m $(SIMULATION_$(LAYER)) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(ARGS)
+	@$(BIN)/python -m tests.simulation $(LAYER) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(ARGS)
 
 soak: $(VENV)/.ready-test
 	@echo "== soak: a bookie stopped for a minute, then 5 GB"

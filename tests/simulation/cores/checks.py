@@ -24,7 +24,6 @@ from collections.abc import Mapping
 from bookie.wire import Columns, LacStatement
 from ledgers.protocol.striping import Striping
 from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
-
 from tests.simulation.engine.world import Violation
 
 _MAY_BECOME = {

@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 
 from ledgers.integrity.digest import Crc32cDigester
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
-
-from .checks import Checker
 from tests.simulation.cores.clients.deleter import Deleter
+from tests.simulation.cores.clients.process import Client, Site
+from tests.simulation.cores.clients.readers import PlainReader, TailReader
+from tests.simulation.cores.clients.recoverer import Recoverer
+from tests.simulation.cores.clients.writer import AdvancedWriter, Writer
 from tests.simulation.cores.plans.draw import draw
-from tests.simulation.cores.site.faults import perform
-from tests.simulation.cores.site.metadata import SimulatedMetadata
-from tests.simulation.cores.site.network import Network
 from tests.simulation.cores.plans.plan import (
     DELETER,
     WRITER,
@@ -35,14 +35,15 @@ from tests.simulation.cores.plans.plan import (
     Tail,
     TellLac,
 )
-from .probes import Probe
-from tests.simulation.cores.clients.process import Client, Site
-from tests.simulation.cores.clients.readers import PlainReader, TailReader
-from tests.simulation.cores.clients.recoverer import Recoverer
+from tests.simulation.cores.site.faults import perform
+from tests.simulation.cores.site.metadata import SimulatedMetadata
+from tests.simulation.cores.site.network import Network
 from tests.simulation.cores.site.seams import BookieType
 from tests.simulation.cores.site.servers import SimulatedBookie
-from tests.simulation.engine.world import Stuck, Violation, World
-from tests.simulation.cores.clients.writer import AdvancedWriter, Writer
+from tests.simulation.engine.runs import Failed
+from tests.simulation.engine.world import Stuck, World
+
+from .checks import Checker
 
 LEDGER = 7
 CALM_SECONDS = 250.0
@@ -57,8 +58,6 @@ LAST_RECOVERY_SECONDS = 250.0
 CLOSED_WITHIN_SECONDS = 600.0
 """After calm one more recoverer comes, and closes the ledger with so many tries within so many virtual seconds."""
 
-TRACE_LINES_SHOWN = 60
-
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -68,20 +67,15 @@ class Run:
     trace_hash: str
     trace: tuple[str, ...]
     events: int
-    probes: frozenset[Probe]
+    probes: frozenset[Enum]
     confirmed: int
     last_entry: int | None
 
-
-class Failed(AssertionError):
-    """A plan broke a promise; `rule` says which."""
-
-    def __init__(self, plan: Plan, why: BaseException, trace: list[str]) -> None:
-        shown = "\n".join(trace[-TRACE_LINES_SHOWN:])
-        super().__init__(f"seed {plan.seed}: {type(why).__name__} {why}\n{plan!r}\n{shown}")
-        self.plan = plan
-        self.rule = why.rule if isinstance(why, Violation) else type(why).__name__
-        self.trace = tuple(trace)
+    @property
+    def end(self) -> str:
+        """In a line."""
+        end = "not closed" if self.last_entry is None else f"closed at {self.last_entry}"
+        return f"{self.events} events, {self.confirmed} confirmed, {end}, no violation"
 
 
 class Cluster:
@@ -260,4 +254,4 @@ def run_seed(seed: int, bookie_type: BookieType = SimulatedBookie, *, tracing: b
     return run_plan(draw(seed), bookie_type, tracing=tracing)
 
 
-__all__ = ["Failed", "Run", "Violation", "run_plan", "run_seed"]
+__all__ = ["Failed", "Run", "run_plan", "run_seed"]

@@ -1,19 +1,31 @@
-"""The first layer as the others are: one `Layer` that runs a seed."""
+"""The layer `cores`."""
 
 from __future__ import annotations
 
-from .cluster import Failed, run_seed
+from tests.simulation.engine.layer import Layer
+from tests.simulation.engine.planted import Plant
+
+from .cluster import Run, run_plan
+from .plans.draw import draw
+from .plans.plan import Plan
+from .planted.table import PAIRS, PLANTS, SAFE_ALONE
 from .probes import Probe
-from tests.simulation.engine.layer import Broken, Layer, Outcome
+from .shrink import fewer, plainer, rounded
 
 
-def run(seed: int, tracing: bool) -> Outcome:
-    """One seed. Raises Broken."""
-    try:
-        done = run_seed(seed, tracing=tracing)
-    except Failed as failed:
-        raise Broken(repr(failed.__cause__), failed.trace) from failed
-    return Outcome(tuple(done.trace), frozenset(done.probes))
+def play(plan: Plan, tracing: bool) -> Run:
+    """Raises Failed."""
+    return run_plan(plan, tracing=tracing)
 
 
-LAYER = Layer("cores", "Random schedules of faults against the machines.", run, 5000, tuple(Probe), 20_000)
+LAYER = Layer(
+    "cores",
+    "Random schedules of faults against the machines.",
+    draw,
+    play,
+    simpler=(fewer, plainer, rounded),
+    plants=(*PLANTS, *PAIRS, *(Plant((one,), 0) for one in SAFE_ALONE)),
+    probes=tuple(Probe),
+    seeds_that_reach_everything=20_000,
+    seeds_default=5_000,
+)

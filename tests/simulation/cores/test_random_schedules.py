@@ -9,15 +9,14 @@ import os
 import re
 import subprocess
 import sys
-from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from tests.simulation.engine.campaign import SEEDS_THAT_REACH_EVERYTHING, Tally
-from .cluster import Run, run_plan, run_seed
-from tests.simulation.cores.plans.draw import SHAPES, draw
+from tests.simulation.cores.plans.draw import SHAPES
 from tests.simulation.cores.plans.plan import Append, Plan, Tail
+
+from .cluster import Run, run_plan, run_seed
 from .probes import Probe
 
 SECONDS = float(os.environ.get("SIM_SECONDS", "10"))
@@ -45,19 +44,6 @@ def test_no_promise_is_broken_under_random_faults(capsys: pytest.CaptureFixture[
     )
 
 
-def test_a_campaign_repeats_its_seeds_and_names_the_first() -> None:
-    done = _campaign("--seeds", "60", "--first-seed", "4711", "--processes", "1")
-    assert re.search(r"\nseeds=60 violations=0 seeds_per_second=\d+ first_seed=4711\n\Z", done.stdout)
-
-
-def test_a_long_campaign_that_misses_a_rare_path_fails() -> None:
-    everything = Counter(Probe)
-    missed = everything - Counter([Probe.LATE_ACK])
-    assert Tally(SEEDS_THAT_REACH_EVERYTHING, probes=everything).unreached() == []
-    assert Tally(SEEDS_THAT_REACH_EVERYTHING, probes=missed).unreached() == [Probe.LATE_ACK]
-    assert Tally(SEEDS_THAT_REACH_EVERYTHING - 1, probes=missed).unreached() == []
-
-
 def test_the_random_schedules_do_what_they_are_meant_to_test(runs: list[Run]) -> None:
     """A harness that tests nothing finds nothing; the rarest paths are asked for by long campaigns only."""
     reached = {probe for run in runs for probe in run.probes}
@@ -67,31 +53,6 @@ def test_the_random_schedules_do_what_they_are_meant_to_test(runs: list[Run]) ->
     kept = [run for run in runs if run.last_entry is not None and run.last_entry >= run.confirmed]
     assert len(kept) > SEEDS // 10, "entries that were never confirmed are recovered"
     assert sum(run.events for run in runs) / SEEDS < 750, "more seeds beat longer seeds"
-
-
-def test_the_same_seed_gives_the_same_run(runs: list[Run]) -> None:
-    assert [run_seed(seed).trace_hash for seed in range(60)] == [run.trace_hash for run in runs[:60]]
-
-
-def test_a_run_does_not_depend_on_the_hashing_of_the_process(runs: list[Run]) -> None:
-    program = (
-        "from tests.simulation.cores.cluster import run_seed\nfor s in range(60): print(run_seed(s).trace_hash)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONHASHSEED": "4711"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == [run.trace_hash for run in runs[:60]]
-
-
-def test_a_plan_prints_as_python_that_makes_it_again(runs: list[Run]) -> None:
-    from .plans import plan
-
-    for run in runs[:100]:
-        assert eval(repr(run.plan), vars(plan)) == run.plan
 
 
 def test_looking_costs_nothing_but_time(runs: list[Run]) -> None:
@@ -107,18 +68,13 @@ def test_what_is_taken_out_of_a_plan_leaves_the_rest_as_it_was() -> None:
     assert _lines_of("writer", run_plan(plan)) == _lines_of("writer", run_plan(alone))
 
 
-def test_a_plan_is_drawn_alike_everywhere() -> None:
-    assert draw(2**40) == draw(2**40)
-    assert draw(1) != draw(2)
-
-
 def _lines_of(name: str, run: Run) -> list[str]:
     return [line for line in run.trace if f" {name}" in line]
 
 
 def _campaign(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "tests.simulation.engine.campaign", *arguments],
+        [sys.executable, "-m", "tests.simulation", "cores", *arguments],
         capture_output=True,
         text=True,
         check=False,

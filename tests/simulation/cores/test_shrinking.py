@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tests.simulation.engine.planted import Plant
+from tests.simulation.engine.shrink import shrunk
+
 from .cluster import run_plan
-from tests.simulation.cores.plans.draw import draw
-from tests.simulation.cores.plans.plan import Append, Crash, Plan
-from tests.simulation.cores.planted.table import CANARY, PLANTS, Plant, failing_seeds
-from .shrink import rule_broken_by, shrink
+from .layer import LAYER
+from .plans.draw import draw
+from .plans.plan import Append, Crash, Plan
+from .planted.table import CANARY, PLANTS
 
 ITEMS_MAX = 8
 NAMES = (
@@ -26,10 +29,10 @@ def _named(name: str) -> Plant:
 def test_a_failing_plan_is_made_small(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         plant.plant(patch)
-        plan = draw(next(failing_seeds(plant)))
-        rule = rule_broken_by(plan)
-        small = shrink(plan)
-        assert rule_broken_by(small) == rule
+        plan = draw(next(LAYER.failing_seeds(plant)))
+        rule = LAYER.rule_broken_by(plan)
+        small = LAYER.shrink(plan)
+        assert LAYER.rule_broken_by(small) == rule
     assert small.size <= ITEMS_MAX, repr(small)
     assert small.size < plan.size or plan.size <= 2
     run_plan(small)  # without the bug it holds
@@ -44,12 +47,7 @@ def test_a_plan_shrinks_to_what_its_failure_needs() -> None:
         return "made up" if crashed and appended else None
 
     plan = next(plan for plan in map(draw, range(10_000)) if fails(plan) and plan.size > 10)
-    small = shrink(plan, fails)
+    small = shrunk(plan, fails, LAYER.simpler)
     assert [type(item) for item in (*small.operations, *small.faults)] == [Append, Crash]
     assert small.rules == ()
     assert small.operations[0].at % 1 == 0
-
-
-def test_what_does_not_fail_is_not_shrunk() -> None:
-    with pytest.raises(ValueError, match="does not fail"):
-        shrink(Plan(1, (3, 3, 2), 3))

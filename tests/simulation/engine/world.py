@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from enum import Enum
 from heapq import heappop, heappush
 
 from .chance import Stream, key_of
-from tests.simulation.cores.probes import Probe
 
 Action = Callable[[], None]
 
@@ -38,7 +38,7 @@ class World:
         self.now = 0.0
         self.events = 0
         self.trace: list[str] = []
-        self.probes: set[Probe] = set()
+        self.probes: set[Enum] = set()
         self._tracing = tracing
         self._heap: list[tuple[float, int, Action]] = []
         self._scheduled = 0
@@ -57,7 +57,7 @@ class World:
         if self._tracing:
             self.trace.append(f"{self.now:9.3f} {what % details if details else what}")
 
-    def reached(self, probe: Probe) -> None:
+    def reached(self, probe: Enum) -> None:
         """A rare path was taken."""
         self.probes.add(probe)
 

@@ -15,7 +15,16 @@ from bookie.wire import ReadRequest
 from metadata.records.ledger_record import BookieRef
 from tests.bookie.simulated_disk import disk_with
 from tests.simulation.cores.cluster import LEDGER
-from tests.simulation.cores.plans.plan import DiskFault, FailSync, Full, ReadErrors, ReadOnly, Rot, SlowDisk, Wipe
+from tests.simulation.cores.plans.plan import (
+    DiskFault,
+    FailSync,
+    Full,
+    ReadErrors,
+    ReadOnly,
+    Rot,
+    SlowDisk,
+    Wipe,
+)
 from tests.simulation.cores.probes import Probe
 from tests.simulation.engine.world import Violation
 

@@ -16,12 +16,12 @@ from bookie.log.format import SEGMENT_HEADER, Record, record_bytes
 from bookie.wire import NO_ENTRY, ReadReply, ReadRequest, Status
 from metadata.records.ledger_record import BookieRef
 from tests.bookie.simulated_disk import Loss, PowerOff, SimulatedDisk
-from tests.simulation.engine.chance import key_of
 from tests.simulation.cores.checks import Checker
 from tests.simulation.cores.cluster import LEDGER
-from tests.simulation.cores.site.node import Node
 from tests.simulation.cores.plans.plan import Figures
 from tests.simulation.cores.probes import Probe
+from tests.simulation.cores.site.node import Node
+from tests.simulation.engine.chance import key_of
 from tests.simulation.engine.world import Violation, World
 
 from .durable import DurableRecords

@@ -5,7 +5,7 @@ The budget beside each is the number of seeds within which the second layer find
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,11 +23,11 @@ from bookie.storage import core, frames, reading
 from bookie.storage.core import Answer, BookieCore, Effect
 from bookie.storage.reading import EntryPage
 from bookie.wire import NO_ENTRIES, Columns, Frame, Status, codec, sealing
+from tests.simulation.engine.planted import Plant
 
 from . import storage
 
 Patch = pytest.MonkeyPatch
-Plant = Callable[[Patch], None]
 
 
 # --- the log's writer ---------------------------------------------------------------------------
@@ -304,31 +304,32 @@ def _deaf(_: Status, __: str) -> None:
     """Has been answered."""
 
 
-CANARY: tuple[Plant, int] = (acknowledges_before_it_is_written, 3)
+CANARY = Plant((acknowledges_before_it_is_written,), 3)
 
-FOUND: tuple[tuple[Plant, int], ...] = (
-    (acknowledges_before_the_sync, 3),
-    (tries_a_failed_sync_again, 500),
-    (counts_deferred_records_as_synced, 10),
-    (seals_a_segment_without_syncing_it, 30),
-    (begins_a_segment_without_syncing_its_name, 30),
-    (says_too_much_was_synced, 1500),
-    (cuts_the_whole_last_group, 30),
-    (leaves_the_torn_tail_in_place, 1500),
-    (keeps_a_torn_record, 100),
-    (takes_damage_for_a_torn_tail, 1500),
-    (forgets_fences_in_replay, 30),
-    (takes_the_disk_of_another_bookie, 300),
-    (checkpoints_ahead_of_what_is_synced, 1500),
-    (forgets_frames_at_a_checkpoint, 10),
-    (hides_frames_during_a_checkpoint, 100),
-    (loses_the_fence_at_a_checkpoint, 30),
-    (forgets_the_owner_at_a_checkpoint, 300),
-    (takes_damage_for_absence, 60),
-    (serves_what_lies_in_another_place, 1500),
-    (speaks_for_more_than_it_has_read, 30),
-    (drops_the_recovery_flag, 60),
-    (drops_the_fence_of_a_read, 60),
-    (takes_messages_with_a_wrong_checksum, 100),
-    (answers_a_fence_before_it_is_on_disk, 10),
+PLANTS = (
+    CANARY,
+    Plant((acknowledges_before_the_sync,), 3),
+    Plant((tries_a_failed_sync_again,), 500),
+    Plant((counts_deferred_records_as_synced,), 10),
+    Plant((seals_a_segment_without_syncing_it,), 30),
+    Plant((begins_a_segment_without_syncing_its_name,), 30),
+    Plant((says_too_much_was_synced,), 1500),
+    Plant((cuts_the_whole_last_group,), 30),
+    Plant((leaves_the_torn_tail_in_place,), 1500),
+    Plant((keeps_a_torn_record,), 100),
+    Plant((takes_damage_for_a_torn_tail,), 1500),
+    Plant((forgets_fences_in_replay,), 30),
+    Plant((takes_the_disk_of_another_bookie,), 300),
+    Plant((checkpoints_ahead_of_what_is_synced,), 1500),
+    Plant((forgets_frames_at_a_checkpoint,), 10),
+    Plant((hides_frames_during_a_checkpoint,), 100),
+    Plant((loses_the_fence_at_a_checkpoint,), 30),
+    Plant((forgets_the_owner_at_a_checkpoint,), 300),
+    Plant((takes_damage_for_absence,), 60),
+    Plant((serves_what_lies_in_another_place,), 1500),
+    Plant((speaks_for_more_than_it_has_read,), 30),
+    Plant((drops_the_recovery_flag,), 60),
+    Plant((drops_the_fence_of_a_read,), 60),
+    Plant((takes_messages_with_a_wrong_checksum,), 100),
+    Plant((answers_a_fence_before_it_is_on_disk,), 10),
 )

@@ -20,11 +20,11 @@ from bookie.log import appender, writer
 from bookie.storage import frames, reading
 from metadata.records.ledger_record import BookieRef
 from tests.simulation.cores import cluster
-from tests.simulation.engine.chance import Stream, key_of
 from tests.simulation.cores.checks import Checker
-from tests.simulation.cores.cluster import Failed, Run, run_plan
+from tests.simulation.cores.cluster import Run, run_plan
 from tests.simulation.cores.plans.draw import draw
 from tests.simulation.cores.plans.plan import Figures, Plan
+from tests.simulation.engine.chance import Stream, key_of
 from tests.simulation.engine.world import Violation, World
 
 from .atlas import Atlas
@@ -65,6 +65,22 @@ class WetRun:
     probes: frozenset[WetProbe]
     operations: Mapping[str, int]
     messages: Messages
+
+    @property
+    def plan(self) -> Plan:
+        return self.run.plan
+
+    @property
+    def trace(self) -> tuple[str, ...]:
+        return self.run.trace
+
+    @property
+    def trace_hash(self) -> str:
+        return self.run.trace_hash
+
+    @property
+    def end(self) -> str:
+        return self.run.end
 
 
 def run_wet_plan(plan: Plan, *, tracing: bool = True, power_off: Mapping[str, int] | None = None) -> WetRun:
@@ -149,6 +165,3 @@ def _listening(rack: Rack) -> Iterator[None]:
         for logger in loggers:
             logger.removeHandler(listener)
             logger.propagate = True
-
-
-__all__ = ["Failed", "WetRun", "run_wet_plan", "run_wet_seed"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -13,10 +11,11 @@ import pytest
 
 from tests.simulation.cores.plans.draw import draw
 from tests.simulation.cores.plans.plan import Figures, Plan
+from tests.simulation.engine.contract import LayerContract
 
-from .planted import CANARY, FOUND, Plant
+from .layer import LAYER
 from .probes import WetProbe
-from .run import Failed, WetRun, run_wet_plan, run_wet_seed
+from .run import WetRun, run_wet_plan, run_wet_seed
 
 FIRST_SEED = int(os.environ.get("SIM_FIRST_SEED", "0"))
 SEEDS = int(os.environ.get("SIM_SEEDS", "200"))
@@ -24,6 +23,10 @@ SEEDS = int(os.environ.get("SIM_SEEDS", "200"))
 EXHAUSTED_PLANS = 10
 CONFIRMED_MIN = 4
 """Drawn runs that confirm fewer entries are too short to be crashed at every operation."""
+
+
+class TestLog(LayerContract):
+    layer = LAYER
 
 
 @pytest.fixture(scope="module")
@@ -43,23 +46,6 @@ def test_the_random_schedules_take_the_paths_of_log_and_index(runs: list[WetRun]
     assert set(WetProbe) - reached == set()
     assert sum(run.run.confirmed > 0 for run in runs) > SEEDS // 2
     assert sum(run.messages.refused for run in runs) > SEEDS // 10
-
-
-def test_the_same_seed_gives_the_same_run() -> None:
-    for seed in range(20):
-        assert run_wet_seed(seed).run.trace_hash == run_wet_seed(seed).run.trace_hash
-
-
-def test_a_run_does_not_depend_on_the_hashing_of_the_process() -> None:
-    program = (
-        "from tests.simulation.log.run import run_wet_seed\n"
-        "for s in range(20): print(run_wet_seed(s).run.trace_hash)"
-    )
-    environment = {**os.environ, "PYTHONHASHSEED": "4711"}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == [run_wet_seed(seed).run.trace_hash for seed in range(20)]
 
 
 # --- the power goes before every operation -------------------------------------------------------
@@ -88,29 +74,3 @@ def test_the_power_may_go_before_every_single_operation_of_a_disk() -> None:
             run_wet_plan(calm.run.plan, tracing=False, power_off={"b0": operation})
             crashes += 1
     assert crashes > 10 * EXHAUSTED_PLANS
-
-
-# --- broken on purpose ----------------------------------------------------------------------------
-
-
-def test_the_canary_is_found_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant, seeds_max = CANARY
-    plant(monkeypatch)
-    assert seeds_until_found(seeds_max) is not None
-
-
-@pytest.mark.parametrize(
-    ("plant", "seeds_max"), FOUND, ids=lambda value: getattr(value, "__name__", str(value))
-)
-def test_a_planted_bug_is_found(plant: Plant, seeds_max: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch)
-    assert seeds_until_found(seeds_max) is not None, f"no seed below {seeds_max} found it"
-
-
-def seeds_until_found(seeds_max: int) -> int | None:
-    for seed in range(seeds_max):
-        try:
-            run_wet_seed(seed, tracing=False)
-        except Failed:
-            return seed + 1
-    return None

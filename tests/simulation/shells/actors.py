@@ -17,9 +17,9 @@ from ledgers.aio import LedgerClient
 from ledgers.errors import LedgerError
 from ledgers.new_ledger import NewLedger
 from metadata.errors import MetadataError
-
 from tests.simulation.engine.chance import Stream
 from tests.simulation.engine.world import Violation
+
 from .site import Site
 from .watch import Watch
 

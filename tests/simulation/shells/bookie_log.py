@@ -27,11 +27,11 @@ from bookie.wire import (
     of_payloads,
 )
 from metadata.records.ledger_record import BookieRef
-
-from tests.simulation.engine.chance import Stream
-from tests.simulation.cores.site.disk import SimulatedDisk
 from tests.simulation.cores.plans.plan import FailSync
+from tests.simulation.cores.site.disk import SimulatedDisk
+from tests.simulation.engine.chance import Stream
 from tests.simulation.engine.world import Action
+
 from .site import Site
 from .watch import Watch
 

@@ -27,14 +27,14 @@ from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 from metadata.store import MetadataStore
-
+from tests.simulation.cores.plans.plan import DiskFault, FailSync, SlowDisk
 from tests.simulation.cores.site.disk import SimulatedDisk
 from tests.simulation.cores.site.node import Node
-from tests.simulation.cores.plans.plan import DiskFault, FailSync, SlowDisk
+from tests.simulation.engine.loop import owned_by
 from tests.simulation.engine.world import Action
+
 from .bookie_log import LogInMemory
 from .connections import Aborted, Metadata, ServerStream
-from tests.simulation.engine.loop import owned_by
 from .site import Site
 from .watch import Watch
 

@@ -8,15 +8,15 @@ from ledgers.aio import LedgerClient, ReadHandle
 from ledgers.config import MIB, ClientConfig
 from ledgers.new_ledger import NewLedger
 from metadata.records.ledger_record import DigestType
-
 from tests.simulation.engine.chance import Stream
+from tests.simulation.engine.loop import OWNER, VirtualLoop, owned_by
 from tests.simulation.engine.world import Violation
+
 from .actors import Actor, Board, Setting
 from .adapters import client_of, in_virtual_time
 from .bookies import VirtualBookie
 from .channels import VirtualChannel
 from .faults import PACES_SECONDS, draw_faults, draw_figures, draw_rules, happen
-from tests.simulation.engine.loop import OWNER, VirtualLoop, owned_by
 from .metadata import VirtualMetadata, VirtualStore
 from .site import Site
 from .users import Deleter, Reader, Recoverer, TailReader, User, read_into

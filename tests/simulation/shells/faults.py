@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tests.simulation.engine.chance import Stream
 from tests.simulation.cores.plans.plan import (
     METADATA,
     Crash,
@@ -21,6 +20,8 @@ from tests.simulation.cores.plans.plan import (
     StoreAway,
     WatchGap,
 )
+from tests.simulation.engine.chance import Stream
+
 from .bookies import VirtualBookie
 from .metadata import VirtualMetadata
 from .site import Site

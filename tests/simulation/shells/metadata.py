@@ -14,8 +14,8 @@ from typing import TypeVar
 from metadata.errors import MetadataError, OutcomeUnknown, StoreUnavailable, WatchCompacted
 from metadata.memory import MemoryData, MemoryStore
 from metadata.store import PAGE_KEYS_MAX, Lease, Page, Versioned, WatchEvent, check_value
-
 from tests.simulation.cores.plans.plan import METADATA
+
 from .site import Site
 from .watch import Watch
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
@@ -27,9 +27,9 @@ from ledgers.writing.write_handle import WriteHandle
 from metadata.errors import MetadataError, OutcomeUnknown, WatchCompacted
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
+from tests.simulation.engine.planted import Plant
 
 Patch = pytest.MonkeyPatch
-Plant = Callable[[Patch], None]
 
 
 # --- write_handle, advanced_write_handle -----------------------------------------------------------
@@ -246,29 +246,25 @@ def a_compacted_watch_goes_on_from_now(patch: Patch) -> None:
     patch.setattr(LedgerView, "follow", broken)
 
 
-CANARY = answers_an_append_when_it_is_sent
+CANARY = Plant((answers_an_append_when_it_is_sent,), 10)
 
-PLANTED: dict[Plant, int] = {
-    CANARY: 10,
-    a_cancelled_append_gives_its_answer_to_the_next: 60,
-    a_cancelled_append_is_not_sent: 200,
-    closes_without_flushing: 300,
-    tells_readers_what_is_not_confirmed: 10,
-    an_ended_writer_answers_nobody: 20,
-    a_background_task_goes_on: 40,
-    sends_early_entries_as_they_come: 40,
-    matches_acks_with_the_latest_frame: 40,
-    sends_the_newest_first: 200,
-    keeps_using_a_broken_stream: 200,
-    leaves_channels_open: 20,
-    believes_in_its_close_before_it_stands: 40,
-    takes_silence_for_absence: 300,
-    takes_a_lost_answer_for_success: 300,
-    skips_the_rest_of_a_page_after_a_failover: 300,
-    a_tail_ends_at_the_close_with_entries_left: 40,
-    a_compacted_watch_goes_on_from_now: 200,
-}
-"""Each, and within how many seeds it is found."""
-
-FOUND_LATE = (takes_silence_for_absence,)
-"""After ten seconds and more of seeds."""
+PLANTS = (
+    CANARY,
+    Plant((a_cancelled_append_gives_its_answer_to_the_next,), 60),
+    Plant((a_cancelled_append_is_not_sent,), 200),
+    Plant((closes_without_flushing,), 300),
+    Plant((tells_readers_what_is_not_confirmed,), 10),
+    Plant((an_ended_writer_answers_nobody,), 20),
+    Plant((a_background_task_goes_on,), 40),
+    Plant((sends_early_entries_as_they_come,), 40),
+    Plant((matches_acks_with_the_latest_frame,), 40),
+    Plant((sends_the_newest_first,), 200),
+    Plant((keeps_using_a_broken_stream,), 200),
+    Plant((leaves_channels_open,), 20),
+    Plant((believes_in_its_close_before_it_stands,), 40),
+    Plant((takes_silence_for_absence,), 300, is_slow=True),
+    Plant((takes_a_lost_answer_for_success,), 300),
+    Plant((skips_the_rest_of_a_page_after_a_failover,), 300),
+    Plant((a_tail_ends_at_the_close_with_entries_left,), 40),
+    Plant((a_compacted_watch_goes_on_from_now,), 200),
+)

@@ -7,40 +7,40 @@ run_seed(7).trace       what happened, line by line
 from __future__ import annotations
 
 import gc
-import hashlib
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
 
-from tests.simulation.engine.world import Violation
-from .cluster import Cluster
 from tests.simulation.engine.loop import LoopStuck, VirtualLoop, run
+from tests.simulation.engine.runs import Failed, hash_of
+from tests.simulation.engine.world import Violation
+
+from .cluster import Cluster
+
+PROBLEMS_SHOWN_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """What one seed led to."""
 
-    seed: int
+    plan: int
     trace: tuple[str, ...]
     iterations: int
     confirmed: int
     ledgers: int
+    probes: frozenset[Enum] = frozenset()
 
     @property
     def trace_hash(self) -> str:
-        return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
+        return hash_of(self.trace)
 
-
-class Failed(AssertionError):
-    """A seed broke a promise; the message says which, and how the run ended."""
-
-    def __init__(self, seed: int, problems: list[str], trace: list[str]) -> None:
-        super().__init__(f"seed {seed}: {problems[0]}\n" + "\n".join(trace[-40:]))
-        self.seed = seed
-        self.problems = tuple(problems)
-        self.trace = tuple(trace)
+    @property
+    def end(self) -> str:
+        """In a line."""
+        return f"{self.iterations} turns, {self.ledgers} ledgers, {self.confirmed} confirmed, no violation"
 
 
 def run_seed(seed: int) -> Run:
@@ -59,7 +59,7 @@ def run_seed(seed: int) -> Run:
         del cluster
         gc.collect(0)  # all that this run has made is young
     if problems:
-        raise Failed(seed, problems, trace)
+        raise Failed(seed, Violation("problems", "; ".join(problems[:PROBLEMS_SHOWN_MAX])), trace)
     return Run(seed, tuple(trace), loop.iterations, confirmed, ledgers)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heappop, heappush
 
-from tests.simulation.cores.site.network import Network
 from tests.simulation.cores.plans.plan import Cut, Figures, Rule
-from tests.simulation.engine.world import Action, World
+from tests.simulation.cores.site.network import Network
 from tests.simulation.engine.loop import VirtualLoop
+from tests.simulation.engine.world import Action, World
 
 CALM_PACE_SECONDS = 0.02
 """After the calm no message takes so long that a call would run out of time."""

@@ -10,8 +10,8 @@ from typing import Any
 from ledgers.aio import LedgerClient, ReadHandle
 from ledgers.entry import Entry
 from ledgers.errors import NoSuchLedger
-
 from tests.simulation.engine.world import Violation
+
 from .actors import CREATE_TRIES_MAX, Actor, Setting
 from .watch import WatchedLedger
 

@@ -8,7 +8,6 @@ from bookie.wire import Columns, LacStatement
 from metadata import keys
 from metadata.records import ledger_record
 from metadata.records.ledger_record import BookieRef, LedgerRecord
-
 from tests.simulation.cores.checks import Checker
 from tests.simulation.engine.world import Violation
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from ledgers.aio import AdvancedWriteHandle, WriteHandle
 from ledgers.errors import LedgerError
-
 from tests.simulation.engine.world import Violation
+
 from .actors import CREATE_TRIES_MAX, OPERATION_SECONDS_MAX, Actor, Cancelled
 from .adapters import call_on_progress, writer_of
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tests.simulation.engine.found import Found
 
 from . import planted
 from .plan import (
@@ -25,17 +25,6 @@ from .plan import (
     Scrub,
     StoreFails,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What happened, in words; the plan; the bug, and the rule that it breaks with it."""
-
-    what: str
-    plan: Plan
-    bug: planted.Plant
-    rule: str
-
 
 FOUND = (
     Found(

@@ -24,8 +24,8 @@ from metadata.memory import MemoryStore
 from metadata.records import cluster
 from metadata.records.ledger_store import LedgerStore
 from tests.bookie.logs import INCARNATION
-from tests.simulation.log.shelf import MEMORY
 from tests.simulation.engine.world import Violation
+from tests.simulation.log.shelf import MEMORY
 
 from . import plan as steps
 from .calm import Calm

@@ -7,7 +7,6 @@ from typing import Any
 
 from bookie.log.format import Record
 from bookie.log.writer import DEFERRED_SYNC_SECONDS_MAX, LogWriter
-
 from tests.simulation.engine.threads import UpkeepLoop
 
 

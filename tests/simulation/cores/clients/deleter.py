@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.simulation.cores.site.metadata import Read
+
 from .process import Client, Site
 
 TRIES_MAX = 8

@@ -10,7 +10,6 @@ from ledgers.errors import LedgerError, LedgerFenced, Unauthorized
 from ledgers.protocol.append import AppendPipeline
 from ledgers.protocol.recovery import Recovery
 from metadata.records.ledger_record import BookieRef
-
 from tests.simulation.cores.probes import Probe
 
 if TYPE_CHECKING:

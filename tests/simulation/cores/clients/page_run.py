@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from bookie.wire import ReadReply, ReadRequest
 from ledgers.protocol.page_read import Ask, PageDone, PageEffect, PageFailed, PageRead
 from metadata.records.ledger_record import Fragment
-
 from tests.simulation.cores.probes import Probe
+
 from .process import Client
 
 PAGE_BYTES = 1024

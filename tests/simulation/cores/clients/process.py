@@ -22,16 +22,16 @@ from ledgers.protocol.effects import (
 )
 from ledgers.protocol.recovery import Recovery
 from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
-
 from tests.simulation.cores.checks import Checker
-from .lanes import SimulatedLane
+from tests.simulation.cores.plans.plan import Figures
+from tests.simulation.cores.probes import Probe
 from tests.simulation.cores.site.metadata import Committed, Lost, Outcome, SimulatedMetadata
 from tests.simulation.cores.site.network import Network
 from tests.simulation.cores.site.node import Node
-from tests.simulation.cores.plans.plan import Figures
-from tests.simulation.cores.probes import Probe
 from tests.simulation.cores.site.seams import BookieServer
 from tests.simulation.engine.world import Action, Stuck, World
+
+from .lanes import SimulatedLane
 
 Reply = TypeVar("Reply")
 Machine = AppendPipeline | Recovery

@@ -13,10 +13,10 @@ from ledgers.protocol.page_read import PageDone, PageFailed, PageRead
 from ledgers.protocol.quorum import Outcome
 from ledgers.protocol.striping import Striping
 from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
-
-from tests.simulation.cores.site.metadata import Committed, Read
-from .page_run import PageRun
 from tests.simulation.cores.probes import Probe
+from tests.simulation.cores.site.metadata import Committed, Read
+
+from .page_run import PageRun
 from .process import Client, Site
 
 POLL_SECONDS = 25.0

@@ -19,9 +19,9 @@ from ledgers.protocol.effects import (
 )
 from ledgers.protocol.recovery import Recovery
 from metadata.records.ledger_record import LedgerRecord, LedgerState
-
-from tests.simulation.cores.site.metadata import Committed, Lost, Outcome, Read
 from tests.simulation.cores.probes import Probe
+from tests.simulation.cores.site.metadata import Committed, Lost, Outcome, Read
+
 from .process import QUORUM_SECONDS_MAX, Client, Site
 
 PAGE_BYTES = 1024

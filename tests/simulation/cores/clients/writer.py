@@ -22,14 +22,14 @@ from ledgers.protocol.effects import (
     StartOver,
 )
 from ledgers.protocol.phase import Phase
-
 from tests.simulation.cores.ack_watch import AckWatch
-from .lanes import tell_lac
-from tests.simulation.cores.site.metadata import Committed
 from tests.simulation.cores.plans.plan import WRITER, Plan
 from tests.simulation.cores.probes import Probe
-from .process import QUORUM_SECONDS_MAX, Client, Site, describe
+from tests.simulation.cores.site.metadata import Committed
 from tests.simulation.engine.world import Stuck
+
+from .lanes import tell_lac
+from .process import QUORUM_SECONDS_MAX, Client, Site, describe
 
 PENDING_BYTES_MAX = 24
 """Unconfirmed bytes past which an append waits."""

@@ -7,29 +7,15 @@ seconds from the start. Bookies are called b0, b1, …; clients writer, r0 … (
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import MISSING, Field, dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+
+from tests.simulation.engine.printed import Printed, given
 
 METADATA = "metadata"
 WRITER = "writer"
 DELETER = "deleter"
 
 MESSAGE_KINDS = ("add", "ack", "lac", "lac reply", "read", "read reply", "cas", "cas reply", "watch")
-
-
-class Printed:
-    """Prints as a call with the fields that are not at their default."""
-
-    def __repr__(self) -> str:
-        given = [f"{f.name}={getattr(self, f.name)!r}" for f in _given(self)]
-        return f"{type(self).__name__}({', '.join(given)})"
-
-
-def _given(item: Any) -> Iterator[Field[Any]]:
-    for f in fields(item):
-        if f.default is MISSING or getattr(item, f.name) != f.default:
-            yield f
 
 
 # --- what clients do ----------------------------------------------------------------------------
@@ -325,7 +311,7 @@ class Plan(Printed):
 
     def __repr__(self) -> str:
         lines = []
-        for f in _given(self):
+        for f in given(self):
             value = getattr(self, f.name)
             if isinstance(value, tuple) and f.name != "shape":
                 items = "".join(f"        {item!r},\n" for item in value)

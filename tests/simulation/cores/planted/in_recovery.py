@@ -16,11 +16,9 @@ from ledgers.protocol.page_read import PageRead
 from ledgers.protocol.recovery import Recovery, Stage
 from ledgers.protocol.striping import Striping
 from metadata.records.ledger_record import BookieRef, LedgerRecord
-
-from tests.simulation.cores.site import metadata
-from tests.simulation.cores.site import servers
-from tests.simulation.cores.site.metadata import Committed
 from tests.simulation.cores.clients.recoverer import Recoverer
+from tests.simulation.cores.site import metadata, servers
+from tests.simulation.cores.site.metadata import Committed
 
 Patch = pytest.MonkeyPatch
 

@@ -9,10 +9,9 @@ import pytest
 from bookie.index.ledger_state import Fence
 from bookie.storage.core import Answer, BookieCore, Effect, Write
 from bookie.wire import Frame, Status
-
-from tests.simulation.cores.site import servers
 from tests.simulation.cores.checks import Checker
 from tests.simulation.cores.plans.plan import FailSync
+from tests.simulation.cores.site import servers
 
 Patch = pytest.MonkeyPatch
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bookie.log.format import Record
-
 from tests.simulation.cores.plans.plan import DiskFault, FailSync, Full, ReadErrors, ReadOnly, SlowDisk
 from tests.simulation.cores.probes import Probe
 from tests.simulation.engine.world import World

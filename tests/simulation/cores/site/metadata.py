@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from metadata.records.ledger_record import LedgerRecord, LedgerState
-
 from tests.simulation.cores.checks import Checker
-from .network import Network
 from tests.simulation.cores.plans.plan import METADATA
 from tests.simulation.cores.probes import Probe
 from tests.simulation.engine.world import World
+
+from .network import Network
 
 T = TypeVar("T")
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import log
 from zlib import crc32
 
-from tests.simulation.engine.chance import key_of, mixed
 from tests.simulation.cores.plans.plan import Cut, Figures, Rule
+from tests.simulation.engine.chance import key_of, mixed
 from tests.simulation.engine.world import World
 
 LATE_SECONDS_MIN, LATE_SECONDS_MAX = 5.0, 60.0

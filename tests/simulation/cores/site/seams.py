@@ -10,7 +10,6 @@ from typing import Protocol
 
 from bookie.wire import Frame, LacReply, LacRequest, ReadReply, ReadRequest, Status
 from metadata.records.ledger_record import BookieRef
-
 from tests.simulation.cores.checks import Checker
 from tests.simulation.cores.plans.plan import DiskFault, Figures
 from tests.simulation.engine.world import Action, World

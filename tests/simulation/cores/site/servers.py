@@ -24,14 +24,14 @@ from bookie.wire import (
     of_payloads,
 )
 from metadata.records.ledger_record import BookieRef
-
 from tests.simulation.cores.checks import Checker
-from .disk import SimulatedDisk
-from .node import Node
 from tests.simulation.cores.plans.plan import DiskFault, FailSync, Figures, ReadOnly, Rot, Wipe
 from tests.simulation.cores.probes import Probe
-from .seams import OnAnswer
 from tests.simulation.engine.world import World
+
+from .disk import SimulatedDisk
+from .node import Node
+from .seams import OnAnswer
 
 PAGE_ENTRIES_MAX = 6
 """A page ends after so many entries or fewer: what a bound in bytes does."""

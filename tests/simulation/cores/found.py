@@ -1,33 +1,13 @@
-"""Plans that found bugs, made small by `shrink`, kept so that the same bug never comes back.
-
-`bug` names what is planted for a bug that this code never had: then the plan must still find it, and hold without.
-A plan that found a bug of the product's own stands here with `bug=None`.
-"""
+"""Plans that found bugs, made small, kept so that the same bug never comes back."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tests.simulation.engine.found import Found
 
-import pytest
-
+from .plans.plan import Append, AppendAs, Close, Crash, Cut, Figures, Pause, Plan, Recover, Rot, Rule
 from .planted import in_recovery as recovery
 from .planted import in_writer as writer
 from .planted import on_bookies as bookies
-from .cluster import run_plan
-from tests.simulation.cores.plans.plan import Append, AppendAs, Close, Crash, Cut, Figures, Pause, Plan, Recover, Rot, Rule
-from tests.simulation.cores.planted.table import Break
-from .shrink import rule_broken_by
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What happens, in words; the plan; the bug and the rule that the bug breaks with it."""
-
-    what: str
-    plan: Plan
-    bug: Break | None = None
-    rule: str | None = None
-
 
 FOUND = (
     Found(
@@ -129,15 +109,3 @@ FOUND = (
         "I1",
     ),
 )
-
-
-@pytest.mark.parametrize("found", FOUND, ids=lambda found: found.what.split(":")[0])
-def test_a_plan_that_found_a_bug_holds(found: Found) -> None:
-    run_plan(found.plan)
-
-
-@pytest.mark.parametrize("found", [f for f in FOUND if f.bug], ids=lambda found: found.what.split(":")[0])
-def test_and_would_find_it_again(found: Found, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert found.bug is not None
-    found.bug(monkeypatch)
-    assert rule_broken_by(found.plan) == found.rule
