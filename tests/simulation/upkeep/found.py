@@ -16,6 +16,7 @@ from .plan import (
     Delete,
     Fence,
     LoseIndex,
+    LosePlace,
     LoseSegment,
     Plan,
     Read,
@@ -94,5 +95,18 @@ FOUND = (
         ),
         planted.looks_again_only_while_places_change,
         "B2",
+    ),
+    Found(
+        "the layer itself: a place that was lost of an entry that the metadata no longer places here stays lost",
+        Plan(
+            seed=348778134,
+            steps=(
+                Append(ledger=5, beside=True),
+                Change(ledger=5),
+                Append(ledger=3, entries=4),
+                Collect(),
+                LosePlace(nth=23),
+            ),
+        ),
     ),
 )
