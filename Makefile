@@ -14,6 +14,7 @@
 #   make measure WHAT=reading|restart|many|compaction   figures of a bookie's storage; a minute to a quarter of an hour
 #                WHAT=edits|journals  … of the edit log's codec; of taking over and following a journal
 #                WHAT=spark           … of replay on Spark, beside Spark on local files; ten minutes
+#   make mutants WHAT=ledgers/protocol|HEAD~3 [ARGS="--seed 7 --count 100"]   small changes: which does no test notice?
 #   make hadoop                       fetch Hadoop for the tests that run it: two versions, 95 MB, with Maven
 #   make wheel                        build dist/*.whl, and beside it the same as .zip, which is what Spark ships
 #   make protos                       regenerate the code beside each .proto
@@ -34,11 +35,6 @@ SEEDS ?= $(SEEDS_$(LAYER))
 SEED ?=
 SECONDS ?= 120
 LAYER ?= cores
-SIMULATION_cores := tests.simulation.campaign
-SIMULATION_log := tests.simulation.wet
-SIMULATION_shells := tests.simulation.virtual
-SIMULATION_upkeep := tests.simulation.upkeep
-SIMULATION_journals := tests.simulation.journals
 ARGS ?=
 # A test waits for disks and processes half of its time, so four fill two cores. What a file's tests started they
 # share: a file runs in one process.
@@ -49,7 +45,7 @@ COPY_JARS := org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-depende
 HADOOP := $(foreach version,2.7.3 3.4.1,build/hadoop/$(version)/jars)
 PROTOS := metadata/records/records.proto metadata/etcd/etcd.proto bookie/wire/bookie.proto
 
-.PHONY: demo test test-long check bench sim soak soak-journals measure hadoop wheel protos clean
+.PHONY: demo test test-long check bench sim soak soak-journals measure mutants hadoop wheel protos clean
 
 # Handed on in the environment, where nobody reads quotes, spaces and dollars in it.
 demo: export DEMO_FILE = $(value FILE)
@@ -79,7 +75,7 @@ bench: $(VENV)/.ready
 	@$(BIN)/bookledger bench $(ARGS)
 
 sim: $(VENV)/.ready-test
-	@$(BIN)/python -m $(SIMULATION_$(LAYER)) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(ARGS)
+	@$(BIN)/python -m tests.simulation $(LAYER) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(ARGS)
 
 soak: $(VENV)/.ready-test
 	@echo "== soak: a bookie stopped for a minute, then 5 GB"
@@ -93,6 +89,9 @@ soak-journals: $(VENV)/.ready-test
 
 measure: $(VENV)/.ready-test
 	@$(BIN)/python -m tests.measure $(WHAT) $(ARGS)
+
+mutants: $(VENV)/.ready-dev
+	@$(BIN)/python -m tests.mutants $(WHAT) $(ARGS)
 
 hadoop: $(HADOOP)
 	@echo "== hadoop: $^"

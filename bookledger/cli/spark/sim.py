@@ -28,11 +28,7 @@ if TYPE_CHECKING:
     from spark.campaign.simulate import Campaign
 
 LAYERS = {
-    "cores": "tests.simulation.cores:LAYER",
-    "log": "tests.simulation.wet.__main__:LAYER",
-    "shells": "tests.simulation.virtual.__main__:LAYER",
-    "upkeep": "tests.simulation.upkeep.__main__:LAYER",
-    "journals": "tests.simulation.journals.__main__:LAYER",
+    name: f"tests.simulation.{name}.layer:LAYER" for name in ("cores", "log", "shells", "upkeep", "journals")
 }
 """The simulator comes with a checkout, beside the tests; executors get it shipped."""
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from metadata.records.journal_record import FinalizedSegment, JournalState, SegmentRecord
 from qjm_compat.acceptor.programs.transitions import kept_ledgers
 from qjm_compat.errors import BadRequest, QuorumFailed, RuleViolated
-from tests.simulation.world import Violation
+from tests.simulation.engine.world import Violation
 
 from .edits import FRAME_BYTES, frame_in
 

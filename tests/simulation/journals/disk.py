@@ -28,7 +28,7 @@ from qjm_compat.acceptor.programs.effects import (
 )
 from qjm_compat.batch import Batch
 from qjm_compat.errors import JournalUnavailable, SegmentUnreadable
-from tests.simulation.chance import Stream
+from tests.simulation.engine.chance import Stream
 
 from .ledgers import Ledger
 from .probes import JournalProbe

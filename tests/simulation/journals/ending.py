@@ -12,7 +12,7 @@ from qjm_compat.manager.effects import Ask, Need
 from qjm_compat.manager.input_stream import EditLogInputStream
 from qjm_compat.manager.segments_seen import segments_seen
 from qjm_compat.requests import GetEditLogManifest, PurgeLogs
-from tests.simulation.world import Violation
+from tests.simulation.engine.world import Violation
 
 from .client import Driver, Script, Sleep
 from .disk import Disk

@@ -5,25 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
-import pytest
+from tests.simulation.engine.found import Found
 
 from . import planted_in_acceptors as acceptors
 from . import planted_in_managers as managers
 from .plan import WITHIN, Cut, Figures, Plan, Reader, Tamper, Writer
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What happened, in words; the plan; the bug, and the rule that it breaks with it."""
-
-    what: str
-    plan: Plan
-    bug: Callable[[pytest.MonkeyPatch], None]
-    rule: str
-
 
 FOUND = (
     Found(

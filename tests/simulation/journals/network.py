@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from qjm_compat.errors import JournalError, JournalUnavailable
 from qjm_compat.requests import Request
-from tests.simulation.chance import key_of
+from tests.simulation.engine.chance import key_of
 
 from .followers import Reply
 from .plan import DROP, LATE, TWICE, Cut, Plan, Tamper

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations, product
 
+from tests.simulation.engine.runs import Failed
+
 from .plan import DROP, LATE, TWICE, Plan, Tamper, Writer
-from .run import Failed, run_journal_plan
+from .run import run_journal_plan
 
 Message = tuple[str, str, str, int]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.simulation.plan import Printed
+from tests.simulation.engine.printed import Printed
 
 ONE = "one"
 """One acceptor, in the process of every writer and reader: the product's default."""

@@ -1,52 +1,11 @@
-"""Rules broken on purpose, one at a time or in pairs, to see that the random schedules would find such a bug.
-
-`Plant.seeds_max` is the budget: within so many seeds from 0 on it is found. `known` are seeds that found it when the
-draws were as they are now; a test tries them first, so that a rare bug costs no time.
-"""
+"""Which rules of journals are broken on purpose, one at a time or in pairs, and how soon that is found."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from itertools import chain
-
-import pytest
-
-from tests.simulation.world import Violation
+from tests.simulation.engine.planted import Plant
 
 from . import planted_in_acceptors as acceptors
 from . import planted_in_managers as managers
-from .run import Failed, run_journal_seed
-
-Break = Callable[[pytest.MonkeyPatch], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Plant:
-    """Bugs planted together (one, unless a second rule covers it), and how soon they are found."""
-
-    breaks: tuple[Break, ...]
-    seeds_max: int
-    known: tuple[int, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return " and ".join(one.__name__ for one in self.breaks)
-
-    def plant(self, patch: pytest.MonkeyPatch) -> None:
-        for one in self.breaks:
-            one(patch)
-
-
-def failing_seeds(plant: Plant) -> Iterator[int]:
-    """The seeds that find what is planted now, the known ones first. A run that only falls over finds nothing."""
-    for seed in chain(plant.known, range(plant.seeds_max)):
-        try:
-            run_journal_seed(seed, tracing=False)
-        except Failed as failed:
-            if isinstance(failed.__cause__, Violation):
-                yield seed
-
 
 CANARY = Plant((managers.one_is_a_majority,), 20)
 """Found by any twenty seeds: where it is not, the simulator itself is broken."""

@@ -29,8 +29,8 @@ from qjm_compat.requests import (
     Request,
     SendEdits,
 )
-from tests.simulation.chance import key_of
-from tests.simulation.world import Violation
+from tests.simulation.engine.chance import key_of
+from tests.simulation.engine.world import Violation
 
 from .disk import Disk
 from .followers import Followers, Reply

@@ -9,8 +9,8 @@ from math import log
 from typing import Any
 from zlib import crc32
 
-from tests.simulation.chance import Stream, key_of, mixed
-from tests.simulation.world import Stuck
+from tests.simulation.engine.chance import Stream, key_of, mixed
+from tests.simulation.engine.world import Stuck
 
 from .checks import Checks
 from .plan import Plan

@@ -32,8 +32,8 @@ from qjm_compat.requests import (
     StartLogSegment,
 )
 from tests.qjm_compat.model import ModelAcceptor
-from tests.simulation.journals.edits import frames
 
+from .edits import frames
 from .three import QUORUM, A, B, C, Three, perform_until
 
 EFFECTS_OF_ACCEPT_MAX = 20

@@ -14,7 +14,7 @@ from qjm_compat.manager.input_stream import EditLogInputStream
 from qjm_compat.manager.proposer import Proposer
 from qjm_compat.manager.segments_seen import SegmentSeen, durable_edits, segments_seen
 from qjm_compat.requests import GetEditLogManifest, GetJournaledEdits, NamespaceInfo, PurgeLogs, SendEdits
-from tests.simulation.world import Violation
+from tests.simulation.engine.world import Violation
 
 from .client import Calls, Client, Driver, Script, Settle, Sleep
 from .edits import frames

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from bookie.index.index import Index
 from bookie.storage import frames, ledger_states
 from bookie.storage.bookie import Bookie
-from tests.simulation.world import Violation
+from tests.simulation.engine.world import Violation
 
 from .changes import close
 from .chores import Chores

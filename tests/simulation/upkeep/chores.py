@@ -17,7 +17,7 @@ from metadata.errors import MetadataError
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
-from tests.simulation.world import Violation
+from tests.simulation.engine.world import Violation
 
 from .ledgers import ME, Ledger
 from .probes import UpkeepProbe

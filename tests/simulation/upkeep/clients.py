@@ -16,7 +16,7 @@ from metadata.records.ledger_record import LedgerRecord, LedgerState
 from metadata.records.ledger_store import LedgerStore
 from tests.bookie.entries import columns_of, lac_of
 from tests.bookie.logs import INCARNATION
-from tests.simulation.world import Violation
+from tests.simulation.engine.world import Violation
 
 from .ledgers import ME, Ledger, is_placed, joined
 from .looks import LAST, judge

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tests.simulation.engine.found import Found
 
 from . import planted
 from .plan import (
@@ -16,6 +16,7 @@ from .plan import (
     Delete,
     Fence,
     LoseIndex,
+    LosePlace,
     LoseSegment,
     Plan,
     Read,
@@ -25,17 +26,6 @@ from .plan import (
     Scrub,
     StoreFails,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What happened, in words; the plan; the bug, and the rule that it breaks with it."""
-
-    what: str
-    plan: Plan
-    bug: planted.Plant
-    rule: str
-
 
 FOUND = (
     Found(
@@ -105,5 +95,18 @@ FOUND = (
         ),
         planted.looks_again_only_while_places_change,
         "B2",
+    ),
+    Found(
+        "the layer itself: a place that was lost of an entry that the metadata no longer places here stays lost",
+        Plan(
+            seed=348778134,
+            steps=(
+                Append(ledger=5, beside=True),
+                Change(ledger=5),
+                Append(ledger=3, entries=4),
+                Collect(),
+                LosePlace(nth=23),
+            ),
+        ),
     ),
 )

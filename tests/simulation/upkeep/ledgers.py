@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from metadata.records.ledger_record import BookieRef, Ensemble, Fragment, LedgerRecord, LedgerState, Shape
 from tests.bookie.entries import Entry, entry_of
 from tests.bookie.logs import INCARNATION
-from tests.simulation.chance import Stream, key_of
+from tests.simulation.engine.chance import Stream, key_of
 
 from .metadata import Metadata
 

@@ -24,8 +24,8 @@ from metadata.memory import MemoryStore
 from metadata.records import cluster
 from metadata.records.ledger_store import LedgerStore
 from tests.bookie.logs import INCARNATION
-from tests.simulation.wet.shelf import MEMORY
-from tests.simulation.world import Violation
+from tests.simulation.engine.world import Violation
+from tests.simulation.log.shelf import MEMORY
 
 from . import plan as steps
 from .calm import Calm
@@ -194,7 +194,8 @@ class Life:
                 await self._chores.adopt(bookie_id)
 
     async def _lose_place(self, nth: int) -> None:
-        """And a scrub puts it back."""
+        """And a scrub puts it back, unless it is placed elsewhere: an append may be on its way when a writer changes
+        its ensemble."""
         await self._join()
         index = self._bookie.index
         places = [one for one in index.places() if not self._site.ledgers.of(one[0]).is_deleted]
@@ -208,7 +209,7 @@ class Life:
         metadata.has_failed = False
         await self._begin(self._chores.scrub(), beside=False)
         if not (self._bookie.failed.done() or metadata.has_failed or ledger.damaged) and ledger.is_listed:
-            ledger.hidden.clear()
+            ledger.hidden = {n for n in ledger.hidden if not ledger.places_here(n)}
 
     # --- ends -----------------------------------------------------------------------------------
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from bookie.log.format import Record
 from bookie.log.writer import DEFERRED_SYNC_SECONDS_MAX, LogWriter
-
-from .loop import UpkeepLoop
+from tests.simulation.engine.threads import UpkeepLoop
 
 
 class SteppedLogWriter(LogWriter):

@@ -22,8 +22,8 @@ from bookie.storage.reading import read_page
 from bookie.wire.columns import Columns
 from bookie.wire.messages import EntryRange
 from tests.bookie.simulated_disk import SimulatedDisk
-from tests.simulation.wet.shelf import SHELF
-from tests.simulation.world import Violation
+from tests.simulation.engine.world import Violation
+from tests.simulation.log.shelf import SHELF
 
 from .ledgers import Ledger
 from .probes import UpkeepProbe

@@ -15,9 +15,8 @@ from bookie.log.segments import resume_or_begin
 from tests.bookie.logs import INCARNATION
 from tests.bookie.platter import Inode
 from tests.bookie.simulated_disk import Loss, SimulatedDisk, disk_with
-from tests.simulation.wet.shelf import SHELF, forget_memory
-
-from .loop import Died, UpkeepLoop
+from tests.simulation.engine.threads import Died, UpkeepLoop
+from tests.simulation.log.shelf import SHELF, forget_memory
 
 LOSSES = {"chaos": Loss.CHAOS, "ordered": Loss.ORDERED, "garbage": Loss.GARBAGE}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.simulation.plan import Printed
+from tests.simulation.engine.printed import Printed
 
 CRASHES = ("chaos", "ordered", "garbage", "kill")
 """What the power cut leaves of what was not synced (`simulated_disk.Loss`); `kill` leaves all of it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,9 +28,9 @@ from bookie.wire import NO_ENTRIES, Columns
 from metadata.errors import MetadataError
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore
+from tests.simulation.engine.planted import Plant
 
 Patch = pytest.MonkeyPatch
-Plant = Callable[[Patch], None]
 
 
 # --- compaction ---------------------------------------------------------------------------------
@@ -358,30 +358,29 @@ def looks_again_only_while_places_change(patch: Patch) -> None:
     patch.setattr("bookie.storage.page_reader.PageReader.read", broken)
 
 
-PLANTED: dict[Plant, tuple[int, int]] = {
-    deletes_a_segment_before_the_checkpoint: (1, 20),
-    writes_the_manifest_after_the_deletion: (7, 400),
-    does_not_move_states: (15, 150),
-    takes_another_frame_for_a_copy: (1, 150),
-    drops_a_segment_that_cannot_be_read: (23, 150),
-    does_not_take_the_originals_out_of_the_index: (1, 20),
-    keeps_recovery_writes_under_a_wrong_name: (1, 50),
-    does_not_subtract_usage: (1, 20),
-    forgets_the_manifest: (3, 500),
-    believes_a_partial_listing: (2, 50),
-    forgets_unlisted_ledgers: (0, 50),
-    does_not_ask_once_more: (2, 50),
-    drops_misplaced_frames_of_open_ledgers: (86, 500),
-    forgets_nothing: (5, 50),
-    limbo_is_not_durable: (2, 30),
-    forgets_a_loss_that_it_has_checkpointed: (117, 800),
-    leaves_open_ledgers_without_a_fence_in_limbo: (2, 30),
-    leaves_limbo_before_the_entries_are_there: (5, 200),
-    leaves_limbo_whatever_could_not_be_had: (11, 150),
-    forgets_a_damaged_frame_before_its_entries_are_there: (11, 150),
-    believes_frames_that_it_has_not_read: (3, 60),
-    names_itself_before_it_has_the_entries: (2, 30),
-    takes_damage_for_absence: (3, 50),
-    holds_every_state: (1, 20),
-}
-"""Each, a seed that finds it at this time, and within how many from 0 on it is found in any case."""
+PLANTS = (
+    Plant((deletes_a_segment_before_the_checkpoint,), 20, known=(1,)),
+    Plant((writes_the_manifest_after_the_deletion,), 400, known=(7,)),
+    Plant((does_not_move_states,), 150, known=(15,)),
+    Plant((takes_another_frame_for_a_copy,), 150, known=(1,)),
+    Plant((drops_a_segment_that_cannot_be_read,), 150, known=(23,)),
+    Plant((does_not_take_the_originals_out_of_the_index,), 20, known=(1,)),
+    Plant((keeps_recovery_writes_under_a_wrong_name,), 50, known=(1,)),
+    Plant((does_not_subtract_usage,), 20, known=(1,)),
+    Plant((forgets_the_manifest,), 500, known=(3,)),
+    Plant((believes_a_partial_listing,), 50, known=(2,)),
+    Plant((forgets_unlisted_ledgers,), 50, known=(0,)),
+    Plant((does_not_ask_once_more,), 50, known=(2,)),
+    Plant((drops_misplaced_frames_of_open_ledgers,), 500, known=(86,)),
+    Plant((forgets_nothing,), 50, known=(5,)),
+    Plant((limbo_is_not_durable,), 30, known=(2,)),
+    Plant((forgets_a_loss_that_it_has_checkpointed,), 800, known=(117,)),
+    Plant((leaves_open_ledgers_without_a_fence_in_limbo,), 30, known=(2,)),
+    Plant((leaves_limbo_before_the_entries_are_there,), 200, known=(5,)),
+    Plant((leaves_limbo_whatever_could_not_be_had,), 150, known=(11,)),
+    Plant((forgets_a_damaged_frame_before_its_entries_are_there,), 150, known=(11,)),
+    Plant((believes_frames_that_it_has_not_read,), 60, known=(3,)),
+    Plant((names_itself_before_it_has_the_entries,), 30, known=(2,)),
+    Plant((takes_damage_for_absence,), 50, known=(3,)),
+    Plant((holds_every_state,), 20, known=(1,)),
+)

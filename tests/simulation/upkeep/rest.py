@@ -14,10 +14,10 @@ from bookie.index.index import Index
 from bookie.offline import rebuild, salvage
 from bookie.offline.damage import Survey
 from tests.bookie.logs import INCARNATION
-from tests.simulation.wet.shelf import SHELF
-from tests.simulation.world import Violation
+from tests.simulation.engine.threads import Died
+from tests.simulation.engine.world import Violation
+from tests.simulation.log.shelf import SHELF
 
-from .loop import Died
 from .probes import UpkeepProbe
 from .site import Site
 

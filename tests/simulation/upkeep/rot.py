@@ -10,7 +10,7 @@ from collections.abc import Container
 
 from bookie.log import segments
 from bookie.log.format import RECORD_HEADER, SEGMENT_HEADER, Record, decode_header, place_of, record_bytes
-from tests.simulation.chance import Stream
+from tests.simulation.engine.chance import Stream
 
 from .plan import Rot
 from .probes import UpkeepProbe

@@ -27,16 +27,17 @@ from bookie.upkeep.inventory import inventory
 from bookie.upkeep.mending import limbo, mending
 from bookie.upkeep.scrubbing import scrubber, survey
 from bookie.upkeep.scrubbing.scrubber import Scrubber
-from tests.simulation.virtual.loop import LoopStuck
-from tests.simulation.virtual.loop import run as run_loop
-from tests.simulation.world import Violation
+from tests.simulation.engine.loop import LoopStuck
+from tests.simulation.engine.loop import run as run_loop
+from tests.simulation.engine.runs import Failed
+from tests.simulation.engine.threads import Died, UpkeepLoop
+from tests.simulation.engine.world import Violation
 
 from . import plan as steps
 from .draw import draw
 from .life import Ended, Life
 from .log_turns import SteppedLogWriter
 from .looks import look_at_log_alone, note_fences_without_record
-from .loop import Died, UpkeepLoop
 from .plan import Plan, Sizes
 from .probes import UpkeepProbe
 from .rest import rebuild_index, salvage_log, until_done
@@ -44,7 +45,6 @@ from .rot import lose_segment
 from .site import Site
 
 LIVES_MAX = 200
-TRACE_SHOWN = 60
 
 DID_NOT_START = (BookieError, OSError)
 
@@ -60,15 +60,10 @@ class UpkeepRun:
     trace: tuple[str, ...]
     trace_hash: str
 
-
-class Failed(AssertionError):
-    """A plan broke a promise; `rule` says which, the cause how."""
-
-    def __init__(self, plan: Plan, rule: str, trace: list[str]) -> None:
-        super().__init__(f"{rule}\n{plan!r}\n" + "\n".join(trace[-TRACE_SHOWN:]))
-        self.plan = plan
-        self.rule = rule
-        self.trace = tuple(trace)
+    @property
+    def end(self) -> str:
+        """In a line."""
+        return f"{self.lives} lives, {self.operations} changes of the disk, no violation"
 
 
 def run_upkeep_seed(seed: int, *, tracing: bool = True) -> UpkeepRun:
@@ -83,10 +78,8 @@ def run_upkeep_plan(plan: Plan, *, tracing: bool = True) -> UpkeepRun:
         try:
             _live_on(site)
             look_at_log_alone(site)
-        except Violation as violation:
-            raise Failed(plan, violation.rule, site.trace) from violation
-        except Exception as error:  # a fault of the product, or of this harness: the plan fails with it
-            raise Failed(plan, type(error).__name__, site.trace) from error
+        except Exception as why:  # a broken promise, or a fault of the product or of this harness
+            raise Failed(plan, why, site.trace) from why
         finally:
             site.machine.close()
     operations = site.machine.disk.operations

@@ -7,7 +7,9 @@ import signal
 import time
 from enum import Enum
 
-from tests.simulation.seeds import Broken, Layer, Outcome
+from tests.simulation.engine.layer import Layer
+from tests.simulation.engine.runs import Failed, Outcome
+from tests.simulation.engine.world import Violation
 
 BROKEN = f"{__name__}:BROKEN_LAYER"
 BAD = f"{__name__}:BAD_LAYER"
@@ -23,8 +25,8 @@ class Path(Enum):
 
 def _broken(seed: int, tracing: bool) -> Outcome:
     if seed % 10 == 0:
-        raise Broken("W3 does not hold")
-    return Outcome(())
+        raise Failed(seed, Violation("W3", "it does not hold"), ())
+    return Outcome(seed)
 
 
 def _bad(seed: int, tracing: bool) -> Outcome:
@@ -42,13 +44,15 @@ def _bad(seed: int, tracing: bool) -> Outcome:
             raise SystemExit("enough")
         case 9:
             raise RuntimeError("half of a pair \ud800")
-    return Outcome((), frozenset({Path.TAKEN}))
+    return Outcome(seed, (), frozenset({Path.TAKEN}))
 
 
 def _rare(seed: int, tracing: bool) -> Outcome:
-    return Outcome((), frozenset({Path.TAKEN}))
+    return Outcome(seed, (), frozenset({Path.TAKEN}))
 
 
-BROKEN_LAYER = Layer("broken", "Every tenth seed breaks a promise.", _broken)
-BAD_LAYER = Layer("bad", "Every other seed ends badly.", _bad, probes=tuple(Path))
-RARE_LAYER = Layer("rare", "Never takes one path.", _rare, probes=tuple(Path), seeds_that_reach_everything=20)
+BROKEN_LAYER = Layer("broken", "Every tenth seed breaks a promise.", int, _broken)
+BAD_LAYER = Layer("bad", "Every other seed ends badly.", int, _bad, probes=tuple(Path))
+RARE_LAYER = Layer(
+    "rare", "Never takes one path.", int, _rare, probes=tuple(Path), seeds_that_reach_everything=20
+)

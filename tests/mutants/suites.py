@@ -1,0 +1,76 @@
+"""Which tests should notice a change of which folder, the quick ones first, and which layers of the simulator."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+SEEDS = {"cores": 400, "log": 100, "shells": 40, "upkeep": 30, "journals": 300}
+"""What takes a few seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """What begins with `path` is tested by these."""
+
+    path: str
+    tests: tuple[str, ...]
+    layers: tuple[str, ...] = ()
+
+    @property
+    def commands(self) -> Sequence[list[str]]:
+        """One after the other, until one of them fails."""
+        pytest = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-x",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--no-header",
+            "--tb=no",
+        ]
+        simulations = [
+            [sys.executable, "-m", "tests.simulation", layer, f"--seeds={SEEDS[layer]}", "--first-seed=0"]
+            for layer in self.layers
+        ]
+        return [[*pytest, *self.tests], *([*one, "--processes=1"] for one in simulations)]
+
+
+TABLE = (
+    Suite("ledgers/protocol", ("tests/ledgers/protocol",), ("cores",)),
+    Suite(
+        "ledgers/writing",
+        (
+            "tests/ledgers/writing",
+            "tests/integration/test_writing.py",
+            "tests/integration/test_advanced_writing.py",
+        ),
+        ("shells",),
+    ),
+    Suite("ledgers/reading", ("tests/ledgers/reading", "tests/integration/test_size_steps.py"), ("shells",)),
+    Suite(
+        "ledgers/recovering",
+        ("tests/ledgers/recovering", "tests/integration/test_recovering.py"),
+        ("shells",),
+    ),
+    Suite("ledgers", ("tests/ledgers", "tests/integration/test_writing.py"), ("shells",)),
+    Suite("bookie/storage", ("tests/bookie/storage",), ("log", "upkeep")),
+    Suite("bookie/index", ("tests/bookie/index",), ("log", "upkeep")),
+    Suite("bookie/log", ("tests/bookie/log",), ("log",)),
+    Suite("bookie/wire", ("tests/bookie/wire",), ("log",)),
+    Suite("bookie/upkeep", ("tests/bookie/upkeep",), ("upkeep",)),
+    Suite("bookie", ("tests/bookie",)),
+    Suite("metadata", ("tests/metadata",)),
+    Suite("qjm_compat/acceptor", ("tests/qjm_compat/acceptor",), ("journals",)),
+    Suite("qjm_compat/manager", ("tests/qjm_compat/manager",), ("journals",)),
+    Suite("qjm_compat", ("tests/qjm_compat",)),
+    Suite("spark/planning", ("tests/spark/planning",)),
+)
+
+
+def suite_of(path: str) -> Suite | None:
+    """The first that fits."""
+    return next((one for one in TABLE if f"{path}/".startswith(f"{one.path}/")), None)

@@ -1,0 +1,1 @@
+"""Shells over the machines of writers, recoverers and readers: processes that crash, pause and come back."""

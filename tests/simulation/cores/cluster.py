@@ -1,0 +1,257 @@
+"""One plan, one run: the cluster is built, everything in the plan happens, then all is calm and must come to its end.
+
+run_seed(7)                    draws the plan of seed 7 and runs it
+run_plan(plan)                 raises Failed with the plan and the end of its trace where a promise was broken
+run_plan(plan).trace           what happened, line by line
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from ledgers.integrity.digest import Crc32cDigester
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from tests.simulation.cores.clients.deleter import Deleter
+from tests.simulation.cores.clients.process import Client, Site
+from tests.simulation.cores.clients.readers import PlainReader, TailReader
+from tests.simulation.cores.clients.recoverer import Recoverer
+from tests.simulation.cores.clients.writer import AdvancedWriter, Writer
+from tests.simulation.cores.plans.draw import draw
+from tests.simulation.cores.plans.plan import (
+    DELETER,
+    WRITER,
+    Append,
+    AppendAs,
+    Close,
+    Delete,
+    Force,
+    Operation,
+    Plan,
+    Read,
+    Recover,
+    Tail,
+    TellLac,
+)
+from tests.simulation.cores.site.faults import perform
+from tests.simulation.cores.site.metadata import SimulatedMetadata
+from tests.simulation.cores.site.network import Network
+from tests.simulation.cores.site.seams import BookieType
+from tests.simulation.cores.site.servers import SimulatedBookie
+from tests.simulation.engine.runs import Failed
+from tests.simulation.engine.world import Stuck, World
+
+from .checks import Checker
+
+LEDGER = 7
+CALM_SECONDS = 250.0
+"""From here on everything works."""
+
+ARRIVED_SECONDS = 150.0
+"""After calm, by when what was sent before it has arrived or been given up."""
+
+RECOVERY_TRIES = 3
+LAST_RECOVERY_TRIES = 8
+LAST_RECOVERY_SECONDS = 250.0
+CLOSED_WITHIN_SECONDS = 600.0
+"""After calm one more recoverer comes, and closes the ledger with so many tries within so many virtual seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one plan led to. `last_entry` is None where the ledger was not closed."""
+
+    plan: Plan
+    trace_hash: str
+    trace: tuple[str, ...]
+    events: int
+    probes: frozenset[Enum]
+    confirmed: int
+    last_entry: int | None
+
+    @property
+    def end(self) -> str:
+        """In a line."""
+        end = "not closed" if self.last_entry is None else f"closed at {self.last_entry}"
+        return f"{self.events} events, {self.confirmed} confirmed, {end}, no violation"
+
+
+class Cluster:
+    """A simulated cluster, wired, with everything in its plan yet to happen."""
+
+    def __init__(
+        self, plan: Plan, bookie_type: BookieType = SimulatedBookie, *, tracing: bool = True
+    ) -> None:
+        self.plan = plan
+        self.world = world = World(plan.seed, tracing=tracing)
+        shape = Shape(*plan.shape)
+        refs = [BookieRef(name, f"i{name[1:]}") for name in plan.bookie_names]
+        first = LedgerRecord(LEDGER, shape, (Fragment(0, tuple(refs[: shape.ensemble_size])),))
+        self.checker = Checker(first)
+        self.network = Network(world, plan.figures, plan.rules)
+        self.metadata = SimulatedMetadata(world, self.network, self.checker, first)
+        self.bookies = {r.bookie_id: bookie_type(world, r, self.checker, plan.figures) for r in refs}
+        self.site = Site(
+            world,
+            self.network,
+            self.checker,
+            self.metadata,
+            self.bookies,
+            Crc32cDigester(LEDGER),
+            plan.figures,
+            set(),
+            CALM_SECONDS + ARRIVED_SECONDS if plan.is_survivable else math.inf,
+        )
+        self.clients: dict[str, Client] = {}
+        self._makers: dict[str, Callable[[], Client]] = {}
+        self._went_home: set[str] = set()
+
+    # --- running --------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """All of it, until nothing is left to happen; then the checks of the end."""
+        self._start_writer()
+        for operation in self.plan.operations:
+            self.world.at(operation.at, lambda o=operation: self._operate(o))  # type: ignore[misc]
+        for fault in self.plan.faults:
+            self.world.at(fault.at, lambda f=fault: perform(f, self))  # type: ignore[misc]
+        self.world.at(CALM_SECONDS, self._calm)
+        self.world.run()
+        self._check_end()
+
+    def _start_writer(self) -> None:
+        created = self.metadata.stands
+        assert created is not None
+        advanced = any(isinstance(operation, AppendAs) for operation in self.plan.operations)
+        self.clients[WRITER] = (AdvancedWriter if advanced else Writer)(self.site, created, self.plan)
+        self.clients[WRITER].begin()
+        self._makers[WRITER] = lambda: Recoverer(self.site, WRITER, RECOVERY_TRIES)
+
+    def start_client(self, name: str) -> None:
+        """A new life of the client. A ledger has one writer: where it comes back it recovers its ledger."""
+        maker = self._makers.get(name)
+        if maker is not None:
+            self.clients[name] = maker()
+            self.clients[name].begin()
+
+    def _operate(self, operation: Operation) -> None:
+        site = self.site
+        match operation:
+            case Recover(_, client, tries):
+                self._begin(client, lambda: Recoverer(site, client, tries))
+            case Tail(_, client, first_entry):
+                self._begin(client, lambda: TailReader(site, client, first_entry, 0))
+            case Read(_, client, rotation):
+                self._begin(client, lambda: PlainReader(site, client, 0, rotation))
+            case Delete():
+                self._begin(DELETER, lambda: Deleter(site, DELETER))
+            case _:
+                writer = self.clients[WRITER]
+                writer.deliver(lambda: self._write(operation))
+
+    def _begin(self, name: str, maker: Callable[[], Client]) -> None:
+        if name not in self._makers:
+            self._makers[name] = maker
+            self.start_client(name)
+
+    def _write(self, operation: Operation) -> None:
+        writer = self.clients[WRITER]
+        if not isinstance(writer, Writer):
+            return  # it died, and came back to recover
+        match operation:
+            case Append(_, sizes):
+                writer.append(sizes)
+            case AppendAs(_, entry_id, size):
+                assert isinstance(writer, AdvancedWriter)
+                writer.append_as(entry_id, size)
+            case TellLac():
+                writer.tell_lac()
+            case Force():
+                writer.force()
+            case Close():
+                writer.close()
+
+    # --- the end --------------------------------------------------------------------------------
+
+    def _calm(self) -> None:
+        """Everything works from here on, and one more client wants the ledger closed."""
+        self.world.note("calm")
+        self.network.calm()
+        self.metadata.calm()
+        self.site.unregistered.clear()
+        for bookie in self.bookies.values():
+            bookie.heal()
+            bookie.wake()
+            bookie.restart()
+        for client in self.clients.values():
+            client.wake()
+        self.world.after(LAST_RECOVERY_SECONDS, self._recover_at_last)
+        self.world.after(CLOSED_WITHIN_SECONDS, self._look_whether_closed)
+        self.world.after(2 * CLOSED_WITHIN_SECONDS, self._go_home)
+        self.world.after(CLOSED_WITHIN_SECONDS, lambda: self._operate(Read(0.0, "final", self.plan.seed)))
+
+    def _go_home(self) -> None:
+        """Nobody waits for an answer any more; who looks for bookies or for news would do so for ever."""
+        for name, client in self.clients.items():
+            follows = isinstance(client, TailReader) and not self.plan.is_survivable
+            if client.up and not client.is_done and not follows:
+                raise Stuck(f"{name} still waits for something")
+            self._went_home |= {name} if client.up else set()
+            client.up = False
+
+    def _recover_at_last(self) -> None:
+        writer = self.clients[WRITER]
+        if isinstance(writer, Writer) and self.plan.is_survivable:
+            writer.check_whole()
+        self._operate(Recover(0.0, "last", LAST_RECOVERY_TRIES))
+
+    def _look_whether_closed(self) -> None:
+        stands = self.metadata.stands
+        if self.plan.is_survivable and stands is not None and not stands.record.is_closed:
+            raise Stuck(f"the ledger was not closed {CLOSED_WITHIN_SECONDS:g} s after calm")
+
+    def _check_end(self) -> None:
+        for bookie in self.bookies.values():
+            bookie.check_idle()
+        stands = self.metadata.stands
+        if stands is not None and self.plan.is_survivable:
+            for client in self.clients.values():
+                if isinstance(client, TailReader | PlainReader) and client.name in self._went_home:
+                    self._check_read_all(client)
+
+    def _check_read_all(self, reader: TailReader | PlainReader) -> None:
+        """A tail reader reaches the close; whoever reads the closed ledger reads all of it."""
+        last = self.checker.committed.last_entry
+        assert last is not None
+        must = isinstance(reader, TailReader) or reader.name == "final" or reader.has_seen_close
+        if must and (not reader.has_seen_close or reader.next_entry <= last):
+            raise Stuck(f"{reader.name} has read to {reader.next_entry - 1} of the ledger closed at {last}")
+
+
+def run_plan(plan: Plan, bookie_type: BookieType = SimulatedBookie, *, tracing: bool = True) -> Run:
+    """One whole run. Raises Failed with the plan and the end of its trace."""
+    cluster = Cluster(plan, bookie_type, tracing=tracing)
+    try:
+        cluster.run()
+    except Exception as why:  # whatever a run ends with, it is the plan's failure and is raised as that
+        raise Failed(plan, why, cluster.world.trace) from why
+    world, stands = cluster.world, cluster.metadata.stands
+    return Run(
+        plan,
+        world.trace_hash if tracing else "",
+        tuple(world.trace),
+        world.events,
+        frozenset(world.probes),
+        cluster.checker.confirmed_through + 1,
+        stands.record.last_entry if stands is not None else None,
+    )
+
+
+def run_seed(seed: int, bookie_type: BookieType = SimulatedBookie, *, tracing: bool = True) -> Run:
+    """The plan of this seed, run."""
+    return run_plan(draw(seed), bookie_type, tracing=tracing)
+
+
+__all__ = ["Failed", "Run", "run_plan", "run_seed"]

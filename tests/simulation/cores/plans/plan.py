@@ -1,0 +1,347 @@
+"""What happens in one run, all of it, as a value: printed, changed, made smaller, kept in a test.
+
+`repr` of a plan is Python that makes the same plan again; what stands at its default is left out. Times are virtual
+seconds from the start. Bookies are called b0, b1, …; clients writer, r0 … (recoverers), t0 … (tail readers), p0 …
+(plain readers), deleter; the store metadata.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.simulation.engine.printed import Printed, given
+
+METADATA = "metadata"
+WRITER = "writer"
+DELETER = "deleter"
+
+MESSAGE_KINDS = ("add", "ack", "lac", "lac reply", "read", "read reply", "cas", "cas reply", "watch")
+
+
+# --- what clients do ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Append(Printed):
+    """The writer appends entries of these many bytes."""
+
+    at: float
+    sizes: tuple[int, ...] = (1,)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AppendAs(Printed):
+    """The writer appends one entry under an id of the caller's choice (makes it an advanced writer)."""
+
+    at: float
+    entry_id: int
+    size: int = 1
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TellLac(Printed):
+    """The idle writer tells the bookies what is confirmed."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Force(Printed):
+    """The writer, whose syncs are deferred, wants all it has appended on disk."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Close(Printed):
+    """The writer closes its ledger."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Recover(Printed):
+    """A client opens the ledger with recovery, and tries again so often when that fails."""
+
+    at: float
+    client: str = "r0"
+    tries: int = 3
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Tail(Printed):
+    """A reader follows the ledger from `first_entry` to its close, without fencing."""
+
+    at: float
+    client: str = "t0"
+    first_entry: int = 0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Read(Printed):
+    """A reader opens the ledger without recovery and reads what is confirmed, beginning at this replica."""
+
+    at: float
+    client: str = "p0"
+    rotation: int = 0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Delete(Printed):
+    """Somebody deletes the ledger."""
+
+    at: float
+
+
+Operation = Append | AppendAs | TellLac | Force | Close | Recover | Tail | Read | Delete
+
+# --- what goes wrong ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Rule(Printed):
+    """From `at` for `seconds`, messages of one kind between nodes ("" is any) are lost, or late by a minute."""
+
+    kind: str
+    source: str = ""
+    target: str = ""
+    late: bool = False
+    probability: float = 1.0
+    at: float = 0.0
+    seconds: float = 1000.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Cut(Printed):
+    """Nothing passes from these nodes to those; with `both_ways` nor back. With `holds` it passes afterwards."""
+
+    at: float
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    seconds: float = 1000.0
+    both_ways: bool = False
+    holds: bool = False
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Pause(Printed):
+    """A client or bookie stands still; what reaches it waits."""
+
+    at: float
+    node: str
+    seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Crash(Printed):
+    """A client or bookie dies, and comes back after `seconds` (a writer to recover its ledger).
+
+    Of what a bookie has not synced, the first part survives, a share `keeps` of it.
+    """
+
+    at: float
+    node: str
+    seconds: float = 1000.0
+    keeps: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FailSync(Printed):
+    """The bookie's next sync fails: it dies without acknowledging, and of the page cache only `keeps` is on disk."""
+
+    at: float
+    bookie: str
+    seconds: float = 20.0
+    keeps: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ReadErrors(Printed):
+    """The bookie's disk fails a share of the reads for a while: an error, or a copy that is called damaged."""
+
+    at: float
+    bookie: str
+    seconds: float = 1000.0
+    probability: float = 0.5
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Full(Printed):
+    """The bookie's disk takes nothing for a while."""
+
+    at: float
+    bookie: str
+    seconds: float = 50.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ReadOnly(Printed):
+    """The bookie's disk is nearly full for a while: it takes fences and recovery's writes only (B4)."""
+
+    at: float
+    bookie: str
+    seconds: float = 50.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SlowDisk(Printed):
+    """Each sync of the bookie takes so many times as long from here on."""
+
+    at: float
+    bookie: str
+    factor: float = 10.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Rot(Printed):
+    """The copy of an entry that the bookie holds then goes bad, for good.
+
+    "damaged": the record's checksum finds it. "wrong bytes": the bookie serves them. "misdirected": it serves the
+    bytes of another entry.
+    """
+
+    at: float
+    bookie: str
+    entry_id: int
+    how: str = "damaged"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Wipe(Printed):
+    """The bookie loses its disk and is formatted anew under its old name: another incarnation, empty."""
+
+    at: float
+    bookie: str
+    seconds: float = 20.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Swap(Printed):
+    """Two bookies are restarted with each other's disks, refuse them, and stay down until these are swapped back."""
+
+    at: float
+    bookie: str
+    other: str
+    seconds: float = 50.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StoreAway(Printed):
+    """The metadata store serves nothing for a while; with `applies` it does what is asked and says nothing."""
+
+    at: float
+    seconds: float = 30.0
+    applies: bool = False
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Touch(Printed):
+    """Another client changes the ledger's record harmlessly: the next compare-and-swap of all others fails."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LeaseLost(Printed):
+    """A live bookie is not registered for a while."""
+
+    at: float
+    bookie: str
+    seconds: float = 50.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WatchGap(Printed):
+    """A reader hears of no change of the record for a while, then only of the last."""
+
+    at: float
+    client: str = "t0"
+    seconds: float = 60.0
+
+
+DiskFault = FailSync | ReadErrors | Full | ReadOnly | SlowDisk | Rot | Wipe
+"""What `BookieServer.damage` is given."""
+
+Fault = (
+    Cut
+    | Pause
+    | Crash
+    | FailSync
+    | ReadErrors
+    | Full
+    | ReadOnly
+    | SlowDisk
+    | Rot
+    | Wipe
+    | Swap
+    | StoreAway
+    | Touch
+    | LeaseLost
+    | WatchGap
+)
+
+# --- the whole -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Figures(Printed):
+    """What is true of the whole run. Shares are of all messages; a slow one is late by up to a minute."""
+
+    loss: float = 0.0
+    slow: float = 0.0
+    duplicate: float = 0.0
+    sync_seconds: float = 2.0
+    patience_seconds: float = 100.0
+    dead_replacements: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Printed):
+    """One run: E, Qw and Qa, how many bookies there are, what clients do, and what goes wrong meanwhile."""
+
+    seed: int
+    shape: tuple[int, int, int]
+    bookies: int
+    deferred_sync: bool = False
+    delay_ensemble_change: bool = False
+    figures: Figures = Figures()
+    rules: tuple[Rule, ...] = ()
+    operations: tuple[Operation, ...] = ()
+    faults: tuple[Fault, ...] = ()
+
+    def __repr__(self) -> str:
+        lines = []
+        for f in given(self):
+            value = getattr(self, f.name)
+            if isinstance(value, tuple) and f.name != "shape":
+                items = "".join(f"        {item!r},\n" for item in value)
+                lines.append(f"    {f.name}=(\n{items}    ),\n")
+            else:
+                lines.append(f"    {f.name}={value!r},\n")
+        return f"Plan(\n{''.join(lines)})"
+
+    @property
+    def bookie_names(self) -> tuple[str, ...]:
+        return tuple(f"b{n}" for n in range(self.bookies))
+
+    @property
+    def size(self) -> int:
+        """How many items it has."""
+        return len(self.rules) + len(self.operations) + len(self.faults)
+
+    def copies_lost_max(self) -> int:
+        """The most copies of one entry that are lost for good: wiped disks, and the entry's rotten copies."""
+        wiped = sum(isinstance(fault, Wipe) for fault in self.faults)
+        rotten = {(fault.entry_id, fault.bookie) for fault in self.faults if isinstance(fault, Rot)}
+        entries = [entry_id for entry_id, _ in rotten]
+        return wiped + max((entries.count(entry_id) for entry_id in entries), default=0)
+
+    @property
+    def is_survivable(self) -> bool:
+        """Whether the protocol must come to its end.
+
+        A confirmed entry keeps a good copy, Qw−Qa+1 bookies of each write set can answer, and there are E bookies
+        whose disks stay: a name stands in an ensemble once, so an emptied bookie cannot take its own place.
+        """
+        wiped = {fault.bookie for fault in self.faults if isinstance(fault, Wipe)}
+        return self.copies_lost_max() < self.shape[2] and self.bookies - len(wiped) >= self.shape[0]

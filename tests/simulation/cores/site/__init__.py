@@ -1,0 +1,1 @@
+"""What the clients meet: network, disks, metadata, bookies, and the faults of all of them."""

@@ -1,0 +1,16 @@
+"""The layers by name. One that is new stands here and in `make sim`."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from .engine.layer import Layer
+
+LAYERS = ("cores", "log", "shells", "upkeep", "journals")
+
+
+def layer_named(name: str) -> Layer[Any]:
+    """Imported only now: each imports another part of the product."""
+    layer: Layer[Any] = importlib.import_module(f"tests.simulation.{name}.layer").LAYER
+    return layer

@@ -1,0 +1,270 @@
+"""Bugs planted in the shells, one at a time, to see that the runs under virtual time would find them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from bookie.wire import Ack, Columns, LacStatement, ReadReply, Status
+from ledgers.bookies.append_stream import AppendStream
+from ledgers.bookies.grpc_bookies import GrpcBookieClient
+from ledgers.bookies.queued_lane import QueuedLane
+from ledgers.errors import BookieUnavailable, MetadataUnavailable
+from ledgers.protocol.effects import ChangeRecord, ReadFenced, RecoveryEffect
+from ledgers.reading.ledger_view import LedgerView
+from ledgers.reading.page_fetch import PageFetcher
+from ledgers.reading.read_handle import ReadHandle
+from ledgers.recovering import recover
+from ledgers.tasks import Tasks
+from ledgers.writing.advanced_write_handle import AdvancedWriteHandle
+from ledgers.writing.answers import Answers, AppendFuture
+from ledgers.writing.write_handle import WriteHandle
+from metadata.errors import MetadataError, OutcomeUnknown, WatchCompacted
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
+from tests.simulation.engine.planted import Plant
+
+Patch = pytest.MonkeyPatch
+
+
+# --- write_handle, advanced_write_handle -----------------------------------------------------------
+
+
+def answers_an_append_when_it_is_sent(patch: Patch) -> None:
+    """The canary: found by nearly every seed, or the runs test nothing."""
+    take = WriteHandle._take_waiting
+
+    def broken(self: WriteHandle) -> None:
+        take(self)
+        if not self.has_ended:
+            self._answers.accepted(self._machine.last_add_pushed)
+
+    def accepted(self: Answers, through: int) -> None:
+        for _ in range(min(len(self._appends), through + 1 - self._first_unanswered)):
+            future, self._first_unanswered = self._appends.popleft(), self._first_unanswered + 1
+            if not future.done():
+                future.set_result(self._first_unanswered - 1)
+
+    patch.setattr(WriteHandle, "_take_waiting", broken)
+    patch.setattr(Answers, "accepted", accepted)
+
+
+def a_cancelled_append_gives_its_answer_to_the_next(patch: Patch) -> None:
+    def broken(self: Answers, through: int) -> None:
+        while self._first_unanswered <= through and self._appends:
+            future = self._appends.popleft()
+            if not future.done():
+                future.set_result(self._first_unanswered)
+                self._first_unanswered += 1
+
+    patch.setattr(Answers, "accepted", broken)
+
+
+def a_cancelled_append_is_not_sent(patch: Patch) -> None:
+    """Its place in line stays: what comes after is answered for it, and the last ones never."""
+    take = WriteHandle._take_waiting
+
+    def broken(self: WriteHandle) -> None:
+        futures: deque[AppendFuture] = self._answers._appends
+        fresh = list(futures)[-len(self._waiting) :] if self._waiting else []
+        both = zip(self._waiting, fresh, strict=True)
+        self._waiting = [
+            payload for payload, future in both if not (future.done() and isinstance(future, asyncio.Future))
+        ]
+        take(self)
+
+    patch.setattr(WriteHandle, "_take_waiting", broken)
+
+
+def closes_without_flushing(patch: Patch) -> None:
+    async def broken(self: WriteHandle) -> None:
+        self._closing = True
+        self._perform(self._machine.close())
+        error = await asyncio.shield(self._finished)
+        await self._let_go()
+        if error is not None:
+            raise error
+
+    patch.setattr(WriteHandle, "close", broken)
+
+
+def tells_readers_what_is_not_confirmed(patch: Patch) -> None:
+    def broken(self: WriteHandle) -> LacStatement | None:
+        pushed = self._machine.last_add_pushed
+        return None if pushed < 0 else self._digester.sign_lac(pushed, self._machine.confirmed_length)
+
+    patch.setattr(WriteHandle, "_lac_statement", broken)
+
+
+def an_ended_writer_answers_nobody(patch: Patch) -> None:
+    patch.setattr(Answers, "fail", lambda self, error: None)
+
+
+def a_background_task_goes_on(patch: Patch) -> None:
+    """`Tasks.close` forgets to cancel."""
+
+    async def broken(self: Tasks) -> None:
+        return None
+
+    patch.setattr(Tasks, "close", broken)
+
+
+def sends_early_entries_as_they_come(patch: Patch) -> None:
+    """The advanced writer numbers by arrival, not by the caller's ids."""
+
+    def broken(self: AdvancedWriteHandle) -> None:
+        for entry_id in list(self._early):
+            payload, future = self._early.pop(entry_id)
+            self._writer.submit(payload, future)
+            self._next = max(self._next, entry_id + 1)
+
+    patch.setattr(AdvancedWriteHandle, "_send_what_is_due", broken)
+
+
+# --- append_stream, grpc_bookies -------------------------------------------------------------------
+
+
+def matches_acks_with_the_latest_frame(patch: Patch) -> None:
+    acked = AppendStream._acked
+
+    def broken(self: AppendStream, ack: Ack) -> None:
+        latest = max(self._in_flight, default=ack.sequence)
+        acked(self, Ack(latest, ack.status, ack.detail))
+
+    patch.setattr(AppendStream, "_acked", broken)
+
+
+def sends_the_newest_first(patch: Patch) -> None:
+    next_frame = QueuedLane.next_frame
+
+    def broken(self: QueuedLane, bytes_max: int) -> Any:
+        self._queue.reverse()
+        return next_frame(self, bytes_max)
+
+    patch.setattr(QueuedLane, "next_frame", broken)
+
+
+def keeps_using_a_broken_stream(patch: Patch) -> None:
+    patch.setattr(GrpcBookieClient, "_retire", lambda self, stream: None)
+
+
+def leaves_channels_open(patch: Patch) -> None:
+    patch.setattr(GrpcBookieClient, "_close_later", lambda self, channel: None)
+
+
+# --- recover, settle -------------------------------------------------------------------------------
+
+
+def believes_in_its_close_before_it_stands(patch: Patch) -> None:
+    """A recovery returns the closed record when it has sent the closing change, not when that is made."""
+    perform = recover._RecoveryRun._perform
+
+    def broken(self: Any, effects: list[RecoveryEffect]) -> None:
+        for effect in effects:
+            perform(self, [effect])
+            if isinstance(effect, ChangeRecord):
+                self._end(VersionedRecord(effect.record, self._version.version))
+
+    patch.setattr(recover._RecoveryRun, "_perform", broken)
+
+
+def takes_silence_for_absence(patch: Patch) -> None:
+    """A fenced read that is not answered counts as "no such entry" (F12)."""
+    read_once = recover._RecoveryRun._read_once
+
+    async def broken(self: Any, effect: ReadFenced) -> ReadReply:
+        try:
+            return await read_once(self, effect)
+        except BookieUnavailable:
+            return ReadReply(Status.NO_SUCH_LEDGER, covered_through=effect.last_entry)
+
+    patch.setattr(recover._RecoveryRun, "_read_once", broken)
+
+
+def takes_a_lost_answer_for_success(patch: Patch) -> None:
+    """F17"""
+    change = LedgerStore.change
+
+    async def broken(self: LedgerStore, record: LedgerRecord, version: int) -> VersionedRecord:
+        try:
+            async with asyncio.timeout(2.5):
+                return await change(self, record, version)
+        except (TimeoutError, OutcomeUnknown):
+            return VersionedRecord(record, version + 1)
+
+    patch.setattr(LedgerStore, "change", broken)
+
+
+# --- reading ---------------------------------------------------------------------------------------
+
+
+def skips_the_rest_of_a_page_after_a_failover(patch: Patch) -> None:
+    fetch = PageFetcher.fetch
+
+    async def broken(self: PageFetcher, first: int, last: int, bytes_max: int | None = None) -> Columns:
+        before = self._view.cluster.failed_lately()
+        page = await fetch(self, first, last, bytes_max)
+        is_other = self._view.cluster.failed_lately() != before
+        return page.cut(1, len(page)) if is_other and len(page) > 1 else page
+
+    patch.setattr(PageFetcher, "fetch", broken)
+
+
+def a_tail_ends_at_the_close_with_entries_left(patch: Patch) -> None:
+    tail = ReadHandle.tail
+
+    async def broken(self: ReadHandle, start: int = 0) -> AsyncGenerator[Any, None]:
+        async with aclosing(tail(self, start)) as entries:
+            async for entry in entries:
+                yield entry
+                if self.is_closed:
+                    return
+
+    patch.setattr(ReadHandle, "tail", broken)
+
+
+def a_compacted_watch_goes_on_from_now(patch: Patch) -> None:
+    """What happened in between is never looked at: a tail may miss the close."""
+
+    async def broken(self: LedgerView) -> None:
+        while True:
+            try:
+                changes = self.cluster.ledgers.watch(self.ledger_id, after_revision=self._version)
+                async with aclosing(changes) as records:
+                    async for found in records:
+                        self._take(found)
+            except WatchCompacted:
+                self._version += 1
+            except MetadataError as error:
+                raise MetadataUnavailable(str(error)) from error
+
+    patch.setattr(LedgerView, "follow", broken)
+
+
+CANARY = Plant((answers_an_append_when_it_is_sent,), 10)
+
+PLANTS = (
+    CANARY,
+    Plant((a_cancelled_append_gives_its_answer_to_the_next,), 60),
+    Plant((a_cancelled_append_is_not_sent,), 200),
+    Plant((closes_without_flushing,), 300),
+    Plant((tells_readers_what_is_not_confirmed,), 10),
+    Plant((an_ended_writer_answers_nobody,), 20),
+    Plant((a_background_task_goes_on,), 40),
+    Plant((sends_early_entries_as_they_come,), 40),
+    Plant((matches_acks_with_the_latest_frame,), 40),
+    Plant((sends_the_newest_first,), 200),
+    Plant((keeps_using_a_broken_stream,), 200),
+    Plant((leaves_channels_open,), 20),
+    Plant((believes_in_its_close_before_it_stands,), 40),
+    Plant((takes_silence_for_absence,), 300, is_slow=True),
+    Plant((takes_a_lost_answer_for_success,), 300),
+    Plant((skips_the_rest_of_a_page_after_a_failover,), 300),
+    Plant((a_tail_ends_at_the_close_with_entries_left,), 40),
+    Plant((a_compacted_watch_goes_on_from_now,), 200),
+)

@@ -1,0 +1,83 @@
+"""One seed, one run: real clients over real shells, everything that can go wrong, then calm, then nothing left.
+
+run_seed(7)             raises Failed where a promise was broken
+run_seed(7).trace       what happened, line by line
+"""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+
+from tests.simulation.engine.loop import LoopStuck, VirtualLoop, run
+from tests.simulation.engine.runs import Failed, hash_of
+from tests.simulation.engine.world import Violation
+
+from .cluster import Cluster
+
+PROBLEMS_SHOWN_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one seed led to."""
+
+    plan: int
+    trace: tuple[str, ...]
+    iterations: int
+    confirmed: int
+    ledgers: int
+    probes: frozenset[Enum] = frozenset()
+
+    @property
+    def trace_hash(self) -> str:
+        return hash_of(self.trace)
+
+    @property
+    def end(self) -> str:
+        """In a line."""
+        return f"{self.iterations} turns, {self.ledgers} ledgers, {self.confirmed} confirmed, no violation"
+
+
+def run_seed(seed: int) -> Run:
+    """One whole run. Raises Failed with the seed and the end of its trace."""
+    loop = VirtualLoop()
+    cluster = Cluster(seed, loop)
+    problems = loop.problems
+    with _warnings_are(problems):
+        try:
+            run(cluster.run, loop)
+        except (Violation, LoopStuck) as violation:
+            problems.insert(0, repr(violation))
+        except Exception as error:  # a fault of a shell, or of this harness: the seed fails with it
+            problems.insert(0, f"{type(error).__name__}: {error}")
+        trace, confirmed, ledgers = _outcome(cluster)
+        del cluster
+        gc.collect(0)  # all that this run has made is young
+    if problems:
+        raise Failed(seed, Violation("problems", "; ".join(problems[:PROBLEMS_SHOWN_MAX])), trace)
+    return Run(seed, tuple(trace), loop.iterations, confirmed, ledgers)
+
+
+def _outcome(cluster: Cluster) -> tuple[list[str], int, int]:
+    confirmed = [watched.checker.confirmed_through + 1 for watched in cluster.watch]
+    return cluster.site.world.trace, sum(confirmed), len(confirmed)
+
+
+@contextmanager
+def _warnings_are(problems: list[str]) -> Iterator[None]:
+    """Warnings, as of a coroutine that nobody awaited, are problems. No garbage is collected in between."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        problems.extend(str(warning.message) for warning in caught)
+    finally:
+        if was_enabled:
+            gc.enable()

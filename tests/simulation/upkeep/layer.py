@@ -1,0 +1,30 @@
+"""The layer `upkeep`."""
+
+from __future__ import annotations
+
+from tests.simulation.engine.layer import Layer
+
+from .draw import draw
+from .plan import Plan
+from .planted import PLANTS
+from .probes import UpkeepProbe
+from .run import UpkeepRun, run_upkeep_plan
+from .shrink import fewer, plainer
+
+
+def play(plan: Plan, tracing: bool) -> UpkeepRun:
+    """Raises Failed."""
+    return run_upkeep_plan(plan, tracing=tracing)
+
+
+LAYER = Layer(
+    "upkeep",
+    "Random schedules of faults against a bookie that is kept in order.",
+    draw,
+    play,
+    simpler=(fewer, plainer),
+    plants=PLANTS,
+    probes=tuple(UpkeepProbe),
+    seeds_that_reach_everything=2_000,
+    counts_errors=False,
+)
