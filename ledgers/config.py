@@ -67,7 +67,10 @@ class ClientConfig:
     its ack quorum: fewer fragments, and fewer copies meanwhile. `quarantine_*`: a bookie that failed so
     often within the window is used only when there is no other for `quarantine_seconds`.
     `close_drain_seconds_max`: how long closing waits for the slowest copies of entries that are confirmed
-    already.
+    already. `retry_replacement_seconds`: how soon a writer that has found no replacement looks for one again.
+    `recovery_tries_max`: how often a recovery asks a bookie that does not answer; `recovery_attempts_max`: how
+    often it begins again because another one was faster. `long_poll_seconds`: how long a follower's question for
+    news may wait at a bookie.
     """
 
     pending_bytes_max: int = 32 * MIB

@@ -65,6 +65,7 @@ def test_every_command_and_program_of_a_document_runs(
         "127.0.0.1:3181, …": "127.0.0.1:…",
         ". .venv/bin/activate": "true",
         "/srv/bookie": str(tmp_path / "srv"),
+        "/srv/host4": str(tmp_path / "host4"),
         "--host 0.0.0.0 --advertise $(hostname -f)": "--port 0 --free-space-min 64",
     }
     if name == "docs/operators.md":
