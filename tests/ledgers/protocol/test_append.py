@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from bookie.wire import Columns, of_payloads
 from ledgers.protocol.append import AppendPipeline
-from ledgers.protocol.effects import Accept, AppendEffect, ChangeRecord, FindReplacements, OpenLane
+from ledgers.protocol.effects import (
+    Accept,
+    AppendEffect,
+    ChangeRecord,
+    CloseLane,
+    FindReplacements,
+    Force,
+    OpenLane,
+    RetryLater,
+)
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 
 ENSEMBLE = tuple(BookieRef(f"b{n}", "i") for n in range(1, 4))
@@ -64,3 +73,36 @@ def test_what_a_bookie_had_written_is_not_counted_when_it_comes_back_on_a_new_la
     (opened,) = [effect for effect in effects if isinstance(effect, OpenLane)]
     assert accepted(pipeline.written(2, 0)) == []
     assert accepted(pipeline.written(opened.lane, 0)) == [0]
+
+
+def test_a_bookie_that_was_taken_back_and_fails_again_is_looked_at_later_until_it_has_answered() -> None:
+    """A full disk lets a lane open and refuses what comes: nobody asks for it in a tight loop."""
+    pipeline = started()
+    pipeline.lane_failed(1, "restarted")
+    (opened,) = [e for e in pipeline.replacements({0: ENSEMBLE[0]}, {}) if isinstance(e, OpenLane)]
+    assert pipeline.lane_failed(opened.lane, "no space") == [CloseLane(opened.lane), RetryLater()]
+    assert any(isinstance(e, FindReplacements) for e in pipeline.retry_replacements())
+    (opened,) = [e for e in pipeline.replacements({0: ENSEMBLE[0]}, {}) if isinstance(e, OpenLane)]
+    pipeline.acked(opened.lane, 0)
+    after_an_answer = pipeline.lane_failed(opened.lane, "restarted")
+    assert any(isinstance(effect, FindReplacements) for effect in after_an_answer)
+
+
+def forces(effects: list[AppendEffect]) -> list[int]:
+    return [effect.lane for effect in effects if isinstance(effect, Force)]
+
+
+def test_a_force_is_repeated_to_a_bookie_that_takes_a_place_meanwhile_and_once_it_is_done_no_more() -> None:
+    pipeline = started()
+    assert forces(pipeline.force()) == [1, 2, 3]
+    assert forces(pipeline.force()) == [], "nothing was pushed since"
+    pipeline.lane_failed(1, "gone")
+    (change,) = [e for e in pipeline.replacements({0: SPARE}, {}) if isinstance(e, ChangeRecord)]
+    effects = pipeline.changed(change.record)
+    (opened,) = [effect for effect in effects if isinstance(effect, OpenLane)]
+    assert forces(effects) == [opened.lane]
+    pipeline.acked(2, 0)
+    pipeline.acked(3, 0)
+    assert pipeline.last_add_confirmed == 0
+    pipeline.lane_failed(2, "gone")
+    assert forces(pipeline.replacements({1: ENSEMBLE[1]}, {})) == []
