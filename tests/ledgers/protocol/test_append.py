@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bookie.wire import Columns, of_payloads
 from ledgers.protocol.append import AppendPipeline
 from ledgers.protocol.effects import (
@@ -106,3 +108,33 @@ def test_a_force_is_repeated_to_a_bookie_that_takes_a_place_meanwhile_and_once_i
     assert pipeline.last_add_confirmed == 0
     pipeline.lane_failed(2, "gone")
     assert forces(pipeline.replacements({1: ENSEMBLE[1]}, {})) == []
+
+
+def test_a_close_asked_for_during_a_change_comes_behind_it_and_only_once() -> None:
+    pipeline = started()
+    pipeline.lane_failed(1, "gone")
+    (change,) = [e for e in pipeline.replacements({0: SPARE}, {}) if isinstance(e, ChangeRecord)]
+    assert pipeline.close() == []
+    assert pipeline.close() == []
+    (closing,) = [e for e in pipeline.changed(change.record) if isinstance(e, ChangeRecord)]
+    assert closing.record.is_closed
+    assert pipeline.close() == []
+
+
+def test_a_writer_that_is_to_close_looks_for_no_replacement() -> None:
+    pipeline = started()
+    pipeline.close()
+    assert pipeline.lane_failed(1, "gone") == [CloseLane(1)]
+
+
+def test_M1_a_change_whose_answer_was_lost_is_known_by_its_last_fragment() -> None:
+    """Of two fragments only the last one tells whose the change is."""
+    pipeline = started()
+    pipeline.acked(2, 0)
+    pipeline.acked(3, 0)
+    pipeline.append(entry(1))
+    pipeline.lane_failed(1, "gone")
+    (change,) = [e for e in pipeline.replacements({0: SPARE}, {}) if isinstance(e, ChangeRecord)]
+    assert len(change.record.fragments) == 2
+    effects = pipeline.conflicted(replace(change.record, custom_metadata={"touched": b"meanwhile"}))
+    assert [effect.bookie for effect in effects if isinstance(effect, OpenLane)] == [SPARE]

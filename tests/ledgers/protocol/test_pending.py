@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.wire import of_payloads
-from ledgers.protocol.pending import PendingEntries
+from bookie.wire import FRAME_BYTES_MAX, FRAME_ENTRIES_MAX, of_payloads
+from ledgers.protocol.pending import PendingEntries, batch_end
 
 Batches = st.lists(st.lists(st.binary(max_size=5), min_size=1, max_size=4), max_size=8)
 
@@ -52,3 +52,16 @@ def test_confirming_never_goes_back_nor_past_what_was_pushed() -> None:
         pending.confirm(-1)
     with pytest.raises(AssertionError):
         pending.confirm(2)
+
+
+def test_a_batch_holds_so_many_entries_at_most_wherever_it_begins() -> None:
+    payloads = [b""] * (3 * FRAME_ENTRIES_MAX)
+    for start in (0, 1, 5, FRAME_ENTRIES_MAX - 1, FRAME_ENTRIES_MAX + 7):
+        assert batch_end(payloads, start) == start + FRAME_ENTRIES_MAX
+    assert batch_end(payloads, len(payloads) - 2) == len(payloads)
+
+
+def test_a_batch_ends_before_the_entry_that_would_not_fit_and_one_large_entry_is_a_batch() -> None:
+    half = bytes(FRAME_BYTES_MAX // 2)
+    assert batch_end([half, half, b"x", b"y"], 0) == 2
+    assert batch_end([bytes(2 * FRAME_BYTES_MAX), b"x"], 0) == 1
