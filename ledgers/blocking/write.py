@@ -156,6 +156,7 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
         super().__init__(thread, handle)
         self._bytes_max = pending_bytes_max
         self._room = Room(thread)
+        thread.call_soon(self._listen)
 
     @property
     def first_gap(self) -> int:
@@ -169,15 +170,13 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
     def append_async(self, entry_id: int, payload: bytes) -> Future[int]:
         """Takes one entry in; returns the future of its id, or of what is wrong with it.
 
-        Waits while `pending_bytes_max` are handed over and not taken in, because the writer is full; the
-        entry that fills the gap never waits. Callbacks as for `WriteHandle.append_async`.
+        Waits while `pending_bytes_max` are unconfirmed or wait for a gap to be filled; the entry that fills the
+        gap is handed over at once. Callbacks as for `WriteHandle.append_async`.
         """
         check_is_bytes(payload)
         self._thread.check_process()
         with self._room.changed:
-            self._room.wait_while_full(
-                lambda: self._room.handed_bytes >= self._bytes_max and entry_id != self.first_gap
-            )
+            self._room.wait_while_full(lambda: self._is_full and entry_id != self.first_gap)
             self._room.enter(payload)
             return self._thread.submit(self._append(entry_id, payload))
 
@@ -192,6 +191,15 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
     def close(self) -> None:
         """Closes the ledger before the first gap; entries behind a gap fail with LedgerClosed."""
         self._thread.run(self._handle.close())
+
+    @property
+    def _is_full(self) -> bool:
+        if self._handle.has_ended:
+            return False
+        return self._room.handed_bytes + self._handle.unconfirmed_bytes >= self._bytes_max
+
+    def _listen(self) -> None:
+        self._handle.on_progress = self._room.wake
 
     async def _append(self, entry_id: int, payload: bytes) -> int:
         try:

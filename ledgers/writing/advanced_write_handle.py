@@ -8,6 +8,7 @@ never filled bounds the ledger's end, as it must: an entry is confirmed only aft
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -33,6 +34,8 @@ class AdvancedWriteHandle:
         self._early_bytes = 0
         self._room = asyncio.Event()
         self._closing = False
+        self.on_progress: Callable[[], None] = lambda: None
+        """Called when something was confirmed, or a gap was filled."""
         writer.on_progress = self._writer_moved
 
     @property
@@ -50,6 +53,11 @@ class AdvancedWriteHandle:
         return self._writer.last_add_confirmed
 
     @property
+    def has_ended(self) -> bool:
+        """Whether it takes nothing more."""
+        return self._writer.has_ended
+
+    @property
     def first_gap(self) -> int:
         """The lowest entry id that has not been appended yet: nothing from there on can be confirmed."""
         return self._next
@@ -64,15 +72,15 @@ class AdvancedWriteHandle:
     async def append_async(self, entry_id: int, payload: bytes) -> asyncio.Future[int]:
         """Takes one entry in; returns the future of its id.
 
-        Waits while `pending_bytes_max` are unconfirmed or wait for a gap to be filled; the entry that
-        fills the gap never waits.
+        Waits while `pending_bytes_max` are unconfirmed or wait for a gap to be filled. The entry that fills the
+        gap waits for others to be confirmed only, never for itself.
         """
         check_is_bytes(payload)
         if len(payload) > ENTRY_BYTES_MAX:
             raise EntryTooLarge(len(payload), ENTRY_BYTES_MAX)
         self._writer.check_process()
         self._refuse_duplicate(entry_id)
-        while self._is_full and entry_id != self._next and not self._writer.has_ended:
+        while self._must_wait(entry_id):
             self._room.clear()
             await self._room.wait()
         self._refuse_duplicate(entry_id)  # somebody may have appended it while we waited
@@ -117,6 +125,7 @@ class AdvancedWriteHandle:
         if self._writer.failure is not None:
             self._fail_early(self._writer.failure)
         self._room.set()
+        self.on_progress()
 
     def _fail_early(self, error: LedgerError) -> None:
         early, self._early, self._early_bytes = self._early, {}, 0
@@ -126,8 +135,14 @@ class AdvancedWriteHandle:
                 future.exception()  # told here: nobody is obliged to look at it again
 
     @property
-    def _is_full(self) -> bool:
-        return self._writer.pending_bytes + self._early_bytes >= self._pending_bytes_max
+    def unconfirmed_bytes(self) -> int:
+        """What was taken in and is not confirmed; what waits behind a gap, too."""
+        return self._writer.pending_bytes + self._early_bytes
+
+    def _must_wait(self, entry_id: int) -> bool:
+        if self._writer.has_ended or self.unconfirmed_bytes < self._pending_bytes_max:
+            return False
+        return entry_id != self._next or self._writer.pending_bytes > 0
 
     def _refuse_duplicate(self, entry_id: int) -> None:
         if not 0 <= entry_id < 2**63:
@@ -142,4 +157,5 @@ class AdvancedWriteHandle:
             del self._early[self._next]
             self._early_bytes -= len(payload) + ENTRY_OVERHEAD_BYTES
             self._next += 1
-            self._room.set()  # the id that never waits is another one now
+            self._room.set()  # the id that fills the gap is another one now
+        self.on_progress()

@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
+import ledgers
 from ledgers import (
     ClientConfig,
     DuplicateEntry,
     LedgerClosed,
     LedgerFenced,
+    NewLedger,
 )
 from ledgers.aio import LedgerClient
+from ledgers.config import MIB
 from tests.support.in_process import InProcessCluster, on_bookies, payloads
 
 
@@ -78,5 +81,49 @@ def test_entries_behind_a_gap_fail_with_what_ended_their_writer(tmp_path: Path) 
             await behind_the_gap
         with pytest.raises(LedgerFenced):
             await writer.append_async(7, b"late")
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+SMALL = ClientConfig(pending_bytes_max=4 * MIB, lane_backlog_bytes_max=MIB)
+
+
+@pytest.mark.parametrize("order", ["in order", "backwards", "mixed"])
+def test_what_is_pending_keeps_its_bound_whatever_the_order_and_never_makes_the_lanes_fail(
+    tmp_path: Path, order: str
+) -> None:
+    entries, size = 60, 256 * 1024
+    ids = list(range(entries))
+    if order == "backwards":  # as far as fits behind a gap
+        ids = [first + n for first in range(0, entries, 10) for n in reversed(range(10))]
+    if order == "mixed":
+        ids = [first + n for first in range(0, entries, 6) for n in (3, 0, 5, 1, 4, 2)]
+
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger_adv(NewLedger(ack_quorum=3))
+        futures, most = [], 0
+        for entry_id in ids:
+            futures.append(await writer.append_async(entry_id, bytes(size)))
+            most = max(most, writer.unconfirmed_bytes)
+        assert await asyncio.gather(*futures) == ids
+        assert most < SMALL.pending_bytes_max + 2 * size
+        await writer.close()
+
+    on_bookies(tmp_path, 3, scenario, SMALL)
+
+
+def test_the_blocking_writer_keeps_the_same_bound(tmp_path: Path) -> None:
+    def write(uri: str) -> int:
+        with ledgers.LedgerClient(uri, config=SMALL) as client, client.create_ledger_adv() as writer:
+            futures, most = [], 0
+            for entry_id in range(100):
+                futures.append(writer.append_async(entry_id, bytes(256 * 1024)))
+                most = max(most, writer._room.handed_bytes + writer._handle.unconfirmed_bytes)
+            assert [future.result() for future in futures] == list(range(100))
+        return most
+
+    async def scenario(cluster: InProcessCluster, _: LedgerClient) -> None:
+        most = await asyncio.to_thread(write, cluster.uri)
+        assert most < SMALL.pending_bytes_max + MIB
 
     on_bookies(tmp_path, 3, scenario)
