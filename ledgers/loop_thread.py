@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
+import sys
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
@@ -80,7 +81,7 @@ class LoopThread:
     def check_open(self) -> None:
         """Raises ClientClosed, ClientForked."""
         self.check_process()
-        if self._is_closed:
+        if self._is_closed or sys.is_finalizing():
             raise ClientClosed
 
     def check_process(self) -> None:
@@ -100,6 +101,7 @@ class LoopThread:
         """
         try:
             self.check_may_wait()
+            self.check_open()  # without the lock, whose holder may be gone where the interpreter ends
         except LedgerError:
             work.close()
             raise
@@ -135,7 +137,7 @@ class LoopThread:
 
     def end_soon(self, source: PageSource[Any]) -> None:
         """For finalisers: ends a source that was kept, if the loop still runs. Never waits, never raises."""
-        if self._is_closed or not self._home.is_here:
+        if self._is_closed or not self._home.is_here or sys.is_finalizing():
             return
         try:  # without the lock: its holder may be a thread that the ending interpreter has stopped
             self._loop.call_soon_threadsafe(self._end_source, source)
@@ -144,8 +146,8 @@ class LoopThread:
 
     def close(self, last_work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Ends calls that wait with ClientClosed, does the last work, ends the thread. Twice is fine."""
-        if not self._home.is_here:
-            return  # fork() did not copy the thread: there is nothing to end
+        if not self._home.is_here or sys.is_finalizing():
+            return  # fork() did not copy the thread, or the ending interpreter has stopped it: there is nothing to end
         self.check_may_wait()
         with self._accepting:
             is_first = not self._is_closed

@@ -30,9 +30,14 @@ _LEDGER_DIGITS = re.compile(r"[0-7][0-9a-f]{15}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
+def is_name(name: str) -> bool:
+    """Letters, digits, `.`, `_`, `-`, at most 128, so it can stand in a key or a path."""
+    return _NAME.fullmatch(name) is not None and ".." not in name
+
+
 def check_name(name: str) -> str:
-    """A bookie's name: letters, digits, `.`, `_`, `-`, at most 128, so it can stand in a key or a path."""
-    if not _NAME.fullmatch(name) or ".." in name:
+    """The name of a bookie or a journal. Raises ValueError where it is none."""
+    if not is_name(name):
         raise ValueError(
             f"{name!r} is not a usable name: use letters, digits, '.', '_' and '-', at most 128 characters"
         )

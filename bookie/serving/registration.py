@@ -65,7 +65,7 @@ class Registrar:
     ) -> None:
         self._store = store
         self._lock_identity = lock_identity
-        self._registration = replace(registration, session=lock_identity + settle.new_nonce())
+        self._registration = registration
         self._lease_seconds = lease_seconds
         self._lease: Lease | None = None
         self._is_registered = False
@@ -80,7 +80,7 @@ class Registrar:
         self._is_registered = False
         deadline = asyncio.get_running_loop().time() + LEASES_TO_WAIT * self._lease_seconds
         if self._lease is None:
-            self._lease = await self._store.grant_lease(self._lease_seconds)
+            await self._take_lease()
         while not await self._try_to_take():
             if asyncio.get_running_loop().time() > deadline:
                 raise NameTaken(
@@ -96,7 +96,13 @@ class Registrar:
         try:
             await self._store.keep_lease(self._lease)
         except LeaseLost:  # it ran out while we waited
-            self._lease = await self._store.grant_lease(self._lease_seconds)
+            await self._take_lease()
+
+    async def _take_lease(self) -> None:
+        """With a session of its own: what stands under an older lease of ours goes with that, and is not ours now."""
+        self._lease = await self._store.grant_lease(self._lease_seconds)
+        session = self._lock_identity + settle.new_nonce()
+        self._registration = replace(self._registration, session=session)
 
     async def _try_to_take(self) -> bool:
         assert self._lease is not None
@@ -174,14 +180,21 @@ class Registrar:
             raise
 
     async def _is_renewed(self) -> bool:
-        """Renews the lease; False where there is none, or the registration under it was never finished."""
+        """Renews the lease; False where there is none, or the registration does not stand under it."""
         try:
             if self._lease is not None:
                 await self._store.keep_lease(self._lease)
+                self._is_registered = self._is_registered and await self._stands()
         except LeaseLost:
             log.warning("the registration was lost; registering again")
             self._lease = None
         return self._lease is not None and self._is_registered
+
+    async def _stands(self) -> bool:
+        """Whether the key is there: a store that was restored from a backup may have kept our lease alone."""
+        found = await self._store.get(self._registration.key)
+        stands = None if found is None else _decoded(self._registration.key, found.value)
+        return stands is not None and stands.session == self._registration.session
 
     async def unregister(self) -> None:
         """Gives the registration up at once, so that no client tries a stopped bookie."""

@@ -99,8 +99,8 @@ class JournalStore:
 
 
 async def list_journals(store: MetadataStore) -> AsyncIterator[tuple[str, str]]:
-    """Every acceptor of every journal, as (journal id, acceptor), in order."""
+    """Every acceptor of every journal, as (journal id, acceptor), in order; other keys are none of theirs."""
     async for item in list_all(store, keys.JOURNALS):
-        journal_id, acceptor, *rest = item.key.removeprefix(keys.JOURNALS).split("/")
-        if rest == ["state"]:
-            yield journal_id, acceptor
+        match item.key.removeprefix(keys.JOURNALS).split("/"):
+            case [journal_id, acceptor, "state"] if keys.is_name(journal_id) and keys.is_name(acceptor):
+                yield journal_id, acceptor

@@ -50,6 +50,7 @@ def decode(key: str, value: bytes) -> Registration:
         raise BadRecord(
             key, f"registration version {message.format_version}; this program knows {FORMAT_VERSION}"
         )
+    _check_names(key, message)
     return Registration(
         bookie=BookieRef(message.bookie_id, message.incarnation),
         address=message.address,
@@ -57,3 +58,15 @@ def decode(key: str, value: bytes) -> Registration:
         writable=not message.read_only,
         session=message.session,
     )
+
+
+def _check_names(key: str, message: pb.Registration) -> None:
+    """A copy under another name, or one that could not stand in a ledger's record, is nobody's registration."""
+    try:
+        belongs = keys.bookie(message.bookie_id)
+    except ValueError as error:
+        raise BadRecord(key, str(error)) from error
+    if belongs != key:
+        raise BadRecord(key, f"it is the registration of {message.bookie_id}, under another name")
+    if not message.incarnation or not message.address:
+        raise BadRecord(key, "a registration without an incarnation or an address")

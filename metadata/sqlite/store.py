@@ -159,7 +159,12 @@ class SqliteStore:
             self._calls_waiting -= 1
 
     async def _on_thread(self, work: Callable[[], T], *, changes: bool) -> T:
-        job = self._thread.submit(work)
+        try:
+            job = self._thread.submit(work)
+        except (
+            RuntimeError
+        ):  # the interpreter ends, and has ended the thread: a hook at its exit may still close
+            return work()
         try:
             async with asyncio.timeout(CALL_SECONDS_MAX):
                 return await asyncio.wrap_future(job)

@@ -176,3 +176,51 @@ def test_a_program_that_ends_with_all_open_says_nothing(uri: str, how: str) -> N
     for _ in range(3):
         with started("tests.support.leaving", how, uri) as program:
             assert end_of(program) == (0, "")
+
+
+CLOSED_LATE = {
+    "by a finaliser": """
+class Store:
+    def __init__(self): self.client = LedgerClient(URI); self.writer = self.client.create_ledger()
+    def __del__(self): self.client.close()
+kept = Store(); kept.writer.append(b"x")
+""",
+    "by a generator half-way": """
+def ledgers():
+    with LedgerClient(URI) as client:
+        yield client.create_ledger()
+kept = ledgers(); next(kept).append(b"x")
+""",
+    "by a finaliser that appends": """
+class Store:
+    def __init__(self): self.client = LedgerClient(URI); self.writer = self.client.create_ledger()
+    def __del__(self):
+        try: self.writer.append(b"late")
+        except ClientClosed: self.client.close()
+kept = Store(); kept.writer.append(b"x")
+""",
+    "by a hook at exit": """
+import atexit
+client = LedgerClient(URI); atexit.register(client.close)
+client.create_ledger().append(b"x")
+""",
+    "by a hook that closes the ledger": """
+import atexit
+from contextlib import ExitStack
+stack = ExitStack(); atexit.register(stack.close)
+client = stack.enter_context(LedgerClient(URI)); writer = stack.enter_context(client.create_ledger())
+writer.append(b"x"); atexit.register(print, "ledger", writer.ledger_id)
+""",
+}
+
+
+@pytest.mark.parametrize("program", CLOSED_LATE.values(), ids=CLOSED_LATE.keys())
+def test_a_client_that_is_closed_while_the_interpreter_ends_holds_nobody_up(uri: str, program: str) -> None:
+    code = f"from ledgers import ClientClosed, LedgerClient\nURI = {uri!r}\n{program}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS_MAX, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    if done.stdout:
+        with LedgerClient(uri) as client:
+            assert client.describe_ledger(int(done.stdout.split()[1])).is_closed

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 
 import pytest
 
 from bookie.wire.messages import MaintainRequest, MaintenanceAction, Status
+from bookledger.cli.processes import bookie_processes
 from ledgers import Fragment, LedgerError, Registration
 from ledgers.aio import LedgerClient
-from metadata import keys
+from metadata import keys, open_store
 from metadata.records import records_pb2 as pb
 from metadata.records import unreadable
 from metadata.store import MetadataStore
+from qjm_compat.aio import DEFAULT_ACCEPTOR
+from tests.support.aio import run
+from tests.support.command_line import bookledger
 from tests.support.in_process import InProcessCluster, on_bookies, payloads
 
 NEWER = 2
@@ -46,6 +51,18 @@ async def stray_keys(store: MetadataStore) -> None:
     await store.create(f"{keys.LEDGERS}not-an-id", b"")
     await store.create(f"{keys.LEDGERS}{7:015x}", b"\xff\xff")
     await store.create(f"{keys.BOOKIES}stray", b"\xff\xff")
+    for n, (name, incarnation) in enumerate(NOBODIES):
+        nobody = pb.Registration(
+            format_version=1, bookie_id=name, incarnation=incarnation, address="127.0.0.1:1"
+        )
+        await store.create(f"{keys.BOOKIES}stray{n}", nobody.SerializeToString())
+    found = await store.get(keys.bookie("b1"))
+    assert found is not None
+    await store.create(f"{keys.BOOKIES}copy", found.value)
+
+
+NOBODIES = (("", "i"), ("../x/y", "i"), ("\x1b[2J", "i"), ("x" * 300, "i"), ("stray4", ""))
+"""Names and incarnations that no bookie can have."""
 
 
 async def written(client: LedgerClient, payload: bytes) -> int:
@@ -78,7 +95,7 @@ def test_ledgers_are_made_listed_written_and_read_beside_records_of_a_newer_prog
 
     on_bookies(tmp_path, 4, scenario)
     named = [r.getMessage() for r in caplog.records if r.name == unreadable.__name__]
-    assert len(named) == 5, "each is named, once"
+    assert len(named) == 11, "each is named, once"
     assert all("upgrade this program, or remove the key" in line for line in named)
 
 
@@ -156,3 +173,27 @@ def test_a_bookie_waits_for_a_registration_of_its_name_that_it_cannot_read(tmp_p
         assert "b1" in [one.bookie.bookie_id for one in await client.list_bookies()]
 
     on_bookies(tmp_path, 1, scenario)
+
+
+def test_journals_are_listed_beside_keys_of_nobody_and_one_of_a_newer_program(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+
+    async def strays() -> None:
+        store = await open_store(uri, create=True)
+        for key in ("stray", "a/b/c/d", "../x/state", f"newer/{DEFAULT_ACCEPTOR}/state"):
+            await store.create(f"{keys.JOURNALS}{key}", b"\xff\xff")
+        await store.close()
+
+    run(strays())
+    with bookie_processes(3, tmp_path, uri):
+        for name in ("ns1", "ns2"):
+            formatted = bookledger(
+                "journal", "format", name, "--namespace-id=1", "--cluster-id=C", f"--metadata={uri}"
+            )
+            assert formatted.returncode == 0, formatted.stderr
+        listed = bookledger("journal", "list", "--json", f"--metadata={uri}")
+        assert listed.returncode == 0, listed.stderr
+        assert [json.loads(line)["journal"] for line in listed.stdout.splitlines()] == ["ns1", "ns2"]
+        assert b"journals/newer/" in listed.stderr
+        shown = bookledger("journal", "show", "ns1", f"--metadata={uri}")
+        assert shown.returncode == 0, shown.stderr

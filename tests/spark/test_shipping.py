@@ -95,7 +95,7 @@ def test_a_seed_that_breaks_a_promise_on_a_cluster_is_named(master: str, tmp_pat
     code, said, lines = ended(process)
     assert code == 1 and "violations        1" in said
     assert lines == [
-        "seed 20: Broken: W3 does not hold",
+        "seed 20: Failed: Violation('W3: it does not hold')",
         "  repeat it with: make sim LAYER=cores SEED=20",
         f"bookledger: 1 of 10 seeds broke a promise; all outcomes are in {tmp_path}/out",
     ]

@@ -41,16 +41,30 @@ def show(place: JournalPlace, as_json: bool) -> None:
 
 
 async def _all(metadata_uri: str) -> list[dict[str, Any]]:
-    from qjm_compat.config import AcceptorConfig
-    from qjm_compat.transfer.survey.survey import Survey, journals_in
+    """One that a newer program has written is named on stderr, and hides no other."""
+    from metadata.errors import BadRecord
+    from metadata.records import unreadable
+    from qjm_compat import JournalError
+    from qjm_compat.transfer.survey.survey import journals_in
 
     rows = []
     for journal_id, acceptor in await journals_in(metadata_uri):
-        async with Survey(journal_id, [AcceptorConfig(acceptor, metadata_uri)]) as survey:
-            seen = await survey.look(acceptor)
-            if seen is not None:
-                rows.append(_row(journal_id, seen, await _segments(survey, seen)))
+        try:
+            rows += await _rows(metadata_uri, journal_id, acceptor)
+        except JournalError as error:
+            if not isinstance(error.__cause__, BadRecord):
+                raise
+            unreadable.skip(error.__cause__)
     return rows
+
+
+async def _rows(metadata_uri: str, journal_id: str, acceptor: str) -> list[dict[str, Any]]:
+    from qjm_compat.config import AcceptorConfig
+    from qjm_compat.transfer.survey.survey import Survey
+
+    async with Survey(journal_id, [AcceptorConfig(acceptor, metadata_uri)]) as survey:
+        seen = await survey.look(acceptor)
+        return [] if seen is None else [_row(journal_id, seen, await _segments(survey, seen))]
 
 
 async def _described(place: JournalPlace) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:

@@ -13,13 +13,14 @@ from bookie.errors import NameTaken
 from bookie.serving import registration
 from bookie.serving.directory import COOKIE
 from bookie.serving.registration import Registrar, lock_identity
+from metadata import keys
 from metadata.errors import LeaseLost, OutcomeUnknown, StoreUnavailable
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records.bookie_registry import find_bookie
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 from metadata.sqlite.store import SqliteStore
-from metadata.store import Lease, MetadataStore
+from metadata.store import Lease, MetadataStore, Versioned
 from tests.support.aio import cancel, run, until_true
 
 LEASE_SECONDS = 0.3
@@ -344,3 +345,50 @@ def test_unregistering_without_a_store_leaves_the_registration_to_run_out() -> N
         await until_true(is_registered(store, None))
 
     run(test())
+
+
+def test_what_stands_under_an_older_lease_is_not_taken_for_ours_and_is_made_anew(
+    open_store: OpenStore,
+) -> None:
+    """A store that was restored has the key of an older session, which goes when that one's lease does."""
+
+    async def scenario() -> None:
+        async with opened(open_store) as store:
+            registrar = registrar_on(store, lock=b"k" * 32)
+            await registrar.register()
+            key = keys.bookie("b1")
+            older = await store.get(key)
+            assert older is not None
+            assert registrar._lease is not None
+            await store.revoke_lease(registrar._lease)
+            restored = await store.grant_lease(LEASE_SECONDS)
+            await store.create(key, older.value, lease=restored)
+            async with kept(registrar):
+                stands = await new_session(store, older.value)
+                await store.revoke_lease(restored)
+                assert (await store.get(key)) == stands, "it hangs on a lease that is kept"
+
+    run(scenario())
+
+
+async def new_session(store: MetadataStore, older: bytes) -> Versioned:
+    """What stands once the registration is another one."""
+    while True:
+        found = await store.get(keys.bookie("b1"))
+        if found is not None and found.value != older:
+            return found
+        await asyncio.sleep(0.01)
+
+
+def test_a_key_that_is_gone_though_its_lease_lives_is_made_again(open_store: OpenStore) -> None:
+    async def scenario() -> None:
+        async with opened(open_store) as store:
+            registrar = registrar_on(store)
+            await registrar.register()
+            found = await store.get(keys.bookie("b1"))
+            assert found is not None
+            await store.delete(keys.bookie("b1"), found.version)
+            async with kept(registrar):
+                await until_true(is_registered(store))
+
+    run(scenario())
