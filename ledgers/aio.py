@@ -88,7 +88,7 @@ class LedgerClient:
             if self._is_closed:
                 raise ClientClosed
             if self._cluster is None:
-                with _metadata_errors():
+                with self._asking():
                     self._store = await open_store(self._uri)
                 self._bookies = GrpcBookieClient(self._store, self._config)
                 self._cluster = Cluster(
@@ -172,7 +172,7 @@ class LedgerClient:
         MetadataUnavailable.
         """
         cluster = await self._connected()
-        with _metadata_errors():
+        with self._asking():
             found = await _found(cluster, ledger_id)
             if not found.record.reserved or found.record.state is not LedgerState.OPEN:
                 raise LedgerClosed(
@@ -197,7 +197,7 @@ class LedgerClient:
         LedgerRecoveryFailed, MetadataUnavailable; without recovery NotEnoughAnswers; ClientClosed.
         """
         cluster = await self._connected()
-        with self._closed_meanwhile(), _metadata_errors():
+        with self._asking():
             found = await _found(cluster, ledger_id)
             checker, key = _keys(found, password)
             if recovery:
@@ -217,14 +217,14 @@ class LedgerClient:
         """
         cluster = await self._connected()
         on_unreadable = unreadable.skip if skip_unreadable else unreadable.refuse
-        with _metadata_errors():
+        with self._asking():
             async for found in cluster.ledgers.list(first_ledger, on_unreadable=on_unreadable):
                 yield found.record
 
     async def describe_ledger(self, ledger_id: int) -> LedgerRecord:
         """One ledger's metadata. Raises NoSuchLedger."""
         cluster = await self._connected()
-        with _metadata_errors():
+        with self._asking():
             return (await _found(cluster, ledger_id)).record
 
     async def size_steps(
@@ -257,7 +257,7 @@ class LedgerClient:
         writer that lives may then get entries confirmed, which nobody can read, until its bookies collect.
         """
         cluster = await self._connected()
-        with self._closed_meanwhile(), _metadata_errors():
+        with self._asking():
             for _ in range(DELETE_ATTEMPTS_MAX):
                 found = await _found(cluster, ledger_id)
                 if not found.record.is_closed and not force:
@@ -274,7 +274,7 @@ class LedgerClient:
     async def list_bookies(self) -> list[Registration]:
         """Every registered bookie."""
         cluster = await self._connected()
-        with _metadata_errors():
+        with self._asking():
             return await bookie_registry.list_bookies(cluster.store)
 
     async def bookie_info(self, bookie: BookieRef) -> InfoReply:
@@ -296,10 +296,11 @@ class LedgerClient:
     # ------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _closed_meanwhile(self) -> Iterator[None]:
+    def _asking(self) -> Iterator[None]:
         """What fails because the client was closed meanwhile says so, and nothing of bookies or the ledger."""
         try:
-            yield
+            with _metadata_errors():
+                yield
         except LedgerError as error:
             if self._is_closed:
                 raise ClientClosed from error
@@ -318,7 +319,7 @@ class LedgerClient:
         return writer
 
     async def _make(self, cluster: Cluster, new: NewLedger, *, reserved: bool) -> VersionedRecord:
-        with _metadata_errors():
+        with self._asking():
             ensemble = await self._choose_ensemble(cluster, new.shape)
             record = LedgerRecord(
                 ledger_id=new.ledger_id or 0,

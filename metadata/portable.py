@@ -19,10 +19,23 @@ class PortableError(Exception):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PortableError) or type(self) is not type(other):
             return NotImplemented
-        return self.args == other.args and vars(self) == vars(other)
+        return self.args == other.args and _comparable(vars(self)) == _comparable(vars(other))
 
     def __hash__(self) -> int:
-        return hash((type(self), str(self)))
+        return hash((type(self), self.args))
+
+
+def _comparable(value: Any) -> Any:
+    """The same for the same; ordinary exceptions among the fields compare as these do."""
+    match value:
+        case PortableError():
+            return value
+        case BaseException():
+            return type(value), value.args
+        case dict():
+            return {key: _comparable(one) for key, one in value.items()}
+        case _:
+            return value
 
 
 def _again(kind: type[E], args: tuple[object, ...], fields: dict[str, object]) -> E:

@@ -11,6 +11,7 @@ from operator import itemgetter
 from urllib.parse import urlencode
 
 from ledgers import LedgerClient, LedgerError, LedgerRecord, NoSuchLedger
+from metadata.portable import PortableError
 
 LEDGERS_MAX = 1_000_000
 """Ledgers of one job."""
@@ -21,7 +22,7 @@ LOOKED_UP_MAX = 64
 _PIECE = re.compile(r"(?P<low>\d+)(?:-(?P<high>\d+))?(?::(?P<first>\d+)-(?P<last>\d+))?")
 
 
-class BadSelection(ValueError):
+class BadSelection(PortableError, ValueError):
     """The options do not say what to read; the message says what is wrong with them."""
 
 

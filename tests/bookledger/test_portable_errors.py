@@ -14,6 +14,7 @@ from multiprocessing import get_context
 import grpc
 import pytest
 
+from bookledger import BadSelection, QuorumFailed
 from ledgers import LedgerFenced
 from metadata.portable import PortableError
 
@@ -61,6 +62,27 @@ def test_an_error_is_the_same_after_pickling_and_copying(kind: type[PortableErro
         assert again == error
         assert hash(again) == hash(error)
     assert error != PortableError("another")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        BadSelection("'x' names no ledgers"),
+        QuorumFailed("newEpoch", 2, 3, {"a": OSError(111, "refused"), "b": LedgerFenced(7, "it is")}),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_that_are_or_hold_ordinary_ones_compare_too(error: Exception) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert again == error == copy.deepcopy(error)
+    assert hash(again) == hash(error)
+
+
+def test_a_hash_stays_when_it_becomes_known_what_is_not_confirmed() -> None:
+    error = LedgerFenced(7, "bookie b1 refuses its writer")
+    known = {error}
+    error.first_unconfirmed = 12
+    assert error in known
 
 
 def _is_fenced() -> None:

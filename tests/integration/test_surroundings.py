@@ -5,13 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 import ledgers
 from bookledger.cli.processes import bookie_processes
-from ledgers import BookieUnavailable, ClientClosed, ClientConfig
+from ledgers import (
+    BookieUnavailable,
+    ClientClosed,
+    ClientConfig,
+    LedgerClosed,
+    NewLedger,
+    NoSuchLedger,
+)
 from ledgers.aio import LedgerClient
 from ledgers.bookies.grpc_bookies import GrpcBookieClient
 from metadata.memory import MemoryStore
@@ -95,3 +103,34 @@ def test_a_client_that_is_closed_while_it_opens_a_ledger_says_so_and_nothing_of_
         await writer.abandon()
 
     on_processes(tmp_path, 3, scenario)
+
+
+CALLS: dict[str, Callable[[LedgerClient], Awaitable[object]]] = {
+    "create_ledger": lambda client: client.create_ledger(),
+    "create_ledger_adv": lambda client: client.create_ledger_adv(),
+    "reserve_ledger": lambda client: client.reserve_ledger(NewLedger()),
+    "claim_ledger": lambda client: client.claim_ledger(1),
+    "describe_ledger": lambda client: client.describe_ledger(1),
+    "list_bookies": lambda client: client.list_bookies(),
+    "delete_ledger": lambda client: client.delete_ledger(1),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
+def test_a_client_that_is_closed_at_any_moment_of_a_call_ends_it_well_or_with_client_closed(
+    tmp_path: Path, call: Callable[[LedgerClient], Awaitable[object]]
+) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        for turns in range(0, 120, 4):
+            await client.reserve_ledger(NewLedger())
+            other = LedgerClient(cluster.uri)
+            await other.connect()
+            calling = asyncio.ensure_future(call(other))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await other.close()
+            (end,) = await asyncio.gather(calling, return_exceptions=True)
+            well = not isinstance(end, BaseException) or isinstance(end, NoSuchLedger | LedgerClosed)
+            assert well or isinstance(end, ClientClosed), repr(end)
+
+    on_bookies(tmp_path, 3, scenario)
