@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 SECRET_BYTES_MAX = 1024 * 1024
@@ -38,6 +39,8 @@ def read_bounded(path: str | Path, *, private: bool = False) -> bytes:
 
 
 def _check_private(path: str | Path, status: os.stat_result) -> None:
+    if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
+        raise ValueError(f"{path} is a device and holds no password: name a file")
     mode = status.st_mode & 0o777
     if status.st_uid == os.geteuid() and mode & 0o077:
         raise ValueError(
