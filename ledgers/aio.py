@@ -376,6 +376,8 @@ def _keys(found: VersionedRecord, password: bytes) -> tuple[Digester, LedgerKey]
 
 
 async def _found(cluster: Cluster, ledger_id: int) -> VersionedRecord:
+    if type(ledger_id) is not int:
+        raise TypeError(f"a ledger id is an int, not {type(ledger_id).__name__}")
     found = await cluster.ledgers.read(ledger_id) if 0 <= ledger_id < 2**63 else None
     if found is None:
         raise NoSuchLedger(ledger_id)

@@ -105,6 +105,8 @@ class ClientConfig:
             self._check(name, _is_time(seconds) and seconds > 0, "a number of seconds above 0")
         for name in PERIODS:
             self._check(name, _is_time(getattr(self, name)), "a number of seconds, 0 or more")
+        is_flag = isinstance(self.delay_ensemble_change, bool)
+        self._check("delay_ensemble_change", is_flag, "True or False")
         patience = self.speculative_read_seconds or 0
         self._check("speculative_read_seconds", _is_time(patience), "a number of seconds; 0 or None is never")
         for smaller, larger in ORDERED:

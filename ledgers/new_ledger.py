@@ -31,6 +31,9 @@ class NewLedger:
     custom_metadata: Mapping[str, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name in ("ensemble_size", "write_quorum", "ack_quorum", "ledger_id"):
+            if type(value := getattr(self, name)) not in (int, type(None)):
+                raise TypeError(f"{name} is an int, not {type(value).__name__}")
         _ = self.shape  # raises where it does not fit
         if not isinstance(self.password, bytes):
             raise TypeError(f"a password is bytes, not {type(self.password).__name__}")

@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
+from concurrent.futures._base import FINISHED
 from contextlib import suppress
 
 from bookie.wire import ENTRY_BYTES_MAX
@@ -61,6 +62,28 @@ def bytes_of(payload: bytes) -> int:
     return len(payload) + ENTRY_OVERHEAD_BYTES
 
 
+class AppendResult(Future[int]):
+    """Of one append. In a child that is forked before it is done nobody completes it: asking it raises ClientForked."""
+
+    def __init__(self, thread: LoopThread) -> None:
+        super().__init__()
+        self._thread = thread
+
+    def result(self, timeout: float | None = None) -> int:
+        """See `Future.result`."""
+        self._check_process()
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """See `Future.exception`."""
+        self._check_process()
+        return super().exception(timeout)
+
+    def _check_process(self) -> None:
+        if self._state != FINISHED:  # without the lock, whose holder may not be in this process
+            self._thread.check_process()
+
+
 class WriteHandle(BlockingHandle[aio.WriteHandle]):
     """The one writer of a ledger; see `ledgers.writing.write_handle.WriteHandle` for what it promises."""
 
@@ -88,7 +111,7 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         if len(payload) > ENTRY_BYTES_MAX:
             raise EntryTooLarge(len(payload), ENTRY_BYTES_MAX)
         self._thread.check_process()
-        future: Future[int] = Future()
+        future = AppendResult(self._thread)
         with self._room.changed:
             self._room.wait_while_full(self._is_full)
             if self._handle.failure is not None:

@@ -145,7 +145,7 @@ class AdvancedWriteHandle:
         return entry_id != self._next or self._writer.pending_bytes > 0
 
     def _refuse_duplicate(self, entry_id: int) -> None:
-        if not 0 <= entry_id < 2**63:
+        if type(entry_id) is not int or not 0 <= entry_id < 2**63:
             raise ValueError(f"{entry_id} cannot be an entry id")
         if entry_id < self._next or entry_id in self._early:
             raise DuplicateEntry(self.ledger_id, entry_id)

@@ -50,6 +50,30 @@ def test_every_call_in_a_forked_child_fails_at_once_and_the_parent_goes_on(uri: 
     assert parent == {"status": 0, "payloads": ["before the fork", "after the fork"]}
 
 
+PENDING_AT_THE_FORK = """
+import os, sys
+from ledgers import ClientForked, LedgerClient
+with LedgerClient(sys.argv[1]) as client, client.create_ledger() as writer:
+    done = writer.append_async(b"done")
+    done.result()
+    futures = [writer.append_async(bytes(100_000)) for _ in range(50)]
+    if os.fork() == 0:
+        said = set()
+        for future in futures:
+            try: said.add(type(future.result()).__name__)
+            except ClientForked: said.add("ClientForked")
+        os._exit(0 if "ClientForked" in said and done.result() == 0 else 1)
+    status = os.waitstatus_to_exitcode(os.wait()[1])
+    sys.exit(status or [f.result() for f in futures] != list(range(1, 51)))
+"""
+
+
+def test_the_future_of_an_append_that_was_not_done_at_the_fork_says_so_in_the_child(uri: str) -> None:
+    program = [sys.executable, "-P", "-c", PENDING_AT_THE_FORK, uri]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_no_lock_that_a_thread_of_the_parent_held_is_waited_for_in_the_child(uri: str) -> None:
     *children, parent = lines_of("busy", uri)
     assert children == [["ClientForked", "ClientForked"]] * FORKS

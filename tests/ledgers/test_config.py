@@ -54,6 +54,11 @@ def test_a_patience_that_is_no_time_is_refused(value: object) -> None:
         ClientConfig(speculative_read_seconds=value)  # type: ignore[arg-type]
 
 
+def test_a_flag_is_true_or_false() -> None:
+    with pytest.raises(ValueError, match=r"^delay_ensemble_change must be True or False, not 'no'"):
+        ClientConfig(delay_ensemble_change="no")  # type: ignore[arg-type]
+
+
 def test_every_setting_is_checked() -> None:
     checked = {*BYTES, *COUNTS, *WAITS, *PERIODS, "speculative_read_seconds", "delay_ensemble_change"}
     assert {field.name for field in fields(ClientConfig)} == checked

@@ -12,6 +12,9 @@ from ledgers import DigestType, NewLedger
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
+        ({"ensemble_size": 1.5}, "ensemble_size is an int, not float"),
+        ({"ack_quorum": True}, "ack_quorum is an int, not bool"),
+        ({"ledger_id": 1.0}, "ledger_id is an int, not float"),
         ({"password": "secret"}, "a password is bytes, not str"),
         ({"password": None}, "a password is bytes, not NoneType"),
         ({"digest": None}, "a digest is a DigestType, not None"),
