@@ -32,8 +32,10 @@ def runs_of(
     for place in places:
         if place.first_entry < first_entry:
             continue  # the look before told of it
-        # A run ends between two entries, so that no other one begins where it does.
-        if size >= step_bytes and place.first_entry > begun:
+        payload = overhead.payload_of(place)
+        # A run ends before it would be too large: a large frame behind many small ones is a run by itself. It ends
+        # between two entries, so that no other one begins where it does.
+        if entries and size + payload > step_bytes and place.first_entry > begun:
             runs.append(Holding(low, high, entries, size))
             entries = size = 0
         if looked_at == FRAMES_LOOKED_AT_MAX or len(runs) == HOLDINGS_MAX:
@@ -42,7 +44,7 @@ def runs_of(
         if not entries:
             low = high = place.first_entry
         begun, high = place.first_entry, max(high, place.last_entry)
-        entries, size, looked_at = entries + place.entries, size + overhead.payload_of(place), looked_at + 1
+        entries, size, looked_at = entries + place.entries, size + payload, looked_at + 1
     if entries:
         runs.append(Holding(low, high, entries, size))
     return tuple(runs), last_entry

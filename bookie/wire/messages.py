@@ -159,7 +159,7 @@ HOLDINGS_MAX = 4096
 class HoldingsRequest:
     """Asks where the bytes of a ledger lie on a bookie: of all frames that begin in this range of entries.
 
-    Frames one after the other are told as one run, until it has `step_bytes`.
+    Frames one after the other are told as one run, of `step_bytes` at most unless it is a single frame.
     """
 
     incarnation: str

@@ -51,6 +51,12 @@ def test_looks_one_after_the_other_tell_of_every_frame_that_begins_in_the_range_
         assert sum(run.payload_bytes for run in told) == SIZE * len(wanted)
 
 
+def test_a_large_frame_behind_small_ones_is_a_run_by_itself() -> None:
+    places = [Place(0, 64, 99, 100, 10), Place(100, 128, 199, 100, 10), Place(200, 192, 200, 1, 5000)]
+    told, _ = runs_of(places, 0, 999, 100, NONE)
+    assert told == (Holding(0, 199, 200, 20), Holding(200, 200, 1, 5000))
+
+
 def test_a_run_ends_once_it_has_its_bytes_and_never_between_frames_of_one_entry() -> None:
     twice = [Place(0, 64, 9, 10, 50), Place(0, 128, 9, 10, 50), Place(10, 192, 19, 10, 50)]
     assert runs_of(twice, 0, 99, 1, NONE) == ((Holding(0, 9, 20, 100), Holding(10, 19, 10, 50)), 99)
