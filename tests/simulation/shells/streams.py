@@ -35,6 +35,7 @@ class StreamCall:
         self._metadata: asyncio.Future[Metadata] = site.loop.create_future()
         self._unread = 0
         self._server: _ServerStream | None = None
+        self._was_stopped = False
         self._status: tuple[grpc.StatusCode, str] = (grpc.StatusCode.OK, "")
         self.ended: asyncio.Future[None] = site.loop.create_future()
         channel.calls[self] = None
@@ -108,8 +109,10 @@ class StreamCall:
 
     def _accept(self) -> None:
         host = self._channel.host
-        if self._there.is_broken and self._back.is_broken:  # on its way when the connection was given up
-            return None
+        if self._was_stopped or (self._there.is_broken and self._back.is_broken):
+            return (
+                None  # on its way when it was given up; two pauses in a row may turn the order of what waits
+            )
         if not host.is_up:
             return self._tell_end(grpc.StatusCode.UNAVAILABLE, "connection refused")
         self._server = _ServerStream(self)
@@ -137,6 +140,7 @@ class StreamCall:
         return self._tell_end(grpc.StatusCode.OK, "")
 
     def _stop_server(self) -> None:
+        self._was_stopped = True
         if self._server is not None and self._server.task is not None:
             self._server.task.cancel()
 

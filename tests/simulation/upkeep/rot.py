@@ -52,7 +52,8 @@ def excuse(site: Site, record: Record, lost: Container[int]) -> None:
     """A copy of what this record says is lost, with all that stands at the `lost` positions.
 
     An entry of which the index knows another whole copy, one that compaction is not about to leave, is to be given
-    still.
+    still. While a segment is emptied either copy may be the one that is left: what was just copied is on the disk
+    before the index knows of it.
     """
     if record.ledger_id < 0:
         return
@@ -71,6 +72,8 @@ def excuse(site: Site, record: Record, lost: Container[int]) -> None:
         if position in known and position not in lost
         for entry_id in other.columns.ids
     }
+    if site.under_way["emptying"]:
+        elsewhere = set()
     ledger.excused.update(set(record.columns.ids) - elsewhere)
 
 
