@@ -26,6 +26,7 @@ from ..log.format import NO_LEDGER, SEGMENT_HEADER, Kind, Record, place_of, posi
 from ..log.records import position_end
 from ..log.replay import replay
 from ..log.writer import LogWriter, Written
+from ..to_the_end import to_the_end
 from ..wire.messages import (
     EntryRange,
     Frame,
@@ -136,13 +137,8 @@ class Bookie:
         Raises DamagedLog where what was once on disk cannot be read.
         """
         bookie = cls(config, disk, index, incarnation)
-        reading = bookie._loop.run_in_executor(
-            None, bookie._begin_log, disk, is_lacking
-        )  # the lease is kept meanwhile
-        try:
-            await asyncio.shield(reading)
-        finally:
-            await asyncio.wait([reading])  # cancelled or not: it must not outlive the directory's lock
+        # The lease is kept meanwhile; and it must not outlive the directory's lock.
+        await to_the_end(bookie._loop.run_in_executor(None, bookie._begin_log, disk, is_lacking))
         await bookie._checkpointer.run_if_there_is_room()
         await bookie.space.look()
         bookie._log.start()
@@ -150,7 +146,7 @@ class Bookie:
 
     async def close(self) -> None:
         """Finishes what is accepted, syncs, checkpoints, and lets go of files and threads."""
-        await self._loop.run_in_executor(None, self._log.stop)
+        await to_the_end(self._loop.run_in_executor(None, self._log.stop))
         await asyncio.sleep(0)  # the log thread's last reports are already in the loop's queue
         if not self.failed.done() and not self._checkpointer.has_failed:
             await self._checkpointer.run_if_there_is_room()
@@ -214,11 +210,9 @@ class Bookie:
     async def remove_segments(self, numbers: Collection[int]) -> None:
         """Deletes segments that nothing points into; the log says durably already that they are gone."""
         await self._checkpointer.apart(self.index.clear_usage, numbers)
-        removing = self._loop.run_in_executor(None, segments.remove, self.disk, numbers)
         try:
-            await asyncio.shield(removing)
+            await to_the_end(self._loop.run_in_executor(None, segments.remove, self.disk, numbers))
         finally:
-            await asyncio.wait([removing])
             self.files.forget(numbers)  # last, so that no reader opens them again
 
     async def leave_loss_behind(self) -> None:

@@ -16,6 +16,7 @@ from typing import ParamSpec
 from ..config import BookieConfig
 from ..errors import IndexUnusable
 from ..index.index import Index
+from ..to_the_end import to_the_end
 
 log = logging.getLogger(__name__)
 
@@ -121,10 +122,9 @@ class Checkpointer:
             rows = [(ledger_id, self._ledger_row(ledger_id)) for ledger_id in sorted(changed)]
             commit = self._in_thread(self._index.commit_checkpoint, position, rows)
             try:
-                await asyncio.shield(commit)
+                await to_the_end(commit)
             finally:
                 # Also where we are cancelled the transaction goes its way, and its outcome decides.
-                await asyncio.wait([commit])
                 self._writing = set()
                 if commit.exception() is None:
                     self._index.end_checkpoint()
@@ -147,11 +147,7 @@ class Checkpointer:
 
     async def _apart(self, change: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         async with self._one_at_a_time:
-            changing = self._in_thread(partial(change, *args, **kwargs))
-            try:
-                await asyncio.shield(changing)
-            finally:
-                await asyncio.wait([changing])
+            await to_the_end(self._in_thread(partial(change, *args, **kwargs)))
 
     def _in_thread(self, work: Callable[..., None], *arguments: object) -> asyncio.Future[None]:
         return asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
