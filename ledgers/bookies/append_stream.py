@@ -25,6 +25,7 @@ from bookie.wire import (
     Credential,
     Frame,
     LacStatement,
+    Status,
     codec,
 )
 from bookie.wire.credentials import NONCE_METADATA_KEY, Purpose
@@ -41,6 +42,7 @@ FRAME_OVERHEAD_BYTES = 128
 FRAMES_IN_FLIGHT_MAX = 1024
 """Frames sent and unanswered on one stream."""
 
+ELSEWHERE = "another bookie answers at its address"
 
 END_SECONDS_MAX = 0.5
 """How long a bookie has to end a stream that this client has ended."""
@@ -121,6 +123,11 @@ class AppendStream:
         self._task.cancel()
         await asyncio.wait([self._task])
 
+    def give_up(self, why: str) -> None:
+        """Breaks: its lanes fail, and the next one needs another stream."""
+        self._task.cancel()
+        self._break(why)
+
     # ------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
@@ -187,8 +194,11 @@ class AppendStream:
     async def _receive_all(self, call: Any) -> str:
         try:
             async for data in call:
-                for ack in codec.decode_append_reply(data).acks:
+                acks = codec.decode_append_reply(data).acks
+                for ack in acks:
                     self._acked(ack)
+                if acks and acks[-1].status is Status.WRONG_INCARNATION:  # it refuses a message as a whole
+                    return ELSEWHERE
                 if self._ready:
                     self._work.set()
             return "it ended the stream"

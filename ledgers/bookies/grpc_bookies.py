@@ -33,10 +33,11 @@ from metadata.store import MetadataStore
 from ..bookie_client import LaneListener, LaneTerms
 from ..config import ClientConfig
 from ..errors import BookieUnavailable
-from .append_stream import AppendStream, describe
+from .append_stream import ELSEWHERE, AppendStream, describe
 from .queued_lane import QueuedLane
 
 Reply = TypeVar("Reply")
+Answer = TypeVar("Answer", ReadReply, LacReply, HoldingsReply)
 
 LONG_POLL_GRACE_SECONDS = 5.0
 """How much longer than it was told a long poll may take."""
@@ -68,12 +69,10 @@ class GrpcBookieClient:
         return stream.open_lane(terms, listener, last_add_confirmed)
 
     async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply:
-        return await self._call(
-            bookie,
-            rpc.READ,
-            codec.encode_read_request(request),
-            codec.decode_read_reply,
-            self._config.read_seconds_max,
+        data = codec.encode_read_request(request)
+        seconds = self._config.read_seconds_max
+        return self._from_here(
+            bookie, await self._call(bookie, rpc.READ, data, codec.decode_read_reply, seconds)
         )
 
     async def last_add_confirmed(self, bookie: BookieRef, request: LacRequest) -> LacReply:
@@ -81,14 +80,17 @@ class GrpcBookieClient:
         if request.wait_ms:
             seconds = request.wait_ms / 1000 + LONG_POLL_GRACE_SECONDS
         data = codec.encode_lac_request(request)
-        return await self._call(bookie, rpc.LAST_ADD_CONFIRMED, data, codec.decode_lac_reply, seconds)
+        return self._from_here(
+            bookie, await self._call(bookie, rpc.LAST_ADD_CONFIRMED, data, codec.decode_lac_reply, seconds)
+        )
 
     async def holdings(self, bookie: BookieRef, request: HoldingsRequest) -> HoldingsReply:
         """Where the bytes of a ledger lie on a bookie; a bookie of an older version answers BAD_REQUEST."""
         data = codec.encode_holdings_request(request)
         seconds = self._config.read_seconds_max
         try:
-            return await self._call(bookie, rpc.HOLDINGS, data, codec.decode_holdings_reply, seconds)
+            reply = await self._call(bookie, rpc.HOLDINGS, data, codec.decode_holdings_reply, seconds)
+            return self._from_here(bookie, reply)
         except BookieUnavailable as error:
             cause = error.__cause__
             if isinstance(cause, grpc.aio.AioRpcError) and cause.code() is grpc.StatusCode.UNIMPLEMENTED:
@@ -96,11 +98,14 @@ class GrpcBookieClient:
             raise
 
     async def info(self, bookie: BookieRef) -> InfoReply:
-        """What the bookie says of itself. Raises BookieUnavailable also when it is another incarnation."""
-        data = codec.encode_info_request(None)
-        reply = await self._call(
-            bookie, rpc.INFO, data, codec.decode_info_reply, self._config.append_seconds_max
-        )
+        """What the bookie says of itself. Raises BookieUnavailable also when it is another incarnation.
+
+        Where another one answers at the address that is known, the address is looked up once more.
+        """
+        reply = await self._info(bookie)
+        if reply.incarnation != bookie.incarnation:
+            self._look_up_again(bookie)
+            reply = await self._info(bookie)
         if reply.incarnation != bookie.incarnation:
             raise BookieUnavailable(str(bookie), f"it is another incarnation now ({reply.incarnation})")
         return reply
@@ -123,6 +128,11 @@ class GrpcBookieClient:
             await channel.close()
 
     # ------------------------------------------------------------------------------------------
+
+    async def _info(self, bookie: BookieRef) -> InfoReply:
+        data = codec.encode_info_request(None)
+        seconds = self._config.append_seconds_max
+        return await self._call(bookie, rpc.INFO, data, codec.decode_info_reply, seconds)
 
     async def _call(
         self, bookie: BookieRef, method: str, data: bytes, decode: Callable[[bytes], Reply], seconds: float
@@ -178,6 +188,19 @@ class GrpcBookieClient:
     def _forget_if_unreachable(self, bookie: BookieRef, error: grpc.aio.AioRpcError) -> None:
         """A bookie may come back under another address: look it up again next time."""
         if error.code() is grpc.StatusCode.UNAVAILABLE and bookie not in self._streams:
+            self._close_later(self._channels.pop(bookie, None))
+
+    def _from_here(self, bookie: BookieRef, reply: Answer) -> Answer:
+        if reply.status is Status.WRONG_INCARNATION:
+            self._look_up_again(bookie)
+        return reply
+
+    def _look_up_again(self, bookie: BookieRef) -> None:
+        """Another one answers where this bookie was: it has moved, or is gone for good (rule W7)."""
+        stream = self._streams.get(bookie)
+        if stream is not None:
+            stream.give_up(ELSEWHERE)
+        else:
             self._close_later(self._channels.pop(bookie, None))
 
     def _retire(self, stream: AppendStream) -> None:
