@@ -9,6 +9,7 @@
 #            [LAYER=cores|log|shells] … against the machines (the default), the real log and codec, the asyncio shells
 #            [LAYER=upkeep]           … against a bookie that is collected, compacted, scrubbed and repaired
 #            [LAYER=journals]         … against writers, acceptors and readers of a journal
+#            [LAYER=cluster]          … against whole clusters of the real classes
 #   make soak                         a bookie stopped for a minute, 5 GB through three bookies; ten minutes
 #   make soak-journals [SECONDS=n]    writers that take journals from each other, and faults on bookies; ten minutes
 #   make measure WHAT=reading|restart|many|compaction   figures of a bookie's storage; a minute to a quarter of an hour
@@ -31,6 +32,7 @@ SEEDS_log := 3000
 SEEDS_shells := 500
 SEEDS_upkeep := 2000
 SEEDS_journals := 10000
+SEEDS_cluster := 500
 SEEDS ?= $(SEEDS_$(LAYER))
 SEED ?=
 SECONDS ?= 120
@@ -40,7 +42,7 @@ ARGS ?=
 # share: a file runs in one process.
 PROCESSES ?= 4
 PYTEST := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
-LAYERS := cores log shells upkeep journals
+LAYERS := cores log shells upkeep journals cluster
 COPY_JARS := org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies
 HADOOP := $(foreach version,2.7.3 3.4.1,build/hadoop/$(version)/jars)
 PROTOS := metadata/records/records.proto metadata/etcd/etcd.proto bookie/wire/bookie.proto

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from spark.campaign.simulate import Campaign
 
 LAYERS = {
-    name: f"tests.simulation.{name}.layer:LAYER" for name in ("cores", "log", "shells", "upkeep", "journals")
+    name: f"tests.simulation.{name}.layer:LAYER"
+    for name in ("cores", "log", "shells", "upkeep", "journals", "cluster")
 }
 """The simulator comes with a checkout, beside the tests; executors get it shipped."""
 

@@ -9,7 +9,7 @@ change of metadata, every byte a reader is given, and every end a client believe
     I4  closed: so has every entry up to the last
     I5  fragments strictly increasing (the record itself sees to it), earlier ones never rewritten
     I6  what a reader was given, or was told is confirmed, is in the final ledger
-    I7  a closed record never changes
+    I7  a closed record never changes, but for who holds the copies of its entries
     I8  OPEN → IN_RECOVERY → CLOSED, or OPEN → CLOSED
     I9  the fence and the LAC of a bookie never go back, nor does a fenced bookie store what its writer sends later
     I10 a reader is given exactly the bytes that were appended under the id it asked for
@@ -20,6 +20,7 @@ change of metadata, every byte a reader is given, and every end a client believe
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from bookie.wire import Columns, LacStatement
 from ledgers.protocol.striping import Striping
@@ -101,12 +102,13 @@ class Checker:
         before, self.committed = self.committed, record
         if self.is_deleted:
             raise Violation("I8", "the deleted ledger is back")
+        if before.is_closed and _is_taken_over(before, record):
+            return self._closed(record)
         if record.state not in _MAY_BECOME[before.state]:
             rule = "I7" if before.is_closed else "I8"
             raise Violation(rule, f"the state went from {before.state} to {record.state}")
         self._check_fragments(before, record)
-        if record.is_closed:
-            self._closed(record)
+        return self._closed(record) if record.is_closed else None
 
     def deleted(self) -> None:
         """The record is gone."""
@@ -200,6 +202,17 @@ class Checker:
         """Something that waits or is under way has its bound."""
         if count > limit:
             raise Violation("I12", f"{what}: {count}, and the bound is {limit}")
+
+
+def _is_taken_over(before: LedgerRecord, record: LedgerRecord) -> bool:
+    """Whether all is as it was but for the bookies that are named."""
+    if len(before.fragments) != len(record.fragments):
+        return False
+    fragments = tuple(
+        replace(one, ensemble=other.ensemble)
+        for one, other in zip(before.fragments, record.fragments, strict=True)
+    )
+    return record != before and replace(before, fragments=fragments, nonce=record.nonce) == record
 
 
 __all__ = ["Checker", "Violation"]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
@@ -61,3 +64,18 @@ class Failed(AssertionError):
 def hash_of(trace: Iterable[str]) -> str:
     """The same for the same story."""
     return hashlib.sha256("\n".join(trace).encode()).hexdigest()
+
+
+@contextmanager
+def warnings_are(problems: list[str]) -> Iterator[None]:
+    """Warnings, as of a coroutine that nobody awaited, are problems. No garbage is collected in between."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        problems.extend(str(warning.message) for warning in caught)
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -33,7 +33,7 @@ class Died(BaseException):
     """The process is gone, in the middle of whatever it was doing. No `except Exception` may catch this."""
 
 
-class UpkeepLoop(VirtualLoop):
+class ThreadedLoop(VirtualLoop):
     """See the module. Belongs to one life of a process; `die` is the end of it.
 
     `overtaken`: how often a thread is overtaken where it touches the disk.
@@ -72,9 +72,9 @@ class UpkeepLoop(VirtualLoop):
         self._asked[done] = None
 
         def work() -> None:
-            self._asked.pop(done, None)
             if not done.cancelled():
-                _settle(done, func, *args)
+                settle(done, func, *args)
+            self._asked.pop(done, None)  # not where the process has died of it
 
         self.in_a_thread(work, alone=getattr(func, "is_alone", False))
         return done
@@ -144,7 +144,7 @@ class UpkeepLoop(VirtualLoop):
 class Still:
     """A look at the disk from outside the simulated process."""
 
-    def __init__(self, loop: UpkeepLoop) -> None:
+    def __init__(self, loop: ThreadedLoop) -> None:
         self._loop = loop
         self._before = False
 
@@ -155,7 +155,8 @@ class Still:
         self._loop._is_still = self._before
 
 
-def _settle(done: asyncio.Future[T], func: Callable[..., T], *args: Any) -> None:
+def settle(done: asyncio.Future[T], func: Callable[..., T], *args: Any) -> None:
+    """Does it, and tells what comes of it. Died goes through."""
     try:
         result = func(*args)
     except Exception as error:

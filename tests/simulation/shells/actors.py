@@ -115,7 +115,7 @@ class Actor:
             task.cancel()
             await asyncio.wait([task], timeout=CANCEL_SECONDS_MAX)
         if not task.done():
-            raise Violation("liveness", f"{self.name}: {what} does not end: {_where(task)}")
+            raise Violation("liveness", f"{self.name}: {what} does not end: {where(task)}")
         return self._outcome(what, task, is_cancelled)
 
     def _outcome(self, what: str, task: asyncio.Task[T], is_cancelled: bool) -> T | LedgerError | Cancelled:
@@ -143,6 +143,6 @@ class Actor:
         raise Violation("errors", f"{self.name}: {what} met {error!r} from {cause!r}") from error
 
 
-def _where(task: asyncio.Task[Any]) -> str:
+def where(task: asyncio.Task[Any]) -> str:
     frames = [f"{frame.f_code.co_qualname}:{frame.f_lineno}" for frame in task.get_stack(limit=5)]
     return " < ".join(reversed(frames))

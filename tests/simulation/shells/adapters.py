@@ -93,16 +93,16 @@ def in_virtual_time(site: Site, hosts: Mapping[str, Host], opened: list[VirtualC
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(grpc.aio, "insecure_channel", open_channel))
         stack.enter_context(mock.patch.object(tenacity, "time", clock))
-        stack.enter_context(mock.patch.object(AppendStream, "_break", _telling_faults(site)))
+        stack.enter_context(mock.patch.object(AppendStream, "_break", telling_faults(site)))
         for product_class in (QueuedLane, WriteHandle, Waker):
-            stack.enter_context(_in_order(product_class))
+            stack.enter_context(in_order(product_class))
         stack.callback(random.setstate, before)
         stack.callback(logging.disable, logging.root.manager.disable)
         logging.disable(logging.WARNING)  # what goes wrong here is meant to
         yield
 
 
-def _telling_faults(site: Site) -> Callable[[AppendStream, str], None]:
+def telling_faults(site: Site) -> Callable[[AppendStream, str], None]:
     """A stream that meets a fault of its own breaks, like one whose bookie fails; here that is a problem."""
     break_stream = AppendStream._break
 
@@ -115,7 +115,7 @@ def _telling_faults(site: Site) -> Callable[[AppendStream, str], None]:
 
 
 @contextmanager
-def _in_order(product_class: type) -> Iterator[None]:
+def in_order(product_class: type) -> Iterator[None]:
     """Sets of these iterate in the order in which they were first put into one, not by address."""
     numbers = itertools.count(1)
 

@@ -7,11 +7,10 @@ service and the core stands `bookie_log`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import aclosing
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import grpc
 
@@ -34,7 +33,8 @@ from tests.simulation.engine.loop import owned_by
 from tests.simulation.engine.world import Action
 
 from .bookie_log import LogInMemory
-from .connections import Aborted, Metadata, ServerStream
+from .connections import ServerStream
+from .served import Served
 from .site import Site
 from .watch import Watch
 
@@ -64,7 +64,8 @@ class VirtualBookie(Node):
         self.ref = BookieRef(name, f"incarnation of {name}")
         self.disk = SimulatedDisk(site.world, name, sync_seconds)
         self.pages = site.world.stream("page", name)
-        self.calls: dict[asyncio.Task[Any], None] = {}
+        self._served = Served(self._start_task)
+        self.calls = self._served.under_way
         self._store = store
         self._sync_seconds = sync_seconds
         self._slowed = 1.0
@@ -162,32 +163,10 @@ class VirtualBookie(Node):
     # --- calls --------------------------------------------------------------------------------------
 
     def serve(self, method: str, data: bytes) -> asyncio.Task[bytes]:
-        handler = self._handler(method)
-
-        async def work() -> bytes:
-            reply = await handler.unary_unary(handler.request_deserializer(data), _Context(None))
-            return bytes(handler.response_serializer(reply))
-
-        return self._track(work())
+        return self._served.one(self._handler(method), data)
 
     def serve_stream(self, method: str, stream: ServerStream) -> asyncio.Task[None]:
-        handler = self._handler(method)
-
-        async def messages() -> AsyncGenerator[bytes, None]:
-            while not stream.is_at_end:
-                await stream.wait()
-                data = stream.take()
-                if data is not None:
-                    yield handler.request_deserializer(data)
-
-        async def work() -> None:
-            incoming = messages()
-            replies = handler.stream_stream(incoming, _Context(stream))
-            async with aclosing(incoming), aclosing(replies):
-                async for reply in replies:
-                    stream.send(handler.response_serializer(reply))
-
-        return self._track(work())
+        return self._served.stream(self._handler(method), stream)
 
     def _handler(self, method: str) -> Any:
         return self._service.handlers().service(
@@ -196,23 +175,3 @@ class VirtualBookie(Node):
 
     def _start_task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         return self.site.loop.create_task(work, context=owned_by(self.name))
-
-    def _track(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        task = self._start_task(work)
-        self.calls[task] = None
-        task.add_done_callback(lambda done: self.calls.pop(done, None))
-        return task
-
-
-class _Context:
-    """What a handler may ask of its call."""
-
-    def __init__(self, stream: ServerStream | None) -> None:
-        self._stream = stream
-
-    async def abort(self, code: grpc.StatusCode, details: str) -> NoReturn:
-        raise Aborted(code, details)
-
-    async def send_initial_metadata(self, metadata: Metadata) -> None:
-        assert self._stream is not None
-        self._stream.send_metadata(metadata)

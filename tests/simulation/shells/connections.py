@@ -16,7 +16,14 @@ from .site import Site
 RESET_SHARE = 0.5
 """Share of broken connections that are reset soon; the others are noticed by keepalive or not at all."""
 
-KINDS = {rpc.APPEND: "add", rpc.READ: "read", rpc.LAST_ADD_CONFIRMED: "lac", rpc.INFO: "info"}
+KINDS = {
+    rpc.APPEND: "add",
+    rpc.READ: "read",
+    rpc.LAST_ADD_CONFIRMED: "lac",
+    rpc.INFO: "info",
+    rpc.HOLDINGS: "holdings",
+    rpc.MAINTAIN: "maintain",
+}
 
 Metadata = tuple[tuple[str, str | bytes], ...]
 

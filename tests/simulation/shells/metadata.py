@@ -156,8 +156,12 @@ class VirtualStore:
 
     async def close(self) -> None:
         """What is under way fails; its outcome is unknown where it changes something."""
-        self._is_closed = True
+        self.end()
         await self._inner.close()
+
+    def end(self) -> None:
+        """Nothing is asked any more."""
+        self._is_closed = True
         for answer, error in self._waiting.items():
             if not answer.done():
                 answer.set_exception(error)

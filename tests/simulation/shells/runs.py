@@ -7,14 +7,11 @@ run_seed(7).trace       what happened, line by line
 from __future__ import annotations
 
 import gc
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 
 from tests.simulation.engine.loop import LoopStuck, VirtualLoop, run
-from tests.simulation.engine.runs import Failed, hash_of
+from tests.simulation.engine.runs import Failed, hash_of, warnings_are
 from tests.simulation.engine.world import Violation
 
 from .cluster import Cluster
@@ -48,7 +45,7 @@ def run_seed(seed: int) -> Run:
     loop = VirtualLoop()
     cluster = Cluster(seed, loop)
     problems = loop.problems
-    with _warnings_are(problems):
+    with warnings_are(problems):
         try:
             run(cluster.run, loop)
         except (Violation, LoopStuck) as violation:
@@ -66,18 +63,3 @@ def run_seed(seed: int) -> Run:
 def _outcome(cluster: Cluster) -> tuple[list[str], int, int]:
     confirmed = [watched.checker.confirmed_through + 1 for watched in cluster.watch]
     return cluster.site.world.trace, sum(confirmed), len(confirmed)
-
-
-@contextmanager
-def _warnings_are(problems: list[str]) -> Iterator[None]:
-    """Warnings, as of a coroutine that nobody awaited, are problems. No garbage is collected in between."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            yield
-        problems.extend(str(warning.message) for warning in caught)
-    finally:
-        if was_enabled:
-            gc.enable()

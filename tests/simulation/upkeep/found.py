@@ -80,7 +80,7 @@ FOUND = (
     Found(
         "B2: a frame that was moved while a page with other damage was read again was called damaged too",
         Plan(
-            seed=100735,
+            seed=100773,
             steps=(
                 Append(ledger=0),
                 Append(ledger=0),

@@ -7,16 +7,16 @@ from typing import Any
 
 from bookie.log.format import Record
 from bookie.log.writer import DEFERRED_SYNC_SECONDS_MAX, LogWriter
-from tests.simulation.engine.threads import UpkeepLoop
+from tests.simulation.engine.threads import ThreadedLoop
 
 
 class SteppedLogWriter(LogWriter):
-    """Belongs to an `UpkeepLoop`. What `_run` does, a turn at a time."""
+    """Belongs to an `ThreadedLoop`. What `_run` does, a turn at a time."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         loop = asyncio.get_running_loop()
-        assert isinstance(loop, UpkeepLoop)
+        assert isinstance(loop, ThreadedLoop)
         self._loop = loop
         self._is_due = False
         self._has_ended = False

@@ -15,7 +15,7 @@ from bookie.log.segments import resume_or_begin
 from tests.bookie.logs import INCARNATION
 from tests.bookie.platter import Inode
 from tests.bookie.simulated_disk import Loss, SimulatedDisk, disk_with
-from tests.simulation.engine.threads import Died, UpkeepLoop
+from tests.simulation.engine.threads import Died, ThreadedLoop
 from tests.simulation.log.shelf import SHELF, forget_memory
 
 LOSSES = {"chaos": Loss.CHAOS, "ordered": Loss.ORDERED, "garbage": Loss.GARBAGE}
@@ -24,7 +24,7 @@ LOSSES = {"chaos": Loss.CHAOS, "ordered": Loss.ORDERED, "garbage": Loss.GARBAGE}
 class SharedDisk(SimulatedDisk):
     """A disk whose users may be overtaken, and are gone with the power."""
 
-    loop: UpkeepLoop | None = None
+    loop: ThreadedLoop | None = None
 
     def _check_power(self) -> None:
         if self.is_off:
@@ -86,7 +86,7 @@ class Machine:
     def lose_index(self) -> None:
         self.replace_index(SHELF.take())
 
-    def boot(self, loop: UpkeepLoop) -> None:
+    def boot(self, loop: ThreadedLoop) -> None:
         """A process begins: what another had in memory is gone."""
         forget_memory(self.index)
         self.disk.loop = loop

@@ -30,7 +30,7 @@ from bookie.upkeep.scrubbing.scrubber import Scrubber
 from tests.simulation.engine.loop import LoopStuck
 from tests.simulation.engine.loop import run as run_loop
 from tests.simulation.engine.runs import Failed
-from tests.simulation.engine.threads import Died, UpkeepLoop
+from tests.simulation.engine.threads import Died, ThreadedLoop
 from tests.simulation.engine.world import Violation
 
 from . import plan as steps
@@ -99,7 +99,7 @@ def _live_on(site: Site) -> None:
 
 
 def _live(site: Site) -> None:
-    loop = UpkeepLoop(site.stream("threads", str(site.lives)), site.plan.sizes.overtaken, site.died)
+    loop = ThreadedLoop(site.stream("threads", str(site.lives)), site.plan.sizes.overtaken, site.died)
     site.machine.boot(loop)
     life = Life(site)
     try:
@@ -131,7 +131,7 @@ def _has_ended_in_start(site: Site) -> bool:
     return site.under_way["start"] > 0
 
 
-async def _ending(site: Site, loop: UpkeepLoop, life: Life) -> None:
+async def _ending(site: Site, loop: ThreadedLoop, life: Life) -> None:
     """When it ends, however that is, nothing of this process happens any more."""
     try:
         await life.run()

@@ -1,0 +1,152 @@
+"""The one place that reaches into the product: where what a process asks of its machine is given by the simulation.
+
+Time, chance, sockets, disks, files and the metadata's address: each is patched where the product's modules look it up.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import grpc.aio
+import lmdb
+import tenacity
+
+import ledgers.aio
+import metadata.records.cluster
+import qjm_compat.aio
+from bookie.disk import space_guard
+from bookie.index.index import Index
+from bookie.log import appender
+from bookie.serving import daemon, directory, listener, registration
+from ledgers.bookies.append_stream import AppendStream
+from ledgers.bookies.queued_lane import QueuedLane
+from ledgers.loop_thread import PageSource
+from ledgers.recovering import peers
+from ledgers.writing.write_handle import WriteHandle
+from metadata.memory import Waker
+from tests.simulation.engine.processes import PROCESS
+from tests.simulation.shells.adapters import in_order, telling_faults
+from tests.simulation.shells.channels import VirtualChannel
+from tests.simulation.shells.metadata import VirtualStore
+
+from .hosts import Hosts
+from .seen import watched
+
+SMALL = (
+    (appender, "SMALL_GROUP_BYTES", 500),
+    (appender, "ZERO_STEP_BYTES", 1000),
+    (appender, "RESERVE_STEP_BYTES", 1000),
+    (listener, "STOP_SECONDS_MAX", 5.0),
+    (space_guard, "INDEX_STEP_BYTES", 0),
+)
+"""The product's own bounds, small enough to be met in every run."""
+
+IN_ORDER = (QueuedLane, WriteHandle, Waker, PageSource)
+"""Sets of these are iterated somewhere."""
+
+OUTSIDE = "operator"
+
+
+@contextmanager
+def in_virtual_time(hosts: Hosts) -> Iterator[None]:
+    """While it lasts the product runs on these hosts."""
+    site = hosts.site
+
+    def open_channel(address: str, options: object = None) -> VirtualChannel:
+        del options
+        channel = VirtualChannel(site, _node(), hosts.by_name[address.split(":")[0]])
+        hosts.channels.append(channel)
+        return channel
+
+    def serve(options: object = None) -> Any:
+        del options
+        return hosts.here.new_server()
+
+    async def open_store(uri: str, *, create: bool = False) -> VirtualStore:
+        del uri, create
+        store = VirtualStore(site.metadata, _node())
+        hosts.seen.opened(PROCESS.get(), store)
+        return store
+
+    def open_disk(path: Path) -> Any:
+        return hosts.machine_of(path.parent).disk
+
+    def open_index(path: Path) -> Index:
+        return hosts.machine_of(path.parent).open_index(path)
+
+    clock = SimpleNamespace(monotonic=site.loop.time)
+    chance = random.Random(site.world.seed)
+    new_uuid = SimpleNamespace(uuid4=lambda: uuid.UUID(int=chance.getrandbits(128)), UUID=uuid.UUID)
+    dice = SimpleNamespace(Random=lambda: random.Random(chance.getrandbits(32)))
+    sockets = SimpleNamespace(create_server=lambda address: _NoSocket())
+    boot = SimpleNamespace(read_text=lambda: hosts.here.name)
+    space = SimpleNamespace(statvfs=lambda path: hosts.machine_of(path).statvfs())
+    patches = (
+        *SMALL,
+        (grpc.aio, "insecure_channel", open_channel),
+        (grpc.aio, "server", serve),
+        (tenacity, "time", clock),
+        (listener, "socket", sockets),
+        (registration, "BOOT_ID", boot),
+        (space_guard, "os", space),
+        (daemon, "open_store", open_store),
+        (ledgers.aio, "open_store", open_store),
+        (qjm_compat.aio, "open_store", open_store),
+        (peers, "open_store", open_store),
+        (daemon, "OsDisk", open_disk),
+        (directory, "OsDisk", open_disk),
+        (daemon, "Index", open_index),
+        (directory, "uuid", new_uuid),
+        (metadata.records.cluster, "uuid", new_uuid),
+        (ledgers.aio, "random", dice),
+        (AppendStream, "_break", telling_faults(site)),
+    )
+    before = random.getstate()
+    random.seed(site.world.seed)
+    with ExitStack() as stack:
+        stack.callback(random.setstate, before)
+        for owner, name, value in patches:
+            stack.enter_context(mock.patch.object(owner, name, value))
+        for product_class in IN_ORDER:
+            stack.enter_context(in_order(product_class))
+        stack.enter_context(_index_needs_power(hosts))
+        stack.enter_context(watched(hosts.seen, lambda: hosts.here))
+        yield
+
+
+@contextmanager
+def _index_needs_power(hosts: Hosts) -> Iterator[None]:
+    """Before each change of an index the power may go, too."""
+    writing = Index._writing
+
+    @contextmanager
+    def counted(index: Index) -> Iterator[lmdb.Transaction]:
+        hosts.here.machine.disk.touch()
+        with writing(index) as txn:
+            yield txn
+
+    with mock.patch.object(Index, "_writing", counted):
+        yield
+
+
+def _node() -> str:
+    """Where the present code runs, as the network calls it."""
+    process = PROCESS.get()
+    return OUTSIDE if process is None else process.name.split("/")[0]
+
+
+class _NoSocket:
+    """A port that was free."""
+
+    def __enter__(self) -> None:
+        """It is taken for a moment."""
+
+    def __exit__(self, *_: object) -> None:
+        """And free again."""

@@ -1,0 +1,247 @@
+"""The end of a run: everything works again, all come to their end, what was promised is there, nothing is left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from bookie.wire.messages import MaintenanceAction
+from ledgers.aio import LedgerClient, ReadHandle
+from metadata import keys
+from metadata.records.registration import Registration, decode
+from tests.simulation.engine.processes import Process
+from tests.simulation.engine.world import Violation
+from tests.simulation.shells.actors import Actor, Setting, where
+from tests.simulation.shells.users import read_into
+from tests.simulation.shells.watch import WatchedLedger
+from tests.simulation.shells.writers import Writer
+
+from .faults import Faults
+from .host import Host
+from .hosts import Hosts
+from .journals import JournalSeen, read_in_the_end
+from .site import ClusterSite
+from .users import User, connected
+
+READY_SECONDS_MAX = 120.0
+"""So long after the calm every bookie serves: the slowest start waits for an old lease."""
+
+SETTLE_SECONDS = 40.0
+"""So long nothing late is under way any more, and every bookie is registered again."""
+
+LAST_RECOVERY_TRIES = 5
+END_SECONDS_MAX = 400.0
+"""So long after the calm every application has come to its end."""
+
+DEREGISTERED_SECONDS = 40.0
+"""Time for calls whose callers are gone to end at the bookies: the slowest message."""
+
+STOP_SECONDS_MAX = 30.0
+"""So long a bookie takes at most to end in order."""
+
+
+class Calm:
+    """Of one run."""
+
+    def __init__(
+        self,
+        site: ClusterSite,
+        hosts: Hosts,
+        users: Mapping[str, User],
+        faults: Faults,
+        setting: Setting,
+        journals: Mapping[str, JournalSeen],
+    ) -> None:
+        self._site = site
+        self._hosts = hosts
+        self._users = users
+        self._faults = faults
+        self._setting = setting
+        self._journals = journals
+
+    async def comes(self) -> None:
+        """Raises Violation."""
+        site = self._site
+        site.world.note("calm")
+        site.is_calm = True
+        site.calm()
+        site.host_loop.calm()
+        site.metadata.calm()
+        for host in self._hosts.by_name.values():
+            host.machine.has_room()
+            host.machine.disk.heal()
+            host.slow_down(1.0)
+            if host.process is not None and host.process.stands_still:
+                host.process.go_on()
+        for user in self._users.values():
+            if user.process.stands_still:
+                user.process.go_on()
+        self._setting.calm.set()
+        for host in self._hosts.by_name.values():
+            await self._serves(host)
+        await asyncio.sleep(SETTLE_SECONDS)
+        for host in self._hosts.by_name.values():
+            self._is_in_order(host)
+        await self._everything_is_there()
+        for host in self._hosts.by_name.values():
+            if host.machine.has_lost:
+                await self._is_repaired(host)
+        await self._all_come_to_an_end()
+        for kind, seen in self._journals.items():
+            await read_in_the_end(self._setting, kind, seen)
+        await self._every_client_works()
+        await self._nothing_is_left()
+
+    async def _serves(self, host: Host) -> None:
+        if not (host.is_wanted or host.is_given_up):
+            host.start()
+        try:
+            await asyncio.wait_for(host.is_ready.wait(), READY_SECONDS_MAX)
+        except TimeoutError:
+            if not host.machine.has_lost:
+                raise Violation("liveness", f"{host.name} does not serve: {host.why_down!r}") from None
+            await self._give_up_disk(host)
+
+    def _is_in_order(self, host: Host) -> None:
+        """It serves, its log is written, it is registered as writable, and it holds what it had."""
+        running, registered = host.running, self._registered(host)
+        if running is None:
+            raise Violation("liveness", f"{host.name} has ended in calm: {host.why_down!r}")
+        if running.bookie.failed.done():
+            raise Violation("B1", f"{host.name} goes on after its log has failed")
+        if registered is None or registered.address != running.address or not registered.writable:
+            raise Violation("M2", f"{host.name} is up, and registered as {registered}")
+        with self._site.host_loop.still():
+            self._hosts.seen.holds_what_it_had(host, running)
+
+    async def _is_repaired(self, host: Host) -> None:
+        """Every ledger is closed, and every entry has a copy somewhere: nothing stays in limbo."""
+        await self._faults.maintain(host, MaintenanceAction.REPAIR)
+        assert host.running is not None
+        left = [
+            watched.ledger_id
+            for watched in self._site.watch
+            if not watched.is_deleted and host.running.bookie.states.peek(watched.ledger_id).limbo
+        ]
+        if left:
+            raise Violation("R6", f"{host.name} was repaired, and ledgers {left} are in limbo")
+
+    def _registered(self, host: Host) -> Registration | None:
+        key = keys.bookie(host.machine.directory.name)
+        found = self._site.metadata.data.get(key, self._site.world.now)
+        return None if found is None else decode(key, found.value)
+
+    async def _give_up_disk(self, host: Host) -> None:
+        """What is left of it cannot be used: the operator puts in another."""
+        host.note("gives up its disk: %s", host.why_down)
+        gone = asyncio.Event()
+        host.down(gone.set)
+        await gone.wait()
+        host.machine.wipe()
+        self._faults.replace(host)
+        try:
+            await asyncio.wait_for(host.is_ready.wait(), READY_SECONDS_MAX)
+        except TimeoutError:
+            raise Violation(
+                "liveness", f"{host.name}, formatted anew, does not serve: {host.why_down!r}"
+            ) from None
+
+    # --- what was promised ------------------------------------------------------------------------
+
+    async def _everything_is_there(self) -> None:
+        """One more client recovers every ledger, and reads what was confirmed."""
+        client = await connected(self._site, "last")
+        last = Actor("last", self._setting, client)
+        for watched in self._site.watch:
+            await self._recover(last, watched)
+        await client.close()
+
+    async def _recover(self, last: Actor, watched: WatchedLedger) -> None:
+        failure: object = None
+        for _ in range(LAST_RECOVERY_TRIES):
+            if watched.is_deleted:
+                return
+            opening = last.client.open_ledger(watched.ledger_id, password=self._setting.password)
+            opened = await last.attempt("recover", opening, may_cancel=False)
+            if isinstance(opened, ReadHandle):
+                await self._read_all(last, watched, opened)
+                return
+            failure = opened
+        raise Violation("liveness", f"ledger {watched.ledger_id} cannot be recovered: {failure!r}")
+
+    async def _read_all(self, last: Actor, watched: WatchedLedger, reader: ReadHandle) -> None:
+        watched.ended(last.name, reader.record)
+        reading = read_into(last.name, watched, reader.read())
+        count = await last.attempt("read all", reading, may_cancel=False)
+        if count != watched.last_entry + 1 and not watched.is_deleted:
+            raise Violation("I6", f"of {watched.last_entry + 1} entries {count!r} could be read")
+
+    # --- how it ends ------------------------------------------------------------------------------
+
+    async def _all_come_to_an_end(self) -> None:
+        playing = {user.playing: user for user in self._users.values()}
+        done, left = await asyncio.wait(playing, timeout=END_SECONDS_MAX)
+        for task in playing:
+            if task in done and not (task.cancelled() and playing[task].has_left):
+                task.result()
+        if left:
+            names = [user.name for task, user in playing.items() if task in left]
+            raise Violation("liveness", f"{', '.join(names)} did not come to an end")
+
+    async def _every_client_works(self) -> None:
+        """What a client went through has broken nothing of it: it writes a ledger, and another reads that."""
+        for user in self._users.values():
+            if user.client is not None and not user.has_left:
+                await user.process.start(self._works(user, user.client))
+
+    async def _works(self, user: User, client: LedgerClient) -> None:
+        await Writer(f"{user.name} again", self._setting, client).write_one_ledger()
+        await client.close()
+
+    async def _nothing_is_left(self) -> None:
+        """Once all clients are closed nothing of theirs runs, here or at the bookies; then these stop."""
+        for user in self._users.values():
+            if user.client is not None:
+                await user.process.start(user.client.close())
+            self._no_task_is_left(user.process)
+        ours = {user.name for user in self._users.values() if not user.process.is_dead}
+        if left := [c for c in self._hosts.channels if not c.is_closed and c.client in ours]:
+            raise Violation("leftovers", f"a channel of {left[0].client} was never closed")
+        await asyncio.sleep(DEREGISTERED_SECONDS)
+        for host in self._hosts.by_name.values():
+            self._no_call_is_left(host)
+        for host in self._hosts.by_name.values():
+            await self._stops(host)
+        hosts = self._hosts.by_name
+        if any(not channel.is_closed and channel.client in hosts for channel in self._hosts.channels):
+            raise Violation("leftovers", "a channel of a bookie was never closed")
+
+    def _no_call_is_left(self, host: Host) -> None:
+        """But for what other bookies have open here."""
+        assert host.server is not None
+        hosts, channels = self._hosts.by_name, self._hosts.channels
+        theirs = sum(len(c.calls) for c in channels if c.client in hosts and c.host is host)
+        if host.server.calls > theirs:
+            raise Violation("leftovers", f"{host.name} still serves {host.server.calls - theirs} calls")
+
+    async def _stops(self, host: Host) -> None:
+        gone = asyncio.Event()
+        host.down(gone.set, kill=False)
+        try:
+            await asyncio.wait_for(gone.wait(), STOP_SECONDS_MAX)
+        except TimeoutError:
+            raise Violation("liveness", f"{host.name} does not stop: {self._where(host)}") from None
+        assert host.process is not None
+        self._no_task_is_left(host.process)
+        if (registered := self._registered(host)) is not None:
+            raise Violation("M2", f"{host.name} has stopped, and is registered as {registered}")
+
+    def _where(self, host: Host) -> list[str]:
+        """What its process waits for."""
+        assert host.process is not None
+        return [where(task) for task in host.process.tasks()]
+
+    def _no_task_is_left(self, process: Process) -> None:
+        left = [task for task in process.tasks() if task is not asyncio.current_task()]
+        if left:
+            raise Violation("leftovers", f"tasks of {process.name}: {[where(task) for task in left[:3]]}")

@@ -1,0 +1,228 @@
+"""Plans from seeds: a few users, a few kinds of faults, at most as much damage as the cluster must survive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.simulation.cores.plans.plan import (
+    METADATA,
+    Cut,
+    Figures,
+    LeaseLost,
+    Pause,
+    Rule,
+    StoreAway,
+    WatchGap,
+)
+from tests.simulation.engine.chance import Stream, key_of
+from tests.simulation.shells.faults import KINDS
+
+from . import plan as plans
+from .faults import newer_keys
+from .plan import Fault, Plan, User
+
+SHAPES = ((3, 3, 2), (3, 2, 2), (4, 3, 2), (3, 3, 3), (2, 2, 1), (1, 1, 1), (5, 3, 2))
+HOSTS_MAX = 6
+FAULTY_SECONDS = 35.0
+"""Faults begin within this time."""
+
+PACES_SECONDS = (0.001, 0.01, 0.1)
+SLOWNESS = (1.0, 1.0, 20.0, 100.0)
+SECONDS = (0.5, 5.0, 20.0)
+
+
+def draw(seed: int) -> Plan:
+    """The plan of this seed."""
+    return _Draw(seed).plan()
+
+
+class _Draw:
+    """One plan's. `victims` are the hosts that may lose copies for good."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.chance = Stream(key_of(seed, "plan"))
+        self.shape = self.chance.choice(SHAPES)
+        ensemble_size, _, ack_quorum = self.shape
+        hosts = min(HOSTS_MAX, ensemble_size + self.chance.below(3))
+        self.hosts = [f"b{n}" for n in range(hosts)]
+        first = self.chance.below(hosts)
+        self.victims = [self.hosts[(first + n) % hosts] for n in range(ack_quorum - 1)]
+        self.users: list[User] = []
+
+    def plan(self) -> Plan:
+        chance = self.chance
+        self._draw_users()
+        nodes = [*self.hosts, *(user.name for user in self.users), METADATA]
+        return Plan(
+            seed=self.seed,
+            shape=self.shape,
+            hosts=len(self.hosts),
+            pace=chance.choice(PACES_SECONDS),
+            overtaken=chance.choice((0.0, 0.05, 0.3)),
+            cancels=chance.choice((0.0, 0.0, 0.05, 0.3)),
+            has_password=chance.happens(0.2),
+            figures=Figures(
+                loss=chance.choice((0.0, 0.0, 0.01, 0.05)),
+                slow=chance.choice((0.0, 0.0, 0.05)),
+                sync_seconds=chance.choice(SLOWNESS),
+            ),
+            users=tuple(self.users),
+            rules=tuple(self._rule(nodes) for _ in range(chance.choice((0, 0, 1, 3)))),
+            faults=tuple(sorted(self._faults(nodes), key=lambda fault: fault.at)),
+        )
+
+    # --- users ------------------------------------------------------------------------------------
+
+    def _draw_users(self) -> None:
+        chance = self.chance
+        if chance.happens(0.3):
+            self._draw_journal()
+        for n in range(chance.below(2) if self.users else 1 + chance.below(3)):
+            does = chance.choice(
+                ("writes", "writes", "writes deferred", "writes advanced", "writes blocking")
+            )
+            self._add(f"w{n}", does)
+            for m in range(chance.below(3)):
+                does = chance.choice(
+                    ("follows", "follows blocking", "recovers", "recovers", "looks", "deletes")
+                )
+                if does != "deletes" or chance.happens(0.3):
+                    self._add(f"{does[0]}{n}{m}", does, f"w{n}")
+
+    def _draw_journal(self) -> None:
+        chance = self.chance
+        where = " at three" if chance.happens(0.4) else ""
+        for n in range(1 + chance.below(2)):
+            self._add(f"j{n}", f"writes journal{where}")
+        if chance.happens(0.6):
+            self._add("s0", f"reads journal{where}")
+
+    def _add(self, name: str, does: str, of: str = "") -> None:
+        at = self.chance.unit() ** 2 * 20 if self.chance.happens(0.5) else 0.0
+        self.users.append(User(name, does, of, round(at, 2)))
+
+    # --- what goes wrong --------------------------------------------------------------------------
+
+    def _rule(self, nodes: list[str]) -> Rule:
+        chance = self.chance
+        ends = {chance.choice(("source", "target")): chance.choice((*nodes, ""))}
+        return Rule(
+            kind=chance.choice(KINDS),
+            late=chance.happens(0.5),
+            probability=chance.choice((0.3, 0.7, 1.0)),
+            at=self._time(),
+            seconds=chance.choice((2.0, 10.0, 40.0)),
+            **ends,
+        )
+
+    def _faults(self, nodes: list[str]) -> list[Fault]:
+        """Of a few kinds only: runs in which everything fails teach little. Some come two and three at once."""
+        kinds: list[Callable[[float], Fault]] = [self._kind() for _ in range(1 + self.chance.below(4))]
+        found: list[Fault] = []
+        for _ in range(self.chance.choice((0, 1, 2, 4, 8))):
+            at = self._time()
+            for _ in range(self.chance.choice((1, 1, 1, 2, 3))):
+                found.append(self.chance.choice(kinds)(round(at, 2)))
+                at += self.chance.unit() ** 3
+        if self.chance.happens(0.2):
+            found += self._rolling_restart()
+        if self.chance.happens(0.05):
+            found.append(plans.NewerRecord(self._time(), self.chance.choice(newer_keys(self.seed))))
+        return found
+
+    def _kind(self) -> Callable[[float], Fault]:
+        kinds = [
+            self._kill,
+            self._stop,
+            self._power_cut,
+            self._power_cut,
+            self._pause,
+            self._cut,
+            self._store_away,
+            self._lease_lost,
+            self._watch_gap,
+            self._disk_full,
+            self._disk_slow,
+            self._sync_fails,
+            self._reads_fail,
+            self._maintained,
+            self._leaves,
+            self._exchanged,
+        ]
+        damages = [self._rots, self._disk_lost, self._disk_restored]
+        return self.chance.choice(damages if self.victims and self.chance.happens(0.15) else kinds)
+
+    def _rolling_restart(self) -> list[Fault]:
+        at, gap = self._time(), self.chance.choice((1.0, 4.0, 10.0))
+        return [plans.Stop(round(at + n * gap, 2), host, 1.0) for n, host in enumerate(self.hosts)]
+
+    def _kill(self, at: float) -> Fault:
+        return plans.Kill(at, self._host(), self._seconds())
+
+    def _stop(self, at: float) -> Fault:
+        return plans.Stop(at, self._host(), self._seconds())
+
+    def _power_cut(self, at: float) -> Fault:
+        operation = int(self.chance.unit() ** 2 * 40)
+        return plans.PowerCut(at, self._host(), operation, self._seconds(), self.chance.choice(plans.LOSSES))
+
+    def _pause(self, at: float) -> Fault:
+        return Pause(at, self.chance.choice((*self.hosts, self._user())), self._seconds())
+
+    def _cut(self, at: float) -> Fault:
+        one = self.chance.choice((*self.hosts, self._user()))
+        other = self.chance.choice((self._user(), self._host(), METADATA))
+        return Cut(at, (one,), (other,), seconds=self._seconds(), both_ways=self.chance.happens(0.5))
+
+    def _store_away(self, at: float) -> Fault:
+        return StoreAway(at, seconds=self.chance.choice((3.0, 10.0)), applies=self.chance.happens(0.5))
+
+    def _lease_lost(self, at: float) -> Fault:
+        return LeaseLost(at, self._host())
+
+    def _watch_gap(self, at: float) -> Fault:
+        return WatchGap(at, self._user(), seconds=self._seconds())
+
+    def _disk_full(self, at: float) -> Fault:
+        return plans.DiskFull(at, self._host(), self.chance.choice((0, 500, 6000)), self._seconds())
+
+    def _disk_slow(self, at: float) -> Fault:
+        return plans.DiskSlow(at, self._host(), self.chance.choice((30.0, 1000.0, 30_000.0)), self._seconds())
+
+    def _sync_fails(self, at: float) -> Fault:
+        return plans.SyncFails(at, self._host(), self.chance.below(4))
+
+    def _reads_fail(self, at: float) -> Fault:
+        return plans.ReadsFail(at, self._host(), self._seconds())
+
+    def _maintained(self, at: float) -> Fault:
+        return plans.Maintained(at, self._host(), self.chance.choice(("COLLECT", "SCRUB", "REPAIR")))
+
+    def _leaves(self, at: float) -> Fault:
+        return plans.Leaves(at, self._user())
+
+    def _exchanged(self, at: float) -> Fault:
+        host, other = self._host(), self._host()
+        return plans.DisksExchanged(at, host, other) if host != other else plans.Kill(at, host)
+
+    def _rots(self, at: float) -> Fault:
+        return plans.Rots(at, self.chance.choice(self.victims), self.chance.below(1000))
+
+    def _disk_lost(self, at: float) -> Fault:
+        return plans.DiskLost(at, self.chance.choice(self.victims), self._seconds())
+
+    def _disk_restored(self, at: float) -> Fault:
+        return plans.DiskRestored(at, self.chance.choice(self.victims), self.chance.choice((1.0, 5.0, 20.0)))
+
+    def _time(self) -> float:
+        return round(self.chance.uniform(0, FAULTY_SECONDS), 2)
+
+    def _seconds(self) -> float:
+        return self.chance.choice(SECONDS)
+
+    def _host(self) -> str:
+        return self.chance.choice(self.hosts)
+
+    def _user(self) -> str:
+        return self.chance.choice(self.users).name

@@ -1,0 +1,271 @@
+"""Users of a journal: writers that take it over from each other, and readers, through the real manager and acceptors.
+
+J1 to J6 are checked from outside: an epoch is had once; what was acknowledged or seen never becomes something else, is
+behind every later recovery's back, and is there in the end; segments follow each other without a gap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from ledgers import LedgerError
+from qjm_compat import AcceptorConfig, JournalConfig, JournalError, NamespaceInfo
+from qjm_compat.aio import QuorumJournalManager
+from tests.simulation.engine.world import Violation
+from tests.simulation.journals.edits import FRAME_BYTES, frames
+from tests.simulation.shells.actors import PAUSE_SECONDS_MAX, Setting, where
+
+from .config import draw_config
+
+T = TypeVar("T")
+
+JOURNALS = {"writes journal": ("one", 1), "writes journal at three": ("three", 3)}
+READS = {"reads journal": "writes journal", "reads journal at three": "writes journal at three"}
+"""What users do, and at which journal of how many acceptors."""
+
+NAMESPACE = NamespaceInfo(4711, "a cluster", "a pool", 0, -66)
+SECONDS_MAX = 10.0
+OPERATION_SECONDS_MAX = 300.0
+LAST_TRIES = 5
+TAGS = 250
+
+
+@dataclass(slots=True)
+class JournalSeen:
+    """What is known of one journal from outside: edits by txid, each as who wrote it first had it acknowledged."""
+
+    acked: dict[int, bytes] = field(default_factory=dict)
+    seen: dict[int, bytes] = field(default_factory=dict)
+    epochs: set[int] = field(default_factory=set)
+    tags: int = 0
+
+    @property
+    def last_acked(self) -> int:
+        return max(self.acked, default=0)
+
+    def has_epoch(self, epoch: int, before: int) -> None:
+        """J1"""
+        if epoch in self.epochs or epoch <= before:
+            raise Violation("J1", f"epoch {epoch} was given, and {before} was there before")
+        self.epochs.add(epoch)
+
+    def recovered(self, end: int, acked_before: int) -> None:
+        """J3: of what was acknowledged before the recovery began."""
+        if end < acked_before:
+            raise Violation("J3", f"a recovery ends at {end}, and {acked_before} was acknowledged before")
+
+    def acknowledged(self, first_txid: int, records: bytes) -> None:
+        """J2"""
+        for txid, one in _cut(first_txid, records):
+            for known in (self.acked.setdefault(txid, one), self.seen.get(txid, one)):
+                if known != one:
+                    raise Violation("J2", f"txid {txid} is acknowledged as {one!r}, and was {known!r}")
+
+    def saw(self, first_txid: int, records: bytes) -> None:
+        """J6"""
+        for txid, one in _cut(first_txid, records):
+            for known in (self.seen.setdefault(txid, one), self.acked.get(txid, one)):
+                if known != one:
+                    raise Violation("J6", f"txid {txid} is read as {one!r}, and was {known!r}")
+
+    def all_there(self, found: dict[int, bytes]) -> None:
+        """In the end."""
+        for rule, wanted in (("J3", self.acked), ("J6", self.seen)):
+            for txid, one in wanted.items():
+                if found.get(txid) != one:
+                    raise Violation(rule, f"txid {txid} is {found.get(txid)!r} in the end, not {one!r}")
+
+
+def _cut(first_txid: int, records: bytes) -> list[tuple[int, bytes]]:
+    count = len(records) // FRAME_BYTES
+    return [(first_txid + n, records[n * FRAME_BYTES : (n + 1) * FRAME_BYTES]) for n in range(count)]
+
+
+class JournalUser:
+    """An application with managers of its own, one after the other."""
+
+    def __init__(self, name: str, setting: Setting, does: str, seen: JournalSeen) -> None:
+        self.name = name
+        self.setting = setting
+        self.seen = seen
+        self.has_left = False
+        self.chance = setting.site.world.stream(name)
+        self._does = does
+
+    async def run(self) -> None:
+        """Until it has done what it wanted to, whatever goes wrong."""
+        for _ in range(2 + self.chance.below(4)):
+            if self.has_left:
+                return
+            try:
+                await self.once()
+            except (JournalError, LedgerError) as error:
+                self.note("failed: %s", error)
+            await asyncio.sleep(self.chance.unit() ** 2 * PAUSE_SECONDS_MAX)
+
+    async def once(self) -> None:
+        raise NotImplementedError
+
+    def note(self, what: str, *details: object) -> None:
+        self.setting.site.world.note(f"{self.name} {what}", *details)
+
+    def manager(self) -> QuorumJournalManager:
+        journal_id, acceptors = JOURNALS[self._does]
+        uri = f"sim://{self.name}"
+        several = tuple(AcceptorConfig(f"a{n}", uri) for n in range(acceptors)) if acceptors > 1 else None
+        return QuorumJournalManager(
+            uri,
+            journal_id,
+            namespace=NAMESPACE,
+            acceptors=several,
+            config=self._config(),
+            client_config=draw_config(self.setting.site.world.stream("config", self.name)),
+        )
+
+    async def within(self, what: str, work: Coroutine[Any, Any, T]) -> T:
+        """It must end, well or not, and may be cancelled in the middle; then the manager is of no more use."""
+        task = asyncio.create_task(work)
+        is_cancelled = self.chance.happens(self.setting.cancels_share / 3)
+        await asyncio.wait(
+            [task], timeout=self.chance.unit() ** 3 * 3.0 if is_cancelled else OPERATION_SECONDS_MAX
+        )
+        if not task.done() and is_cancelled:
+            task.cancel()
+            await asyncio.wait([task], timeout=OPERATION_SECONDS_MAX)
+        if not task.done():
+            raise Violation("liveness", f"{self.name}: {what} does not end: {where(task)}")
+        if task.cancelled():
+            raise JournalError(f"{what} was cancelled")
+        return task.result()
+
+    def _config(self) -> JournalConfig:
+        new = self.setting.new_ledger
+        bounds: dict[str, Any] = {
+            name: SECONDS_MAX for name in JournalConfig.__slots__ if name.endswith("_seconds_max")
+        }
+        return JournalConfig(
+            ensemble_size=new.ensemble_size,
+            write_quorum=new.write_quorum,
+            ack_quorum=new.ack_quorum,
+            digest=new.digest,
+            password=new.password,
+            **bounds,
+        )
+
+
+class JournalWriter(JournalUser):
+    """Becomes the writer, ends what the last one left, and writes a few segments, one of them perhaps half."""
+
+    async def once(self) -> None:
+        async with self.manager() as manager:
+            next_txid = await self._take_over(manager)
+            self.seen.tags += 1
+            for _ in range(1 + self.chance.below(3)):
+                next_txid = await self._segment(manager, next_txid)
+
+    async def _take_over(self, manager: QuorumJournalManager) -> int:
+        epoch_before, acked_before = max(self.seen.epochs, default=0), self.seen.last_acked
+        await self.within("recover", manager.recover_unfinalized_segments())
+        assert manager.epoch is not None
+        self.seen.has_epoch(manager.epoch, epoch_before)
+        end = await self._end(manager)
+        self.note("epoch %s goes on behind %s", manager.epoch, end)
+        self.seen.recovered(end, acked_before)
+        return end + 1
+
+    async def _end(self, manager: QuorumJournalManager) -> int:
+        """Where the journal ends; its segments follow each other (J5)."""
+        end = 0
+        for stream in await self.within("select", manager.select_input_streams(0)):
+            if stream.first_txid != end + 1:
+                raise Violation("J5", f"between {end} and {stream.first_txid} there is nothing")
+            end = stream.last_txid
+        return end
+
+    async def _segment(self, manager: QuorumJournalManager, first_txid: int) -> int:
+        stream = await self.within("start", manager.start_log_segment(first_txid))
+        next_txid = first_txid
+        for _ in range(1 + self.chance.below(4)):
+            count = 1 + self.chance.below(3)
+            records = frames(self.seen.tags % TAGS, next_txid, count)
+            stream.write_raw(records, count)
+            stream.set_ready_to_flush()
+            committed = await self.within("flush", stream.flush())
+            self.note("has %s to %s", next_txid, next_txid + count - 1)
+            if committed < next_txid + count - 1:
+                raise Violation("flush", f"{self.name}: a flush returned {committed} before all was there")
+            self.seen.acknowledged(next_txid, records)
+            next_txid += count
+            await asyncio.sleep(self.chance.unit() ** 2 * PAUSE_SECONDS_MAX)
+        if self.chance.happens(0.3):
+            raise JournalError("it leaves its segment open")
+        await stream.close()
+        await self.within("finalize", manager.finalize_log_segment(first_txid, next_txid - 1))
+        return next_txid
+
+
+class JournalReader(JournalUser):
+    """A standby: looks at everything there is, or at the latest."""
+
+    async def once(self) -> None:
+        async with self.manager() as manager:
+            for _ in range(1 + self.chance.below(4)):
+                if self.chance.happens(0.5):
+                    await self.within("read", self.look(manager))
+                else:
+                    await self.within("tail", self._tail(manager))
+                await asyncio.sleep(self.chance.unit() * PAUSE_SECONDS_MAX)
+
+    async def look(self, manager: QuorumJournalManager) -> dict[int, bytes]:
+        """Everything there is."""
+        found: dict[int, bytes] = {}
+        for stream in await manager.select_input_streams(0, in_progress_ok=True):
+            async with aclosing(stream.batches()) as batches:
+                async for batch in batches:
+                    self.seen.saw(batch.first_txid, bytes(batch.records))
+                    found.update(_cut(batch.first_txid, bytes(batch.records)))
+        return found
+
+    async def _tail(self, manager: QuorumJournalManager) -> None:
+        first = 1 + self.chance.below(max(1, self.seen.last_acked + 1))
+        batch = await manager.journaled_edits(first)
+        if batch is not None:
+            self.seen.saw(batch.first_txid, bytes(batch.records))
+
+
+async def format_journals(setting: Setting, does: Iterable[str]) -> None:
+    """Before anything goes wrong."""
+    for kind in sorted(does):
+        user = JournalUser("operator", setting, kind, JournalSeen())
+        async with user.manager() as manager:
+            await manager.format(NAMESPACE)
+
+
+async def read_in_the_end(setting: Setting, kind: str, seen: JournalSeen) -> None:
+    """One more writer takes it over, and reads what was acknowledged or seen."""
+    failure: object = None
+    for n in range(LAST_TRIES):
+        writer = JournalWriter(f"last{n}", setting, kind, seen)
+        writer.within = _uncancelled(writer)  # type: ignore[method-assign]
+        try:
+            async with writer.manager() as manager:
+                await writer._take_over(manager)
+                reader = JournalReader(f"last{n}", setting, kind, seen)
+                seen.all_there(await reader.look(manager))
+                return
+        except (JournalError, LedgerError) as error:
+            failure = error
+    raise Violation("liveness", f"{kind}: cannot be taken over: {failure!r}")
+
+
+def _uncancelled(writer: JournalUser) -> Any:
+    async def within(what: str, work: Coroutine[Any, Any, T]) -> T:
+        async with asyncio.timeout(OPERATION_SECONDS_MAX):
+            return await work
+
+    del writer
+    return within

@@ -1,0 +1,207 @@
+"""What happens in one run, all of it, as a value: printed, changed, made smaller, kept in a test.
+
+`repr` of a plan is Python that makes the same plan again; what stands at its default is left out. Times are virtual
+seconds from the start. Hosts are called b0, b1, …; users by what they do: w0 … write, f00 … follow; the store metadata.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.simulation.cores.plans.plan import (
+    Cut,
+    Figures,
+    LeaseLost,
+    Pause,
+    Rule,
+    StoreAway,
+    WatchGap,
+)
+from tests.simulation.engine.printed import Printed, given
+
+LOSSES = ("chaos", "ordered", "garbage")
+"""What a power cut leaves of what was not synced (`simulated_disk.Loss`)."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class User(Printed):
+    """An application with a client of its own. `of`: whose ledger it uses; begins at `at`."""
+
+    name: str
+    does: str
+    of: str = ""
+    at: float = 0.0
+
+
+# --- what goes wrong ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Kill(Printed):
+    """SIGKILL: the process is gone, the machine goes on. It is started again after `seconds`."""
+
+    at: float
+    host: str
+    seconds: float = 5.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Stop(Printed):
+    """SIGTERM: the process ends in order, and is started again `seconds` after that."""
+
+    at: float
+    host: str
+    seconds: float = 5.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PowerCut(Printed):
+    """The power goes before the `operation`th change of the disk from then on, and comes back after `seconds`."""
+
+    at: float
+    host: str
+    operation: int = 0
+    seconds: float = 5.0
+    loss: str = "chaos"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SyncFails(Printed):
+    """A sync fails, after so many good ones: the process must end without acknowledging (B1)."""
+
+    at: float
+    host: str
+    after: int = 0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ReadsFail(Printed):
+    """Reads of a part of the log fail with EIO, for a while."""
+
+    at: float
+    host: str
+    seconds: float = 20.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DiskFull(Printed):
+    """So many bytes are left on the disk, for a while."""
+
+    at: float
+    host: str
+    left: int = 0
+    seconds: float = 20.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DiskSlow(Printed):
+    """Whatever a thread does takes so many times as long, for a while; a hung disk does nothing at all."""
+
+    at: float
+    host: str
+    factor: float = 300.0
+    seconds: float = 20.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Rots(Printed):
+    """Bytes of a record that was on the platter are others, for good."""
+
+    at: float
+    host: str
+    nth: int = 0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DiskLost(Printed):
+    """The machine gets an empty disk: it is formatted anew under its old name, and started."""
+
+    at: float
+    host: str
+    seconds: float = 20.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DiskRestored(Printed):
+    """The disk is as it was `age` seconds ago. The bookie refuses it, and is started so that it accepts the loss."""
+
+    at: float
+    host: str
+    age: float = 5.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DisksExchanged(Printed):
+    """Two machines are started with each other's disks."""
+
+    at: float
+    host: str
+    other: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Maintained(Printed):
+    """An operator has a bookie collect, scrub or repair."""
+
+    at: float
+    host: str
+    what: str = "COLLECT"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NewerRecord(Printed):
+    """A program of a later version has written this key."""
+
+    at: float
+    key: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Leaves(Printed):
+    """A user's process is killed: nothing of it happens any more."""
+
+    at: float
+    user: str
+
+
+DiskFault = SyncFails | ReadsFail | DiskFull | DiskSlow | Rots
+HostFault = Kill | Stop | PowerCut | DiskLost | DiskRestored | DisksExchanged
+Fault = (
+    DiskFault | HostFault | Maintained | NewerRecord | Leaves | Pause | Cut | StoreAway | LeaseLost | WatchGap
+)
+
+DAMAGES = (Rots, DiskLost, DiskRestored)
+"""What costs a host copies for good."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Printed):
+    """One run. `pace`: seconds that a message takes on average; `overtaken`: how often a thread is overtaken where
+    it touches the disk; `cancels`: how often an operation is cancelled in the middle."""
+
+    seed: int
+    shape: tuple[int, int, int]
+    hosts: int
+    pace: float = 0.01
+    overtaken: float = 0.05
+    cancels: float = 0.0
+    has_password: bool = False
+    figures: Figures = Figures()  # noqa: RUF009 — frozen
+    users: tuple[User, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    faults: tuple[Fault, ...] = ()
+
+    def __repr__(self) -> str:
+        lines = []
+        for f in given(self):
+            value = getattr(self, f.name)
+            if isinstance(value, tuple) and f.name != "shape":
+                items = "".join(f"        {item!r},\n" for item in value)
+                lines.append(f"    {f.name}=(\n{items}    ),\n")
+            else:
+                lines.append(f"    {f.name}={value!r},\n")
+        return f"Plan(\n{''.join(lines)})"
+
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        return tuple(f"b{n}" for n in range(self.hosts))
