@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import lmdb
 import pytest
 
 from bookie.disk.disk import OsDisk
+from bookie.errors import IndexUnusable
 from bookie.index.index import Index
+from bookie.index.ledger_state import LedgerState
 from bookie.storage.bookie import Bookie
+from bookie.storage.checkpointing import CHANGE_BYTES, Checkpointer
 from bookie.wire.messages import LacReply, Status
 from tests.bookie.bookies import (
     append,
@@ -123,5 +129,129 @@ def test_a_checkpoint_that_failed_is_told_and_the_next_one_moves_everything(tmp_
         async with bookie_on(tmp_path) as bookie:
             assert bookie.index.recent_frames == 0
             assert await read(bookie, 7) == entries(7, [0, 1])
+
+    run(test())
+
+
+def test_a_checkpoint_that_failed_leaves_no_ledger_out_of_the_next_one(tmp_path: Path) -> None:
+    """R1: a restart reads only what came after the checkpoint, and would know nothing of the fence."""
+
+    async def test() -> None:
+        bookie, index = await open_on_slow_index(tmp_path)
+        assert await bookie.fence(8) == (OK, "")
+        index.error = lmdb.DiskError("no space left")
+        with pytest.raises(lmdb.DiskError):
+            await bookie.checkpoint()
+        index.error = None
+        await bookie.close()
+        async with bookie_on(tmp_path) as bookie:
+            assert await append(bookie, frame_of(8, [0])) == [Status.FENCED]
+
+    run(test())
+
+
+def test_an_index_that_could_not_be_written_is_left_alone_when_the_bookie_stops(tmp_path: Path) -> None:
+    """The log has everything."""
+
+    async def test() -> None:
+        bookie, index = await open_on_slow_index(tmp_path)
+        assert await append(bookie, frame_of(7, [0])) == [OK]
+        index.error = IndexUnusable("it is broken")
+        with pytest.raises(IndexUnusable):
+            await bookie.run_checkpoints()
+        index.committing.clear()
+        await bookie.close()
+        assert not index.committing.is_set()
+        async with bookie_on(tmp_path) as bookie:
+            assert await read(bookie, 7) == entries(7, [0])
+
+    run(test())
+
+
+# --- on a disk that is nearly full
+
+
+class FullIndex(Index):
+    """An index that finds no room for so many changes."""
+
+    refusals = 0
+
+    @contextmanager
+    def _writing(self) -> Iterator[lmdb.Transaction]:
+        if self.refusals:
+            self.refusals -= 1
+            raise IndexUnusable("the index cannot be written: No space left on device")
+        with super()._writing() as txn:
+            yield txn
+
+
+def checkpointer_on(
+    directory: Path, *, is_low: bool, release: Callable[[int], bool] = lambda _: False
+) -> tuple[Checkpointer, FullIndex]:
+    """With one ledger that is not in the index yet."""
+    index = FullIndex(directory)
+    checkpointer = Checkpointer(
+        config_of(directory),
+        index,
+        lambda ledger_id: LedgerState(ledger_id).encode(),
+        lambda: is_low,
+        release=release,
+    )
+    checkpointer.changed(7)
+    return checkpointer, index
+
+
+def test_a_checkpoint_the_disk_has_no_room_for_is_left_for_later_and_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """B4"""
+
+    async def test() -> None:
+        checkpointer, index = checkpointer_on(tmp_path, is_low=True)
+        index.refusals = 1
+        with caplog.at_level(logging.WARNING):
+            await checkpointer.run_if_there_is_room()
+        (line,) = [record.getMessage() for record in caplog.records]
+        assert line.startswith("no room to bring the index up to date, trying again later: the index cannot")
+        assert (index.ledger(7), checkpointer.has_failed) == (None, False)
+        await checkpointer.run_if_there_is_room()
+        assert index.ledger(7) == LedgerState(7)
+        await checkpointer.close()
+        index.close()
+
+    run(test())
+
+
+@pytest.mark.parametrize("what", ["checkpoint", "forget"])
+@pytest.mark.parametrize("is_low", [True, False])
+@pytest.mark.parametrize("is_left", [True, False])
+def test_what_frees_space_takes_some_of_the_reserve_on_a_full_disk_and_only_there(
+    tmp_path: Path, what: str, is_low: bool, is_left: bool
+) -> None:
+    """B4"""
+    released: list[int] = []
+
+    def release(size: int) -> bool:
+        released.append(size)
+        return is_left
+
+    async def test() -> None:
+        checkpointer, index = checkpointer_on(tmp_path, is_low=is_low, release=release)
+        index.refusals = 1
+
+        async def free() -> None:
+            if what == "checkpoint":
+                await checkpointer.run_for_space()
+            else:
+                await checkpointer.apart(index.forget, [7])
+
+        if is_low and is_left:
+            await free()
+        else:
+            with pytest.raises(IndexUnusable, match="No space left"):
+                await free()
+        assert released == ([CHANGE_BYTES] if is_low else [])
+        await checkpointer.close()
+        index.close()
 
     run(test())

@@ -114,6 +114,16 @@ def test_an_add_the_disk_refused_leaves_no_trace() -> None:
     assert ledgers.states == {7: LedgerState(7, verifier=b"")}
 
 
+def test_a_bookie_that_is_read_only_takes_fences_and_recovery_adds_and_no_others() -> None:
+    """B4: a full disk must not keep a ledger from being recovered."""
+    core = Ledgers().core
+    core.read_only = "nearly full"
+    assert core.append(ADD, "a") == [Answer("a", Status.READ_ONLY, "nearly full")]
+    assert core.append(RECOVERY_ADD, "b") == [Write(record_of(RECOVERY_ADD), "b")]
+    assert core.fence(7, "f") == [Write(FENCE, "f")]
+    assert core.append(RECOVERY_ADD, "c") == [Write(record_of(RECOVERY_ADD), "c")]
+
+
 def test_a_record_on_disk_changes_what_is_known_of_its_ledger() -> None:
     state = LedgerState(7)
     remember(state, Record(Kind.ENTRIES, 7, frame_of(7, []).columns, lac_of(3)))

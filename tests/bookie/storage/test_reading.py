@@ -122,6 +122,13 @@ def test_a_page_takes_at_least_the_first_frame_however_few_bytes_were_asked_for(
     assert (entries_of(page.columns), page.covered_through) == (entries(0, 1), 1)
 
 
+def test_a_page_takes_one_more_frame_while_a_byte_of_it_is_left() -> None:
+    stored, size = Stored([of_ids(0), of_ids(1), of_ids(2)]), of_ids(0).size_bytes
+    for bytes_max, through in ((size, 0), (size + 1, 1), (2 * size, 1), (2 * size + 1, 9)):
+        page = stored.page(0, 9, bytes_max)
+        assert (page.columns.last_entry, page.covered_through) == (min(through, 2), through)
+
+
 def test_a_page_of_large_frames_fits_into_a_message() -> None:
     size = PAGE_BYTES_MAX * 2 // 3
     stored = Stored([of_ids(0, 1, payload_bytes=size), of_ids(2, payload_bytes=size)])
