@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from bookie.disk.disk import Disk
 from bookie.errors import DamagedLog, IndexUnusable
+from bookie.index import claims as claims_module
 from bookie.index.claims import check_before_rebuild, check_log, claims_of
 from bookie.index.index import Index
 from bookie.index.places import place_of_frame
 from bookie.log import manifest
-from bookie.log.format import SEGMENT_HEADER, SegmentHeader, encode_segment_header, place_of, position_of
+from bookie.log.format import (
+    RECORD_HEADER,
+    SEGMENT_HEADER,
+    SegmentHeader,
+    encode_segment_header,
+    place_of,
+    position_of,
+)
 from bookie.log.records import position_end
-from tests.bookie.logs import INCARNATION, found_in
+from tests.bookie.logs import INCARNATION, fence_of, found_in
 from tests.bookie.offline.salvaging import (
     END,
     FIRST,
@@ -162,6 +171,15 @@ def test_a_last_record_that_cannot_be_read_is_a_log_that_ends_too_early(
     assert refusal(disk, index) == (THIRD, offset_of(7))
 
 
+def test_no_more_is_read_than_the_last_record_before_the_checkpoint_may_take(
+    monkeypatch: pytest.MonkeyPatch, disk: SimulatedDisk, index: Index
+) -> None:
+    """A start would else read a whole segment."""
+    monkeypatch.setattr(claims_module, "BODY_BYTES_MAX", RECORD_BYTES - RECORD_HEADER.size)
+    disk.fail_reads(THIRD, 0, offset_of(7))
+    check_log(disk, index)
+
+
 # --- before an index is given up
 
 
@@ -183,6 +201,23 @@ def test_an_index_is_not_given_up_where_the_checkpoints_segment_is_missing(
     disk.lose(THIRD)
     with pytest.raises(DamagedLog, match=THIRD):
         check_before_rebuild(disk, index)
+
+
+def test_an_index_is_not_given_up_where_it_alone_remembers_a_fence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R1: it points to no frame, and the log it was made of is gone as a whole."""
+    disk = log_of([fence_of(1)], monkeypatch)
+    index = index_of(tmp_path / "index", disk)
+    check_before_rebuild(disk, index)
+    disk.wipe()
+    with pytest.raises(DamagedLog, match="this segment is missing") as refused:
+        check_before_rebuild(disk, index)
+    assert refused.value.file == FIRST
+
+
+def test_an_index_that_never_had_anything_claims_nothing(tmp_path: Path) -> None:
+    check_before_rebuild(SimulatedDisk(Random(0)), Index(tmp_path))
 
 
 def test_an_index_that_claims_more_than_the_log_itself_says_there_was_is_given_up(

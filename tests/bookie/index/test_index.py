@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bookie.errors import IndexUnusable
 from bookie.index.index import Index
 from bookie.index.ledger_state import Fence, LedgerState
-from bookie.index.places import Place, span_class
+from bookie.index.places import SPAN_CLASSES, Place, RecentPlaces, reach, span_class
 from bookie.wire.messages import VERIFIER_BYTES
 from tests.bookie.entries import lac_of
 
@@ -161,6 +161,23 @@ def test_a_span_belongs_to_the_smallest_class_that_reaches_over_it() -> None:
         assert span_class(place(0, span)) == expected
 
 
+def test_a_class_reaches_as_far_back_as_its_longest_frame_and_no_farther() -> None:
+    for span in range(SPAN_CLASSES):
+        longest = (1 << 4 * span) - 1
+        assert span_class(place(0, longest)) == span
+        for entry_id in (0, 1, 14, 15, 16, 300, 2**40, ENTRY_MAX):
+            first = reach(span, entry_id)
+            assert first + longest >= entry_id
+            assert first == 0 or first - 1 + longest < entry_id
+
+
+def test_a_lookup_walks_over_a_few_frames_however_long_the_ledger() -> None:
+    recent, frames = RecentPlaces(), [place(n, n, 64 + 128 * n) for n in range(1000)]
+    for one in frames:
+        recent.add(7, one)
+    assert recent.holding(7, 900, 901) == frames[900:902]
+
+
 states = st.builds(
     LedgerState,
     st.just(5),
@@ -195,6 +212,20 @@ def test_the_last_add_confirmed_never_goes_back() -> None:
     rose = [state.note_lac(lac) for lac in (lac_of(-1), lac_of(3), lac_of(2), lac_of(3), None, lac_of(4))]
     assert rose == [True, True, False, False, False, True]
     assert state.last_add_confirmed == lac_of(4)
+
+
+def test_what_a_state_record_says_is_added_to_what_is_known() -> None:
+    """R1: a copy that compaction made may be older than what came after it; nothing of it is taken back."""
+    ours, others = b"v" * VERIFIER_BYTES, b"w" * VERIFIER_BYTES
+    everything = LedgerState(5, Fence.DURABLE, True, lac_of(4), ours)
+    state = LedgerState(5)
+    state.absorb(everything)
+    assert state == everything
+    state.absorb(LedgerState(5, Fence.NONE, False, lac_of(3), others))
+    assert state == everything
+    for limbo in (True, False):
+        state.absorb(LedgerState(5, limbo=limbo))
+        assert state == LedgerState(5, Fence.DURABLE, True, lac_of(4), ours, limbo)
 
 
 @pytest.mark.parametrize("harm", ["first pages", "cut behind the meta pages", "cut inside them"])

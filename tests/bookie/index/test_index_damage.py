@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import lmdb
@@ -102,6 +105,37 @@ def test_a_table_that_has_lost_or_changed_a_row_makes_the_index_unusable(tmp_pat
 def mend(path: Path, table: str, row: tuple[bytes, bytes]) -> None:
     with lmdb.open(str(path), max_dbs=5) as env, env.begin(write=True, db=env.open_db(table.encode())) as txn:
         txn.put(*row)
+
+
+FULL, BROKEN = os.strerror(errno.ENOSPC), os.strerror(errno.EIO)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            lmdb.DiskError(FULL),
+            IndexUnusable(f"the index cannot be written: {FULL}; free some space on its disk"),
+        ),
+        (lmdb.DiskError(BROKEN), IndexUnusable(f"the index cannot be written: {BROKEN}")),
+        (lmdb.CorruptedError("no page"), IndexDamaged("it cannot be written: no page")),
+    ],
+)
+def test_an_index_that_cannot_be_written_says_whether_it_is_damaged_or_its_disk_is_full(
+    index: Index, error: Exception, said: Exception
+) -> None:
+    """B4: for want of space a bookie waits; a damaged index is to be made anew."""
+
+    def rows() -> Iterator[tuple[int, bytes]]:
+        yield 7, b"row"
+        raise error
+
+    index.begin_checkpoint()
+    with pytest.raises(IndexUnusable) as raised:
+        index.commit_checkpoint(500, rows())
+    index.abandon_checkpoint()
+    assert (type(raised.value), str(raised.value)) == (type(said), str(said))
+    assert (index.checkpoint_position, index.ledger(7)) == (0, None)
 
 
 async def with_a_lost_frame(directory: Path) -> Bookie:
