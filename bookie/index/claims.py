@@ -6,6 +6,8 @@ its checkpoint: what it points to was on disk.
 
 from __future__ import annotations
 
+import errno
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -27,6 +29,8 @@ from ..log.format import (
 from ..log.records import Found, position_end
 from ..log.walk import walk
 from .index import Index
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +133,11 @@ def _check_end(disk: Disk, segment: int, checkpoint: int) -> None:
     try:
         if file.size() >= checkpoint and _ends_with_record(file, segment, checkpoint):
             return
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        log.warning("what stands before the checkpoint cannot be read, and is not looked at: %s", error)
+        return
     finally:
         file.close()
     end = SEGMENT_HEADER.size

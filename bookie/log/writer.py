@@ -182,6 +182,8 @@ class LogWriter:
             except DiskFull as full:
                 self._report_durable()  # taking the group back has synced what was there before it
                 group = self._refuse_but_urgent(group, full.error)
+                if not group:
+                    return []  # the reserve is not for what was refused
                 releases += 1
                 if releases > RELEASES_MAX or not self._reserve.release(sum(w.size for w in group)):
                     self._refuse(group, full.error)

@@ -51,3 +51,14 @@ def test_a_fence_is_refused_where_somebody_else_takes_all_that_was_kept_back() -
     writer.stop()
     assert (reports.acknowledged, reports.refused, reports.failures) == ([], [fence_of(1)], [])
     assert reserve.released == [record_bytes(fence_of(1))] * RELEASES_MAX
+
+
+def test_nothing_is_given_out_for_appends_that_were_refused() -> None:
+    """B4"""
+    reserve = TakenReserve()
+    disk = SimulatedDisk(Random(0), capacity_bytes=SEGMENT_HEADER.size)
+    writer, reports = writer_on(disk, reserve=reserve)
+    writer.submit(RECORDS[0], 0)
+    writer.start()
+    writer.stop()
+    assert (reports.refused, reserve.released) == ([RECORDS[0]], [])
