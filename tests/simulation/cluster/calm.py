@@ -92,11 +92,20 @@ class Calm:
         await self._every_client_works()
         await self._nothing_is_left()
 
+    def _deleted_ones_are_collected(self, host: Host) -> None:
+        """B3: a collection has been due a few times."""
+        assert host.running is not None
+        here = set(host.running.bookie.index.ledger_ids())
+        left = [one.ledger_id for one in self._site.watch if one.is_deleted and one.ledger_id in here]
+        if left:
+            raise Violation("B3", f"{host.name} holds {left}, which were deleted long ago")
+
     async def _serves(self, host: Host) -> None:
-        if not (host.is_wanted or host.is_given_up):
-            host.start()
         try:
-            await asyncio.wait_for(host.is_ready.wait(), READY_SECONDS_MAX)
+            async with asyncio.timeout(READY_SECONDS_MAX):
+                await host.is_left_alone.wait()
+                host.start()
+                await host.is_ready.wait()
         except TimeoutError:
             if not host.machine.has_lost:
                 raise Violation("liveness", f"{host.name} does not serve: {host.why_down!r}") from None
@@ -209,6 +218,7 @@ class Calm:
             raise Violation("leftovers", f"a channel of {left[0].client} was never closed")
         await asyncio.sleep(DEREGISTERED_SECONDS)
         for host in self._hosts.by_name.values():
+            self._deleted_ones_are_collected(host)
             self._no_call_is_left(host)
         for host in self._hosts.by_name.values():
             await self._stops(host)

@@ -127,6 +127,9 @@ class _Draw:
                 at += self.chance.unit() ** 3
         if self.chance.happens(0.2):
             found += self._rolling_restart()
+        if self.chance.happens(0.08):
+            at, host = self._time(), self._host()
+            found += [plans.SyncFails(at, host), plans.Stop(at + 0.01, host)]  # the very last sync
         if self.chance.happens(0.05):
             found.append(plans.NewerRecord(self._time(), self.chance.choice(newer_keys(self.seed))))
         return found
@@ -151,7 +154,7 @@ class _Draw:
             self._exchanged,
         ]
         damages = [self._rots, self._disk_lost, self._disk_restored]
-        return self.chance.choice(damages if self.victims and self.chance.happens(0.15) else kinds)
+        return self.chance.choice(damages if self.victims and self.chance.happens(0.25) else kinds)
 
     def _rolling_restart(self) -> list[Fault]:
         at, gap = self._time(), self.chance.choice((1.0, 4.0, 10.0))

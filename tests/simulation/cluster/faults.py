@@ -122,7 +122,7 @@ class Faults:
 
     def _interrupt(self, fault: plans.HostFault, host: Host) -> None:
         others = [self._hosts.by_name[fault.other]] if isinstance(fault, plans.DisksExchanged) else []
-        if any(one.is_given_up for one in (host, *others)):
+        if not all(one.is_left_alone.is_set() for one in (host, *others)):
             return  # somebody is putting another disk into it
         match fault:
             case plans.Kill():
@@ -132,17 +132,20 @@ class Faults:
             case plans.PowerCut():
                 host.cut_power(fault.operation, fault.loss, fault.seconds)
             case plans.DiskLost():
+                _attend(host)
                 host.down(lambda: self._replace_disk(host, fault.seconds))
             case plans.DiskRestored():
                 backup = self._backups.get(id(fault))
                 if backup is not None:
+                    _attend(host)
                     host.down(lambda: self._restore(host, backup))
             case plans.DisksExchanged():
                 other = self._hosts.by_name[fault.other]
+                _attend(host, other)
                 host.down(lambda: other.down(lambda: self._exchange(host, other)))
 
     def _replace_disk(self, host: Host, seconds: float) -> None:
-        host.is_given_up = True
+        _attend(host)
         host.machine.wipe()
         self._site.world.after(seconds, lambda: self.replace(host))
 
@@ -151,7 +154,7 @@ class Faults:
 
         async def work() -> None:
             await self._hosts.format(host, replace=True)
-            host.is_given_up = False
+            _leave_alone(host)
             host.start()
             await host.is_ready.wait()
             await self._maintained(host, MaintenanceAction.REPAIR)
@@ -167,8 +170,9 @@ class Faults:
         """Of an earlier life: what a bookie took in the same one and told nobody of, nobody can miss (rule R6)."""
 
         def bring_back() -> None:
-            if host.machine.directory.name == backup.of:  # else its disk is in another machine by now
+            if host.machine.is_mine(backup):  # else its disk is in another machine by now, or lost
                 host.machine.restore(backup)
+            _leave_alone(host)
             host.start()
 
         async def work() -> None:
@@ -180,6 +184,7 @@ class Faults:
 
     def _exchange(self, host: Host, other: Host) -> None:
         host.machine.exchange(other.machine)
+        _leave_alone(host, other)
         host.start()
         other.start()
 
@@ -209,6 +214,17 @@ class Faults:
             host.note("%s: %r", action.name, error)
         finally:
             await client.close()
+
+
+def _attend(*hosts: Host) -> None:
+    """An operator works at them: nobody else does anything to them."""
+    for host in hosts:
+        host.is_left_alone.clear()
+
+
+def _leave_alone(*hosts: Host) -> None:
+    for host in hosts:
+        host.is_left_alone.set()
 
 
 def newer_keys(seed: int) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.simulation.engine.found import Found
 
-from . import planted
+from . import planted_in_clients
 from .plan import DisksExchanged, Plan, User
 
 MOVED = Found(
@@ -21,7 +21,7 @@ MOVED = Found(
         ),
         faults=(DisksExchanged(at=30.0, host="b0", other="b1"),),
     ),
-    planted.never_looks_up_a_bookie_again,
+    planted_in_clients.never_looks_up_a_bookie_again,
     "liveness",
 )
 

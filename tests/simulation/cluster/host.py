@@ -34,7 +34,7 @@ ENDS = (BookieError, MetadataError, OSError)
 
 
 class Host:
-    """Keeps `shells.connections.Host`. `is_wanted`: is to be up; `is_given_up`: while its disk is replaced."""
+    """Keeps `shells.connections.Host`. `is_wanted`: is to be up; `is_left_alone`: no operator is at it."""
 
     def __init__(self, site: ClusterSite, seen: Seen, name: str, machine: Machine) -> None:
         self.site = site
@@ -45,14 +45,15 @@ class Host:
         self.running: RunningBookie | None = None
         self.is_ready = asyncio.Event()
         self.accepts_loss = False
-        self.is_given_up = False
+        self.is_left_alone = asyncio.Event()
+        self.is_left_alone.set()
         self.is_wanted = False
         self.why_down: BaseException | None = None
         self._seen = seen
         self._lives = 0
         self._slowed = 1.0
         self._task: asyncio.Task[None] | None = None
-        self._then: Callable[[], None] | None = None
+        self._then: Callable[[], object] | None = None
         self._loss, self._off_seconds = "chaos", 0.0
 
     # --- the network ----------------------------------------------------------------------------
@@ -141,7 +142,7 @@ class Host:
         self.site.world.after(AGAIN_SECONDS, self._start_if_wanted)
 
     def _start_if_wanted(self) -> None:
-        if self.is_wanted and not self.is_given_up:
+        if self.is_wanted and self.is_left_alone.is_set():
             self.start()
 
     def down(self, then: Callable[[], None], *, kill: bool = True) -> None:
@@ -150,7 +151,10 @@ class Host:
         if self._task is None or self.process is None:
             then()
             return
-        self._then = then
+        before = self._then
+        self._then = then if before is None else lambda: (before(), then())  # type: ignore[func-returns-value]
+        if self.process.is_dead:
+            return
         if kill or signal.SIGTERM not in self.process.signals:
             self._die()
         else:

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 from bookie.disk.reserve import NAME as RESERVE
 from bookie.index.index import Index
+from bookie.serving.directory import COOKIE
 from tests.bookie.simulated_disk import Loss, SimulatedDisk
 from tests.simulation.engine.processes import HostLoop
 from tests.simulation.engine.threads import Died
@@ -57,9 +58,8 @@ class MachineDisk(SimulatedDisk):
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """All that a machine holds, as it was at one moment. `of` is the bookie whose disk it is."""
+    """All that a machine holds, as it was at one moment."""
 
-    of: str
     files: Mapping[str, bytes]
     directory: Path
 
@@ -126,7 +126,12 @@ class Machine:
         self._copies += 1
         copy = self.directory.with_name(f"{self.directory.name}-{self._copies}")
         shutil.copytree(self.directory, copy)
-        return Backup(self.directory.name, self.disk.durable_contents(), copy)
+        return Backup(self.disk.durable_contents(), copy)
+
+    def is_mine(self, backup: Backup) -> bool:
+        """Whether it is of the bookie, and the incarnation, whose disk this is."""
+        mine, theirs = self.directory / COOKIE, backup.directory / COOKIE
+        return mine.exists() and theirs.exists() and mine.read_bytes() == theirs.read_bytes()
 
     def restore(self, backup: Backup) -> None:
         """As it was then."""

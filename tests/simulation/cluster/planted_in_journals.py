@@ -1,0 +1,83 @@
+"""Bugs planted in the journals' shells: manager, loggers, acceptor, ledgers of segments."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from qjm_compat import aio
+from qjm_compat.acceptor.journal import Journal
+from qjm_compat.acceptor.programs.effects import LedgerEnd
+from qjm_compat.acceptor.segment_ledgers import Appended, SegmentLedgers
+from qjm_compat.errors import StaleEpoch
+from qjm_compat.manager.loggers import LoggerSet
+from qjm_compat.manager.segments_seen import segments_seen
+from qjm_compat.requests import SendEdits
+
+Patch = pytest.MonkeyPatch
+
+
+# --- journals ---------------------------------------------------------------------------------------
+
+
+def acknowledges_at_one_acceptor(patch: Patch) -> None:
+    """J3: one of three is enough."""
+
+    async def broken(self: LoggerSet, request: SendEdits, calls: Any) -> int:
+        done, _ = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+        done.pop().result()
+        return request.last_txid
+
+    patch.setattr(LoggerSet, "edits_settled", broken)
+
+
+def answers_a_batch_before_it_is_on_disk(patch: Patch) -> None:
+    """J3"""
+
+    async def broken(self: Appended) -> None:
+        return None
+
+    patch.setattr(Appended, "confirmed", broken)
+
+
+def ends_no_ledger_of_an_earlier_writer(patch: Patch) -> None:
+    """J2: the journal is promised to another, and the ledger of the segment that is open stays open."""
+
+    async def broken(self: SegmentLedgers, ledger_id: int) -> LedgerEnd:
+        return await self.look(ledger_id)
+
+    patch.setattr(SegmentLedgers, "end", broken)
+
+
+def reads_what_no_quorum_has(patch: Patch) -> None:
+    """J6: a reader of the segment in progress is given what one acceptor has."""
+    seen = segments_seen
+
+    def broken(manifests: Any, quorum: Any, *, only_durable: bool) -> Any:
+        return seen(manifests, quorum, only_durable=False)
+
+    patch.setattr(aio, "segments_seen", broken)
+
+
+def lets_a_lost_writer_go_on(patch: Patch) -> None:
+    """A fence met in an append is taken for a bookie's failure, and the batch for written."""
+    send = Journal._send_edits
+
+    async def broken(self: Journal, request: SendEdits) -> None:
+        try:
+            await send(self, request)
+        except StaleEpoch:
+            return
+
+    patch.setattr(Journal, "_send_edits", broken)
+
+
+def keeps_its_ledgers_open(patch: Patch) -> None:
+    """A journal that is let go leaves its stores open."""
+
+    async def broken(self: aio.QuorumJournalManager) -> None:
+        return None
+
+    patch.setattr(aio.QuorumJournalManager, "close", broken)
