@@ -217,9 +217,10 @@ class Faults:
 
 
 def _attend(*hosts: Host) -> None:
-    """An operator works at them: nobody else does anything to them."""
+    """An operator works at them: nothing else happens to them."""
     for host in hosts:
         host.is_left_alone.clear()
+        host.machine.disk.heal()
 
 
 def _leave_alone(*hosts: Host) -> None:
