@@ -144,6 +144,7 @@ class _Draw:
             self._cut,
             self._store_away,
             self._lease_lost,
+            self._key_lost,
             self._watch_gap,
             self._disk_full,
             self._disk_slow,
@@ -151,6 +152,7 @@ class _Draw:
             self._reads_fail,
             self._maintained,
             self._leaves,
+            self._exchanged,
             self._exchanged,
         ]
         damages = [self._rots, self._disk_lost, self._disk_restored]
@@ -183,6 +185,9 @@ class _Draw:
 
     def _lease_lost(self, at: float) -> Fault:
         return LeaseLost(at, self._host())
+
+    def _key_lost(self, at: float) -> Fault:
+        return plans.KeyLost(at, self._host())
 
     def _watch_gap(self, at: float) -> Fault:
         return WatchGap(at, self._user(), seconds=self._seconds())

@@ -60,6 +60,8 @@ class Faults:
                 self._pause(fault)
             case plans.NewerRecord():
                 self._write_newer(fault.key)
+            case plans.KeyLost():
+                self._lose_key(keys.bookie(fault.bookie))
             case plans.Leaves():
                 self._users[fault.user].leave()
             case plans.Maintained():
@@ -83,6 +85,12 @@ class Faults:
         data = self._site.metadata.data
         if data.get(key, self._site.world.now) is None:
             data.create(key, NEWER, None, self._site.world.now)
+
+    def _lose_key(self, key: str) -> None:
+        data, now = self._site.metadata.data, self._site.world.now
+        found = data.get(key, now)
+        if found is not None:
+            data.delete(key, found.version, now)
 
     # --- disks ------------------------------------------------------------------------------------
 

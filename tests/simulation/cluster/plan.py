@@ -157,6 +157,14 @@ class NewerRecord(Printed):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class KeyLost(Printed):
+    """The bookie's registration is gone and its lease is not: a store that was restored from a backup."""
+
+    at: float
+    bookie: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Leaves(Printed):
     """A user's process is killed: nothing of it happens any more."""
 
@@ -167,11 +175,18 @@ class Leaves(Printed):
 DiskFault = SyncFails | ReadsFail | DiskFull | DiskSlow | Rots
 HostFault = Kill | Stop | PowerCut | DiskLost | DiskRestored | DisksExchanged
 Fault = (
-    DiskFault | HostFault | Maintained | NewerRecord | Leaves | Pause | Cut | StoreAway | LeaseLost | WatchGap
+    DiskFault
+    | HostFault
+    | Maintained
+    | NewerRecord
+    | KeyLost
+    | Leaves
+    | Pause
+    | Cut
+    | StoreAway
+    | LeaseLost
+    | WatchGap
 )
-
-DAMAGES = (Rots, DiskLost, DiskRestored)
-"""What costs a host copies for good."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
