@@ -137,3 +137,8 @@ def test_a_read_is_repeated_until_its_time_is_up_unless_etcd_said_no(code: grpc.
     assert issubclass(kind, StoreRefused) == said_no
     assert not issubclass(kind, OutcomeUnknown)
     assert (len(calls) == 1) == said_no
+
+
+def test_an_etcd_that_stays_unavailable_is_asked_again_after_a_pause_each_time() -> None:
+    _, calls = run(error_of(grpc.StatusCode.UNAVAILABLE, writes=False))
+    assert len(calls) <= 10, "within half a second"

@@ -138,6 +138,20 @@ def test_a_segment_belongs_to_the_journal_unless_it_was_purged_or_dropped_with_i
     assert state.shows(segment(10, 12, 3))
 
 
+def test_the_finalized_segments_are_those_with_a_record_and_those_the_state_has_finalized_so_far() -> None:
+    state = JournalState(
+        segments=(
+            SegmentRecord(31, 1, -63, 1),
+            SegmentRecord(21, 1, -63, 1, 30),
+            SegmentRecord(11, 1, -63, 1, 20, finalized=True),
+        ),
+        purged_below=3,
+        generation=4,
+    )
+    found = state.finalized([segment(5, 10), segment(3, 4), segment(1, 2)])
+    assert list(found.items()) == [(3, segment(3, 4)), (5, segment(5, 10)), (11, segment(11, 20, 4))]
+
+
 def test_a_segment_is_needed_while_the_journal_or_a_rollback_shows_it() -> None:
     purged = JournalState(purged_below=100)
     assert not purged.needs(segment(1, 4))

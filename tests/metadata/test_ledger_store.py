@@ -15,7 +15,7 @@ from metadata.records import bookie_registry, cluster, ledger_ids, ledger_record
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
-from metadata.store import PAGE_KEYS_MAX, Lease
+from metadata.store import PAGE_KEYS_MAX, Lease, Versioned
 from tests.support.aio import run
 
 ENSEMBLE = (BookieRef("b1", "i1"), BookieRef("b2", "i2"), BookieRef("b3", "i3"))
@@ -78,6 +78,30 @@ def test_ids_are_taken_once_however_many_take_them_at_once() -> None:
     run(scenario())
 
 
+@pytest.mark.parametrize("taken", [0, 3])
+def test_a_counter_that_was_moved_past_an_id_goes_on_behind_it_and_never_back(taken: int) -> None:
+    async def scenario() -> None:
+        store = MemoryStore()
+        assert [await ledger_ids.next_ledger_id(store) for _ in range(taken)] == list(range(1, taken + 1))
+        await ledger_ids.count_beyond(store, 41)
+        assert await ledger_ids.counted_end(store) == 42
+        await ledger_ids.count_beyond(store, 5)
+        assert await ledger_ids.next_ledger_id(store) == 42
+
+    run(scenario())
+
+
+def test_the_last_id_of_all_is_given_and_none_after_it() -> None:
+    async def scenario() -> None:
+        store = MemoryStore()
+        await ledger_ids.count_beyond(store, keys.LEDGER_ID_MAX - 1)
+        assert await ledger_ids.next_ledger_id(store) == keys.LEDGER_ID_MAX
+        with pytest.raises(BadRecord, match="is no ledger's id"):
+            await ledger_ids.next_ledger_id(store)
+
+    run(scenario())
+
+
 @pytest.mark.parametrize("value", [b"", b"\xff\xff\xff", b"\x08\x63"])
 def test_a_record_that_cannot_be_trusted_is_named_and_not_used(value: bytes) -> None:
     with pytest.raises(BadRecord, match="ledgers/0000000000000001"):
@@ -106,6 +130,18 @@ def test_the_cluster_gets_one_id_whoever_asks_first() -> None:
         made = await asyncio.gather(*(cluster.cluster_id(MemoryStore(data), create=True) for _ in range(5)))
         assert len(set(made)) == 1
         assert made[0] is not None
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("value", [b"", b"\xff\xff\xff", b"\x08\x63"])
+def test_a_layout_that_cannot_be_trusted_is_named_and_not_replaced(value: bytes) -> None:
+    async def scenario() -> None:
+        store = MemoryStore()
+        version = await store.create(keys.LAYOUT, value)
+        with pytest.raises(BadRecord, match="layout"):
+            await cluster.cluster_id(store, create=True)
+        assert await store.get(keys.LAYOUT) == Versioned(keys.LAYOUT, value, version)
 
     run(scenario())
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from metadata.errors import BadMetadataUri
+from metadata.etcd.uri import config_in
 from metadata.open import open_store
 from metadata.sqlite.file import SqliteFile
 from metadata.sqlite.uri import uri_of
@@ -88,6 +90,11 @@ def test_an_etcds_uri_uses_tls(tls_etcd: EtcdServer) -> None:
     run(round_trip(f"etcds://{tls_etcd.endpoint}/p?ca_cert={tls_etcd.certificate}"))
 
 
+def test_an_endpoint_of_an_etcd_uri_that_names_no_port_has_the_port_of_etcd() -> None:
+    config = config_in(urlsplit("etcd://a,b:5,[::1]/p"))
+    assert config.endpoints == ("a:2379", "b:5", "[::1]:2379")
+
+
 def test_opening_a_cluster_that_is_down_is_no_error() -> None:
     async def scenario() -> None:
         await (await open_store("etcd://127.0.0.1:1/p")).close()
@@ -106,6 +113,7 @@ def test_opening_a_cluster_that_is_down_is_no_error() -> None:
         ("etcd://a:1,,b:2/p", "not HOST:PORT"),
         ("etcd://a:notaport/p", "Port could not be cast"),
         ("etcd://a:70000/p", "Port out of range"),
+        ("etcd://a:0/p", "not HOST:PORT"),
         ("etcd://root:secret@a:1/p", "password_file"),
         ("etcd://a:1/p?colour=red", "'colour' is not known"),
         ("etcd://a:1/p?timeout=soon", "timeout=soon is not a number"),

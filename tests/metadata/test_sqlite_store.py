@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from metadata.errors import BadMetadataUri, LeaseLost, OutcomeUnknown, StoreUnavailable
@@ -257,6 +258,15 @@ def test_a_file_of_another_format_version_is_refused(path: Path) -> None:
     database.close()
     with pytest.raises(BadMetadataUri, match="format version 2, this program reads 1"):
         run(opened(path))
+
+
+def test_a_file_that_was_refused_is_not_kept_open(path: Path) -> None:
+    """Also while somebody keeps the error, and with its traceback all that opening had in hand."""
+    path.write_bytes(b"these are my holiday notes\n" * 1000)
+    with pytest.raises(BadMetadataUri) as refusal:
+        run(opened(path))
+    assert str(path) not in [file.path for file in psutil.Process().open_files()]
+    assert refusal.value.__traceback__ is not None
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
