@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 from concurrent.futures import Future
+from typing import Any
 
 import pytest
 
 from ledgers.errors import LedgerError
 from ledgers.writing.answers import Answers
+from tests.support.aio import run
 
 
 def waiting(count: int) -> tuple[Answers, list[Future[int]]]:
@@ -75,3 +79,19 @@ def test_a_failure_reaches_everybody_who_waits() -> None:
         with pytest.raises(LedgerError, match="ended"):
             future.result(timeout=0)
     assert not answers.any_wait
+
+
+def test_an_append_that_failed_and_that_nobody_looks_at_is_no_complaint_of_the_loop() -> None:
+    """What ended the writer is raised by its flush and its close."""
+    complaints: list[dict[str, Any]] = []
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, complaint: complaints.append(complaint))
+        answers = Answers()
+        answers.append(loop.create_future())
+        answers.fail(LedgerError("ended"))
+        gc.collect()
+
+    run(scenario())
+    assert complaints == []

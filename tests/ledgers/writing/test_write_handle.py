@@ -1,0 +1,175 @@
+"""The writer's shell: what it gives the lanes, how long it waits, and what ends it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ledgers.config import MIB, ClientConfig
+from ledgers.entry import ENTRY_OVERHEAD_BYTES
+from ledgers.errors import ClientForked, LedgerFenced, NotEnoughBookies
+from ledgers.writing import long_wait
+from metadata.home_process import HomeProcess
+from tests.ledgers.writing.writing import DIGEST, LEDGER_ID, HeldBookies, turns, writer_of
+from tests.support.aio import run, until_true
+
+HASTY = ClientConfig(append_seconds_max=0.1, append_quorum_seconds_max=0.1, retry_replacement_seconds=0.01)
+
+
+def test_frames_carry_the_last_add_confirmed_from_the_first_confirmed_entry_on() -> None:
+    async def scenario() -> None:
+        bookies = HeldBookies()
+        writer, _ = await writer_of(bookies)
+        appended = await writer.append_async(b"four")
+        await turns()
+        assert [lane.last_add_confirmed() for lane in bookies.lanes] == [None] * 3
+        bookies.acknowledge(0, 1)
+        assert await appended == 0
+        assert [lane.last_add_confirmed() for lane in bookies.lanes] == [DIGEST.sign_lac(0, 4)] * 3
+        await writer.abandon()
+
+    run(scenario())
+
+
+def test_the_lane_of_a_bookie_that_failed_is_closed_and_no_other() -> None:
+    """Or what is queued on it would be kept, and sent, for as long as the writer lives."""
+
+    async def scenario() -> None:
+        bookies = HeldBookies()
+        writer, _ = await writer_of(bookies)
+        bookies.fail(1)
+        assert [lane.is_closed for lane in bookies.lanes] == [False, True, False]
+        await writer.abandon()
+
+    run(scenario())
+
+
+def test_an_idle_writer_that_finds_no_quorum_of_bookies_ends_though_nothing_waits() -> None:
+    async def scenario() -> None:
+        bookies = HeldBookies()
+        writer, _ = await writer_of(bookies, HASTY)
+        bookies.fail(0, 1)
+
+        async def has_ended() -> bool:
+            return writer.has_ended
+
+        await until_true(has_ended)
+        with pytest.raises(NotEnoughBookies):
+            await writer.flush()
+        await writer.abandon()
+
+    run(scenario(), timeout_seconds=10)
+
+
+def test_closing_leaves_the_slowest_copy_time_to_arrive() -> None:
+    async def scenario() -> None:
+        bookies = HeldBookies()
+        writer, _ = await writer_of(bookies)
+        appended = await writer.append_async(b"x")
+        await turns()
+        bookies.acknowledge(0, 1)
+        await appended
+        closing = asyncio.create_task(writer.close())
+        await turns()
+        assert writer.has_ended and writer.record.is_closed
+        assert not closing.done()
+        assert not any(lane.is_closed for lane in bookies.lanes)
+        bookies.acknowledge(2)
+        await closing
+        assert all(lane.is_closed for lane in bookies.lanes)
+
+    run(scenario())
+
+
+def test_C1_a_fenced_writer_with_an_unconfirmed_entry_has_not_closed_its_ledger_though_it_is_closed() -> None:
+    """The recovery closed it without that entry, and the application is to hear of it."""
+
+    async def scenario() -> None:
+        bookies = HeldBookies()
+        writer, ledgers = await writer_of(bookies)
+        lost = await writer.append_async(b"lost")
+        await turns()
+        found = await ledgers.read(LEDGER_ID)
+        assert found is not None
+        await ledgers.change(found.record.closed(-1, 0), found.version)
+        bookies.fence()
+        with pytest.raises(LedgerFenced):
+            await writer.close()
+        with pytest.raises(LedgerFenced):
+            await lost
+
+    run(scenario())
+
+
+def test_C1_an_idle_writer_that_meets_the_fence_of_a_recovery_that_closed_there_has_closed_too() -> None:
+    async def scenario() -> None:
+        bookies = HeldBookies()
+        writer, ledgers = await writer_of(bookies)
+        found = await ledgers.read(LEDGER_ID)
+        assert found is not None
+        await ledgers.change(found.record.closed(-1, 0), found.version)
+        bookies.fence()
+        await writer.close()
+        assert writer.record.is_closed
+
+    run(scenario())
+
+
+def test_a_close_that_takes_long_says_how_many_entries_it_waits_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(long_wait, "SAY_AFTER_SECONDS", 0)
+
+    async def is_told() -> bool:
+        return bool(caplog.messages)
+
+    async def scenario() -> None:
+        bookies = HeldBookies()
+        writer, _ = await writer_of(bookies)
+        await writer.append_async(b"confirmed")
+        await turns()
+        bookies.acknowledge(0, 1, 2)
+        for _ in range(4):
+            await writer.append_async(b"x")
+        closing = asyncio.create_task(writer.close())
+        await until_true(is_told)
+        bookies.acknowledge(0, 1, 2)
+        await closing
+
+    run(scenario())
+    assert f"closing ledger {LEDGER_ID} waits for 4 entries to be confirmed" in caplog.messages[0]
+
+
+def test_a_flush_with_nothing_to_wait_for_fails_in_a_forked_child_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        writer, _ = await writer_of(HeldBookies())
+        await writer.flush()
+        with monkeypatch.context() as in_child:
+            in_child.setattr(HomeProcess, "is_here", False)
+            with pytest.raises(ClientForked):
+                await writer.flush()
+        await writer.abandon()
+
+    run(scenario())
+
+
+def test_with_deferred_sync_a_writer_that_holds_more_than_half_of_its_bound_forces_by_itself() -> None:
+    """At the bound it would be too late: who waits for room there appends nothing that could bring it about."""
+    config = ClientConfig(pending_bytes_max=MIB)
+
+    async def scenario() -> None:
+        bookies = HeldBookies()
+        writer, _ = await writer_of(bookies, config, deferred_sync=True)
+        await writer.append_async(bytes(MIB // 2 - ENTRY_OVERHEAD_BYTES))
+        await turns()
+        assert writer.pending_bytes == MIB // 2
+        assert [lane.forces for lane in bookies.lanes] == [0, 0, 0]
+        await writer.append_async(b"")
+        await turns()
+        assert [lane.forces for lane in bookies.lanes] == [1, 1, 1]
+        await writer.abandon()
+
+    run(scenario())
