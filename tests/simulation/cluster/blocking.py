@@ -167,6 +167,9 @@ class BlockingWriter(BlockingUser):
                 self.watched.ended(self.name, handle.record)
         self.note("closes its client")
         self.client.close()
+        ids = [future.result() for _, future in self._waiting if future.done() and not _has_failed(future)]
+        if ids != sorted(ids):
+            raise Violation("ids", f"{self.name}'s appends have the ids {ids}, in the order of its calls")
         left = [payload for payload, future in self._waiting if not future.done()]
         if left:
             raise Violation("liveness", f"{self.name}: {len(left)} appends are never answered")
@@ -180,6 +183,10 @@ def _done(call: Callable[[], None]) -> Callable[[], tuple[()]]:
         return ()
 
     return work
+
+
+def _has_failed(future: Future[int]) -> bool:
+    return future.cancelled() or future.exception() is not None
 
 
 class BlockingFollower(BlockingUser):

@@ -7,21 +7,17 @@ from typing import Any
 
 import pytest
 
-from bookie.index.ledger_state import LedgerState
-from bookie.serving import daemon, service
+from bookie.serving import daemon
 from bookie.serving.directory import LockedDirectory
 from bookie.serving.life import Lives
 from bookie.serving.listener import Listener
 from bookie.serving.registration import Registrar
-from bookie.serving.service import BookieService
-from bookie.storage import checkpointing
 from bookie.storage.bookie import Bookie
 from bookie.storage.checkpointing import Checkpointer
 from bookie.storage.core import BookieCore
 from bookie.upkeep.collecting.collector import Collector
-from bookie.upkeep.mending.repair import Repair
 from bookie.upkeep.schedule import Schedule
-from bookie.wire import Frame, LacReply, LacRequest, ReadReply, ReadRequest, Status
+from bookie.wire import Frame, Status
 from ledgers.recovering.peers import ClusterPeers
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.lives import Life
@@ -123,42 +119,6 @@ def takes_every_registration_for_its_own(patch: Patch) -> None:
 # --- service ----------------------------------------------------------------------------------------
 
 
-def stores_for_another_incarnation(patch: Patch) -> None:
-    """W7"""
-    take = service._AppendStream._take
-
-    def broken(self: Any, request: Any, refused: Any) -> None:
-        take(self, type(request)(self._bookie.incarnation, request.first_sequence, request.frames), refused)
-
-    patch.setattr(service._AppendStream, "_take", broken)
-
-
-def reads_for_another_incarnation(patch: Patch) -> None:
-    """W7: what an empty bookie does not have is denied in the name of the one that was there before."""
-
-    async def broken(self: BookieService, request: ReadRequest) -> ReadReply:
-        if request.fence and (why := await self._refuses_fence(request.ledger_id, request.credential)):
-            return ReadReply(why[0], detail=why[1])
-        return await self._bookie.read(request)
-
-    patch.setattr(BookieService, "_read", broken)
-
-
-def answers_frames_after_the_stop(patch: Patch) -> None:
-    """What comes while the bookie stops is called stored."""
-    answer = service._AppendStream._answer
-
-    def broken(self: Any, sequence: int) -> Any:
-        tell = answer(self, sequence)
-
-        def told(status: Status, detail: str) -> None:
-            tell(Status.OK if status is Status.STOPPING else status, detail)
-
-        return told
-
-    patch.setattr(service._AppendStream, "_answer", broken)
-
-
 def answers_before_the_sync(patch: Patch) -> None:
     """B1: the canary."""
     append = Bookie.append
@@ -191,33 +151,6 @@ def forgets_states_at_a_checkpoint(patch: Patch) -> None:
     patch.setattr(Checkpointer, "changed", lambda self, ledger_id: None)
 
 
-def denies_what_it_may_have_lost(patch: Patch) -> None:
-    """R6: limbo is forgotten in reads."""
-    peek = Bookie.read
-
-    async def broken(self: Bookie, request: ReadRequest) -> ReadReply:
-        state: LedgerState = self.states.peek(request.ledger_id)
-        was, state.limbo = state.limbo, False
-        try:
-            return await peek(self, request)
-        finally:
-            state.limbo = was
-
-    patch.setattr(Bookie, "read", broken)
-
-
-def vouches_for_the_lac_it_may_have_lost(patch: Patch) -> None:
-    lac = Bookie.last_add_confirmed
-
-    async def broken(self: Bookie, request: LacRequest) -> LacReply:
-        reply = await lac(self, request)
-        if reply.status is Status.UNKNOWN:
-            return LacReply(Status.NO_SUCH_LEDGER, self.states.peek(request.ledger_id).last_add_confirmed)
-        return reply
-
-    patch.setattr(Bookie, "last_add_confirmed", broken)
-
-
 def takes_writers_entries_behind_a_fence(patch: Patch) -> None:
     append = BookieCore.append
 
@@ -231,18 +164,6 @@ def _fields(frame: Frame) -> dict[str, Any]:
     return {name: getattr(frame, name) for name in frame.__dataclass_fields__}
 
 
-def leaves_a_checkpoint_behind(patch: Patch) -> None:
-    """Whoever is cancelled twice no longer waits for it."""
-
-    async def broken(working: asyncio.Future[Any]) -> Any:
-        try:
-            return await asyncio.shield(working)
-        finally:
-            await asyncio.wait([working])
-
-    patch.setattr(checkpointing, "to_the_end", broken)
-
-
 # --- upkeep -----------------------------------------------------------------------------------------
 
 
@@ -252,15 +173,6 @@ def collects_what_is_still_here(patch: Patch) -> None:
     patch.setattr(
         Collector, "_misplaced", lambda self, record: list(self._bookie.index.places(record.ledger_id))
     )
-
-
-def leaves_limbo_unrepaired(patch: Patch) -> None:
-    async def broken(self: Repair, ledger_id: int) -> Any:
-        await self._leave_limbo(ledger_id)
-        return await repair(self, ledger_id)
-
-    repair = Repair.repair_ledger
-    patch.setattr(Repair, "repair_ledger", broken)
 
 
 def peers_leave_out_a_page(patch: Patch) -> None:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
-from typing import Any
-
 import pytest
 
-from ledgers import loop_thread
 from ledgers.blocking.write import WriteHandle
 from ledgers.bookies.grpc_bookies import GrpcBookieClient
-from ledgers.loop_thread import LoopThread
 
 Patch = pytest.MonkeyPatch
 
@@ -37,13 +32,6 @@ def hands_over_only_once(patch: Patch) -> None:
     patch.setattr(WriteHandle, "_take_handed", broken)
 
 
-def flushes_what_was_taken_only(patch: Patch) -> None:
-    async def broken(self: WriteHandle) -> None:
-        await self._handle.flush()
-
-    patch.setattr(WriteHandle, "_flush", broken)
-
-
 def hands_over_in_any_order(patch: Patch) -> None:
     take = WriteHandle._take_handed
 
@@ -52,30 +40,3 @@ def hands_over_in_any_order(patch: Patch) -> None:
         take(self)
 
     patch.setattr(WriteHandle, "_take_handed", broken)
-
-
-def goes_on_after_an_interrupt(patch: Patch) -> None:
-    """A call that was interrupted runs on, and nobody waits for it."""
-
-    def broken(self: LoopThread, future: Future[Any]) -> Any:
-        return future.result()
-
-    patch.setattr(LoopThread, "_result_of", broken)
-
-
-def leaves_tasks_on_a_closed_loop(patch: Patch) -> None:
-    def broken(self: LoopThread) -> None:
-        self._loop.run_forever()
-        loop_thread.give_back_loop(self._loop)
-
-    patch.setattr(LoopThread, "_serve", broken)
-
-
-def leaves_reads_behind(patch: Patch) -> None:
-    """A read that was left half-way is never ended."""
-    patch.setattr(LoopThread, "end_soon", lambda self, source: None)
-
-    async def broken(self: LoopThread, last_work: Any) -> None:
-        await last_work()
-
-    patch.setattr(LoopThread, "_close", broken)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
-
 import pytest
 
 from qjm_compat import aio
@@ -12,25 +9,12 @@ from qjm_compat.acceptor.journal import Journal
 from qjm_compat.acceptor.programs.effects import LedgerEnd
 from qjm_compat.acceptor.segment_ledgers import Appended, SegmentLedgers
 from qjm_compat.errors import StaleEpoch
-from qjm_compat.manager.loggers import LoggerSet
-from qjm_compat.manager.segments_seen import segments_seen
 from qjm_compat.requests import SendEdits
 
 Patch = pytest.MonkeyPatch
 
 
 # --- journals ---------------------------------------------------------------------------------------
-
-
-def acknowledges_at_one_acceptor(patch: Patch) -> None:
-    """J3: one of three is enough."""
-
-    async def broken(self: LoggerSet, request: SendEdits, calls: Any) -> int:
-        done, _ = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
-        done.pop().result()
-        return request.last_txid
-
-    patch.setattr(LoggerSet, "edits_settled", broken)
 
 
 def answers_a_batch_before_it_is_on_disk(patch: Patch) -> None:
@@ -49,16 +33,6 @@ def ends_no_ledger_of_an_earlier_writer(patch: Patch) -> None:
         return await self.look(ledger_id)
 
     patch.setattr(SegmentLedgers, "end", broken)
-
-
-def reads_what_no_quorum_has(patch: Patch) -> None:
-    """J6: a reader of the segment in progress is given what one acceptor has."""
-    seen = segments_seen
-
-    def broken(manifests: Any, quorum: Any, *, only_durable: bool) -> Any:
-        return seen(manifests, quorum, only_durable=False)
-
-    patch.setattr(aio, "segments_seen", broken)
 
 
 def lets_a_lost_writer_go_on(patch: Patch) -> None:
