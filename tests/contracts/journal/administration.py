@@ -12,6 +12,7 @@ from qjm_compat.errors import (
     BadJournalState,
     BadRequest,
     JournalNotFormatted,
+    JournalOutOfSync,
     JournalUnavailable,
     StaleEpoch,
 )
@@ -22,6 +23,7 @@ from qjm_compat.requests import (
     DoUpgrade,
     Format,
     GetJournalState,
+    GetStorageInfo,
     Request,
     SegmentState,
 )
@@ -157,6 +159,33 @@ class Administration(InAPlace):
                 await place.process().call(wrong)
             assert await place.state() == before, wrong
         await writer.send(4, 6)
+
+    @pytest.mark.parametrize(("layout_version", "number"), [(2**31 - 1, 2**63 - 1), (-(2**31), 1)])
+    def test_the_largest_and_the_smallest_numbers_that_a_journal_can_hold_are_kept(
+        self, layout_version: int, number: int
+    ) -> None:
+        async def scenario(place: Place) -> None:
+            namespace = replace(NAMESPACE, layout_version=layout_version, namespace_id=number, c_time=number)
+            await place.process().call(Format(namespace))
+            assert await place.process().call(GetStorageInfo()) == namespace.storage
+            await place.process().call(DoPreUpgrade())
+            await place.process().call(DoUpgrade(namespace.storage))
+            assert await place.process().call(GetStorageInfo()) == namespace.storage
+
+        self.in_a_place(scenario)
+
+    @in_one_place
+    async def test_a_segment_that_was_open_when_the_journal_was_formatted_anew_is_gone_for_the_next_writer(
+        self, place: Place
+    ) -> None:
+        """Also for one whose first call finalizes it, in the process that had it open."""
+        old = await self._writer(place, 1)
+        await old.write_open(1, 5)
+        acceptor = place_of(old)
+        await acceptor.call(Format(NAMESPACE, force=True))
+        promised = (await acceptor.call(GetJournalState())).last_promised_epoch
+        with pytest.raises(JournalOutOfSync, match="No log file to finalize at transaction ID 1"):
+            await OneWriter(acceptor, promised + 1).finalize(1, 3)
 
     @in_one_place
     async def test_an_upgrade_to_what_a_journal_cannot_hold_is_refused(self, place: Place) -> None:

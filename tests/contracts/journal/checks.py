@@ -17,6 +17,7 @@ from qjm_compat.requests import (
 )
 from tests.qjm_compat.acceptor.one_writer import (
     OneWriter,
+    formatted,
     writer_of,
 )
 from tests.support.aio import run
@@ -74,6 +75,16 @@ class Checks(InAPlace):
         await second.beat()
         again = OneWriter(place.process(), 2)
         await again.beat()
+
+    @in_one_place
+    async def test_C2c_the_first_number_is_0_also_where_nothing_was_promised_yet(self, place: Place) -> None:
+        acceptor = place.process()
+        await formatted(acceptor)
+        writer = OneWriter(acceptor, 0)
+        await writer.beat()
+        writer.serial = 0
+        with pytest.raises(JournalOutOfSync, match=r"IPC serial 0 from client .*prior highest IPC serial 0"):
+            await writer.beat()
 
     @in_one_place
     async def test_C2c_numbers_begin_anew_when_the_epoch_was_promised_in_another_process(

@@ -7,6 +7,7 @@ import pytest
 from qjm_compat import EditsNotCached
 from qjm_compat.acceptor.edits_cache import EditsCache
 from qjm_compat.batch import Batch
+from tests.qjm_compat.acceptor.one_writer import is_nothing
 from tests.qjm_compat.journals import LAYOUT, frames
 
 SIZE = len(frames(1000, 2))
@@ -46,6 +47,14 @@ def test_exactly_the_edits_asked_for_are_given_also_from_within_batches() -> Non
             given = cache.retrieve(first, count)
             assert given.txn_count == min(count, 1010 - first)
             assert given.records == frames(first, given.txn_count)
+
+
+@pytest.mark.parametrize(("since_txid", "max_txns"), [(1004, 10), (1003, 0), (1000, 0)])
+def test_who_has_everything_or_wants_nothing_is_given_no_edits_and_misses_none(
+    since_txid: int, max_txns: int
+) -> None:
+    cache = filled(10 * SIZE, batch_of(1000), batch_of(1002))
+    assert is_nothing(cache.retrieve(since_txid, max_txns))
 
 
 @pytest.mark.parametrize("after", [batch_of(1003), batch_of(1001), batch_of(1002, epoch=2)])

@@ -147,6 +147,21 @@ def test_looking_and_reading_disturb_no_writer_and_ending_stops_it(tmp_path: Pat
     on_ledgers(tmp_path, scenario)
 
 
+def test_batches_under_way_when_their_own_writer_ends_the_ledger_are_confirmed_and_none_is_fenced(
+    tmp_path: Path,
+) -> None:
+    async def scenario(_: LedgerClient, ledgers: SegmentLedgers) -> None:
+        ledger_id = await ledgers.create(1)
+        writer = ledgers._writers[ledger_id]
+        under_way = [await ledgers.append(ledger_id, batch) for batch in BATCHES]
+        assert await ledgers.end(ledger_id) == LedgerEnd(22, 17)
+        for appended in under_way:
+            await appended.confirmed()
+        assert writer.has_ended and writer.failure is None
+
+    on_ledgers(tmp_path, scenario)
+
+
 def test_a_follower_gets_what_comes_until_the_ledger_is_closed(tmp_path: Path) -> None:
     async def scenario(client: LedgerClient, ledgers: SegmentLedgers) -> None:
         ledger_id = await ledgers.create(1)
