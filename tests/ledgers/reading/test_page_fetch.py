@@ -9,7 +9,9 @@ import pytest
 
 from ledgers.config import ClientConfig
 from ledgers.errors import BookieUnavailable, EntryUnreadable, NoSuchEntry
+from ledgers.reading import page_fetch
 from ledgers.reading.read_handle import ReadHandle
+from ledgers.tasks import STOPPED_SECONDS
 from metadata.records.ledger_record import BookieRef, Fragment
 from tests.ledgers.reading.reading import (
     B0,
@@ -23,6 +25,7 @@ from tests.ledgers.reading.reading import (
     until_idle,
     with_fragments,
 )
+from tests.ledgers.writing.test_progress import LeapingLoop, on_leaping_loop
 from tests.support.aio import run
 
 QUICK = ClientConfig(speculative_read_seconds=0.02)
@@ -91,6 +94,39 @@ def test_a_bookie_that_was_slow_is_asked_last_by_other_readers_of_the_client_too
         other = ReadHandle(reader._view.cluster, found, DIGEST)
         await other.read_entry(5)
         assert [bookie for bookie, _ in bookies.asked] == [B1]
+
+    run(scenario())
+
+
+def test_no_bookie_is_called_slow_for_time_in_which_this_process_stood_still() -> None:
+    """Its answer has come meanwhile, and is only to be read."""
+    patient = ClientConfig(speculative_read_seconds=5)
+
+    async def scenario(loop: LeapingLoop) -> None:
+        async def answers_while_we_are_stopped(_: BookieRef) -> None:
+            loop.leapt += 5 + 2 * STOPPED_SECONDS
+            for _turn in range(5):
+                await asyncio.sleep(0)
+
+        bookies = DictionaryBookies([10] * 20, before_answer=answers_while_we_are_stopped)
+        reader, _ = await reader_of(bookies, config=patient)
+        assert (await reader.read_entry(5)).entry_id == 5
+        assert [bookie for bookie, _ in bookies.asked] == [B0]
+        assert not reader._view.cluster.slow_or_failed_lately()
+
+    on_leaping_loop(scenario)
+
+
+def test_readers_turn_to_the_next_bookie_after_so_many_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All share the work of a long range, and each reads a long run from its disk."""
+    monkeypatch.setattr(page_fetch, "ENTRIES_A_TURN", 8)
+
+    async def scenario() -> None:
+        bookies = DictionaryBookies([10] * 40)
+        reader, _ = await reader_of(bookies)
+        for entry_id in range(32):
+            await reader.read_entry(entry_id)
+        assert [bookie for bookie, _ in bookies.asked] == [B0] * 8 + [B1] * 8 + [B2] * 8 + [B0] * 8
 
     run(scenario())
 

@@ -110,6 +110,22 @@ def test_entries_of_one_size_are_read_ahead_in_parallel_and_fetched_once(size: i
     run(scenario())
 
 
+@pytest.mark.parametrize("size", [0, 100, 10_000])
+def test_a_closed_ledger_is_asked_for_in_pages_from_the_first_on(size: int) -> None:
+    """Its length tells the size of its entries before any has been read."""
+
+    async def scenario() -> None:
+        bookies = DictionaryBookies([size] * (3 * MIB // (size + 16)))
+        reader, _ = await reader_of(bookies)
+        async with aclosing(reader.read_columns()) as pages:
+            await anext(pages)
+        _, first = bookies.asked[0]
+        asked_bytes = (first.last_entry + 1) * (size + 16)
+        assert CONFIG.page_bytes <= asked_bytes < CONFIG.page_bytes + size + 16
+
+    run(scenario())
+
+
 def test_when_entries_turn_out_larger_the_range_is_cut_anew_and_read_in_parallel_again() -> None:
     async def scenario() -> None:
         bookies = DictionaryBookies([10] * 20_000 + [4 * MIB] * 30)

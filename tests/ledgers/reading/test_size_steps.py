@@ -26,7 +26,7 @@ STEP = 50_000
 
 
 class Told:
-    """Bookies that tell of the entries they hold of a striped ledger, one run an entry, three runs a reply."""
+    """Bookies that tell of the entries they hold of a striped ledger, one run an entry, few runs a reply."""
 
     def __init__(self, sizes: Sequence[int], shape: Shape, ensemble: Sequence[BookieRef]) -> None:
         self.sizes = sizes
@@ -34,6 +34,7 @@ class Told:
         self.older: set[BookieRef] = set()
         self.stuck: set[BookieRef] = set()
         self.asked: list[BookieRef] = []
+        self.runs_a_reply = 3
         self._holds = {
             bookie: {
                 i for i in range(len(sizes)) if (position - i) % shape.ensemble_size < shape.write_quorum
@@ -50,8 +51,9 @@ class Told:
         if bookie in self.stuck:
             return HoldingsReply(Status.OK, (), request.first_entry - 1)
         held = [i for i in sorted(self._holds[bookie]) if request.first_entry <= i <= request.last_entry]
-        runs = tuple(Holding(i, i, 1, self.sizes[i]) for i in held[:3])
-        return HoldingsReply(Status.OK, runs, runs[-1].last_entry if len(held) > 3 else request.last_entry)
+        runs = tuple(Holding(i, i, 1, self.sizes[i]) for i in held[: self.runs_a_reply])
+        is_all = len(held) <= self.runs_a_reply
+        return HoldingsReply(Status.OK, runs, request.last_entry if is_all else runs[-1].last_entry)
 
 
 SKEWED = [SMALL] * 60 + [LARGE] * 6 + [SMALL] * 60
@@ -126,6 +128,25 @@ def test_what_no_bookie_tells_counts_as_spread_evenly(shape: Shape, how: str) ->
     bookies = Told(SKEWED, shape, (B0, B1, B2))
     setattr(bookies, how, {B0, B1, B2})
     assert steps(bookies, shape) == [(0, 0), (30, 300), (126, sum(SKEWED))]
+
+
+def test_a_bookie_that_tells_of_one_entry_at_a_time_is_asked_until_it_has_told_of_all() -> None:
+    shape = Shape(3, 3, 2)
+    bookies = Told(SKEWED, shape, (B0, B1, B2))
+    whole = steps(bookies, shape)
+    bookies.runs_a_reply = 1
+    assert steps(bookies, shape) == whole
+
+
+@pytest.mark.parametrize("away", [B0, B1, B2])
+def test_fragments_read_whole_have_the_bytes_that_the_record_says_whoever_is_away(away: BookieRef) -> None:
+    """One large entry, which is told of by both of its bookies, or by one."""
+    shape = Shape(3, 2, 2)
+    sizes = [SMALL] * 60 + [LARGE] + [SMALL] * 65
+    bookies = Told(sizes, shape, (B0, B1, B2))
+    bookies.away = {away}
+    found = steps(bookies, shape)
+    assert (before(found, 30), before(found, 126)) == (sum(sizes[:30]), sum(sizes))
 
 
 def test_a_bookie_that_is_away_leaves_the_steps_near_the_truth() -> None:
