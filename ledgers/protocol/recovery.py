@@ -161,7 +161,7 @@ class Recovery:
         for n, replica in enumerate(self._reads.replicas):
             # One page ahead of the walk is enough; a page reaches as far as its bytes allow.
             if not replica.reading and not replica.failure and replica.covered_through < self._next:
-                replica.reading, replica.asked_from = True, max(replica.covered_through + 1, self._next)
+                replica.reading, replica.asked_from = True, self._next
                 bookie = self._last_fragment.ensemble[n]
                 effects.append(ReadFenced(n, bookie, replica.asked_from, last))
         return effects

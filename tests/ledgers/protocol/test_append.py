@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bookie.wire import Columns, of_payloads
+from ledgers.errors import NotEnoughBookies
 from ledgers.protocol.append import AppendPipeline
 from ledgers.protocol.effects import (
     Accept,
@@ -12,10 +13,12 @@ from ledgers.protocol.effects import (
     ChangeRecord,
     CloseLane,
     FindReplacements,
+    Finish,
     Force,
     OpenLane,
     RetryLater,
 )
+from ledgers.protocol.position import Position
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 
 ENSEMBLE = tuple(BookieRef(f"b{n}", "i") for n in range(1, 4))
@@ -108,6 +111,68 @@ def test_a_force_is_repeated_to_a_bookie_that_takes_a_place_meanwhile_and_once_i
     assert pipeline.last_add_confirmed == 0
     pipeline.lane_failed(2, "gone")
     assert forces(pipeline.replacements({1: ENSEMBLE[1]}, {})) == []
+
+
+def found_lost(pipeline: AppendPipeline) -> bool:
+    """What the shell looks at, and what giving up then comes to."""
+    is_without = pipeline.is_without_quorum
+    ended = [effect.error for effect in pipeline.give_up() if isinstance(effect, Finish)]
+    assert [type(error) for error in ended] == ([NotEnoughBookies] if is_without else [])
+    return is_without
+
+
+def test_a_writer_may_give_up_once_so_many_bookies_have_failed_that_none_is_left_to_confirm_an_entry() -> (
+    None
+):
+    pipeline = started()
+    assert not found_lost(pipeline)
+    pipeline.lane_failed(1, "gone")
+    assert not found_lost(pipeline), "two of three still confirm"
+    pipeline.lane_failed(3, "gone")
+    assert found_lost(pipeline)
+    assert not pipeline.is_without_quorum, "it has ended, and waits for nobody"
+
+
+def test_a_writer_whose_bookie_is_back_in_its_place_has_its_quorum_again() -> None:
+    pipeline = started()
+    pipeline.lane_failed(1, "gone")
+    pipeline.lane_failed(2, "gone")
+    pipeline.replacements({0: ENSEMBLE[0]}, {})
+    assert not found_lost(pipeline)
+
+
+def test_a_change_of_ensemble_that_may_wait_is_wanted_only_when_a_write_set_would_lose_its_quorum() -> None:
+    record = LedgerRecord(7, Shape(3, 3, 2), (Fragment(0, ENSEMBLE),))
+    pipeline = AppendPipeline(record, delay_ensemble_change=True)
+    pipeline.start()
+    (wanted,) = [e for e in pipeline.lane_failed(1, "gone") if isinstance(e, FindReplacements)]
+    assert wanted.in_place
+    pipeline.lane_failed(2, "gone")
+    (wanted,) = [e for e in pipeline.replacements({}, {}) if isinstance(e, FindReplacements)]
+    assert not wanted.in_place
+
+
+def test_a_spare_that_fails_before_its_first_answer_is_replaced_at_once_whoever_was_there_before() -> None:
+    """Only who came back after a failure, and fails again, is looked at later."""
+    pipeline = started()
+    pipeline.lane_failed(1, "restarted")
+    (opened,) = [e for e in pipeline.replacements({0: ENSEMBLE[0]}, {}) if isinstance(e, OpenLane)]
+    pipeline.lane_failed(opened.lane, "no space")
+    pipeline.retry_replacements()
+    (change,) = [e for e in pipeline.replacements({0: SPARE}, {}) if isinstance(e, ChangeRecord)]
+    (opened,) = [e for e in pipeline.changed(change.record) if isinstance(e, OpenLane)]
+    (wanted,) = [e for e in pipeline.lane_failed(opened.lane, "gone") if isinstance(e, FindReplacements)]
+    assert wanted.failed == {0: "gone"}
+
+
+def test_an_answer_that_tells_nothing_new_clears_no_failure_and_ends_no_trial() -> None:
+    position = Position(SPARE, 1, 4, 6, failure="gone", on_trial=True)
+    for acked, written in ((4, 6), (3, 3), (-1, 6)):
+        assert not position.answered(acked=acked, written=written)
+    assert (position.failure, position.on_trial) == ("gone", True)
+    assert position.answered(acked=-1, written=7)
+    assert (position.acked_through, position.written_through) == (4, 7)
+    assert (position.failure, position.on_trial) == ("", False)
 
 
 def test_a_close_asked_for_during_a_change_comes_behind_it_and_only_once() -> None:
