@@ -20,8 +20,13 @@ class ProgressClock:
         self._timer: asyncio.TimerHandle | None = None
 
     def progressed(self) -> None:
-        """Something that was waited for has come, or the first thing to wait for has."""
+        """Something that was waited for has come."""
         self._progress_at = self._loop.time()
+
+    def begins(self) -> None:
+        """Something is about to wait. Where nothing does, its time begins now."""
+        if not self._waits():
+            self.progressed()
 
     def start(self) -> None:
         """Something waits from now on."""

@@ -169,9 +169,10 @@ class WriteHandle:
         self._waiting.append(payload)
         self._waiting_entries += 1
         self._waiting_bytes += len(payload)
-        self._answers.append(future)
         if self._tick is None:
+            self._clock.begins()
             self._tick = self._loop.call_soon(self._take_waiting_or_end)
+        self._answers.append(future)
 
     async def flush(self) -> None:
         """Returns when every append so far is answered; raises what ended the writer, if anything did."""
@@ -197,6 +198,7 @@ class WriteHandle:
         if self.last_add_confirmed == self._machine.last_add_pushed:
             return
         forced: asyncio.Future[int] = self._loop.create_future()
+        self._clock.begins()
         self._answers.force(self._machine.last_add_pushed, forced)
         self._perform(self._machine.force())
         self._clock.start()
@@ -271,8 +273,6 @@ class WriteHandle:
         payloads, self._waiting = self._waiting, []
         if self._machine.has_ended:
             return
-        if self._machine.last_add_pushed == self.last_add_confirmed:
-            self._clock.progressed()  # the clock for an ack quorum starts with the first entry
         self._clock.start()
         start = 0
         while start < len(payloads) and not self._machine.has_ended:

@@ -173,3 +173,28 @@ def test_with_deferred_sync_a_writer_that_holds_more_than_half_of_its_bound_forc
         await writer.abandon()
 
     run(scenario())
+
+
+@pytest.mark.parametrize("asks", ["append", "force"])
+def test_the_time_for_an_answer_begins_when_somebody_waits_for_it_also_with_deferred_sync(asks: str) -> None:
+    """What was accepted before, and not forced, waits for nobody."""
+
+    async def scenario() -> None:
+        bookies = HeldBookies()
+        config = ClientConfig(append_seconds_max=0.3, append_quorum_seconds_max=0.3)
+        writer, _ = await writer_of(bookies, config, deferred_sync=True)
+        accepted = await writer.append_async(b"accepted")
+        await turns()
+        for lane in bookies.lanes:
+            lane.listener.written(0)
+        assert await accepted == 0
+        await asyncio.sleep(2 * config.append_quorum_seconds_max)  # the application does something else
+        asked = asyncio.ensure_future(writer.force() if asks == "force" else writer.append(b"next"))
+        await turns()
+        for lane in bookies.lanes:
+            through = lane.sent[-1].last_entry
+            (lane.listener.acked if asks == "force" else lane.listener.written)(through)
+        assert await asked in (None, 1)
+        await writer.abandon()
+
+    run(scenario())
