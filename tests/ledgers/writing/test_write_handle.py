@@ -8,7 +8,7 @@ import pytest
 
 from ledgers.config import MIB, ClientConfig
 from ledgers.entry import ENTRY_OVERHEAD_BYTES
-from ledgers.errors import ClientForked, LedgerFenced, NotEnoughBookies
+from ledgers.errors import AppendTimeout, ClientForked, LedgerFenced, NotEnoughBookies
 from ledgers.writing import long_wait
 from metadata.home_process import HomeProcess
 from tests.ledgers.writing.writing import DIGEST, LEDGER_ID, HeldBookies, turns, writer_of
@@ -195,6 +195,20 @@ def test_the_time_for_an_answer_begins_when_somebody_waits_for_it_also_with_defe
             through = lane.sent[-1].last_entry
             (lane.listener.acked if asks == "force" else lane.listener.written)(through)
         assert await asked in (None, 1)
+        await writer.abandon()
+
+    run(scenario())
+
+
+def test_an_append_that_no_quorum_answers_is_given_up_when_its_time_is_over() -> None:
+    async def scenario() -> None:
+        bookies = HeldBookies()
+        writer, _ = await writer_of(bookies, HASTY)
+        appended = await writer.append_async(b"unanswered")
+        await turns()
+        bookies.acknowledge(0)
+        with pytest.raises(AppendTimeout):
+            await appended
         await writer.abandon()
 
     run(scenario())
