@@ -115,7 +115,7 @@ class Faults:
     def _rot(self, fault: plans.Rots, host: Host) -> None:
         """One byte of a record's header. The last record of a log is let off: nothing could tell it from a torn one."""
         records = list(DurableRecords(host.machine.disk))[:-1]
-        if not records:
+        if not records or not self._may_lose(host):
             return
         position, record = records[fault.nth % len(records)]
         segment, offset = place_of(position)
@@ -125,6 +125,10 @@ class Faults:
         host.machine.disk.rot(name, at, bytes([byte[0] ^ 1]))
         host.machine.has_lost = True
         host.note("has lost %s", record.kind)
+
+    def _may_lose(self, host: Host) -> bool:
+        """Disks may have been exchanged since the plan said whose is lost, and two are more than a ledger bears."""
+        return not any(one.machine.has_lost for one in self._hosts.by_name.values() if one is not host)
 
     # --- processes --------------------------------------------------------------------------------
 
@@ -140,8 +144,9 @@ class Faults:
             case plans.PowerCut():
                 host.cut_power(fault.operation, fault.loss, fault.seconds)
             case plans.DiskLost():
-                _attend(host)
-                host.down(lambda: self._replace_disk(host, fault.seconds))
+                if self._may_lose(host):
+                    _attend(host)
+                    host.down(lambda: self._replace_disk(host, fault.seconds))
             case plans.DiskRestored():
                 backup = self._backups.get(id(fault))
                 if backup is not None:
@@ -178,7 +183,8 @@ class Faults:
         """Of an earlier life: what a bookie took in the same one and told nobody of, nobody can miss (rule R6)."""
 
         def bring_back() -> None:
-            if host.machine.is_mine(backup):  # else its disk is in another machine by now, or lost
+            # Else its disk is in another machine by now, or lost.
+            if host.machine.is_mine(backup) and self._may_lose(host):
                 host.machine.restore(backup)
             _leave_alone(host)
             host.start()

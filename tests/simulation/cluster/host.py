@@ -139,7 +139,12 @@ class Host:
             if not self.machine.has_lost:
                 self.site.violated(Violation("R6", f"{self.name} is taken for an older copy: {error}"))
             self.accepts_loss = True
-        self.site.world.after(AGAIN_SECONDS, self._start_if_wanted)
+        # Also where an operator is at it: he waits until it is ready, and took it down first if he did not want it.
+        self.site.world.after(AGAIN_SECONDS, self._start_again)
+
+    def _start_again(self) -> None:
+        if self.is_wanted:
+            self.start()
 
     def _start_if_wanted(self) -> None:
         if self.is_wanted and self.is_left_alone.is_set():

@@ -36,6 +36,7 @@ CHUNKS_AHEAD = 4
 FAILURES_SHOWN_MAX = 3
 FAILURES_KEPT_MAX = 1_000
 PROGRESS_SECONDS = 2.0
+WHY_CHARACTERS_MAX = 300
 
 
 @dataclass(slots=True)
@@ -160,6 +161,7 @@ def _run_all(layer: Layer[Any], chunks: Iterator[range], processes: int) -> Tall
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for part in done:
                 tally.add(part.result())
+                _say_failed(part.result())
             running |= {pool.submit(run_chunk, chunk) for chunk in islice(chunks, len(done))}
             if (now := time.monotonic()) - said > PROGRESS_SECONDS:
                 said = now
@@ -170,6 +172,12 @@ def _run_all(layer: Layer[Any], chunks: Iterator[range], processes: int) -> Tall
                     flush=True,
                 )
     return tally
+
+
+def _say_failed(part: Tally) -> None:
+    """At once, so that one can look into the first failure of a long campaign while the rest runs."""
+    for seed, why in part.failed:
+        print(f"   seed {seed} failed: {why[:WHY_CHARACTERS_MAX]}", file=sys.stderr, flush=True)
 
 
 def _chunks(first_seed: int, seeds: int, deadline: float) -> Iterator[range]:
