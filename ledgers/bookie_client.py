@@ -33,6 +33,14 @@ class LaneListener(Protocol):
         """With deferred sync: everything sent up to entry `through` is in the bookie's log."""
         ...
 
+    def behind(self, why: str) -> None:
+        """More waits in the lane than its bound, and the bookie moves: nothing more ought to be sent for now."""
+        ...
+
+    def caught_up(self) -> None:
+        """What waits is within the bound again."""
+        ...
+
     def failed(self, why: str) -> None:
         """The bookie failed; what was not acknowledged may or may not be on its disk."""
         ...
@@ -46,7 +54,7 @@ class Lane(Protocol):
     """One attempt to send one ledger's entries to one bookie, in order."""
 
     def send(self, columns: Columns) -> None:
-        """Queues entries, which follow in id order all sent before. Over the lane's bound it fails."""
+        """Queues entries, which follow in id order all sent before. Over its bound the lane is behind."""
         ...
 
     def send_lac(self) -> None:

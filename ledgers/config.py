@@ -43,6 +43,7 @@ PERIODS = (
     "quarantine_seconds",
 )
 """Seconds that may be none."""
+FLAGS = ("delay_ensemble_change", "under_replicate_rather_than_wait")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +52,10 @@ class ClientConfig:
 
     `pending_bytes_max`: entries of one writer that are not confirmed yet; a full writer makes `append`
     wait. `lane_backlog_bytes_max`: what may wait for one slow bookie beside what is pending anyway, past which it
-    counts as failed and is replaced (rule W6). `append_seconds_max`: how long a bookie may take to answer a frame
-    before it counts as failed; shorter notices a hung host sooner, longer rides out a slow disk.
+    is replaced, and where there is no other appends wait for it (rule W6). `under_replicate_rather_than_wait`: where
+    there is no other it counts as failed instead, and entries go without the copy until the cluster mends them.
+    `append_seconds_max`: how long a bookie to which something was sent may answer nothing before it counts as failed;
+    shorter notices a hung host sooner, longer rides out a disk that stalls.
     `append_quorum_seconds_max`: how long a writer waits for an ack quorum, and looks for one, before it gives
     up. `window_bytes_max`: sent to one bookie and not answered. `page_bytes`: what a bookie is asked for at
     a time; it gives more where one
@@ -66,11 +69,11 @@ class ClientConfig:
     no other. `delay_ensemble_change`: a writer replaces a failed bookie only when a write set would lose
     its ack quorum: fewer fragments, and fewer copies meanwhile. `quarantine_*`: a bookie that failed so
     often within the window is used only when there is no other for `quarantine_seconds`.
-    `close_drain_seconds_max`: how long closing waits for the slowest copies of entries that are confirmed
-    already. `retry_replacement_seconds`: how soon a writer that has found no replacement looks for one again.
-    `recovery_tries_max`: how often a recovery asks a bookie that does not answer; `recovery_attempts_max`: how
-    often it begins again because another one was faster. `long_poll_seconds`: how long a follower's question for
-    news may wait at a bookie.
+    `close_drain_seconds_max`: how long a recovery waits for the slowest copies of what it wrote back, when the
+    ledger is closed; a writer that closes waits for its copies as long as they move. `retry_replacement_seconds`:
+    how soon a writer that has found no replacement looks for one again. `recovery_tries_max`: how often a recovery
+    asks a bookie that does not answer; `recovery_attempts_max`: how often it begins again because another one was
+    faster. `long_poll_seconds`: how long a follower's question for news may wait at a bookie.
     """
 
     pending_bytes_max: int = 32 * MIB
@@ -91,6 +94,7 @@ class ClientConfig:
     long_poll_seconds: float = 10.0
     close_drain_seconds_max: float = 2.0
     delay_ensemble_change: bool = False
+    under_replicate_rather_than_wait: bool = False
     quarantine_failures: int = 3
     quarantine_window_seconds: float = 300.0
     quarantine_seconds: float = 1800.0
@@ -105,8 +109,8 @@ class ClientConfig:
             self._check(name, _is_time(seconds) and seconds > 0, "a number of seconds above 0")
         for name in PERIODS:
             self._check(name, _is_time(getattr(self, name)), "a number of seconds, 0 or more")
-        is_flag = isinstance(self.delay_ensemble_change, bool)
-        self._check("delay_ensemble_change", is_flag, "True or False")
+        for name in FLAGS:
+            self._check(name, isinstance(getattr(self, name), bool), "True or False")
         patience = self.speculative_read_seconds or 0
         self._check("speculative_read_seconds", _is_time(patience), "a number of seconds; 0 or None is never")
         for smaller, larger in ORDERED:

@@ -138,7 +138,8 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
     def _is_full(self) -> bool:
         if self._handle.has_ended:
             return False
-        return self._room.handed_bytes + self._handle.pending_bytes >= self._bytes_max
+        full = self._room.handed_bytes + self._handle.pending_bytes >= self._bytes_max
+        return full or self._handle.is_behind
 
     # --- on the loop's thread -------------------------------------------------------------------
 

@@ -74,6 +74,7 @@ class AppendStream:
         self._ready: deque[QueuedLane] = deque()
         self._in_flight: dict[int, _InFlight] = {}
         self._in_flight_bytes = 0
+        self._answered_at = 0.0
         self._next_sequence = 0
         self._work = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -94,6 +95,7 @@ class AppendStream:
             listener,
             last_add_confirmed,
             backlog_bytes_max=self._config.lane_bytes_max,
+            fails_behind=self._config.under_replicate_rather_than_wait or terms.recovery,
         )
         self._lanes.add(lane)
         return lane
@@ -208,12 +210,13 @@ class AppendStream:
             return f"its answer cannot be understood: {error}"
 
     async def _until_overdue(self) -> str:
-        """Returns when the oldest unanswered frame is older than allowed."""
+        """Returns when something is unanswered, and nothing was answered for longer than allowed (rule W6)."""
         limit, not_before = self._config.append_seconds_max, 0.0
         while True:
             oldest = next(iter(self._in_flight.values()), None)
             now = self._loop.time()
-            due = now + limit if oldest is None else max(oldest.sent_at + limit, not_before)
+            due = now + limit if oldest is None else max(oldest.sent_at, self._answered_at) + limit
+            due = max(due, not_before)
             if now >= due:
                 return f"no answer for {limit:g} s"
             await asyncio.sleep(due - now)
@@ -250,6 +253,7 @@ class AppendStream:
 
     def _acked(self, ack: Ack) -> None:
         sent = self._in_flight.pop(ack.sequence)
+        self._answered_at = self._loop.time()
         self._in_flight_bytes -= sent.size
         sent.lane.answered(ack, sent.last_entry, sent.size)
 

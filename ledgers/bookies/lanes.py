@@ -19,6 +19,8 @@ class PipelineEvents(Protocol):
 
     def acked(self, lane: int, through: int) -> None: ...
     def written(self, lane: int, through: int) -> None: ...
+    def lane_behind(self, lane: int, why: str) -> None: ...
+    def lane_caught_up(self, lane: int) -> None: ...
     def lane_failed(self, lane: int, why: str) -> None: ...
     def refused(self, lane: int, error: LedgerError) -> None: ...
 
@@ -88,6 +90,13 @@ class _LaneEvents:
 
     def written(self, through: int) -> None:
         self.events.written(self.opened.lane, through)
+
+    def behind(self, why: str) -> None:
+        self.cluster.note_failure(self.opened.bookie)
+        self.events.lane_behind(self.opened.lane, why)
+
+    def caught_up(self) -> None:
+        self.events.lane_caught_up(self.opened.lane)
 
     def failed(self, why: str) -> None:
         self.cluster.note_failure(self.opened.bookie)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from bookie.wire import (
+    FRAME_BYTES_MAX,
     FRAME_ENTRIES_MAX,
     NO_ENTRIES,
     NO_ENTRY,
@@ -42,12 +43,15 @@ class QueuedLane:
         last_add_confirmed: Callable[[], LacStatement | None],
         *,
         backlog_bytes_max: int,
+        fails_behind: bool = False,
     ) -> None:
         self._stream = stream
         self._terms = terms
         self._listener: LaneListener | None = listener
         self._last_add_confirmed = last_add_confirmed
         self._backlog_bytes_max = backlog_bytes_max
+        self._fails_behind = fails_behind
+        self._is_behind = False
         self._queue: deque[Columns] = deque()
         self._lac_wanted = False
         self._sync_wanted = False
@@ -66,8 +70,9 @@ class QueuedLane:
         self._queue.append(columns)
         self.backlog_bytes += columns.size_bytes
         self._stream.lane_has_work(self)
-        if self.backlog_bytes > self._backlog_bytes_max:
-            self.fail(f"it is more than {self._backlog_bytes_max} bytes behind")
+        if self.backlog_bytes > self._backlog_bytes_max and not self._is_behind:
+            self._is_behind = True
+            self._fall_behind(f"it is more than {self._backlog_bytes_max} bytes behind")
 
     def send_lac(self) -> None:
         self._lac_wanted = True
@@ -90,6 +95,23 @@ class QueuedLane:
         if listener is not None:
             # Later, not now: the listener's machine may be in the middle of the step that sent.
             asyncio.get_running_loop().call_soon(listener.failed, why)
+
+    def _fall_behind(self, why: str) -> None:
+        if self._fails_behind:
+            self.fail(why)
+        elif self._listener is not None:
+            asyncio.get_running_loop().call_soon(self._tell_behind, why)
+
+    def _tell_behind(self, why: str) -> None:
+        if self._listener is not None and self._is_behind:
+            self._listener.behind(why)
+
+    def _catch_up(self) -> None:
+        """A frame below the bound, so that it does not flap with every frame."""
+        if self._is_behind and self.backlog_bytes <= self._backlog_bytes_max - FRAME_BYTES_MAX:
+            self._is_behind = False
+            if self._listener is not None:
+                self._listener.caught_up()
 
     def next_frame(self, bytes_max: int) -> Frame:
         """The frame of what waits, as much of it as fits."""
@@ -128,6 +150,7 @@ class QueuedLane:
         if listener is None:
             return
         self.backlog_bytes -= size
+        self._catch_up()
         if ack.status is Status.OK:
             if last_entry >= 0:
                 listener.acked(last_entry)

@@ -11,20 +11,20 @@ Rules kept here:
 - W4  an ensemble change is one compare-and-swap, only on an OPEN record; the new fragment starts at
       LAC+1; bookies are used only once the change is known to stand (F6); the LAC stands still
       from the moment the change is asked for until its outcome is known (F7).
-- W5  FENCED and UNAUTHORIZED end the writer; anything else is a failed bookie. Failures that come
-      together make one change.
-- C1  closing is one compare-and-swap OPEN → CLOSED at the LAC and never overrides a recovery; found closed at
-      the same entry, it has succeeded.
+- W5  FENCED and UNAUTHORIZED end the writer; anything else is a failed bookie. Failures together make one change.
+- W6  a bookie that is behind its bound but moves is replaced where there is another, and waited for where there
+      is none; the record says which copies may lack what (`shortfall`).
+- C1  closing waits for copies that are on their way; then it is one compare-and-swap OPEN → CLOSED at the LAC, and
+      never overrides a recovery; found closed at the same entry, it has succeeded.
 
 Where no replacement is found (or `delay_ensemble_change` wants none yet), writing goes on without the
 failed position as long as every write set keeps an ack quorum of live ones. A failed bookie that answers
 again takes its own place back without a change of metadata, and is sent all pending entries again. Without a
 quorum nothing is confirmed, and the search goes on until the shell has the writer give up.
 
-With `deferred_sync` an entry is *accepted* when it is in an ack quorum's logs, and confirmed, as ever, when
-it is on their disks, which `force` asks for. What is not confirmed stays pending.
-
-In recovery the same machine writes entries back (R4); changes stay in memory until the ledger is closed.
+With `deferred_sync` an entry is *accepted* when it is in an ack quorum's logs, and confirmed, as ever, when it is on
+their disks, which `force` asks for. In recovery the same machine writes entries back (R4); changes stay in memory
+until the ledger is closed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from collections.abc import Iterable, Mapping
 from bookie.wire import Columns
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState
 
-from ..errors import LedgerError, LedgerFenced, NoSuchLedger, NotEnoughBookies, UnconfirmedError
+from ..errors import LedgerError, LedgerFenced, NoSuchLedger, UnconfirmedError
 from .effects import (
     Accept,
     AppendEffect,
@@ -44,15 +44,14 @@ from .effects import (
     FindReplacements,
     Finish,
     Force,
-    OpenLane,
     RetryLater,
     Send,
 )
-from .ending import is_closed_at, taken_over
+from .ending import is_closed_at, taken_over, without_quorum
 from .pending import PendingEntries
 from .phase import Phase
-from .position import Position
-from .quorum import Outcome
+from .positions import Positions
+from .shortfall import Shortfall
 from .striping import Striping
 
 
@@ -83,11 +82,8 @@ class AppendPipeline:
         self._forced_through = first_entry - 1
         self._striping = Striping(record.shape)
         self._pending = PendingEntries(first_entry, length_bytes)
-        self._lanes_made = 0
-        self._positions = [
-            Position(bookie, None, first_entry - 1, first_entry - 1)
-            for bookie in record.fragments[-1].ensemble
-        ]
+        self._shortfall = Shortfall(self._striping)
+        self._positions = Positions(record.fragments[-1].ensemble, self._striping, first_entry - 1)
         self._rejected: dict[str, str] = {}  # why the bookies that were looked at last could not be used
         self._asked: frozenset[int] = frozenset()  # positions replacements are being found for
         self._in_vain: frozenset[int] = frozenset()  # asked for beside what is proposed, and not found
@@ -118,18 +114,23 @@ class AppendPipeline:
     @property
     def failures(self) -> dict[str, str]:
         """What the bookies of the ensemble failed with that have acknowledged nothing since."""
-        return {str(position.bookie): position.failure for position in self._positions if position.failure}
+        return self._positions.failures()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether a bookie is so far behind that nothing more ought to be appended for now (rule W6)."""
+        return self._positions.are_behind
 
     @property
     def is_without_quorum(self) -> bool:
         """Whether so many bookies have failed that some entry could not be confirmed as things are."""
-        return not self.has_ended and self._would_lose_quorum(self._failed())
+        return not self.has_ended and self._positions.would_lose_quorum(self._positions.failed())
 
     # --- events -------------------------------------------------------------------------------
 
     def start(self) -> list[AppendEffect]:
         """Opens a lane to each bookie of the ensemble."""
-        return [self._open_lane(position) for position in self._positions]
+        return [self._positions.open_lane(position) for position in self._positions]
 
     def append(self, columns: Columns) -> list[AppendEffect]:
         """The next entries, consecutive from last_add_pushed+1."""
@@ -154,17 +155,23 @@ class AppendPipeline:
 
     def lane_failed(self, lane: int, why: str) -> list[AppendEffect]:
         """The lane's bookie failed: unreachable, too slow, out of space, of another incarnation, …"""
-        position = self._on(lane)
+        position = self._positions.on(lane)
         if position is None:
             return []
-        position.lane, position.failure = None, why
+        position.fails(why)
         if position.on_trial:  # it answers and yet fails, as with a full disk: do not look in a tight loop
-            return [CloseLane(lane), *self._retry_later()]
-        return [CloseLane(lane), *self._look_for_replacements()]
+            return [CloseLane(lane), *self._retry_later(), *self._close_if_ready()]
+        return [CloseLane(lane), *self._look_for_replacements(), *self._close_if_ready()]
+
+    def lane_behind(self, lane: int, why: str) -> list[AppendEffect]:
+        """Its bookie moves, too slowly: another takes its place if there is one. It has caught up without a `why`."""
+        if (position := self._positions.on(lane)) is not None:
+            position.behind = why
+        return self._look_for_replacements() if why else []
 
     def refused(self, lane: int, error: LedgerError) -> list[AppendEffect]:
         """A bookie answered that this writer may not write any more (rule W5)."""
-        return [] if self._on(lane) is None else self._end(error)
+        return [] if self._positions.on(lane) is None else self._end(error)
 
     def replacements(
         self, chosen: Mapping[int, BookieRef], rejected: Mapping[str, str]
@@ -174,13 +181,16 @@ class AppendPipeline:
         if self.phase is not Phase.WRITING:  # ended or closing meanwhile
             return []
         # A bookie that is back in its own place is named there already: no change of metadata.
-        back = [n for n in asked if chosen.get(n) == self._positions[n].bookie]
+        wanted = asked & self._positions.wanting().keys()  # one that was behind may have caught up
+        back = [
+            n for n in self._positions.failed() if n in asked and chosen.get(n) == self._positions[n].bookie
+        ]
         effects = self._restart(back)
         for n in back:
             self._positions[n].on_trial = True
-        new = {n: chosen[n] for n in asked if n in chosen and chosen[n] != self._positions[n].bookie}
+        new = {n: chosen[n] for n in wanted if n in chosen and chosen[n] != self._positions[n].bookie}
         self._rejected = dict(rejected)
-        if self._recovery and self._would_lose_quorum(asked - new.keys()):
+        if self._recovery and self._positions.would_lose_quorum(asked - new.keys()):
             return effects + self._end_without_quorum()  # whoever recovers tries the whole again
         if new:
             self._in_vain = asked - new.keys()
@@ -201,10 +211,7 @@ class AppendPipeline:
         if self.has_ended:
             return []
         self.record = record
-        if self.phase is Phase.CLOSING:
-            return self._end(None)
-        assert self.phase is Phase.CHANGING
-        return self._use_proposed()
+        return self._end(None) if self.phase is Phase.CLOSING else self._use_proposed()
 
     def conflicted(self, found: LedgerRecord | None) -> list[AppendEffect]:
         """The compare-and-swap failed; `found` is what stands, None where the ledger was deleted."""
@@ -212,9 +219,8 @@ class AppendPipeline:
             return []
         if found is None:
             return self._end(NoSuchLedger(self.record.ledger_id))
-        if self.phase is Phase.CLOSING:
-            return self._conflict_while_closing(found)
-        return self._conflict_while_changing(found)
+        is_closing = self.phase is Phase.CLOSING
+        return self._conflict_while_closing(found) if is_closing else self._conflict_while_changing(found)
 
     def change_failed(self, error: LedgerError) -> list[AppendEffect]:
         """The outcome of the compare-and-swap stays unknown: nothing can be confirmed any more."""
@@ -232,14 +238,6 @@ class AppendPipeline:
         return self._end(error)
 
     # --- lanes --------------------------------------------------------------------------------
-
-    def _on(self, lane: int) -> Position | None:
-        return next((position for position in self._positions if position.lane == lane), None)
-
-    def _open_lane(self, position: Position) -> OpenLane:
-        self._lanes_made += 1
-        position.lane = self._lanes_made
-        return OpenLane(self._lanes_made, position.bookie)
 
     def _send(self, n: int, batches: Iterable[Columns]) -> list[AppendEffect]:
         """Sends what belongs on position n."""
@@ -260,8 +258,11 @@ class AppendPipeline:
         effects: list[AppendEffect] = []
         for n in restarted:
             position = self._positions[n]
+            if position.lane is not None:
+                effects.append(CloseLane(position.lane))
+            self._shortfall.withdrawn(n, position.acked_through, self.last_add_confirmed)
             position.withdraw(self.last_add_confirmed)
-            effects.append(self._open_lane(position))
+            effects.append(self._positions.open_lane(position))
         for n in restarted:
             effects += self._send(n, self._pending.unconfirmed())
         return effects + self._force(restarted)
@@ -276,17 +277,17 @@ class AppendPipeline:
 
     def _answered(self, lane: int, *, acked: int, written: int) -> list[AppendEffect]:
         assert written <= self.last_add_pushed
-        position = self._on(lane)
+        position = self._positions.on(lane)
         if position is None or not position.answered(acked=acked, written=written):
             return []
-        return self._advance()
+        effects = self._advance()
+        return effects + self._close_if_ready() if self._close_asked else effects
 
     def _advance(self) -> list[AppendEffect]:
         if self.phase is not Phase.WRITING:  # the LAC stands still during a change (F7)
             return []
         effects = self._accept() if self._deferred_sync else []
-        marks = {n: position.acked_through for n, position in enumerate(self._positions)}
-        through = self._striping.confirmed_through(marks, self.last_add_pushed)
+        through = self._positions.confirmed_through(self.last_add_pushed)
         if through <= self.last_add_confirmed:
             return effects
         self.last_add_confirmed = through
@@ -294,8 +295,7 @@ class AppendPipeline:
         return [*effects, Confirm(through)]
 
     def _accept(self) -> list[AppendEffect]:
-        marks = {n: position.written_through for n, position in enumerate(self._positions)}
-        through = self._striping.confirmed_through(marks, self.last_add_pushed)
+        through = self._positions.accepted_through(self.last_add_pushed)
         if through <= self.last_add_accepted:
             return []
         self.last_add_accepted = through
@@ -303,33 +303,27 @@ class AppendPipeline:
 
     # --- replacing bookies ------------------------------------------------------------------------
 
-    def _failed(self) -> dict[int, str]:
-        return {n: p.failure for n, p in enumerate(self._positions) if p.lane is None}
-
     def _look_for_replacements(self, beyond: frozenset[int] = frozenset()) -> list[AppendEffect]:
         """Asks for replacements if something failed that was not just looked for in vain (`beyond`)."""
-        failed = self._failed()
-        if self.phase is not Phase.WRITING or self._asked or self._close_asked or not failed.keys() - beyond:
+        wanting = self._positions.wanting()
+        if self.phase is not Phase.WRITING or self._asked or self._close_asked or not wanting.keys() - beyond:
             return []
-        self._asked = frozenset(failed)
-        in_place = self._delay_ensemble_change and not self._would_lose_quorum(failed)
-        return [FindReplacements(tuple(p.bookie for p in self._positions), failed, in_place)]
+        self._asked = frozenset(wanting)
+        in_place = self._delay_ensemble_change and not self._positions.would_lose_quorum(wanting)
+        return [FindReplacements(self._positions.ensemble, wanting, in_place)]
 
     def _retry_later(self) -> list[AppendEffect]:
-        if self._waiting_to_retry or not self._failed():
+        if self._waiting_to_retry or not self._positions.wanting():
             return []
         self._waiting_to_retry = True
         return [RetryLater()]
-
-    def _would_lose_quorum(self, not_replaced: Iterable[int]) -> bool:
-        dead = [n for n in not_replaced if self._positions[n].lane is None]
-        return any(quorum.outcome((), dead) is Outcome.LOST for quorum in self._striping.ack_quorums)
 
     def _propose(self, new: Mapping[int, BookieRef]) -> list[AppendEffect]:
         self._proposed = dict(new)
         ensemble = tuple(new.get(n, position.bookie) for n, position in enumerate(self._positions))
         fragment = Fragment(self.last_add_confirmed + 1, ensemble, self.confirmed_length)
-        record = self.record.changed_ensemble(fragment)
+        record = self._shortfall.told(self.record, self._positions.acked(), self.last_add_confirmed)
+        record = record.changed_ensemble(fragment)
         if self._recovery:
             self.record = record
             return self._use_proposed()
@@ -338,9 +332,9 @@ class AppendPipeline:
 
     def _use_proposed(self) -> list[AppendEffect]:
         """The new ensemble stands: withdraw, resend, and only then confirm (F8)."""
+        self._shortfall.stands()
         for n, bookie in self._proposed.items():
-            position = self._positions[n]
-            position.serve_by(bookie)
+            self._positions[n].serve_by(bookie)
         self.phase = Phase.WRITING
         restarted, self._proposed = list(self._proposed), {}
         effects = self._restart(restarted)
@@ -355,7 +349,7 @@ class AppendPipeline:
         if last.ensemble == ours and last.first_entry == self.last_add_confirmed + 1:
             self.record = found  # our own change, and something else after it
             return self._use_proposed()
-        if last.ensemble != tuple(position.bookie for position in self._positions):
+        if last.ensemble != self._positions.ensemble:
             return self._end(
                 LedgerFenced(self.record.ledger_id, "its last ensemble was changed by another client")
             )
@@ -365,10 +359,19 @@ class AppendPipeline:
     # --- ending -----------------------------------------------------------------------------------
 
     def _close_if_ready(self) -> list[AppendEffect]:
-        if not self._close_asked or self.phase is not Phase.WRITING:
+        if (
+            not self._close_asked
+            or self.phase is not Phase.WRITING
+            or self._positions.are_awaited(self.last_add_confirmed)
+        ):
             return []
         self.phase = Phase.CLOSING
-        return [ChangeRecord(self.record.closed(self.last_add_confirmed, self.confirmed_length))]
+        return [ChangeRecord(self.closed_record())]
+
+    def closed_record(self) -> LedgerRecord:
+        """The record of the ledger closed at the LAC, with what its copies may lack."""
+        closed = self.record.closed(self.last_add_confirmed, self.confirmed_length)
+        return self._shortfall.told(closed, self._positions.acked(), self.last_add_confirmed)
 
     def _conflict_while_closing(self, found: LedgerRecord) -> list[AppendEffect]:
         if is_closed_at(self.last_add_confirmed, found):
@@ -383,16 +386,12 @@ class AppendPipeline:
         if self.has_ended:
             return []
         self.phase = Phase.ENDED
-        lanes = [position.lane for position in self._positions if position.lane is not None]
-        if isinstance(error, UnconfirmedError):
-            error.first_unconfirmed = self._first_unconfirmed()
-        return [*(CloseLane(lane) for lane in lanes), Finish(error)]
-
-    def _first_unconfirmed(self) -> int | None:
-        return self.last_add_confirmed + 1 if self.last_add_pushed > self.last_add_confirmed else None
+        if isinstance(error, UnconfirmedError) and self.last_add_pushed > self.last_add_confirmed:
+            error.first_unconfirmed = self.last_add_confirmed + 1
+        return [*map(CloseLane, self._positions.lanes()), Finish(error)]
 
     def _end_without_quorum(self) -> list[AppendEffect]:
         """Says why each bookie is not used; of a failed one, what it said when it was tried again."""
-        failed = {str(p.bookie): p.failure for p in self._positions if p.lane is None}
-        needed = f"ledger {self.record.ledger_id} (ensemble/write/ack quorum {self.record.shape})"
-        return self._end(NotEnoughBookies(needed, failed | self._rejected))
+        return self._end(
+            without_quorum(self.record, self._positions.failures(only_now=True) | self._rejected)
+        )

@@ -66,7 +66,7 @@ class Recovery:
         self._fenced: set[int] = set()
         self._failed: dict[int, str] = {}
         self.last_add_confirmed: LacStatement | None = None
-        self._next = 0
+        self._next = self._walked_from = 0
         self._reads: FencedReads | None = None
         self._write_back: AppendPipeline | None = None
         self._lanes_open = False
@@ -129,7 +129,7 @@ class Recovery:
         """From max(LAC, first entry of the last fragment − 1) on: earlier fragments are final (F2)."""
         fragment, lac = self._last_fragment, self.last_add_confirmed
         self.stage = Stage.READING
-        self._next = max(self._best_lac(), fragment.first_entry - 1) + 1
+        self._next = self._walked_from = max(self._best_lac(), fragment.first_entry - 1) + 1
         length = fragment.length_before
         if lac is not None and lac.last_entry == self._next - 1:
             length = lac.length_bytes
@@ -257,7 +257,15 @@ class Recovery:
         if self.stage is not Stage.READING or pipeline.last_add_confirmed < last:
             return []
         self.stage = Stage.CLOSING
-        return [ChangeRecord(pipeline.record.closed(last, pipeline.confirmed_length))]
+        return [ChangeRecord(self._with_doubt(pipeline.closed_record()))]
+
+    def _with_doubt(self, closed: LedgerRecord) -> LedgerRecord:
+        """What was not walked was confirmed: an ack quorum has it, and nobody told which (rule W6)."""
+        first, last = self._last_fragment.first_entry, self._walked_from - 1
+        for n in range(closed.shape.ensemble_size):
+            if (held := self._striping.held_between(n, first, last)) is not None:
+                closed = closed.with_lacking(n, *held)
+        return closed
 
     def changed(self, record: LedgerRecord) -> list[RecoveryEffect]:
         """The closing compare-and-swap succeeded."""

@@ -36,6 +36,15 @@ class Striping:
         """Whether the entry belongs on this position."""
         return (position - entry_id) % self.shape.ensemble_size < self.shape.write_quorum
 
+    def held_between(self, position: int, first_entry: int, last_entry: int) -> tuple[int, int] | None:
+        """The first and the last entry of this range that belong on the position; None where none does."""
+        size = self.shape.ensemble_size
+        first = next(
+            (i for i in range(first_entry, first_entry + size) if self.holds(position, i)), last_entry + 1
+        )
+        last = next((i for i in range(last_entry, last_entry - size, -1) if self.holds(position, i)), -1)
+        return (first, last) if first <= last else None
+
     @cached_property
     def ack_quorums(self) -> tuple[Quorum, ...]:
         """For each residue: Qa of the write set confirm an entry."""

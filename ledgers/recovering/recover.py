@@ -138,6 +138,12 @@ class _RecoveryRun:
     def written(self, lane: int, through: int) -> None:
         raise AssertionError(f"a recovery puts off no sync (lane {lane}, entry {through})")
 
+    def lane_behind(self, lane: int, why: str) -> None:
+        raise AssertionError(f"what is written back is bounded far below a lane (lane {lane}: {why})")
+
+    def lane_caught_up(self, lane: int) -> None:
+        raise AssertionError(f"lane {lane} was never behind")
+
     def lane_failed(self, lane: int, why: str) -> None:
         self._perform(self._machine.lane_failed(lane, why))
         self._note_drained()

@@ -140,7 +140,11 @@ class AdvancedWriteHandle:
         return self._writer.pending_bytes + self._early_bytes
 
     def _must_wait(self, entry_id: int) -> bool:
-        if self._writer.has_ended or self.unconfirmed_bytes < self._pending_bytes_max:
+        if self._writer.has_ended:
+            return False
+        if self._writer.is_behind:
+            return True
+        if self.unconfirmed_bytes < self._pending_bytes_max:
             return False
         return entry_id != self._next or self._writer.pending_bytes > 0
 

@@ -88,7 +88,6 @@ class WriteHandle:
         self._tick: asyncio.Handle | None = None
         self._room = asyncio.Event()
         self._finished: asyncio.Future[LedgerError | None] = self._loop.create_future()
-        self._drained: asyncio.Future[None] = self._loop.create_future()
         self._closing = False
         self._idle_lac = IdleLac(
             self._config.idle_lac_seconds,
@@ -139,21 +138,26 @@ class WriteHandle:
         payload = self._machine.pending_bytes + self._waiting_bytes
         return payload + ENTRY_OVERHEAD_BYTES * entries
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether a bookie is behind its bound, and appends ought to wait for it (rule W6)."""
+        return self._machine.is_behind
+
     async def append(self, payload: bytes) -> int:
         """Appends one entry; returns its id when an ack quorum has it on disk (with deferred sync: in its logs).
 
         Raises EntryTooLarge (the writer goes on), or what ended the writer; then the entry may or
-        may not be in the ledger. Waits while `pending_bytes_max` are unconfirmed.
+        may not be in the ledger. Waits as `append_async` does.
         """
         return await (await self.append_async(payload))
 
     async def append_async(self, payload: bytes) -> asyncio.Future[int]:
         """Takes one entry in; returns the future of its id. Ids follow the order of these calls.
 
-        Waits only while `pending_bytes_max` are unconfirmed.
+        Waits only while `pending_bytes_max` are unconfirmed, or `is_behind`.
         """
         self.check_process()
-        while self.pending_bytes >= self._config.pending_bytes_max and not self._finished.done():
+        while (self.pending_bytes >= self._config.pending_bytes_max or self.is_behind) and not self.has_ended:
             self._room.clear()
             await self._room.wait()
         future: asyncio.Future[int] = self._loop.create_future()
@@ -290,14 +294,20 @@ class WriteHandle:
 
     def acked(self, lane: int, through: int) -> None:
         self._perform(self._machine.acked(lane, through))
-        self._note_drained()
 
     def written(self, lane: int, through: int) -> None:
         self._perform(self._machine.written(lane, through))
 
+    def lane_behind(self, lane: int, why: str) -> None:
+        self._perform(self._machine.lane_behind(lane, why))
+
+    def lane_caught_up(self, lane: int) -> None:
+        self._perform(self._machine.lane_behind(lane, ""))
+        self._has_room()
+
     def lane_failed(self, lane: int, why: str) -> None:
         self._perform(self._machine.lane_failed(lane, why))
-        self._note_drained()
+        self._has_room()
 
     def refused(self, lane: int, error: LedgerError) -> None:
         self._perform(self._machine.refused(lane, error))
@@ -321,9 +331,9 @@ class WriteHandle:
                 case OpenLane():
                     self._lanes.open(effect)
                     self._quorum.look()
+                    self._has_room()
                 case CloseLane():
-                    if not (self._machine.has_ended and self._machine.record.is_closed):
-                        self._lanes.close(effect)  # after a good end they are drained first: `_let_go`
+                    self._lanes.close(effect)
                 case FindReplacements():
                     self._tasks.start(self._find_replacements(effect))
                 case RetryLater():
@@ -336,6 +346,9 @@ class WriteHandle:
 
     def _made_progress(self) -> None:
         self._clock.progressed()
+        self._has_room()
+
+    def _has_room(self) -> None:
         self._room.set()
         self.on_progress()
 
@@ -370,7 +383,6 @@ class WriteHandle:
         return self._answers.any_wait and not self._finished.done()
 
     def _append_timed_out(self) -> None:
-        """Nothing was confirmed for too long while something waits."""
         self._give_up()
         limit = self._config.append_quorum_seconds_max
         self._perform(self._machine.fail(AppendTimeout(self.ledger_id, limit, self._machine.failures)))
@@ -384,17 +396,11 @@ class WriteHandle:
         return self._digester.sign_lac(self.last_add_confirmed, self._machine.confirmed_length)
 
     async def _let_go(self) -> None:
-        """Gives the slowest copies a little time, then ends everything this handle has running."""
+        """Ends everything this handle has running."""
         self._clock.stop()
         self._quorum.stop()
         self._idle_lac.stop()
         if self._tick is not None:
             self._tick.cancel()
-        self._note_drained()
-        await asyncio.wait([self._drained], timeout=self._config.close_drain_seconds_max)
         self._lanes.close_all()
         await self._tasks.close()
-
-    def _note_drained(self) -> None:
-        if self._finished.done() and not self._drained.done() and self._lanes.are_drained:
-            self._drained.set_result(None)

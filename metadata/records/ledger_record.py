@@ -9,17 +9,10 @@ that took the entries (rule W7).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from google.protobuf.message import DecodeError
-
-from .. import keys
-from ..errors import BadRecord
-from . import records_pb2 as pb
-
-FORMAT_VERSION = 1
 ENSEMBLE_SIZE_MAX = 32
 FRAGMENTS_MAX = 10_000
 CUSTOM_METADATA_BYTES_MAX = 64 * 1024
@@ -54,17 +47,36 @@ class BookieRef:
 Ensemble = tuple[BookieRef, ...]
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Lacking:
+    """The copy at this position of an ensemble may lack entries from `first_entry` through `last_entry`.
+
+    Said by whoever cannot say better: the writer of entries that were never acknowledged there, a recovery of
+    entries that nobody has told it of. What is outside is there, as far as the writer was told.
+    """
+
+    position: int
+    first_entry: int
+    last_entry: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.first_entry <= self.last_entry:
+            raise ValueError(f"no copy lacks entries {self.first_entry} to {self.last_entry}")
+
+
 @dataclass(frozen=True, slots=True)
 class Fragment:
     """From `first_entry` on, until the next fragment begins, entries are on this ensemble.
 
     `length_before` is the payload bytes of all entries before it, so that a recovery that starts
-    here knows the ledger's length.
+    here knows the ledger's length. `lacking`: copies that may not be whole, one range for a position at most, by
+    position.
     """
 
     first_entry: int
     ensemble: Ensemble
     length_before: int = 0
+    lacking: tuple[Lacking, ...] = ()
 
     def admits(self, new: BookieRef, *, in_place_of: BookieRef) -> bool:
         """Whether that one stands here, and nobody else of the new one's name does."""
@@ -72,8 +84,23 @@ class Fragment:
         return in_place_of in self.ensemble and new.bookie_id not in others
 
     def moved(self, old: BookieRef, new: BookieRef) -> Fragment:
-        """The same with `new` in the position of `old`."""
-        return replace(self, ensemble=tuple(new if one == old else one for one in self.ensemble))
+        """The same with `new` in the position of `old`, and nothing lacking there."""
+        ensemble = tuple(new if one == old else one for one in self.ensemble)
+        return replace(self.whole_at(self.ensemble.index(old)), ensemble=ensemble)
+
+    def lacking_at(self, position: int) -> Lacking | None:
+        """What the copy at this position may lack, if anything."""
+        return next((lack for lack in self.lacking if lack.position == position), None)
+
+    def with_lacking(self, position: int, first_entry: int, last_entry: int) -> Fragment:
+        """These, too; one range spans all that a copy may lack."""
+        before = self.lacking_at(position) or Lacking(position, first_entry, last_entry)
+        span = Lacking(position, min(before.first_entry, first_entry), max(before.last_entry, last_entry))
+        return replace(self, lacking=tuple(sorted((*self.whole_at(position).lacking, span))))
+
+    def whole_at(self, position: int) -> Fragment:
+        """Nothing is lacking at this position."""
+        return replace(self, lacking=tuple(lack for lack in self.lacking if lack.position != position))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +183,38 @@ class LedgerRecord:
             self, state=LedgerState.CLOSED, last_entry=last_entry, length_bytes=length_bytes, fragments=kept
         )
 
+    def spans(self) -> Iterator[tuple[Fragment, int | None]]:
+        """Each fragment with its last entry; None for the last one of a ledger that is not closed."""
+        ends = [following.first_entry - 1 for following in self.fragments[1:]]
+        return zip(self.fragments, [*ends, self.last_entry], strict=True)
+
+    def with_lacking(self, position: int, first_entry: int, last_entry: int) -> LedgerRecord:
+        """The copies at this position may lack these entries, in whatever fragments they are."""
+        return self._each_between(
+            first_entry, last_entry, lambda f, first, last: f.with_lacking(position, first, last)
+        )
+
+    def without_lacking(self, position: int, first_entry: int, last_entry: int) -> LedgerRecord:
+        """All that was said to lack within these entries has come: what spans more stays as it is."""
+
+        def without(fragment: Fragment, first: int, last: int) -> Fragment:
+            lack = fragment.lacking_at(position)
+            within = lack is not None and first <= lack.first_entry and lack.last_entry <= last
+            return fragment.whole_at(position) if within else fragment
+
+        return self._each_between(first_entry, last_entry, without)
+
+    def _each_between(
+        self, first_entry: int, last_entry: int, change: Callable[[Fragment, int, int], Fragment]
+    ) -> LedgerRecord:
+        """`change` is given each fragment that has some of these entries, and which."""
+        fragments = []
+        for fragment, end in self.spans():
+            first = max(first_entry, fragment.first_entry)
+            last = last_entry if end is None else min(last_entry, end)
+            fragments.append(change(fragment, first, last) if first <= last else fragment)
+        return replace(self, fragments=tuple(fragments))
+
     def moved(self, old: BookieRef, new: BookieRef) -> LedgerRecord:
         """`new` stands for `old` in every fragment that admits it, and has on disk what they place at `old`.
 
@@ -187,82 +246,6 @@ def _check_fragments(fragments: tuple[Fragment, ...], ensemble_size: int) -> Non
         names = {bookie.bookie_id for bookie in fragment.ensemble}
         if len(fragment.ensemble) != ensemble_size or len(names) != ensemble_size:
             raise ValueError(f"an ensemble must name {ensemble_size} different bookies")
-
-
-_STATE_TO_PB = {
-    LedgerState.OPEN: pb.OPEN,
-    LedgerState.IN_RECOVERY: pb.IN_RECOVERY,
-    LedgerState.CLOSED: pb.CLOSED,
-}
-_STATE_FROM_PB = {number: state for state, number in _STATE_TO_PB.items()}
-_DIGEST_TO_PB = {DigestType.CRC32C: pb.CRC32C, DigestType.HMAC_SHA256: pb.HMAC_SHA256}
-_DIGEST_FROM_PB = {number: digest for digest, number in _DIGEST_TO_PB.items()}
-
-
-def encode(record: LedgerRecord) -> bytes:
-    """The bytes kept under `ledgers/<id>`."""
-    message = pb.Ledger(
-        format_version=FORMAT_VERSION,
-        ensemble_size=record.shape.ensemble_size,
-        write_quorum=record.shape.write_quorum,
-        ack_quorum=record.shape.ack_quorum,
-        digest_type=_DIGEST_TO_PB[record.digest_type],
-        state=_STATE_TO_PB[record.state],
-        last_entry=-1 if record.last_entry is None else record.last_entry,
-        length_bytes=record.length_bytes or 0,
-        custom_metadata=record.custom_metadata,
-        created_ms=record.created_ms,
-        nonce=record.nonce,
-        reserved=record.reserved,
-        verifier=record.verifier,
-    )
-    for fragment in record.fragments:
-        refs = [pb.BookieRef(bookie_id=b.bookie_id, incarnation=b.incarnation) for b in fragment.ensemble]
-        message.fragments.add(
-            first_entry=fragment.first_entry, ensemble=refs, length_before=fragment.length_before
-        )
-    return message.SerializeToString(deterministic=True)
-
-
-def encode_tombstone(nonce: bytes) -> bytes:
-    """The bytes that keep the id of a deleted ledger from being given, or created by a late request, again."""
-    message = pb.Ledger(format_version=FORMAT_VERSION, state=pb.DELETED, nonce=nonce)
-    return message.SerializeToString(deterministic=True)
-
-
-def decode(key: str, value: bytes) -> LedgerRecord | None:
-    """The record under a ledger's key, None for a tombstone. Raises BadRecord for what cannot be trusted."""
-    try:
-        message = pb.Ledger.FromString(value)
-        if message.format_version != FORMAT_VERSION:
-            raise ValueError(f"format version {message.format_version}; this program knows {FORMAT_VERSION}")
-        if message.state == pb.DELETED:
-            return None
-        return _from_message(keys.ledger_id_of(key), message)
-    except (DecodeError, ValueError, KeyError) as error:
-        raise BadRecord(key, str(error)) from error
-
-
-def _from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
-    closed = message.state == pb.CLOSED
-    return LedgerRecord(
-        ledger_id=ledger_id,
-        shape=Shape(message.ensemble_size, message.write_quorum, message.ack_quorum),
-        fragments=tuple(
-            Fragment(
-                f.first_entry,
-                tuple(BookieRef(b.bookie_id, b.incarnation) for b in f.ensemble),
-                f.length_before,
-            )
-            for f in message.fragments
-        ),
-        state=_STATE_FROM_PB[message.state],
-        digest_type=_DIGEST_FROM_PB[message.digest_type],
-        last_entry=message.last_entry if closed else None,
-        length_bytes=message.length_bytes if closed else None,
-        custom_metadata=dict(message.custom_metadata),
-        created_ms=message.created_ms,
-        nonce=message.nonce,
-        reserved=message.reserved,
-        verifier=message.verifier,
-    )
+        positions = [lack.position for lack in fragment.lacking]
+        if positions != sorted(set(positions)) or not set(positions) <= set(range(ensemble_size)):
+            raise ValueError(f"copies lack something at positions {positions} of {ensemble_size}")

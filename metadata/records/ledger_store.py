@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from .. import keys, settle
 from ..errors import BadRecord
 from ..store import EventKind, MetadataStore, list_all
-from . import ledger_record
+from . import ledger_codec
 from .ledger_record import LedgerRecord
 from .unreadable import OnUnreadable, skip
 
@@ -37,7 +37,7 @@ class LedgerStore:
     async def create(self, record: LedgerRecord) -> VersionedRecord:
         """Stores a new ledger. Raises KeyExists when the id is taken, or was by a ledger now deleted."""
         mine = replace(record, nonce=settle.new_nonce())
-        version = await settle.create(self._store, keys.ledger(record.ledger_id), ledger_record.encode(mine))
+        version = await settle.create(self._store, keys.ledger(record.ledger_id), ledger_codec.encode(mine))
         return VersionedRecord(mine, version)
 
     async def change(self, record: LedgerRecord, version: int) -> VersionedRecord:
@@ -45,7 +45,7 @@ class LedgerStore:
         mine = replace(record, nonce=settle.new_nonce())
         key = keys.ledger(record.ledger_id)
         return VersionedRecord(
-            mine, await settle.replace(self._store, key, ledger_record.encode(mine), version)
+            mine, await settle.replace(self._store, key, ledger_codec.encode(mine), version)
         )
 
     async def delete(self, found: VersionedRecord) -> None:
@@ -55,7 +55,7 @@ class LedgerStore:
         it a new ledger of that id would show the old one's entries, and the creation itself, tried twice
         because an answer was lost, could come true once more after the deletion.
         """
-        tombstone = ledger_record.encode_tombstone(settle.new_nonce())
+        tombstone = ledger_codec.encode_tombstone(settle.new_nonce())
         await settle.replace(self._store, keys.ledger(found.record.ledger_id), tombstone, found.version)
 
     async def is_deleted(self, ledger_id: int) -> bool:
@@ -104,5 +104,5 @@ class LedgerStore:
 
 
 def _versioned(key: str, value: bytes, version: int) -> VersionedRecord | None:
-    record = ledger_record.decode(key, value)
+    record = ledger_codec.decode(key, value)
     return None if record is None else VersionedRecord(record, version)

@@ -53,15 +53,27 @@ class BookieRef(_message.Message):
     incarnation: str
     def __init__(self, bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ...) -> None: ...
 
+class Lacking(_message.Message):
+    __slots__ = ("position", "first_entry", "last_entry")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    FIRST_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    LAST_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    position: int
+    first_entry: int
+    last_entry: int
+    def __init__(self, position: _Optional[int] = ..., first_entry: _Optional[int] = ..., last_entry: _Optional[int] = ...) -> None: ...
+
 class Fragment(_message.Message):
-    __slots__ = ("first_entry", "ensemble", "length_before")
+    __slots__ = ("first_entry", "ensemble", "length_before", "lacking")
     FIRST_ENTRY_FIELD_NUMBER: _ClassVar[int]
     ENSEMBLE_FIELD_NUMBER: _ClassVar[int]
     LENGTH_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    LACKING_FIELD_NUMBER: _ClassVar[int]
     first_entry: int
     ensemble: _containers.RepeatedCompositeFieldContainer[BookieRef]
     length_before: int
-    def __init__(self, first_entry: _Optional[int] = ..., ensemble: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., length_before: _Optional[int] = ...) -> None: ...
+    lacking: _containers.RepeatedCompositeFieldContainer[Lacking]
+    def __init__(self, first_entry: _Optional[int] = ..., ensemble: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., length_before: _Optional[int] = ..., lacking: _Optional[_Iterable[_Union[Lacking, _Mapping]]] = ...) -> None: ...
 
 class Ledger(_message.Message):
     __slots__ = ("format_version", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "state", "last_entry", "length_bytes", "fragments", "custom_metadata", "created_ms", "nonce", "reserved", "verifier")

@@ -207,6 +207,12 @@ class Answer:
     def written(self, through: int) -> None:
         self.given.set_result(through)
 
+    def behind(self, why: str) -> None:
+        self.given.set_result(why)
+
+    def caught_up(self) -> None:
+        raise AssertionError("it was never behind")
+
     def failed(self, why: str) -> None:
         self.given.set_result(why)
 

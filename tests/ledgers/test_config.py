@@ -9,7 +9,7 @@ import pytest
 
 from bookie.wire import ENTRY_BYTES_MAX
 from ledgers import ClientConfig
-from ledgers.config import BYTES, COUNTS, MIB, ORDERED, PERIODS, WAITS
+from ledgers.config import BYTES, COUNTS, FLAGS, MIB, ORDERED, PERIODS, WAITS
 
 
 @pytest.mark.parametrize(
@@ -60,5 +60,5 @@ def test_a_flag_is_true_or_false() -> None:
 
 
 def test_every_setting_is_checked() -> None:
-    checked = {*BYTES, *COUNTS, *WAITS, *PERIODS, "speculative_read_seconds", "delay_ensemble_change"}
+    checked = {*BYTES, *COUNTS, *WAITS, *PERIODS, *FLAGS, "speculative_read_seconds"}
     assert {field.name for field in fields(ClientConfig)} == checked

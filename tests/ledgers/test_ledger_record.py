@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from metadata import keys
 from metadata.errors import BadRecord
+from metadata.records.ledger_codec import decode, encode
 from metadata.records.ledger_record import (
     FRAGMENTS_MAX,
     BookieRef,
@@ -18,8 +19,6 @@ from metadata.records.ledger_record import (
     LedgerRecord,
     LedgerState,
     Shape,
-    decode,
-    encode,
     next_fragments,
 )
 

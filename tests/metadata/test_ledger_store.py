@@ -11,7 +11,7 @@ import pytest
 from metadata import keys
 from metadata.errors import BadRecord, KeyExists, OutcomeUnknown, VersionConflict
 from metadata.memory import MemoryData, MemoryStore
-from metadata.records import bookie_registry, cluster, ledger_ids, ledger_record
+from metadata.records import bookie_registry, cluster, ledger_codec, ledger_ids
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
@@ -105,7 +105,7 @@ def test_the_last_id_of_all_is_given_and_none_after_it() -> None:
 @pytest.mark.parametrize("value", [b"", b"\xff\xff\xff", b"\x08\x63"])
 def test_a_record_that_cannot_be_trusted_is_named_and_not_used(value: bytes) -> None:
     with pytest.raises(BadRecord, match="ledgers/0000000000000001"):
-        ledger_record.decode(keys.ledger(1), value)
+        ledger_codec.decode(keys.ledger(1), value)
 
 
 def test_registrations_are_listed_by_name_also_read_only_ones() -> None:
@@ -161,7 +161,7 @@ def test_a_record_round_trips_with_everything_in_it() -> None:
         created_ms=5,
         verifier=b"v" * 32,
     )
-    assert ledger_record.decode(keys.ledger(3), ledger_record.encode(full)) == full
+    assert ledger_codec.decode(keys.ledger(3), ledger_codec.encode(full)) == full
 
 
 def test_the_id_of_a_deleted_ledger_is_never_given_again() -> None:

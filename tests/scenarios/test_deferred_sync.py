@@ -121,7 +121,8 @@ def test_C1_a_ledger_is_closed_at_what_was_confirmed() -> None:
         pipeline.written(lane, 1)
     pipeline.acked(1, 0)
     pipeline.acked(2, 0)
-    assert proposed(pipeline.close()).last_entry == 0
+    assert pipeline.close() == []
+    assert proposed(pipeline.acked(3, 0)).last_entry == 0
 
 
 def test_a_bookie_taken_back_is_sent_everything_again() -> None:

@@ -21,7 +21,7 @@ from ledgers.protocol.effects import (
     StartOver,
 )
 from ledgers.protocol.recovery import READ_AHEAD_ENTRIES, Recovery, Stage
-from metadata.records.ledger_record import LedgerState
+from metadata.records.ledger_record import Lacking, LedgerRecord, LedgerState
 
 from .ledger7 import (
     ALL,
@@ -254,7 +254,7 @@ def test_R4_recovery_waits_for_the_ack_quorum_of_what_it_wrote_back() -> None:
     recovery.read_answered(0, page())
     assert recovery.read_answered(2, page()) == []  # the end is known, but e0 has one sure copy
     assert recovery.acked(1, 0) == []
-    assert recovery.acked(3, 0) == [Confirm(0), ChangeRecord(RECOVERING.closed(0, 2))]
+    assert recovery.acked(3, 0) == [Confirm(0), ChangeRecord(RECOVERING.closed(0, 2).with_lacking(1, 0, 0))]
 
 
 def test_R4_the_lac_that_recovery_tells_stays_the_one_found_while_fencing() -> None:
@@ -291,7 +291,7 @@ def test_R4_replacements_are_published_only_with_the_close() -> None:
     assert recovery.acked(4, 1) == [Confirm(1)]
     asked = proposed(recovery.read_answered(1, page()))
     changed = record(SMALL, (0, (B0, B1, B2)), (1, (B0, B3, B2)), state=LedgerState.IN_RECOVERY)
-    assert asked == changed.closed(1, 4)
+    assert asked == changed.closed(1, 4).with_lacking(2, 1, 1)
     assert recovery.record == RECOVERING
 
 
@@ -330,12 +330,27 @@ def test_R4_a_bookie_that_refuses_what_is_written_back_fails_recovery() -> None:
     assert isinstance(failure(recovery.refused(1, LedgerFenced(7, "b0"))), LedgerRecoveryFailed)
 
 
+def with_doubt(closed: LedgerRecord, through: int) -> LedgerRecord:
+    """Nobody told the recovery which copies there are of these."""
+    for position in range(3):
+        closed = closed.with_lacking(position, 0, through)
+    return closed
+
+
+def test_W6_a_recovery_calls_lacking_what_it_did_not_walk() -> None:
+    """W6: e0 to e4 were confirmed, by whom nobody knows."""
+    recovery = reading(lac_through=4)
+    recovery.read_answered(0, page())
+    (fragment,) = proposed(recovery.read_answered(1, page())).fragments
+    assert fragment.lacking == (Lacking(0, 0, 4), Lacking(1, 0, 4), Lacking(2, 0, 4))
+
+
 def test_R5_the_end_is_what_the_close_says() -> None:
     """R5"""
     recovery = reading(lac_through=4)
     recovery.read_answered(0, page())
     asked = proposed(recovery.read_answered(1, page()))
-    assert asked == RECOVERING.closed(4, 10)
+    assert asked == with_doubt(RECOVERING.closed(4, 10), through=4)
     assert recovery.changed(asked) == [Recovered(asked)]
 
 
@@ -384,7 +399,8 @@ def test_R5_two_recoverers_that_found_different_ends_agree_on_the_first_close() 
     second.read_answered(0, page(5))
     second.acked(1, 5)
     second.acked(2, 5)
-    assert proposed(second.read_answered(1, page())) == RECOVERING.closed(5, 12)
+    found = with_doubt(RECOVERING.closed(5, 12), through=4)
+    assert proposed(second.read_answered(1, page())) == found.with_lacking(2, 5, 5)
     assert first.changed(closed) == [Recovered(closed)]
     assert second.conflicted(closed) == [Recovered(closed)]
 

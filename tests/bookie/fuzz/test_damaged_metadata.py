@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from metadata import keys
 from metadata.errors import BadRecord
 from metadata.memory import MemoryStore
-from metadata.records import ledger_ids, ledger_record
+from metadata.records import ledger_codec, ledger_ids
 from metadata.records import records_pb2 as pb
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef, DigestType, Fragment, LedgerRecord, LedgerState, Shape
@@ -67,7 +67,7 @@ pb_ledgers = st.builds(
 
 def may_be_written(record: LedgerRecord) -> bool:
     """Whether it comes back as it is, and says what a ledger can be."""
-    comes_back = ledger_record.decode(KEY, ledger_record.encode(record)) == record
+    comes_back = ledger_codec.decode(KEY, ledger_codec.encode(record)) == record
     closed = record.last_entry is not None and record.length_bytes is not None
     return comes_back and closed == record.is_closed
 
@@ -76,19 +76,19 @@ def may_be_written(record: LedgerRecord) -> bool:
 def test_a_changed_ledger_record_is_one_that_may_be_written_or_bad(
     record: LedgerRecord, by: tuple[Change, ...]
 ) -> None:
-    check_ledger_record(changed(ledger_record.encode(record), by))
+    check_ledger_record(changed(ledger_codec.encode(record), by))
 
 
 @given(st.binary(max_size=100) | pb_ledgers.map(pb.Ledger.SerializeToString))
 @example(b"")
-@example(ledger_record.encode_tombstone(b"nonce"))
+@example(ledger_codec.encode_tombstone(b"nonce"))
 def test_any_ledger_record_is_one_that_may_be_written_or_bad(data: bytes) -> None:
     check_ledger_record(data)
 
 
 def check_ledger_record(data: bytes) -> None:
     try:
-        record = ledger_record.decode(KEY, data)
+        record = ledger_codec.decode(KEY, data)
     except BadRecord:
         return
     assert record is None or may_be_written(record)
@@ -96,10 +96,10 @@ def check_ledger_record(data: bytes) -> None:
 
 @given(st.integers(-3, 3) | i64, st.integers(-3, 3) | i64)
 def test_a_closed_ledger_never_ends_before_its_beginning(last_entry: int, length_bytes: int) -> None:
-    message = pb.Ledger.FromString(ledger_record.encode(CLOSED))
+    message = pb.Ledger.FromString(ledger_codec.encode(CLOSED))
     message.last_entry, message.length_bytes = last_entry, length_bytes
     try:
-        record = ledger_record.decode(KEY, message.SerializeToString())
+        record = ledger_codec.decode(KEY, message.SerializeToString())
     except BadRecord:
         return
     assert record is not None and record.last_entry is not None and record.length_bytes is not None

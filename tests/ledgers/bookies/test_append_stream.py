@@ -30,6 +30,7 @@ from tests.support.aio import run, until_true
 
 BOOKIE = BookieRef("b1", "i1")
 CONFIG = ClientConfig(append_seconds_max=0.2)
+SMALL = replace(CONFIG, lane_backlog_bytes_max=MIB, pending_bytes_max=MIB, append_seconds_max=5)
 LAC = LacStatement(3, 12, b"lac!")
 LOOP_TURNS = 50
 """More turns of the loop than it takes from a timer that is overdue to the lane that is told of it."""
@@ -74,6 +75,12 @@ class Listener:
 
     def written(self, through: int) -> None:
         self.heard.append(("written", through))
+
+    def behind(self, why: str) -> None:
+        self.heard.append(("behind", why))
+
+    def caught_up(self) -> None:
+        self.heard.append("caught up")
 
     def failed(self, why: str) -> None:
         self.heard.append(why)
@@ -136,11 +143,55 @@ def test_what_waits_together_is_one_frame_and_lanes_share_a_message() -> None:
     run(scenario())
 
 
-def test_W6_a_lane_past_its_bound_fails_and_the_others_go_on() -> None:
+def test_W6_a_lane_past_its_bound_is_behind_until_it_has_caught_up() -> None:
+    """W6: and is told so once, however much more is sent."""
+
+    async def scenario() -> None:
+        setting = Setting(SMALL)
+        lane, told = setting.lane()
+        for n in range(6):
+            lane.send(entry(n, MIB - 16))
+        assert (told.heard, lane.backlog_bytes) == ([], SMALL.lane_bytes_max)
+        for n in (6, 7):
+            lane.send(entry(n, 1))
+        await until(lambda: told.heard)
+        assert told.heard == [("behind", f"it is more than {6 * MIB} bytes behind")]
+        for sequence in range(2):
+            setting.peer.answer(Ack(sequence, Status.OK))
+            await until(lambda: sequence in told.heard)  # noqa: B023
+        assert told.heard[1:] == [0, "caught up", 1]
+        await setting.stream.close()
+
+    run(scenario())
+
+
+def test_W6_a_bookie_that_answers_something_in_time_is_slow_and_not_failed() -> None:
+    """W6: its oldest frame is unanswered for longer than `append_seconds_max`, and it moves."""
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        setting = Setting(replace(SMALL, append_seconds_max=0.5))
+        lane, told = setting.lane()
+        for n in range(5):
+            lane.send(entry(n, MIB - 16))
+        began = loop.time()
+        for sequence in range(4):
+            await asyncio.sleep(0.3)
+            setting.peer.answer(Ack(sequence, Status.OK))
+        await until(lambda: 3 in told.heard)
+        assert loop.time() - began > 2 * 0.5 and told.heard == [0, 1, 2, 3]
+        await until(lambda: len(told.heard) > 4)
+        assert told.heard[4:] == ["no answer for 0.5 s"]
+        await setting.stream.close()
+
+    run(scenario())
+
+
+def test_W6_a_lane_past_its_bound_fails_where_nobody_wants_to_wait_and_the_others_go_on() -> None:
     """W6: its backlog is bounded in bytes, and past the bound its bookie is a failed one."""
 
     async def scenario() -> None:
-        config = replace(CONFIG, lane_backlog_bytes_max=MIB, pending_bytes_max=MIB, append_seconds_max=5)
+        config = replace(SMALL, under_replicate_rather_than_wait=True)
         setting = Setting(config)
         (slow, told), (other, heard) = setting.lane(1), setting.lane(2)
         for n in range(6):

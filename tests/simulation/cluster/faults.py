@@ -14,7 +14,7 @@ from metadata import keys
 from metadata.errors import MetadataError
 from tests.simulation.cores.plans.plan import Cut, LeaseLost, Pause, StoreAway, WatchGap
 from tests.simulation.engine.processes import Process
-from tests.simulation.log.durable import DurableRecords
+from tests.simulation.log.durable import known_to_be_synced
 
 from . import plan as plans
 from .host import Host
@@ -113,8 +113,8 @@ class Faults:
                 self._rot(fault, host)
 
     def _rot(self, fault: plans.Rots, host: Host) -> None:
-        """One byte of a record's header. The last record of a log is let off: nothing could tell it from a torn one."""
-        records = list(DurableRecords(host.machine.disk))[:-1]
+        """One byte of a record's header."""
+        records = known_to_be_synced(host.machine.disk)
         if not records or not self._may_lose(host):
             return
         position, record = records[fault.nth % len(records)]

@@ -69,6 +69,7 @@ class Machine:
 
     def __init__(self, loop: HostLoop, name: str, seed: int, directory: Path) -> None:
         self._loop = loop
+        self._name = name
         self._random = Random(f"{seed} {name}")
         self.directory = directory
         self._capacity = DISK_BYTES
@@ -124,7 +125,7 @@ class Machine:
     def backed_up(self) -> Backup:
         """A copy of all that is on disk."""
         self._copies += 1
-        copy = self.directory.with_name(f"{self.directory.name}-{self._copies}")
+        copy = self.directory.with_name(f"copy-{self._copies}-of-{self._name}")
         shutil.copytree(self.directory, copy)
         return Backup(self.disk.durable_contents(), copy)
 

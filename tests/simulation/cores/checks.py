@@ -15,6 +15,7 @@ change of metadata, every byte a reader is given, and every end a client believe
     I10 a reader is given exactly the bytes that were appended under the id it asked for
     I11 one (ledger, entry) never has two bodies
     I12 what is under way is bounded
+    I13 a copy that the record does not call lacking has been on its bookie's disk
 """
 
 from __future__ import annotations
@@ -108,6 +109,7 @@ class Checker:
             rule = "I7" if before.is_closed else "I8"
             raise Violation(rule, f"the state went from {before.state} to {record.state}")
         self._check_fragments(before, record)
+        self._check_lacking(record)
         return self._closed(record) if record.is_closed else None
 
     def deleted(self) -> None:
@@ -117,12 +119,23 @@ class Checker:
     def _check_fragments(self, before: LedgerRecord, record: LedgerRecord) -> None:
         """Only the last fragment of what stood may be replaced, unless a close drops what lies beyond it."""
         for one, other in zip(before.fragments[:-1], record.fragments, strict=False):
-            if one != other:
+            if replace(one, lacking=()) != replace(other, lacking=()):
                 raise Violation("I5", f"the earlier fragment {one} became {other}")
         if len(record.fragments) < len(before.fragments) and not record.is_closed:
             raise Violation("I5", "a fragment vanished")
         if record.state is LedgerState.IN_RECOVERY and record.fragments != before.fragments:
             raise Violation("I5", "a recovery published its ensemble before its close")
+
+    def _check_lacking(self, record: LedgerRecord) -> None:
+        """Of each fragment that is over."""
+        for fragment, last in record.spans():
+            for entry_id in range(fragment.first_entry, (last if last is not None else -1) + 1):
+                for position in self._striping.write_set(entry_id):
+                    lack = fragment.lacking_at(position)
+                    is_told = lack is not None and lack.first_entry <= entry_id <= lack.last_entry
+                    bookie = fragment.ensemble[position]
+                    if not is_told and entry_id not in self._had.get(bookie, ()):
+                        raise Violation("I13", f"{bookie} never had entry {entry_id}, and nobody is told")
 
     def _closed(self, record: LedgerRecord) -> None:
         last = record.last_entry
@@ -209,7 +222,7 @@ def _is_taken_over(before: LedgerRecord, record: LedgerRecord) -> bool:
     if len(before.fragments) != len(record.fragments):
         return False
     fragments = tuple(
-        replace(one, ensemble=other.ensemble)
+        replace(one, ensemble=other.ensemble, lacking=other.lacking)
         for one, other in zip(before.fragments, record.fragments, strict=True)
     )
     return record != before and replace(before, fragments=fragments, nonce=record.nonce) == record

@@ -15,6 +15,7 @@ from bookie.log.format import (
     SEGMENT_HEADER,
     BadRecordBytes,
     Record,
+    RecordHeader,
     decode_record,
     position_of,
 )
@@ -47,8 +48,22 @@ class DurableRecords:
         )
 
 
+def known_to_be_synced(disk: SimulatedDisk) -> list[tuple[int, Record]]:
+    """The records that some later one says were on disk: damage to the others nobody can tell from a torn tail (B2)."""
+    found = [
+        one for name, content in sorted(disk.durable_contents().items()) for one in _found_in(name, content)
+    ]
+    synced = max((header.synced for _, header, _ in found), default=0)
+    return [(position, record) for position, _, record in found if position < synced]
+
+
 def records_in(name: str, content: bytes) -> Iterator[tuple[int, Record]]:
     """Every whole record of a segment file with its position, also those behind unreadable places."""
+    for position, _, record in _found_in(name, content):
+        yield position, record
+
+
+def _found_in(name: str, content: bytes) -> Iterator[tuple[int, RecordHeader, Record]]:
     segment, offset = int(name.split(".")[0], 16), SEGMENT_HEADER.size
     view = memoryview(content)
     while (offset := _next_magic(content, offset)) >= 0:
@@ -57,7 +72,7 @@ def records_in(name: str, content: bytes) -> Iterator[tuple[int, Record]]:
         except BadRecordBytes:
             offset += ALIGNMENT
         else:
-            yield position_of(segment, offset), record
+            yield position_of(segment, offset), header, record
             offset += header.record_bytes
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bookie.wire import Columns, LacStatement
 from metadata import keys
-from metadata.records import ledger_record
+from metadata.records import ledger_codec
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from tests.simulation.cores.checks import Checker
 from tests.simulation.engine.world import Violation
@@ -101,7 +101,7 @@ class Watch:
         """A key was created or replaced."""
         if not key.startswith(keys.LEDGERS):
             return
-        record = ledger_record.decode(key, value)
+        record = ledger_codec.decode(key, value)
         known = self._ledgers.get(keys.ledger_id_of(key))
         if record is None:
             self.removed(key)  # what stands there is a tombstone

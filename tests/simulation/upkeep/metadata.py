@@ -5,14 +5,14 @@ from __future__ import annotations
 from metadata import keys
 from metadata.errors import StoreUnavailable
 from metadata.memory import MemoryData, MemoryStore
-from metadata.records import ledger_record
+from metadata.records import ledger_codec
 from metadata.records.ledger_record import LedgerRecord
 from metadata.store import Page, Versioned
 
 PAGE_KEYS = 2
 """Listings have several pages, and fail between them."""
 
-TOMBSTONE = ledger_record.encode_tombstone(b"deleted")
+TOMBSTONE = ledger_codec.encode_tombstone(b"deleted")
 
 
 class Metadata:
@@ -39,11 +39,11 @@ class Metadata:
             return None
         known = self._decoded.get(ledger_id)
         if known is None or known[0] != found.version:
-            known = self._decoded[ledger_id] = found.version, ledger_record.decode(key, found.value)
+            known = self._decoded[ledger_id] = found.version, ledger_codec.decode(key, found.value)
         return known[1]
 
     def put(self, record: LedgerRecord) -> None:
-        self._put(record.ledger_id, ledger_record.encode(record))
+        self._put(record.ledger_id, ledger_codec.encode(record))
 
     def delete(self, ledger_id: int) -> None:
         self._put(ledger_id, TOMBSTONE)

@@ -51,7 +51,7 @@ class SimulatedLane:
         self._queue: list[Columns] = []
         self._backlog_bytes = 0
         self._unanswered: deque[float] = deque()
-        self._is_broken = self._is_closed = self._is_watched = False
+        self._is_broken = self._is_closed = self._is_watched = self._is_behind = False
         self._last_there = self._last_back = 0.0
         if not self._bookie.up:
             self._break()
@@ -65,7 +65,7 @@ class SimulatedLane:
             self._client.later(late, self._transmit)
         self._queue.append(columns)
         self._backlog_bytes += len(columns.payload)
-        if self._backlog_bytes > BACKLOG_BYTES_MAX and not self._recovery:
+        if self._backlog_bytes > BACKLOG_BYTES_MAX and not self._recovery and not self._is_behind:
             self._overflow()
 
     def force(self) -> None:
@@ -77,7 +77,21 @@ class SimulatedLane:
         client = self._client
         client.world.reached(Probe.BACKLOG_FULL)
         client.site.checker.bounded(f"bytes for {self._ref}", self._backlog_bytes, 2 * BACKLOG_BYTES_MAX)
-        client.later(0.0, lambda: self._fail("its backlog is over the bound"))
+        self._is_behind = True
+        client.later(0.0, lambda: self._tell_behind("its backlog is over the bound"))
+
+    def _tell_behind(self, why: str) -> None:
+        machine = self._machine
+        if self._client.runs(machine) and bool(why) == self._is_behind and not self._is_closed:
+            assert isinstance(machine, AppendPipeline)
+            self._client.perform(machine.lane_behind(self.number, why))
+            self._client.goes_on()
+
+    def _catch_up(self) -> None:
+        if self._is_behind and self._backlog_bytes <= BACKLOG_BYTES_MAX // 2:
+            self._is_behind = False
+            self._client.world.reached(Probe.CAUGHT_UP)
+            self._tell_behind("")
 
     def close(self) -> None:
         self._is_closed = True
@@ -171,6 +185,7 @@ class SimulatedLane:
             self._unanswered.popleft()
         if self._is_closed and status is Status.OK:
             client.world.reached(Probe.LATE_ACK)
+        self._catch_up()
         if status is Status.OK:
             if through >= 0:
                 client.perform(machine.acked(self.number, through))

@@ -165,6 +165,9 @@ class Client(Node):
     def answered(self, lane: int, through: int) -> None:
         """The machine was handed an ack and has done what follows from it."""
 
+    def goes_on(self) -> None:
+        """A lane has fallen behind, or caught up."""
+
     # --- replacements ---------------------------------------------------------------------------
 
     def _find(self, effect: FindReplacements) -> None:

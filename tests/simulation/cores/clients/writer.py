@@ -105,10 +105,14 @@ class Writer(Client):
         self._waiting.clear()
         self.perform(self.pipeline.close())
 
+    def goes_on(self) -> None:
+        """A bookie that was behind may not be any more."""
+        self._take_waiting()
+
     def _take_waiting(self) -> None:
         pipeline = self.pipeline
         while self._waiting and not pipeline.has_ended:
-            if pipeline.pending_bytes >= PENDING_BYTES_MAX:
+            if pipeline.pending_bytes >= PENDING_BYTES_MAX or pipeline.is_behind:
                 return self.world.reached(Probe.WRITER_WAITED)
             if self.is_done:
                 self._progress_at = self.world.now
@@ -185,6 +189,7 @@ class Writer(Client):
                 case OpenLane(number, bookie):
                     self._acks.opened(number, self.pipeline.record.fragments[-1].ensemble.index(bookie))
                     self.perform_shared(effect, recovery=False)
+                    self.later(0.0, self._take_waiting)
                 case Confirm(through):
                     self._confirm(through)
                 case ChangeRecord(record):

@@ -11,6 +11,7 @@ from ledgers.errors import LedgerError
 from ledgers.protocol.append import AppendPipeline
 from ledgers.protocol.effects import AppendEffect, ChangeRecord
 from ledgers.protocol.phase import Phase
+from ledgers.protocol.positions import Positions
 from ledgers.protocol.striping import Striping
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 
@@ -34,21 +35,21 @@ def confirms_out_of_order(patch: Patch) -> None:
 
 def counts_late_acks_of_replaced_bookies(patch: Patch) -> None:
     """W2, F9"""
-    open_lane, on = AppendPipeline._open_lane, AppendPipeline._on
+    open_lane = Positions.open_lane
 
-    def remember(self: AppendPipeline, position: Any) -> Any:
+    def remember(self: Positions, position: Any) -> Any:
         opened = open_lane(self, position)
         self.__dict__.setdefault("all_lanes", {})[opened.lane] = position
         return opened
 
     def acked(self: AppendPipeline, lane: int, through: int) -> list[AppendEffect]:
-        position = on(self, lane) or self.__dict__["all_lanes"][lane]
+        position = self._positions.on(lane) or self._positions.__dict__["all_lanes"][lane]
         if through <= position.acked_through:
             return []
         position.acked_through = through
         return self._advance()
 
-    patch.setattr(AppendPipeline, "_open_lane", remember)
+    patch.setattr(Positions, "open_lane", remember)
     patch.setattr(AppendPipeline, "acked", acked)
 
 
@@ -73,7 +74,7 @@ def does_not_send_pending_entries_again(patch: Patch) -> None:
         effects: list[AppendEffect] = []
         for n in numbers:
             self._positions[n].acked_through = self.last_add_confirmed
-            effects.append(self._open_lane(self._positions[n]))
+            effects.append(self._positions.open_lane(self._positions[n]))
         return effects
 
     patch.setattr(AppendPipeline, "_restart", broken)

@@ -1,0 +1,98 @@
+"""A ledger's record as the bytes under its key."""
+
+from __future__ import annotations
+
+from google.protobuf.message import DecodeError
+
+from .. import keys
+from ..errors import BadRecord
+from . import records_pb2 as pb
+from .ledger_record import BookieRef, DigestType, Fragment, Lacking, LedgerRecord, LedgerState, Shape
+
+FORMAT_VERSION = 1
+
+_STATE_TO_PB = {
+    LedgerState.OPEN: pb.OPEN,
+    LedgerState.IN_RECOVERY: pb.IN_RECOVERY,
+    LedgerState.CLOSED: pb.CLOSED,
+}
+_STATE_FROM_PB = {number: state for state, number in _STATE_TO_PB.items()}
+_DIGEST_TO_PB = {DigestType.CRC32C: pb.CRC32C, DigestType.HMAC_SHA256: pb.HMAC_SHA256}
+_DIGEST_FROM_PB = {number: digest for digest, number in _DIGEST_TO_PB.items()}
+
+
+def encode(record: LedgerRecord) -> bytes:
+    """The bytes kept under `ledgers/<id>`."""
+    message = pb.Ledger(
+        format_version=FORMAT_VERSION,
+        ensemble_size=record.shape.ensemble_size,
+        write_quorum=record.shape.write_quorum,
+        ack_quorum=record.shape.ack_quorum,
+        digest_type=_DIGEST_TO_PB[record.digest_type],
+        state=_STATE_TO_PB[record.state],
+        last_entry=-1 if record.last_entry is None else record.last_entry,
+        length_bytes=record.length_bytes or 0,
+        custom_metadata=record.custom_metadata,
+        created_ms=record.created_ms,
+        nonce=record.nonce,
+        reserved=record.reserved,
+        verifier=record.verifier,
+    )
+    for fragment in record.fragments:
+        refs = [pb.BookieRef(bookie_id=b.bookie_id, incarnation=b.incarnation) for b in fragment.ensemble]
+        lacking = [
+            pb.Lacking(position=one.position, first_entry=one.first_entry, last_entry=one.last_entry)
+            for one in fragment.lacking
+        ]
+        message.fragments.add(
+            first_entry=fragment.first_entry,
+            ensemble=refs,
+            length_before=fragment.length_before,
+            lacking=lacking,
+        )
+    return message.SerializeToString(deterministic=True)
+
+
+def encode_tombstone(nonce: bytes) -> bytes:
+    """The bytes that keep the id of a deleted ledger from being given, or created by a late request, again."""
+    message = pb.Ledger(format_version=FORMAT_VERSION, state=pb.DELETED, nonce=nonce)
+    return message.SerializeToString(deterministic=True)
+
+
+def decode(key: str, value: bytes) -> LedgerRecord | None:
+    """The record under a ledger's key, None for a tombstone. Raises BadRecord for what cannot be trusted."""
+    try:
+        message = pb.Ledger.FromString(value)
+        if message.format_version != FORMAT_VERSION:
+            raise ValueError(f"format version {message.format_version}; this program knows {FORMAT_VERSION}")
+        if message.state == pb.DELETED:
+            return None
+        return _from_message(keys.ledger_id_of(key), message)
+    except (DecodeError, ValueError, KeyError) as error:
+        raise BadRecord(key, str(error)) from error
+
+
+def _from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
+    closed = message.state == pb.CLOSED
+    return LedgerRecord(
+        ledger_id=ledger_id,
+        shape=Shape(message.ensemble_size, message.write_quorum, message.ack_quorum),
+        fragments=tuple(
+            Fragment(
+                f.first_entry,
+                tuple(BookieRef(b.bookie_id, b.incarnation) for b in f.ensemble),
+                f.length_before,
+                tuple(Lacking(one.position, one.first_entry, one.last_entry) for one in f.lacking),
+            )
+            for f in message.fragments
+        ),
+        state=_STATE_FROM_PB[message.state],
+        digest_type=_DIGEST_FROM_PB[message.digest_type],
+        last_entry=message.last_entry if closed else None,
+        length_bytes=message.length_bytes if closed else None,
+        custom_metadata=dict(message.custom_metadata),
+        created_ms=message.created_ms,
+        nonce=message.nonce,
+        reserved=message.reserved,
+        verifier=message.verifier,
+    )
