@@ -231,7 +231,8 @@ class AppendPipeline:
         if self.has_ended or self._close_asked:
             return []
         self._close_asked = True
-        return self._close_if_ready()
+        # With deferred sync a copy may be in its bookie's log only, though others have synced for reasons of their own.
+        return self._close_if_ready() or [Force(n) for n in self._positions.lanes() if self._deferred_sync]
 
     def fail(self, error: LedgerError) -> list[AppendEffect]:
         """The shell gives up."""

@@ -121,7 +121,7 @@ def test_C1_a_ledger_is_closed_at_what_was_confirmed() -> None:
         pipeline.written(lane, 1)
     pipeline.acked(1, 0)
     pipeline.acked(2, 0)
-    assert pipeline.close() == []
+    assert pipeline.close() == [Force(1), Force(2), Force(3)]
     assert proposed(pipeline.acked(3, 0)).last_entry == 0
 
 
