@@ -6,6 +6,7 @@ import asyncio
 import random
 from dataclasses import dataclass, field
 
+from metadata.healing.marks import Marks
 from metadata.home_process import HomeProcess
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
@@ -27,11 +28,13 @@ class Cluster:
     config: ClientConfig
     rng: random.Random = field(default_factory=random.Random)
     health: BookieHealth = field(init=False)
+    marks: Marks = field(init=False)
     is_closed: bool = False
     home: HomeProcess = field(default_factory=lambda: HomeProcess(ClientForked))
 
     def __post_init__(self) -> None:
         self.health = BookieHealth(self.config)
+        self.marks = Marks(self.store)
 
     def check_process(self) -> None:
         """Raises ClientForked in a child that was forked from the client's process."""

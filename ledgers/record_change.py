@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from metadata.errors import MetadataError, NoSuchKey, StoreUnavailable, VersionConflict
+from metadata.healing.marks import Marks
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 
 from .errors import LedgerError, MetadataUnavailable
+
+log = logging.getLogger(__name__)
 
 E = TypeVar("E")
 
@@ -37,6 +42,23 @@ async def change_record(
         return MetadataUnavailable(f"the metadata store did not answer: {error}")
 
 
+async def tell_lacking(marks: Marks, record: LedgerRecord) -> None:
+    """Marks a ledger whose record says that copies lack something, so that they are made soon (rule W6).
+
+    A mark that cannot be made is no loss: the next audit finds the record.
+    """
+    reasons = [
+        f"{fragment.ensemble[lack.position]} lacks entries {lack.first_entry} to {lack.last_entry}"
+        for fragment in record.fragments
+        for lack in fragment.lacking
+    ]
+    if reasons:
+        try:
+            await marks.set(record.ledger_id, reasons, time.time_ns() // 1_000_000)
+        except MetadataError as error:
+            log.info("ledger %d could not be marked for healing: %s", record.ledger_id, error)
+
+
 class ChangingMachine(Protocol[E]):
     """A machine that asks for compare-and-swaps and wants to know what became of them."""
 
@@ -48,8 +70,9 @@ class ChangingMachine(Protocol[E]):
 class RecordVersion:
     """The version of the ledger's record that a handle's next change must name."""
 
-    def __init__(self, ledgers: LedgerStore, found: VersionedRecord) -> None:
+    def __init__(self, ledgers: LedgerStore, found: VersionedRecord, marks: Marks) -> None:
         self._ledgers = ledgers
+        self._marks = marks
         self.version = found.version
 
     async def change(self, record: LedgerRecord, machine: ChangingMachine[E]) -> list[E]:
@@ -57,6 +80,7 @@ class RecordVersion:
         match await change_record(self._ledgers, record, self.version):
             case VersionedRecord(stands, version):
                 self.version = version
+                await tell_lacking(self._marks, stands)
                 return machine.changed(stands)
             case Conflict(found):
                 if found is not None:

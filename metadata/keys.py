@@ -6,6 +6,11 @@ ledgers/<id>               one record per ledger, id as 16 hex digits
 cookies/<bookie>           the identity a bookie was formatted with
 lives/<bookie>             how often the bookie has started
 bookies/live/<bookie>      registration of a live bookie (under its lease), which says whether it is read-only
+underreplicated/<id>       a ledger that has fewer copies than it should, and since when
+healing/<id>               who heals it (under a lease)
+absent/<bookie>            since when a bookie that was formatted has not been registered
+orders/<bookie>            what an operator wants of a bookie: to be drained, left alone, given up
+auditor                    which bookie looks after all of this (under a lease)
 journals/<journal>/<acceptor>/state             what an acceptor of a journal has promised, and its latest segments
 journals/<journal>/<acceptor>/segments/<txid>   one finalized segment, by its first txid as 16 hex digits
 """
@@ -23,6 +28,11 @@ COOKIES = "cookies/"
 BOOKIES = "bookies/live/"
 LIVES = "lives/"
 JOURNALS = "journals/"
+UNDERREPLICATED = "underreplicated/"
+HEALING = "healing/"
+ABSENT = "absent/"
+ORDERS = "orders/"
+AUDITOR = "auditor"
 
 LEDGER_ID_MAX = 2**63 - 1
 
@@ -51,11 +61,27 @@ def ledger(ledger_id: int) -> str:
 
 
 def ledger_id_of(key: str) -> int:
-    """The inverse of `ledger`. Raises BadRecord for a key that is no ledger's."""
-    digits = key.removeprefix(LEDGERS)
+    """The inverse of `ledger`, and of the other keys that end in a ledger's id. Raises BadRecord for any other key."""
+    digits = key.rpartition("/")[2]
     if not _LEDGER_DIGITS.fullmatch(digits):
         raise BadRecord(key, "it is not the key of a ledger")
     return int(digits, 16)
+
+
+def underreplicated(ledger_id: int) -> str:
+    return UNDERREPLICATED + ledger(ledger_id).removeprefix(LEDGERS)
+
+
+def healing(ledger_id: int) -> str:
+    return HEALING + ledger(ledger_id).removeprefix(LEDGERS)
+
+
+def absent(bookie_id: str) -> str:
+    return ABSENT + check_name(bookie_id)
+
+
+def order(bookie_id: str) -> str:
+    return ORDERS + check_name(bookie_id)
 
 
 def cookie(bookie_id: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable
+import time
 from dataclasses import asdict
 from typing import Any
 
@@ -27,6 +27,13 @@ from ..upkeep_config import UpkeepConfig
 from ..wire.messages import MaintainReply, MaintainRequest, MaintenanceAction, Status
 from .collecting.collector import Collected, Collector
 from .collecting.compactor import Compacted, Compactor
+from .healing.auditor import Auditor
+from .healing.needs import takers
+from .healing.stock import StockTaker
+from .healing.view import look
+from .healing.worker import Worker
+from .inventory.inventory import Inventory
+from .mending.need import Need
 from .mending.repair import Repair
 from .pace import Pace
 from .peers import Peers
@@ -55,9 +62,14 @@ class Upkeep:
         self._collector = Collector(bookie, store, cookie, Pace(config.ledgers_per_second))
         self._compactor = Compactor(bookie, Pace(config.compaction_bytes_per_second))
         self._lock = asyncio.Lock()
-        me = BookieRef(cookie.bookie_id, cookie.incarnation)
+        self._bookie_ref = me = BookieRef(cookie.bookie_id, cookie.incarnation)
         repair_pace = Pace(config.repair_bytes_per_second)
         self._repair = Repair(bookie, LedgerStore(store), me, peers, repair_pace)
+        self._heals = config.heals
+        self._worker = Worker(store, me, self._repair, peers, self._lock, config, time.time)
+        self._auditor = Auditor(store, me, config, time.time)
+        inventory = Inventory(bookie, repair_pace)
+        self._stock_taker = StockTaker(bookie, store, me, inventory, self._lock, config, time.time)
         self._scrubber = Scrubber(bookie, self._repair, self._lock, Pace(config.scrub_bytes_per_second))
         self._rounds: set[asyncio.Task[Report]] = set()
         self._suspended = False
@@ -68,6 +80,10 @@ class Upkeep:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._run_rounds())
             group.create_task(self._scrubber.scrub_for_ever(self._config.scrub_seconds))
+            if self._heals:
+                group.create_task(self._worker.run())
+                group.create_task(self._auditor.run())
+                group.create_task(self._stock_taker.run())
 
     async def _run_rounds(self) -> None:
         loop = asyncio.get_running_loop()
@@ -89,7 +105,7 @@ class Upkeep:
         """One round, now; its report. Raises BookieError, MetadataError or OSError: call it again later."""
         if self._suspended:
             raise BookieError("upkeep is suspended; run: bookledger bookie gc resume")
-        working = asyncio.ensure_future(self._locked(self._do(depth)))
+        working = asyncio.ensure_future(self._do_alone(depth))
         self._rounds.add(working)
         try:
             self._last = await working
@@ -103,9 +119,9 @@ class Upkeep:
             self._rounds.discard(working)
             working.cancel()
 
-    async def _locked(self, work: Awaitable[Report]) -> Report:
+    async def _do_alone(self, depth: Depth) -> Report:
         async with self._lock:
-            return await work
+            return await self._do(depth)
 
     async def _do(self, depth: Depth) -> Report:
         collected = await self._collector.collect(also_misplaced=depth is Depth.MAJOR)
@@ -152,7 +168,14 @@ class Upkeep:
             limbo = await self._repair.repair_limbo()
             registered = await bookie_registry.find_bookie(self._store, adopted)
             living = None if registered is None else registered.bookie.incarnation
-            return asdict(limbo.plus(await self._repair.adopt(adopted, living=living)))
+            view = await look(self._store, now_ms=0, wait_ms=0)
+            me = self._bookie_ref
+
+            def may_take(need: Need) -> bool:
+                return any(one.bookie == me for one in takers(need, view)) or not takers(need, view)
+
+            report = await self._repair.adopt(adopted, living=living, may_take=may_take)
+            return asdict(limbo.plus(report))
 
     async def _check_adoptable(self, bookie_id: str) -> None:
         """Raises BookieError for a bookie that is not lost, as far as anybody knows."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from metadata import placement
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 
 from ..cluster import Cluster
 from ..errors import BookieUnavailable
-from ..protocol import placement
 from ..tasks import end_tasks
 
 SLOW_ANSWER_SECONDS = 0.5

@@ -98,7 +98,7 @@ class _RecoveryRun:
 
     def __init__(self, cluster: Cluster, marked: VersionedRecord, digester: Digester, key: LedgerKey) -> None:
         self._cluster = cluster
-        self._version = RecordVersion(cluster.ledgers, marked)
+        self._version = RecordVersion(cluster.ledgers, marked, cluster.marks)
         self._machine = Recovery(marked.record, digester)
         self._ledger_id = marked.record.ledger_id
         self._key = key

@@ -38,7 +38,6 @@ from ..protocol.effects import (
     RetryLater,
     Send,
 )
-from ..protocol.pending import batch_end
 from ..record_change import RecordVersion
 from ..tasks import Tasks
 from .answers import Answers, AppendFuture
@@ -47,6 +46,7 @@ from .idle_lac import IdleLac
 from .long_wait import told_when_long, why_closing_waits
 from .progress import ProgressClock
 from .quorum_watch import QuorumWatch
+from .waiting import Waiting
 
 
 class WriteHandle:
@@ -71,7 +71,7 @@ class WriteHandle:
         self._config = cluster.config
         self.check_process = cluster.check_process
         self._digester = digester
-        self._version = RecordVersion(cluster.ledgers, created)
+        self._version = RecordVersion(cluster.ledgers, created, cluster.marks)
         self._deferred_sync = deferred_sync
         self._machine = AppendPipeline(
             created.record,
@@ -81,9 +81,7 @@ class WriteHandle:
         terms = LaneTerms(self.ledger_id, key, deferred_sync=deferred_sync)
         self._lanes = Lanes(cluster, terms, self, self._lac_statement)
         self._tasks = Tasks(self._background_failed)
-        self._waiting: list[bytes] = []
-        self._waiting_entries = 0  # not in the machine yet, also while they are on their way into it
-        self._waiting_bytes = 0
+        self._waiting = Waiting()
         self._answers = Answers()
         self._tick: asyncio.Handle | None = None
         self._room = asyncio.Event()
@@ -134,8 +132,8 @@ class WriteHandle:
     @property
     def pending_bytes(self) -> int:
         """Payload bytes appended and not confirmed, and ENTRY_OVERHEAD_BYTES for each such entry."""
-        entries = self._machine.last_add_pushed - self.last_add_confirmed + self._waiting_entries
-        payload = self._machine.pending_bytes + self._waiting_bytes
+        entries = self._machine.last_add_pushed - self.last_add_confirmed + self._waiting.entries
+        payload = self._machine.pending_bytes + self._waiting.bytes
         return payload + ENTRY_OVERHEAD_BYTES * entries
 
     @property
@@ -170,9 +168,7 @@ class WriteHandle:
         if len(payload) > ENTRY_BYTES_MAX:
             raise EntryTooLarge(len(payload), ENTRY_BYTES_MAX)
         self._raise_if_ended()
-        self._waiting.append(payload)
-        self._waiting_entries += 1
-        self._waiting_bytes += len(payload)
+        self._waiting.add(payload)
         if self._tick is None:
             self._clock.begins()
             self._tick = self._loop.call_soon(self._take_waiting_or_end)
@@ -226,7 +222,7 @@ class WriteHandle:
             raise error
 
     def _why_closing_waits(self) -> str:
-        unconfirmed = self._machine.last_add_pushed - self.last_add_confirmed + self._waiting_entries
+        unconfirmed = self._machine.last_add_pushed - self.last_add_confirmed + self._waiting.entries
         return why_closing_waits(self.ledger_id, unconfirmed, self._config.append_quorum_seconds_max)
 
     async def _was_closed_by_others(self, error: LedgerError) -> bool:
@@ -274,19 +270,14 @@ class WriteHandle:
     def _take_waiting(self) -> None:
         """One step of the machine for everything that was appended since the last."""
         self._tick = None
-        payloads, self._waiting = self._waiting, []
         if self._machine.has_ended:
             return
         self._clock.start()
-        start = 0
-        while start < len(payloads) and not self._machine.has_ended:
-            stop = batch_end(payloads, start)
+        for batch in self._waiting.batches():
+            if self._machine.has_ended:
+                break
             first = self._machine.last_add_pushed + 1
-            batch = payloads[start:stop]
             self._perform(self._machine.append(of_payloads(first, batch, self._digester.sign(first, batch))))
-            self._waiting_entries -= len(batch)
-            self._waiting_bytes -= sum(map(len, batch))
-            start = stop
         if self._deferred_sync and self.pending_bytes > self._config.pending_bytes_max // 2:
             self._perform(self._machine.force())  # what is not on disk is kept here, and there is a bound
 

@@ -215,14 +215,39 @@ class LedgerRecord:
             fragments.append(change(fragment, first, last) if first <= last else fragment)
         return replace(self, fragments=tuple(fragments))
 
-    def moved(self, old: BookieRef, new: BookieRef) -> LedgerRecord:
-        """`new` stands for `old` in every fragment that admits it, and has on disk what they place at `old`.
+    def closed_part(self) -> LedgerRecord | None:
+        """What nobody writes any more, as a closed ledger; None where that is nothing.
 
-        Only a closed ledger's entries can be moved: nobody writes to it, or recovers it, while they are copied.
+        That is the whole of a closed ledger, and of another one all but the last fragment: its entries are confirmed.
         """
-        assert self.state is LedgerState.CLOSED
-        fragments = tuple(f.moved(old, new) if f.admits(new, in_place_of=old) else f for f in self.fragments)
-        assert fragments != self.fragments, "a change changes something"
+        if self.is_closed:
+            return self
+        *over, last = self.fragments
+        if not over:
+            return None
+        return replace(
+            self,
+            state=LedgerState.CLOSED,
+            last_entry=last.first_entry - 1,
+            length_bytes=last.length_before,
+            fragments=tuple(over),
+        )
+
+    def moved(self, first_entry: int, old: BookieRef, new: BookieRef) -> LedgerRecord:
+        """`new` stands for `old` in the fragment that begins there, and has on disk what that places at `old`."""
+        return self._with_fragment(first_entry, lambda fragment: fragment.moved(old, new))
+
+    def whole_at(self, first_entry: int, bookie: BookieRef) -> LedgerRecord:
+        """The bookie has on disk all that the fragment that begins there places at it."""
+        return self._with_fragment(
+            first_entry, lambda fragment: fragment.whole_at(fragment.ensemble.index(bookie))
+        )
+
+    def _with_fragment(self, first_entry: int, change: Callable[[Fragment], Fragment]) -> LedgerRecord:
+        """Only what nobody writes any more can be changed so: nobody recovers it either while it is copied."""
+        part = self.closed_part()
+        assert part is not None and any(f.first_entry == first_entry for f in part.fragments)
+        fragments = tuple(change(f) if f.first_entry == first_entry else f for f in self.fragments)
         return replace(self, fragments=fragments)
 
 

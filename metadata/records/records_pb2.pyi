@@ -20,6 +20,13 @@ class DigestType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DIGEST_TYPE_UNSPECIFIED: _ClassVar[DigestType]
     CRC32C: _ClassVar[DigestType]
     HMAC_SHA256: _ClassVar[DigestType]
+
+class OrderKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ORDER_KIND_UNSPECIFIED: _ClassVar[OrderKind]
+    DRAIN: _ClassVar[OrderKind]
+    MAINTENANCE: _ClassVar[OrderKind]
+    GIVEN_UP: _ClassVar[OrderKind]
 LEDGER_STATE_UNSPECIFIED: LedgerState
 OPEN: LedgerState
 IN_RECOVERY: LedgerState
@@ -28,6 +35,10 @@ DELETED: LedgerState
 DIGEST_TYPE_UNSPECIFIED: DigestType
 CRC32C: DigestType
 HMAC_SHA256: DigestType
+ORDER_KIND_UNSPECIFIED: OrderKind
+DRAIN: OrderKind
+MAINTENANCE: OrderKind
+GIVEN_UP: OrderKind
 
 class Layout(_message.Message):
     __slots__ = ("format_version", "cluster_id")
@@ -127,7 +138,7 @@ class Cookie(_message.Message):
     def __init__(self, format_version: _Optional[int] = ..., cluster_id: _Optional[str] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ...) -> None: ...
 
 class Registration(_message.Message):
-    __slots__ = ("format_version", "bookie_id", "incarnation", "address", "fault_domain", "session", "read_only")
+    __slots__ = ("format_version", "bookie_id", "incarnation", "address", "fault_domain", "session", "read_only", "disk_bytes_total", "disk_bytes_free", "version")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     BOOKIE_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
@@ -135,6 +146,9 @@ class Registration(_message.Message):
     FAULT_DOMAIN_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
     READ_ONLY_FIELD_NUMBER: _ClassVar[int]
+    DISK_BYTES_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    DISK_BYTES_FREE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     bookie_id: str
     incarnation: str
@@ -142,7 +156,10 @@ class Registration(_message.Message):
     fault_domain: str
     session: bytes
     read_only: bool
-    def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., address: _Optional[str] = ..., fault_domain: _Optional[str] = ..., session: _Optional[bytes] = ..., read_only: bool = ...) -> None: ...
+    disk_bytes_total: int
+    disk_bytes_free: int
+    version: str
+    def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., address: _Optional[str] = ..., fault_domain: _Optional[str] = ..., session: _Optional[bytes] = ..., read_only: bool = ..., disk_bytes_total: _Optional[int] = ..., disk_bytes_free: _Optional[int] = ..., version: _Optional[str] = ...) -> None: ...
 
 class Life(_message.Message):
     __slots__ = ("format_version", "incarnation", "number", "nonce", "position")
@@ -157,6 +174,62 @@ class Life(_message.Message):
     nonce: bytes
     position: int
     def __init__(self, format_version: _Optional[int] = ..., incarnation: _Optional[str] = ..., number: _Optional[int] = ..., nonce: _Optional[bytes] = ..., position: _Optional[int] = ...) -> None: ...
+
+class UnderReplicated(_message.Message):
+    __slots__ = ("format_version", "since_ms", "reasons", "tries", "why_not", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    SINCE_MS_FIELD_NUMBER: _ClassVar[int]
+    REASONS_FIELD_NUMBER: _ClassVar[int]
+    TRIES_FIELD_NUMBER: _ClassVar[int]
+    WHY_NOT_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    since_ms: int
+    reasons: _containers.RepeatedScalarFieldContainer[str]
+    tries: int
+    why_not: str
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., since_ms: _Optional[int] = ..., reasons: _Optional[_Iterable[str]] = ..., tries: _Optional[int] = ..., why_not: _Optional[str] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+
+class Absence(_message.Message):
+    __slots__ = ("format_version", "incarnation", "since_ms", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    SINCE_MS_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    incarnation: str
+    since_ms: int
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., incarnation: _Optional[str] = ..., since_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+
+class Order(_message.Message):
+    __slots__ = ("format_version", "kind", "since_ms", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    SINCE_MS_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    kind: OrderKind
+    since_ms: int
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., kind: _Optional[_Union[OrderKind, str]] = ..., since_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+
+class Holder(_message.Message):
+    __slots__ = ("format_version", "bookie_id", "incarnation", "since_ms", "bytes_done", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    BOOKIE_ID_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    SINCE_MS_FIELD_NUMBER: _ClassVar[int]
+    BYTES_DONE_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    bookie_id: str
+    incarnation: str
+    since_ms: int
+    bytes_done: int
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., since_ms: _Optional[int] = ..., bytes_done: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
 
 class JournalStorage(_message.Message):
     __slots__ = ("layout_version", "namespace_id", "cluster_id", "c_time")

@@ -16,13 +16,19 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A live bookie: its identity, where it answers, and the fault domain it shares with others."""
+    """A live bookie: its identity, where it answers, and the fault domain it shares with others.
+
+    The disk is as it was told last: when it had changed by much. 0 and "" come from programs that told nothing of it.
+    """
 
     bookie: BookieRef
     address: str
     fault_domain: str = ""
     writable: bool = True
     session: bytes = b""
+    disk_bytes_total: int = 0
+    disk_bytes_free: int = 0
+    version: str = ""
 
     @property
     def key(self) -> str:
@@ -37,6 +43,9 @@ class Registration:
             fault_domain=self.fault_domain,
             session=self.session,
             read_only=not self.writable,
+            disk_bytes_total=self.disk_bytes_total,
+            disk_bytes_free=self.disk_bytes_free,
+            version=self.version,
         ).SerializeToString()
 
 
@@ -57,6 +66,9 @@ def decode(key: str, value: bytes) -> Registration:
         fault_domain=message.fault_domain,
         writable=not message.read_only,
         session=message.session,
+        disk_bytes_total=message.disk_bytes_total,
+        disk_bytes_free=message.disk_bytes_free,
+        version=message.version,
     )
 
 

@@ -16,6 +16,7 @@ from metadata.records.ledger_record import (
     BookieRef,
     DigestType,
     Fragment,
+    Lacking,
     LedgerRecord,
     LedgerState,
     Shape,
@@ -88,7 +89,8 @@ FORMER = BookieRef("d", "before")
 def test_W7_a_closed_ledgers_entries_may_change_hands() -> None:
     """W7: `d` takes the places of `a`, in the same positions, and nothing else is another."""
     closed = replace(OPEN, fragments=(Fragment(0, (A, B)), Fragment(10, (C, A), 100))).closed(11, 110)
-    assert closed.moved(A, D) == replace(closed, fragments=(Fragment(0, (D, B)), Fragment(10, (C, D), 100)))
+    moved = closed.moved(0, A, D).moved(10, A, D)
+    assert moved == replace(closed, fragments=(Fragment(0, (D, B)), Fragment(10, (C, D), 100)))
 
 
 @pytest.mark.parametrize(
@@ -111,19 +113,40 @@ def test_I5_nobody_gets_a_place_beside_one_of_its_own_name(
     assert fragments[1].admits(D, in_place_of=old) == (moved is not None)
     if moved is not None:
         record = LedgerRecord(5, Shape(2, 2, 1), fragments).closed(11, 110)
-        assert record.moved(old, D).fragments[1] == Fragment(5, moved)
+        assert record.moved(5, old, D).fragments[1] == Fragment(5, moved)
 
 
 @pytest.mark.parametrize("record", [OPEN, OPEN.in_recovery()], ids=["open", "in recovery"])
-def test_only_a_closed_ledgers_entries_change_hands(record: LedgerRecord) -> None:
+def test_only_what_nobody_writes_any_more_changes_hands(record: LedgerRecord) -> None:
     """A writer or a recovery would go on with an ensemble that no longer stands."""
+    assert record.moved(0, A, D).fragments == (Fragment(0, (D, B)), record.fragments[1])
     with pytest.raises(AssertionError):
-        record.moved(A, D)
+        record.moved(10, A, D)
 
 
 def test_a_move_moves_something() -> None:
-    with pytest.raises(AssertionError):
-        OPEN.closed(11, 110).moved(D, A)
+    with pytest.raises(ValueError, match="not in tuple"):
+        OPEN.closed(11, 110).moved(0, D, A)
+
+
+def test_what_nobody_writes_any_more_is_a_closed_ledger_of_its_own() -> None:
+    part = OPEN.closed_part()
+    assert part is not None and part.is_closed
+    assert (part.fragments, part.last_entry, part.length_bytes) == (OPEN.fragments[:1], 9, 100)
+    assert replace(OPEN, fragments=OPEN.fragments[:1]).closed_part() is None
+    closed = OPEN.closed(11, 110)
+    assert closed.closed_part() == closed
+
+
+def test_W6_what_a_copy_lacks_is_told_in_each_fragment_that_has_some_of_it() -> None:
+    """W6"""
+    told = OPEN.closed(19, 200).with_lacking(1, 8, 12).with_lacking(1, 15, 16)
+    assert [f.lacking for f in told.fragments] == [(Lacking(1, 8, 9),), (Lacking(1, 10, 16),)]
+    assert decode(keys.ledger(5), encode(told)) == told
+    assert told.without_lacking(1, 8, 12).fragments[0].lacking == ()
+    assert told.without_lacking(1, 8, 12).fragments[1].lacking == (Lacking(1, 10, 16),)
+    assert told.whole_at(10, C).fragments[1].lacking == ()
+    assert told.moved(0, B, D).fragments[0].lacking == ()
 
 
 def test_an_entry_belongs_to_the_last_fragment_that_begins_before_it() -> None:

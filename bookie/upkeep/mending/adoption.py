@@ -1,36 +1,30 @@
-"""Taking over a lost bookie's places in the ledgers: another one's, or those of this bookie's own former self.
+"""Taking over a lost bookie's places because an operator says so: another one's, or those of its own former selves.
 
-For one ledger, in this order, so that a crash at any point leaves the old record, under which what was copied is
-garbage (`collector.py` drops it, under the lock that is held here), or the new one with every entry here:
-
-1. It is closed: recovered where it was not.
-2. All that the old places hold is fetched and stored here, synced; what stands here already is read and counts.
-3. One compare-and-swap puts this bookie into the old places. On a conflict all is decided anew.
+`healer.py` says how a place changes hands. A ledger whose last ensemble names the lost bookie is closed first; of
+another one that is open only what its writer has left behind is taken.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
-from metadata.errors import NoSuchKey, VersionConflict
 from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
-from metadata.records.ledger_store import LedgerStore, VersionedRecord
+from metadata.records.ledger_store import LedgerStore
 
-from ..inventory.placed import Part, shares
 from ..peers import Peers
-from .mending import Mender, Tally
+from .healer import Healer
+from .mending import Tally
+from .need import Need, Reason
 
-TRIES_MAX = 5
-"""How often a ledger is decided anew whose record somebody else keeps changing."""
-
-WRITTEN_ELSEWHERE = (
-    "the ledger is not closed and its last ensemble does without the lost bookie, so its writer may well live: "
-    "adopt again when it is closed, or close it with `bookledger ledger recover`"
-)
 STANDS_THERE = "another bookie has to take the place from entry %s on: this one is in that ensemble already"
+STANDS_WORSE = (
+    "another bookie stands better in the place from entry %s on: leave it to the cluster, or adopt there"
+)
 FRAGMENTS_NAMED_MAX = 10
-KEEPS_CHANGING = "the ledger's record kept changing: try again"
+
+MayTake = Callable[[Need], bool]
+"""Whether no other bookie would stand better beside the copies that there are."""
 
 
 class Adoption:
@@ -41,16 +35,18 @@ class Adoption:
         ledgers: LedgerStore,
         me: BookieRef,
         peers: Peers,
-        mender: Mender,
+        healer: Healer,
         bookie_id: str,
         alive: Collection[BookieRef],
+        may_take: MayTake,
     ) -> None:
         self._ledgers = ledgers
         self._me = me
         self._peers = peers
-        self._mender = mender
+        self._healer = healer
         self._bookie_id = bookie_id
         self._alive = alive
+        self._may_take = may_take
 
     async def ledgers(self) -> Sequence[int]:
         """The ledgers that name the lost bookie. Raises MetadataError."""
@@ -65,67 +61,48 @@ class Adoption:
 
         Raises PeersFailed, MetadataError and DiskIsFull: what was copied may be there, and the record is as it was.
         """
-        for _ in range(TRIES_MAX):
-            if await self._is_decided(tally):
-                return
-        tally.fail(KEEPS_CHANGING)
-
-    async def _is_decided(self, tally: Tally) -> bool:
-        """One try on the record as it is now; False where it was changed meanwhile."""
         found = await self._ledgers.read(tally.ledger_id)
-        lost = [] if found is None else self._lost(found.record)
-        if found is None or not lost:
-            return True
-        if not found.record.is_closed:
-            return not await self._close(found.record, lost, tally)
-        ours = await self._copied(found.record, lost, tally)
-        if tally.why_not:
-            return True
-        return await self._move(found, lost, ours, tally)
+        if found is not None and self._must_be_closed(found.record):
+            await self._peers.recover(tally.ledger_id)
+        record = await self._healer.heal(tally, self._ours)
+        if record is not None and not tally.why_not:
+            self._tell_left(record, tally)
 
-    async def _close(self, record: LedgerRecord, lost: Collection[BookieRef], tally: Tally) -> bool:
-        """Whether the record is another now."""
+    def _must_be_closed(self, record: LedgerRecord) -> bool:
+        """A writer that lives would have replaced the lost bookie."""
         in_use = record.fragments[-1].ensemble
-        # A writer that lives would have replaced it.
-        if record.state is LedgerState.OPEN and not any(one in in_use for one in lost):
-            tally.fail(WRITTEN_ELSEWHERE)
-            return False
-        await self._peers.recover(record.ledger_id)
-        return True
+        is_named = any(one in in_use for one in self._lost(record))
+        return record.state is LedgerState.IN_RECOVERY or (not record.is_closed and is_named)
 
-    async def _copied(self, record: LedgerRecord, lost: Iterable[BookieRef], tally: Tally) -> LedgerRecord:
-        """The record with us in all places that we can take, whose entries are here where the tally is clean."""
-        ours = record
-        for old in lost:
-            taken = {f.first_entry for f in record.fragments if f.admits(self._me, in_place_of=old)}
-            if taken:
-                await self._mender.fill(record, _parts(record, old, taken), tally, without=old)
-                ours = ours.moved(old, self._me)
-        return ours
+    def _ours(self, record: LedgerRecord) -> list[Need]:
+        return [need for need in self._needs(record) if self._admits_me(need) and self._may_take(need)]
 
-    async def _move(
-        self, found: VersionedRecord, lost: Iterable[BookieRef], ours: LedgerRecord, tally: Tally
-    ) -> bool:
-        """Whether the metadata names us now, wherever it can."""
-        if ours != found.record:
-            try:
-                await self._ledgers.change(ours, found.version)
-            except (VersionConflict, NoSuchKey):
-                return False
-        pairs = zip(found.record.fragments, ours.fragments, strict=True)
-        tally.fragments_moved = sum(before != after for before, after in pairs)
-        left = [str(f.first_entry) for f in ours.fragments if not set(lost).isdisjoint(f.ensemble)]
-        if left:
-            tally.fail(STANDS_THERE % ", ".join(left[:FRAGMENTS_NAMED_MAX]))
-        return True
+    def _admits_me(self, need: Need) -> bool:
+        return need.fragment.admits(self._me, in_place_of=need.bookie)
+
+    def _needs(self, record: LedgerRecord) -> list[Need]:
+        """The places of the lost in what nobody writes any more."""
+        part, lost = record.closed_part(), self._lost(record)
+        spans = () if part is None else part.spans()
+        return [
+            Need(fragment, last, position, Reason.LOST)
+            for fragment, last in spans
+            if last is not None
+            for position, bookie in enumerate(fragment.ensemble)
+            if bookie in lost
+        ]
+
+    def _tell_left(self, record: LedgerRecord, tally: Tally) -> None:
+        left = self._needs(record)
+        worse = [need for need in left if self._admits_me(need)]
+        for why, needs in (
+            (STANDS_THERE, [need for need in left if need not in worse]),
+            (STANDS_WORSE, worse),
+        ):
+            if needs:
+                tally.fail(why % ", ".join(str(n.fragment.first_entry) for n in needs[:FRAGMENTS_NAMED_MAX]))
 
     def _lost(self, record: LedgerRecord) -> list[BookieRef]:
         """Everybody of the name whom the record names and who is no more."""
         named = {bookie for fragment in record.fragments for bookie in fragment.ensemble}
         return sorted(one for one in named if one.bookie_id == self._bookie_id and one not in self._alive)
-
-
-def _parts(record: LedgerRecord, bookie: BookieRef, fragments: Collection[int]) -> list[Part]:
-    """All that those of its fragments place at a bookie which begin at these entries."""
-    held = [share for share in shares(record, bookie) if share.first_entry in fragments]
-    return [(share, part) for share in held if (part := share.between(share.first_entry, share.last_entry))]

@@ -60,6 +60,20 @@ class Tally:
         self.why_not = self.why_not or why
         self.lacking += lacking
 
+    def add(self, other: Tally) -> None:
+        """What was done for another part of the same ledger."""
+        for name in (
+            "entries",
+            "bytes",
+            "frames_removed",
+            "fragments_moved",
+            "failures",
+            "frames_unreadable",
+        ):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        if other.why_not:
+            self.fail(other.why_not, *other.lacking)
+
     def result(self) -> Repaired:
         return Repaired(
             ledger_id=self.ledger_id,
@@ -95,8 +109,11 @@ class Mender:
         without: BookieRef,
         examined: Sequence[EntryRange] = (),
         unreadable: Iterable[Place] = (),
+        verify: bool = True,
     ) -> None:
         """Reads every frame that may hold entries of these parts, and fetches what is in none of them.
+
+        Without `verify` the index is believed for frames without holes.
 
         What could not be had is in the tally. `parts` ascend. In `examined` they leave out nothing that is
         placed here: frames within that cannot be read, and those in `unreadable`, are removed from the index, which
@@ -105,7 +122,7 @@ class Mender:
         bad = {place.position: place for place in unreadable}
         try:
             for share, asked in parts:
-                windows = self._inventory.windows(record.ledger_id, share, asked, verify=True)
+                windows = self._inventory.windows(record.ledger_id, share, asked, verify=verify)
                 async with aclosing(windows):
                     async for window in windows:
                         bad.update((place.position, place) for place in window.unreadable)

@@ -31,7 +31,8 @@ from ..pace import Pace
 from ..peers import Peers, PeersFailed
 from ..reports import Progress, Repaired, RepairReport, Summary
 from ..threads import in_thread
-from .adoption import Adoption
+from .adoption import Adoption, MayTake
+from .healer import Healer
 from .mending import Mender, Tally
 from .restoring import Restorer
 
@@ -55,13 +56,13 @@ class Repair:
         self._me = me
         self._peers = peers
         self._inventory = Inventory(bookie, pace)
-        self._mender = Mender(bookie, peers, self._inventory, pace)
+        self.mender = Mender(bookie, peers, self._inventory, pace)
         self.restorer = Restorer(bookie, ledgers, me, self._inventory)
 
     @property
     def progress(self) -> Progress:
         """How far `repair_limbo` or `adopt` is."""
-        return self._mender.progress
+        return self.mender.progress
 
     async def missing(
         self, record: LedgerRecord, *, within: EntryRange = EVERYTHING, verify: bool = False
@@ -84,7 +85,7 @@ class Repair:
             record = await self._ended(ledger_id, tally)
             if record is not None:
                 placed = parts(record, self._me, [EVERYTHING])
-                await self._mender.fill(record, placed, tally, without=self._me, examined=[EVERYTHING])
+                await self.mender.fill(record, placed, tally, without=self._me, examined=[EVERYTHING])
             if not tally.why_not:
                 await self._leave_limbo(ledger_id)
         except COULD_NOT as error:
@@ -122,16 +123,20 @@ class Repair:
             tally.fail(str(error))
         return _told(tally)
 
-    async def adopt(self, bookie_id: str, *, living: str | None) -> RepairReport:
+    async def adopt(
+        self, bookie_id: str, *, living: str | None, may_take: MayTake = lambda _: True
+    ) -> RepairReport:
         """Takes over what the metadata places at a lost bookie of this name, its own former selves included.
 
         `living` is the incarnation that is registered under the name, None where none is: what is placed at that
         one, and at this bookie itself, stays. Every entry is on disk here before the metadata names this bookie.
-        Fragments that name this bookie already are left alone, and reported. Raises MetadataError where the
+        Fragments that name this bookie already are left alone, and reported; so are those that it `may_take` not.
+        Raises MetadataError where the
         ledgers cannot be listed: nothing was done; else errors as for `repair_ledger`.
         """
         alive = {self._me} | ({BookieRef(bookie_id, living)} if living else set())
-        adoption = Adoption(self._ledgers, self._me, self._peers, self._mender, bookie_id, alive)
+        healer = Healer(self._ledgers, self._me, self.mender)
+        adoption = Adoption(self._ledgers, self._me, self._peers, healer, bookie_id, alive, may_take)
         ledger_ids = await adoption.ledgers()
         summary = self._begin(len(ledger_ids))
         for ledger_id in ledger_ids:
@@ -147,7 +152,7 @@ class Repair:
     # --- how --------------------------------------------------------------------------------
 
     def _begin(self, ledgers: int) -> Summary:
-        self._mender.progress = Progress(ledgers)
+        self.mender.progress = Progress(ledgers)
         return Summary()
 
     def _in_limbo(self) -> list[int]:
@@ -159,7 +164,7 @@ class Repair:
         wanted = [(EVERY_ENTRY, span) for span in spans]
         if record.is_closed:
             wanted = parts(record, self._me, spans)
-        await self._mender.fill(record, wanted, tally, without=self._me, examined=spans, unreadable=bad)
+        await self.mender.fill(record, wanted, tally, without=self._me, examined=spans, unreadable=bad)
 
     async def _ended(self, ledger_id: int, tally: Tally) -> LedgerRecord | None:
         """The ledger's record, closed unless its writer may live without us; None where it is deleted."""

@@ -119,6 +119,18 @@ def format_(metadata_uri: str, data: Path, bookie_id: str, replace: bool, wait: 
     help="Where a file of the log ends and the next begins; space is freed by the file.",
 )
 @click.option(
+    "--lost-after",
+    "lost_bookie_seconds",
+    metavar="SECONDS",
+    default=600.0,
+    type=Finite(0),
+    show_default=True,
+    help="How long a bookie may be absent before its copies are made elsewhere.",
+)
+@click.option(
+    "--heal/--no-heal", "heals", default=True, show_default=True, help="Make missing copies by itself."
+)
+@click.option(
     "--accept-loss", is_flag=True, help="Serve an older copy of the data directory, in limbo until a repair."
 )
 @click.option(
@@ -140,6 +152,8 @@ def run(
     compaction_mib: float,
     scrub_mib: float,
     segment_mib: int,
+    lost_bookie_seconds: float,
+    heals: bool,
     accept_loss: bool,
     until_stdin_closes: bool,
     as_json: bool,
@@ -166,6 +180,8 @@ def run(
             collection_seconds=collection_seconds,
             compaction_bytes_per_second=compaction_mib * MIB,
             scrub_bytes_per_second=scrub_mib * MIB,
+            lost_bookie_seconds=lost_bookie_seconds,
+            heals=heals,
         ),
     )
 

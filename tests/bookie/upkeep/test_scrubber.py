@@ -500,7 +500,7 @@ def test_whose_a_lost_frame_is_is_asked_at_each_pass_anew(tmp_path: Path) -> Non
             assert (await world.scrubber.scrub_once()).frames_restored == 0
             found = await world.ledgers.read(7)
             assert found is not None
-            await world.ledgers.change(before.moved(B2, ME), found.version)
+            await world.ledgers.change(before.moved(0, B2, ME), found.version)
             assert (await world.scrubber.scrub_once()).frames_restored == 1
 
     run(test())

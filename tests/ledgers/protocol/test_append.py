@@ -18,7 +18,7 @@ from ledgers.protocol.effects import (
     OpenLane,
     RetryLater,
 )
-from ledgers.protocol.position import Position
+from ledgers.protocol.positions import Position
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 
 ENSEMBLE = tuple(BookieRef(f"b{n}", "i") for n in range(1, 4))
@@ -179,7 +179,7 @@ def test_a_close_asked_for_during_a_change_comes_behind_it_and_only_once() -> No
     pipeline = started()
     pipeline.lane_failed(1, "gone")
     (change,) = [e for e in pipeline.replacements({0: SPARE}, {}) if isinstance(e, ChangeRecord)]
-    assert pipeline.close() == []
+    assert pipeline.close() == [Force(2), Force(3)]
     assert pipeline.close() == []
     (closing,) = [e for e in pipeline.changed(change.record) if isinstance(e, ChangeRecord)]
     assert closing.record.is_closed

@@ -25,6 +25,7 @@ from bookie.disk import space_guard
 from bookie.index.index import Index
 from bookie.log import appender
 from bookie.serving import daemon, directory, listener, registration
+from bookie.upkeep import upkeep
 from ledgers.bookies.append_stream import AppendStream
 from ledgers.bookies.queued_lane import QueuedLane
 from ledgers.loop_thread import PageSource
@@ -93,6 +94,7 @@ def in_virtual_time(hosts: Hosts) -> Iterator[None]:
         (grpc.aio, "insecure_channel", open_channel),
         (grpc.aio, "server", serve),
         (tenacity, "time", clock),
+        (upkeep, "time", SimpleNamespace(time=site.loop.time)),
         (listener, "socket", sockets),
         (registration, "BOOT_ID", boot),
         (space_guard, "os", space),

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from bookie.wire.messages import MaintenanceAction
 from ledgers.aio import LedgerClient, ReadHandle
 from metadata import keys
+from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration, decode
 from tests.simulation.engine.processes import Process
 from tests.simulation.engine.world import Violation
@@ -35,6 +36,10 @@ END_SECONDS_MAX = 400.0
 
 DEREGISTERED_SECONDS = 40.0
 """Time for calls whose callers are gone to end at the bookies: the slowest message."""
+
+WHOLE_SECONDS_MAX = 300.0
+WHOLE_LOOK_SECONDS = 5.0
+"""So long after that all copies are where they should be: a stock-taking finds what nobody told."""
 
 STOP_SECONDS_MAX = 30.0
 """So long a bookie takes at most to end in order."""
@@ -89,6 +94,7 @@ class Calm:
         await self._all_come_to_an_end()
         for kind, seen in self._journals.items():
             await read_in_the_end(self._setting, kind, seen)
+        await self._all_is_whole()
         await self._every_client_works()
         await self._nothing_is_left()
 
@@ -184,6 +190,29 @@ class Calm:
         count = await last.attempt("read all", reading, may_cancel=False)
         if count != watched.last_entry + 1 and not watched.is_deleted:
             raise Violation("I6", f"of {watched.last_entry + 1} entries {count!r} could be read")
+
+    async def _all_is_whole(self) -> None:
+        """Every closed ledger has all copies that it should have (W6), within a bounded time."""
+        waited, why = 0.0, "never looked"
+        while waited < WHOLE_SECONDS_MAX:
+            why = self._why_not_whole()
+            if not why:
+                return
+            await asyncio.sleep(WHOLE_LOOK_SECONDS)
+            waited += WHOLE_LOOK_SECONDS
+        raise Violation("W6", f"{why}, {waited:g} s after everything works again")
+
+    def _why_not_whole(self) -> str:
+        running = {
+            BookieRef(one.cookie.bookie_id, one.cookie.incarnation): one
+            for host in self._hosts.by_name.values()
+            if (one := host.running) is not None
+        }
+        for watched in self._site.watch:
+            is_over = watched.record.is_closed and not watched.is_deleted
+            if is_over and (why := self._hosts.seen.not_whole(watched, running)):
+                return why
+        return ""
 
     # --- how it ends ------------------------------------------------------------------------------
 

@@ -246,5 +246,9 @@ class Host:
                 minor_compaction_seconds=30.0,
                 major_compaction_seconds=50.0,
                 scrub_seconds=60.0,
+                lost_bookie_seconds=30.0,
+                open_ledger_grace_seconds=20.0,
+                audit_seconds=60.0,
+                stock_seconds=60.0,
             ),
         )

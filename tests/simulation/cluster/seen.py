@@ -6,7 +6,7 @@ B2, R1  a bookie that comes back holds what it held, and its fences
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -92,8 +92,12 @@ class Seen:
             self.site.violated(violation)
 
     def came_back(self, host: Host, running: RunningBookie) -> None:
-        """It serves from now on."""
+        """It serves from now on, also what it had on disk when it died, and told nobody of."""
         self.holds_what_it_had(host, running)
+        ref = BookieRef(running.cookie.bookie_id, running.cookie.incarnation)
+        for watched in self.site.watch:
+            held, _ = _held(running.bookie, watched.ledger_id)
+            watched.checker._had.setdefault(ref, set()).update(held)
 
     def holds_what_it_had(self, host: Host, running: RunningBookie) -> None:
         """All of it, or it says of what is missing that it cannot vouch for it (R6)."""
@@ -110,14 +114,38 @@ class Seen:
         owed = {n for n in checker._had.get(ref, ()) if _is_placed(watched, n, ref)}
         if not owed or state.limbo:
             return
-        recent = bookie.index.recent_holding(ledger_id, 0, LAST)
-        places, through = bookie.index.page(ledger_id, 0, LAST, recent, PAGE_BYTES)
-        page = read_page(bookie.files, places, ledger_id, 0, through, PAGE_BYTES)
-        damaged = {n for one in page.damaged for n in range(one.first_entry, one.last_entry + 1)}
-        if missing := owed - set(page.columns.ids) - damaged:
+        held, damaged = _held(bookie, ledger_id)
+        if missing := owed - held - damaged:
             self.site.violated(
                 Violation("B2", f"{ref} has forgotten {sorted(missing)} of ledger {ledger_id}")
             )
+
+    def not_whole(self, watched: WatchedLedger, running: Mapping[BookieRef, RunningBookie]) -> str:
+        """Why a closed ledger lacks a copy of something, if it does."""
+        record = watched.record
+        for fragment, last in record.spans():
+            for position, ref in enumerate(fragment.ensemble):
+                if fragment.lacking_at(position) is not None:
+                    return f"{fragment} lacks something"
+                if ref not in running:
+                    return f"{ref} of {fragment} does not run"
+                owed = {
+                    n for n in range(fragment.first_entry, (last or 0) + 1) if _is_placed(watched, n, ref)
+                }
+                with self.site.host_loop.still():
+                    held, _ = _held(running[ref].bookie, record.ledger_id)
+                if last != -1 and owed - held:
+                    return f"{ref} lacks {sorted(owed - held)} of ledger {record.ledger_id}"
+        return ""
+
+
+def _held(bookie: Bookie, ledger_id: int) -> tuple[set[int], set[int]]:
+    """The entries that the bookie can read, and those that it knows to be damaged."""
+    recent = bookie.index.recent_holding(ledger_id, 0, LAST)
+    places, through = bookie.index.page(ledger_id, 0, LAST, recent, PAGE_BYTES)
+    page = read_page(bookie.files, places, ledger_id, 0, through, PAGE_BYTES)
+    damaged = {n for one in page.damaged for n in range(one.first_entry, one.last_entry + 1)}
+    return set(page.columns.ids), damaged
 
 
 def _is_placed(watched: WatchedLedger, entry_id: int, ref: BookieRef) -> bool:

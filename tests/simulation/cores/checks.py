@@ -38,6 +38,9 @@ _MAY_BECOME = {
 class Checker:
     """Sees everything, for one ledger. Every method raises Violation where a promise is broken."""
 
+    heals = False
+    """Whether bookies put each other into the places of what nobody writes any more."""
+
     watches_bookies = True
     """Whether a bookie's own promises (I9) are checked; without, a bug there must show by what it leads to."""
 
@@ -104,6 +107,7 @@ class Checker:
         if self.is_deleted:
             raise Violation("I8", "the deleted ledger is back")
         if before.is_closed and _is_taken_over(before, record):
+            self._check_lacking(record)
             return self._closed(record)
         if record.state not in _MAY_BECOME[before.state]:
             rule = "I7" if before.is_closed else "I8"
@@ -119,7 +123,8 @@ class Checker:
     def _check_fragments(self, before: LedgerRecord, record: LedgerRecord) -> None:
         """Only the last fragment of what stood may be replaced, unless a close drops what lies beyond it."""
         for one, other in zip(before.fragments[:-1], record.fragments, strict=False):
-            if replace(one, lacking=()) != replace(other, lacking=()):
+            heirs = other.ensemble if self.heals else one.ensemble
+            if replace(one, lacking=(), ensemble=heirs) != replace(other, lacking=()):
                 raise Violation("I5", f"the earlier fragment {one} became {other}")
         if len(record.fragments) < len(before.fragments) and not record.is_closed:
             raise Violation("I5", "a fragment vanished")

@@ -71,9 +71,10 @@ def a_cancelled_append_is_not_sent(patch: Patch) -> None:
 
     def broken(self: WriteHandle) -> None:
         futures: deque[AppendFuture] = self._answers._appends
-        fresh = list(futures)[-len(self._waiting) :] if self._waiting else []
-        both = zip(self._waiting, fresh, strict=True)
-        self._waiting = [
+        payloads = self._waiting._payloads
+        fresh = list(futures)[-len(payloads) :] if payloads else []
+        both = zip(payloads, fresh, strict=True)
+        self._waiting._payloads = [
             payload for payload, future in both if not (future.done() and isinstance(future, asyncio.Future))
         ]
         take(self)

@@ -17,9 +17,10 @@ Disk = dict[int, tuple[bytes, bytes]]
 class WatchedLedger:
     """One ledger: what its checker is told, and what each bookie has of it on disk."""
 
-    def __init__(self, record: LedgerRecord) -> None:
+    def __init__(self, record: LedgerRecord, *, heals: bool = False) -> None:
         self.ledger_id = record.ledger_id
         self.checker = Checker(record)
+        self.checker.heals = heals
         self._disks: dict[BookieRef, Disk] = {}
 
     @property
@@ -88,8 +89,9 @@ class WatchedLedger:
 class Watch:
     """All ledgers. What the metadata store applies comes here first."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, heals: bool = False) -> None:
         self._ledgers: dict[int, WatchedLedger] = {}
+        self._heals = heals
 
     def __getitem__(self, ledger_id: int) -> WatchedLedger:
         return self._ledgers[ledger_id]
@@ -106,7 +108,7 @@ class Watch:
         if record is None:
             self.removed(key)  # what stands there is a tombstone
         elif known is None:
-            self._ledgers[record.ledger_id] = WatchedLedger(record)
+            self._ledgers[record.ledger_id] = WatchedLedger(record, heals=self._heals)
         elif not known.is_deleted:
             known.checker.changed(record)
         # else: a creation that arrived after its ledger was made by another try, and deleted. The store cannot

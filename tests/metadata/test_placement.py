@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgers.protocol.placement import choose, host_of
+from metadata.placement import choose, host_of
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 

@@ -1,0 +1,165 @@
+"""The auditor: one bookie of all looks at the whole, and marks the ledgers that have fewer copies than they should.
+
+It is elected by a lease, so another one is within seconds of its death. It notes since when each bookie is absent. When
+a bookie is lost, comes anew or is to be drained, and from time to time anyway, it reads all records and marks what
+needs healing. Two of them at once would do no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from metadata import keys
+from metadata.errors import LeaseLost, MetadataError
+from metadata.healing import absences, holder
+from metadata.healing.absences import Absence
+from metadata.healing.holder import Holder
+from metadata.healing.marks import Mark, Marks
+from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_store import LedgerStore
+from metadata.store import Lease, MetadataStore
+
+from ...upkeep_config import UpkeepConfig
+from ..mending.need import Need
+from .needs import is_left_behind, needs, takers
+from .view import ClusterView, look
+
+log = logging.getLogger(__name__)
+
+AUDITOR_SECONDS = 15.0
+"""How long nobody may be the auditor when it has died."""
+
+NOT_CLOSED = "it is not closed, and seems to have nobody who does it"
+NO_TAKER = "no other living bookie may take its place: add one"
+
+
+@dataclass(slots=True)
+class Audit:
+    """What one look at all records found."""
+
+    ledgers: int = 0
+    fragments: int = 0
+    left_behind: int = 0
+    needs: Counter[str] = field(default_factory=Counter)
+
+
+class Auditor:
+    """One bookie's candidate for the office. Belongs to the event loop; `run` until cancelled."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        me: BookieRef,
+        config: UpkeepConfig,
+        clock: Callable[[], float],
+    ) -> None:
+        self._store = store
+        self._me = me
+        self._config = config
+        self._clock = clock
+        self._marks = Marks(store)
+        self._lease: Lease | None = None
+        self._audited: object = None
+        self._audited_at = 0.0
+
+    async def run(self) -> None:
+        """Is the auditor whenever there is no other."""
+        try:
+            while True:
+                await asyncio.sleep(self._config.heal_look_seconds)
+                try:
+                    if await self._is_elected():
+                        await self.look_once()
+                except MetadataError as error:
+                    log.warning("the audit was interrupted, and will be tried again: %s", error)
+        finally:
+            if self._lease is not None:
+                with suppress(MetadataError):  # it runs out by itself
+                    await self._store.revoke_lease(self._lease)
+
+    async def _is_elected(self) -> bool:
+        if self._lease is not None:
+            try:
+                await self._store.keep_lease(self._lease)
+                return True
+            except LeaseLost:
+                self._lease = None
+        if await self._store.get(keys.AUDITOR) is not None:
+            return False
+        lease = await self._store.grant_lease(max(AUDITOR_SECONDS, 3 * self._config.heal_look_seconds))
+        if await holder.take(self._store, keys.AUDITOR, Holder(self._me, self._now_ms()), lease) is None:
+            await self._store.revoke_lease(lease)
+            return False
+        self._lease = lease
+        log.info("bookie %s is the auditor", self._me)
+        return True
+
+    async def look_once(self) -> None:
+        """Notes who is absent, and audits where something has changed or it is time. Raises MetadataError."""
+        view = await look(self._store, self._now_ms(), self._config.lost_bookie_ms)
+        await self._note_absences(view)
+        state, now = _state(view), asyncio.get_running_loop().time()
+        if state != self._audited or now - self._audited_at >= self._config.audit_seconds:
+            if view.is_braked:
+                log.error(
+                    "%s are absent: nothing is copied while so many are", ", ".join(view.unexpectedly_absent)
+                )
+            await self.audit(view)
+            self._audited, self._audited_at = state, now
+
+    async def _note_absences(self, view: ClusterView) -> None:
+        alive = {bookie.bookie_id for bookie in view.living}
+        for name, incarnation in view.formatted.items():
+            if name not in alive and name not in view.absent_since_ms:
+                await absences.forget(self._store, name)  # of an earlier incarnation
+                await absences.note(self._store, Absence(name, incarnation, self._now_ms()))
+        for name in view.absent_since_ms:
+            if name in alive:
+                await absences.forget(self._store, name)
+
+    async def audit(self, view: ClusterView) -> Audit:
+        """Reads all records, sets the marks that are missing and takes away those that are too many."""
+        marks = {mark.ledger_id: mark async for mark in self._marks.list()}
+        audit = Audit()
+        async for found in LedgerStore(self._store).list():
+            record = found.record
+            audit.ledgers += 1
+            audit.fragments += len(record.fragments)
+            found_needs, is_left = needs(record, view), is_left_behind(record, view)
+            audit.left_behind += is_left
+            audit.needs.update(need.reason.value for need in found_needs)
+            await self._mark(record, found_needs, is_left, marks.pop(record.ledger_id, None), view)
+        for ledger_id in marks:
+            await self._marks.remove(ledger_id)  # deleted meanwhile
+        return audit
+
+    async def _mark(
+        self, record: LedgerRecord, found: Sequence[Need], is_left: bool, mark: Mark | None, view: ClusterView
+    ) -> None:
+        reasons = [*([NOT_CLOSED] if is_left else []), *map(str, found)]
+        if not reasons:
+            if mark is not None:
+                await self._marks.remove(record.ledger_id)
+            return
+        await self._marks.set(record.ledger_id, reasons, self._now_ms())
+        stuck = [need for need in found if need.bookie not in view.living and not takers(need, view)]
+        if stuck and (mark is None or NO_TAKER not in mark.why_not):
+            await self._marks.failed(record.ledger_id, f"{stuck[0]}: {NO_TAKER}")
+
+    def _now_ms(self) -> int:
+        return int(self._clock() * 1000)
+
+
+def _state(view: ClusterView) -> object:
+    """What makes an audit worth while when it changes."""
+    formatted = [BookieRef(name, incarnation) for name, incarnation in view.formatted.items()]
+    return (
+        view.is_braked,
+        frozenset((bookie, view.fate(bookie), view.is_missed(bookie)) for bookie in formatted),
+        frozenset((one.bookie, one.fault_domain, one.writable) for one in view.living.values()),
+    )

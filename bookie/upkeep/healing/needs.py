@@ -1,0 +1,104 @@
+"""What of a ledger must be copied, and who may take it. Pure: a record and a view of the cluster in, needs out."""
+
+from __future__ import annotations
+
+from metadata import placement
+from metadata.records.ledger_record import Fragment, LedgerRecord, LedgerState
+from metadata.records.registration import Registration
+
+from ..mending.need import Need, Reason
+from .view import ClusterView, Fate
+
+
+def needs(record: LedgerRecord, view: ClusterView) -> list[Need]:
+    """Every copy of what nobody writes any more that must be made, completed or moved.
+
+    Of a ledger in recovery that is none: its record is about to change.
+    """
+    part = None if record.state is LedgerState.IN_RECOVERY else record.closed_part()
+    if part is None:
+        return []
+    found: list[Need] = []
+    for fragment, last in part.spans():
+        assert last is not None
+        found += _needs_of(fragment, last, view, record.shape.write_quorum)
+    return found
+
+
+def _needs_of(fragment: Fragment, last_entry: int, view: ClusterView, write_quorum: int) -> list[Need]:
+    fates = [view.fate(bookie) for bookie in fragment.ensemble]
+    if Fate.AWAY in fates and _is_urgent(fragment, fates, write_quorum):
+        both = zip(fates, fragment.ensemble, strict=True)
+        fates = [Fate.LOST if f is Fate.AWAY and view.is_missed(bookie) else f for f, bookie in both]
+    found = []
+    for n, fate in enumerate(fates):
+        reason = _reason(fragment, n, fate)
+        if reason is not None:
+            found.append(Need(fragment, last_entry, n, reason))
+    return found or _misplaced(fragment, last_entry, fates, view)
+
+
+def _reason(fragment: Fragment, position: int, fate: Fate) -> Reason | None:
+    if fate is Fate.LOST:
+        return Reason.LOST
+    if fate is Fate.DRAINING:
+        return Reason.DRAINING
+    is_whole = fragment.lacking_at(position) is None
+    return None if is_whole or fate is Fate.AWAY else Reason.LACKING
+
+
+def _is_urgent(fragment: Fragment, fates: list[Fate], write_quorum: int) -> bool:
+    """Whether in some write set a second copy is gone: then the delay is too long."""
+    size = len(fates)
+    gone = [f in (Fate.AWAY, Fate.LOST) or fragment.lacking_at(n) is not None for n, f in enumerate(fates)]
+    worst = max(sum(gone[(first + step) % size] for step in range(write_quorum)) for first in range(size))
+    return worst >= 2
+
+
+def _misplaced(fragment: Fragment, last_entry: int, fates: list[Fate], view: ClusterView) -> list[Need]:
+    """One copy at most, of a fragment that is whole: where another bookie would stand better."""
+    if any(fate is not Fate.LIVING for fate in fates):
+        return []
+    for n, bookie in enumerate(fragment.ensemble):
+        need = Need(fragment, last_entry, n, Reason.MISPLACED)
+        here = placement.rank(view.living[bookie], _beside(need, view))
+        if here[0] and any(
+            placement.rank(one, _beside(need, view))[0] < here[0] for one in _candidates(need, view)
+        ):
+            return [need]
+    return []
+
+
+# --- who may take it --------------------------------------------------------------------------
+
+
+def takers(need: Need, view: ClusterView) -> list[Registration]:
+    """The bookies that may take the copy's place: of all that can, those that stand best beside the others."""
+    return placement.best(_candidates(need, view), _beside(need, view))
+
+
+def _candidates(need: Need, view: ClusterView) -> list[Registration]:
+    return [one for one in view.takers() if need.fragment.admits(one.bookie, in_place_of=need.bookie)]
+
+
+def _beside(need: Need, view: ClusterView) -> list[Registration]:
+    others = (bookie for bookie in need.fragment.ensemble if bookie != need.bookie)
+    return [view.living[bookie] for bookie in others if bookie in view.living]
+
+
+# --- ledgers that nobody will close ------------------------------------------------------------
+
+
+def is_left_behind(record: LedgerRecord, view: ClusterView) -> bool:
+    """Whether the ledger is not closed and seems to have nobody who would do it.
+
+    In recovery: whoever began that may be gone. Open: a writer that lives would have replaced a bookie that is lost,
+    if there is another.
+    """
+    if record.state is LedgerState.IN_RECOVERY:
+        return True
+    if record.state is not LedgerState.OPEN or record.reserved:
+        return False
+    last = record.fragments[-1]
+    lost = [n for n, bookie in enumerate(last.ensemble) if view.fate(bookie) is Fate.LOST]
+    return any(takers(Need(last, last.first_entry, n, Reason.LOST), view) for n in lost)

@@ -1,0 +1,127 @@
+"""Taking stock: a bookie compares what it holds with what the metadata places on it, ledger by ledger, slowly.
+
+It only tells: what lacks goes into the ledger's record, and a mark beside it. The worker heals. So whatever was lost
+without anybody noticing, by a writer that died or an index that forgot, is found within one round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from metadata.errors import MetadataError, NoSuchKey, VersionConflict
+from metadata.healing.marks import Marks
+from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
+from metadata.store import MetadataStore
+
+from ...errors import BookieError, LogFailed
+from ...storage.bookie import Bookie
+from ...upkeep_config import UpkeepConfig
+from ...wire.messages import EntryRange
+from ..inventory.inventory import Inventory
+from ..inventory.placed import EVERYTHING
+from ..pace import Pace
+
+log = logging.getLogger(__name__)
+
+FIRST_ROUND_SECONDS = 60.0
+"""After a start: whoever waited for the bookie comes first."""
+
+FOUND = "stock-taking: bookie %s lacks entries %d to %d"
+
+
+@dataclass(slots=True)
+class Stock:
+    """What one round has looked at and found so far."""
+
+    ledgers: int = 0
+    ledgers_lacking: int = 0
+
+
+class StockTaker:
+    """Takes stock of one bookie. `upkeep` keeps frames where they are while they are looked at."""
+
+    def __init__(
+        self,
+        bookie: Bookie,
+        store: MetadataStore,
+        me: BookieRef,
+        inventory: Inventory,
+        upkeep: asyncio.Lock,
+        config: UpkeepConfig,
+        clock: Callable[[], float],
+    ) -> None:
+        self._bookie = bookie
+        self._ledgers = LedgerStore(store)
+        self._marks = Marks(store)
+        self._me = me
+        self._inventory = inventory
+        self._upkeep = upkeep
+        self._config = config
+        self._pace = Pace(config.ledgers_per_second)
+        self._clock = clock
+        self.last = Stock()
+
+    async def run(self) -> None:
+        """A round each `stock_seconds`, until cancelled or the log has failed. The first one begins soon."""
+        loop = asyncio.get_running_loop()
+        next_at = loop.time() + min(self._config.stock_seconds, FIRST_ROUND_SECONDS)
+        while True:
+            await asyncio.sleep(max(0.0, next_at - loop.time()))
+            next_at = loop.time() + self._config.stock_seconds
+            try:
+                self.last = await self.take_once()
+            except LogFailed:
+                return  # the process is about to end
+            except (BookieError, MetadataError, OSError) as error:
+                log.warning("stock-taking was interrupted, and will be begun again in its time: %s", error)
+
+    async def take_once(self) -> Stock:
+        """One round. Raises BookieError, MetadataError and OSError: what was found so far is told."""
+        stock = Stock()
+        async for found in self._ledgers.list():
+            if self._may_lack(found.record):
+                await self._pace.keep(1)
+                stock.ledgers += 1
+                stock.ledgers_lacking += await self._look_at(found)
+        return stock
+
+    def _may_lack(self, record: LedgerRecord) -> bool:
+        part = record.closed_part()
+        return part is not None and any(self._me in fragment.ensemble for fragment in part.fragments)
+
+    async def _look_at(self, found: VersionedRecord) -> bool:
+        """Whether something lacks that nobody knew of."""
+        part = found.record.closed_part()
+        assert part is not None
+        async with self._upkeep:
+            if self._bookie.states.peek(part.ledger_id).limbo:
+                return False  # the worker sees to it
+            gaps = await self._inventory.missing(part, self._me, EVERYTHING, verify=False)
+        told = _told(found.record, part, self._me, gaps)
+        if told == found.record:
+            return False
+        log.error(FOUND + " of ledger %d", self._me, gaps[0].first_entry, gaps[-1].last_entry, part.ledger_id)
+        try:
+            await self._ledgers.change(told, found.version)
+        except (NoSuchKey, VersionConflict):  # it is another now: the next round looks at that
+            return False
+        reason = FOUND % (self._me, gaps[0].first_entry, gaps[-1].last_entry)
+        await self._marks.set(part.ledger_id, [reason], int(self._clock() * 1000))
+        return True
+
+
+def _told(record: LedgerRecord, part: LedgerRecord, me: BookieRef, gaps: list[EntryRange]) -> LedgerRecord:
+    """The record with these gaps of ours."""
+    for fragment, last in part.spans():
+        if me not in fragment.ensemble or last is None:
+            continue
+        position = fragment.ensemble.index(me)
+        for gap in gaps:
+            first, end = max(gap.first_entry, fragment.first_entry), min(gap.last_entry, last)
+            if first <= end:
+                record = record.with_lacking(position, first, end)
+    return record

@@ -1,0 +1,121 @@
+"""The cluster as it stands at one moment: who lives, who is away, who is lost. Pure, but for `look`, which reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from metadata import keys
+from metadata.errors import BadRecord
+from metadata.healing.absences import list_absences
+from metadata.healing.orders import OrderKind, list_orders
+from metadata.records import bookie_registry
+from metadata.records.cluster import Cookie
+from metadata.records.ledger_record import BookieRef
+from metadata.records.registration import Registration
+from metadata.records.unreadable import skip
+from metadata.store import MetadataStore, list_all
+
+RESTART_MS = 30_000
+"""A bookie that restarts is back by then."""
+
+
+class Fate(StrEnum):
+    """What is to become of the copies on a bookie.
+
+    AWAY: it is waited for. LOST: what it held is copied from others. DRAINING: from it, too, while it lives.
+    """
+
+    LIVING = "living"
+    DRAINING = "draining"
+    AWAY = "away"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """`formatted` has the incarnation of every bookie that there ever was, `absent_since_ms` of those not registered.
+
+    A bookie that is absent for `wait_ms` is lost, unless half of the cluster went at once: then nothing is copied until
+    an operator says which of them are given up.
+    """
+
+    now_ms: int
+    wait_ms: int
+    living: Mapping[BookieRef, Registration] = field(default_factory=dict)
+    formatted: Mapping[str, str] = field(default_factory=dict)
+    absent_since_ms: Mapping[str, int] = field(default_factory=dict)
+    orders: Mapping[str, OrderKind] = field(default_factory=dict)
+
+    def fate(self, bookie: BookieRef) -> Fate:
+        """Of a bookie that some record names."""
+        order = self.orders.get(bookie.bookie_id)
+        if bookie in self.living:
+            leaves = order in (OrderKind.DRAIN, OrderKind.GIVEN_UP)
+            return Fate.DRAINING if leaves else Fate.LIVING
+        if self.formatted.get(bookie.bookie_id) != bookie.incarnation:
+            return Fate.LOST  # another one has its name, or nobody: it will never come back
+        if order is OrderKind.MAINTENANCE:
+            return Fate.AWAY
+        if order is OrderKind.GIVEN_UP:
+            return Fate.LOST
+        return Fate.LOST if self._is_overdue(bookie.bookie_id) and not self.is_braked else Fate.AWAY
+
+    def _is_overdue(self, bookie_id: str) -> bool:
+        since = self.absent_since_ms.get(bookie_id)
+        return since is not None and self.now_ms - since >= self.wait_ms
+
+    def is_missed(self, bookie: BookieRef) -> bool:
+        """Whether it is away for longer than a restart takes, and nobody has said that this is as it should be."""
+        since = self.absent_since_ms.get(bookie.bookie_id)
+        is_expected = self.orders.get(bookie.bookie_id) is OrderKind.MAINTENANCE
+        return (
+            since is not None and self.now_ms - since >= RESTART_MS and not is_expected and not self.is_braked
+        )
+
+    @property
+    def unexpectedly_absent(self) -> list[str]:
+        """Bookies that are not registered, and of which no operator has said anything."""
+        alive = {bookie.bookie_id for bookie in self.living}
+        return sorted(name for name in self.formatted if name not in alive and name not in self.orders)
+
+    @property
+    def is_braked(self) -> bool:
+        """Whether so many bookies vanished that it looks like a failed network, not like failed disks."""
+        gone = len(self.unexpectedly_absent)
+        expected = sum(order is OrderKind.GIVEN_UP for order in self.orders.values())
+        return gone > 1 and 2 * gone >= len(self.formatted) - expected
+
+    def takers(self) -> list[Registration]:
+        """The bookies that copies may go to."""
+        return [
+            registration
+            for bookie, registration in sorted(self.living.items())
+            if registration.writable and self.fate(bookie) is Fate.LIVING
+        ]
+
+
+async def look(store: MetadataStore, now_ms: int, wait_ms: int) -> ClusterView:
+    """As it is now. Raises MetadataError."""
+    formatted = {}
+    async for item in list_all(store, keys.COOKIES):
+        try:
+            cookie = Cookie.decode(item.key, item.value)
+        except BadRecord as error:
+            skip(error)
+        else:
+            formatted[cookie.bookie_id] = cookie.incarnation
+    registered = await bookie_registry.list_bookies(store)
+    absences = await list_absences(store)
+    orders = await list_orders(store)
+    return ClusterView(
+        now_ms=now_ms,
+        wait_ms=wait_ms,
+        living={one.bookie: one for one in registered},
+        formatted=formatted,
+        absent_since_ms={
+            one.bookie_id: one.since_ms for one in absences if formatted.get(one.bookie_id) == one.incarnation
+        },
+        orders={order.bookie_id: order.kind for order in orders},
+    )

@@ -1,0 +1,94 @@
+"""Healing one ledger on one bookie: what lacks here is fetched, and places are taken over from others.
+
+For each change, in this order, so that a crash at any point leaves the old record, under which what was copied is
+garbage (`collector.py` drops it, under the lock that is held here), or the new one with every entry here:
+
+1. All that the places hold is fetched and stored here, synced; what stands here already counts.
+2. One compare-and-swap says that this bookie holds it. On a conflict all is decided anew.
+
+No copy that counts is ever dropped before another one counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from metadata.errors import NoSuchKey, VersionConflict
+from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_store import LedgerStore
+
+from ..inventory.placed import Part, shares
+from .mending import Mender, Tally
+from .need import Need, Reason
+
+TRIES_MAX = 5
+"""How often a ledger is decided anew whose record somebody else keeps changing."""
+
+KEEPS_CHANGING = "the ledger's record kept changing: try again"
+
+Chosen = Callable[[LedgerRecord], Sequence[Need]]
+"""Of a record, the needs that this bookie shall see to."""
+
+
+class Healer:
+    """Heals on `me`. Callers hold the lock of all upkeep."""
+
+    def __init__(self, ledgers: LedgerStore, me: BookieRef, mender: Mender) -> None:
+        self._ledgers = ledgers
+        self._me = me
+        self._mender = mender
+
+    async def heal(self, tally: Tally, chosen: Chosen) -> LedgerRecord | None:
+        """Sees to what is `chosen`; the record as it stands then, None where the ledger is deleted.
+
+        What cannot be done is in the tally. Raises PeersFailed, MetadataError and DiskIsFull: what was copied may be
+        there, and the record is as it was.
+        """
+        for _ in range(TRIES_MAX):
+            found = await self._ledgers.read(tally.ledger_id)
+            wanted = [] if found is None else chosen(found.record)
+            if found is None or not wanted:
+                return None if found is None else found.record
+            healed = found.record
+            for need in wanted:
+                healed = await self._healed(found.record, healed, need, tally)
+            if healed == found.record:
+                return healed
+            try:
+                stands = await self._ledgers.change(healed, found.version)
+            except (VersionConflict, NoSuchKey):
+                continue
+            before = found.record.fragments
+            tally.fragments_moved += sum(
+                one != other for one, other in zip(before, healed.fragments, strict=True)
+            )
+            return stands.record
+        tally.fail(KEEPS_CHANGING)
+        return None
+
+    async def _healed(
+        self, record: LedgerRecord, healed: LedgerRecord, need: Need, tally: Tally
+    ) -> LedgerRecord:
+        """With this need seen to; as it was where something could not be had."""
+        mine = Tally(tally.ledger_id)
+        part, first = record.closed_part(), need.fragment.first_entry
+        assert part is not None
+        here = need.bookie == self._me
+        without = self._me if here or need.reason in (Reason.DRAINING, Reason.MISPLACED) else need.bookie
+        await self._mender.fill(
+            part, _parts(part, need, only_lacking=here), mine, without=without, verify=not here
+        )
+        tally.add(mine)
+        if mine.why_not:
+            return healed
+        return healed.whole_at(first, self._me) if here else healed.moved(first, need.bookie, self._me)
+
+
+def _parts(part: LedgerRecord, need: Need, *, only_lacking: bool) -> list[Part]:
+    """What the fragment places at the bookie, or what of it may be lacking: the rest is there, at that very bookie."""
+    held = [share for share in shares(part, need.bookie) if share.first_entry == need.fragment.first_entry]
+    lack = need.fragment.lacking_at(need.position) if only_lacking else None
+    first, last = (
+        (lack.first_entry, lack.last_entry) if lack else (need.fragment.first_entry, need.last_entry)
+    )
+    return [(share, found) for share in held if (found := share.between(first, last)) is not None]

@@ -1,0 +1,34 @@
+"""One copy of one fragment that must be made, completed or moved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from metadata.records.ledger_record import BookieRef, Fragment
+
+
+class Reason(StrEnum):
+    """Why a copy does not count for what it should."""
+
+    LACKING = "lacks entries"
+    LOST = "is lost"
+    DRAINING = "is being drained"
+    MISPLACED = "shares its fault domain with another copy"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One copy of one fragment: that of this bookie, at this position."""
+
+    fragment: Fragment
+    last_entry: int
+    position: int
+    reason: Reason
+
+    @property
+    def bookie(self) -> BookieRef:
+        return self.fragment.ensemble[self.position]
+
+    def __str__(self) -> str:
+        return f"entries {self.fragment.first_entry} to {self.last_entry}: {self.bookie} {self.reason}"

@@ -1,0 +1,33 @@
+"""Entries that were appended and are not in the machine yet, and how much of them there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..protocol.pending import batch_end
+
+
+class Waiting:
+    """What is appended between two turns of the loop. Counted until the machine has it."""
+
+    def __init__(self) -> None:
+        self._payloads: list[bytes] = []
+        self.entries = 0
+        self.bytes = 0
+
+    def add(self, payload: bytes) -> None:
+        self._payloads.append(payload)
+        self.entries += 1
+        self.bytes += len(payload)
+
+    def batches(self) -> Iterator[list[bytes]]:
+        """All that waits, a full frame at a time; what is not taken is gone."""
+        payloads, self._payloads = self._payloads, []
+        start = 0
+        while start < len(payloads):
+            stop = batch_end(payloads, start)
+            batch = payloads[start:stop]
+            yield batch
+            self.entries -= len(batch)
+            self.bytes -= sum(map(len, batch))
+            start = stop

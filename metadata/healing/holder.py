@@ -1,0 +1,81 @@
+"""A key that one bookie holds at a time, under a lease: the auditor's, and each ledger's that is being healed.
+
+Holding it keeps others from doing the same work. Nothing is unsafe where two do: every change is a compare-and-swap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from google.protobuf.message import DecodeError
+
+from .. import settle
+from ..errors import BadRecord, KeyExists, NoSuchKey, VersionConflict
+from ..records import records_pb2 as pb
+from ..records.ledger_record import BookieRef
+from ..store import Lease, MetadataStore
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds it since when, and how much was copied so far."""
+
+    bookie: BookieRef
+    since_ms: int
+    bytes_done: int = 0
+
+
+async def take(store: MetadataStore, key: str, holder: Holder, lease: Lease) -> int | None:
+    """The version of the key that is ours now; None where another holds it. Raises MetadataError."""
+    value = _encode(holder)
+    try:
+        return await store.create(key, value, lease=lease)
+    except KeyExists:
+        found = await store.get(key)
+        return found.version if found is not None and found.value == value else None
+
+
+async def tell(store: MetadataStore, key: str, holder: Holder, version: int) -> int | None:
+    """Says how far it is; the new version, None where it is ours no more. Raises MetadataError."""
+    try:
+        return await settle.replace(store, key, _encode(holder), version)
+    except (NoSuchKey, VersionConflict):
+        return None
+
+
+async def leave(store: MetadataStore, key: str, version: int) -> None:
+    """Another may take it. Raises MetadataError."""
+    try:
+        await store.delete(key, version)
+    except (NoSuchKey, VersionConflict):  # it ran out, and may be another's
+        pass
+
+
+async def read(store: MetadataStore, key: str) -> Holder | None:
+    """Who holds it. Raises MetadataError."""
+    found = await store.get(key)
+    return None if found is None else decode(key, found.value)
+
+
+def decode(key: str, value: bytes) -> Holder:
+    """Raises BadRecord."""
+    try:
+        message = pb.Holder.FromString(value)
+    except DecodeError as error:
+        raise BadRecord(key, str(error)) from error
+    if message.format_version != FORMAT_VERSION:
+        raise BadRecord(key, f"holder version {message.format_version}; this program knows {FORMAT_VERSION}")
+    return Holder(BookieRef(message.bookie_id, message.incarnation), message.since_ms, message.bytes_done)
+
+
+def _encode(holder: Holder) -> bytes:
+    return pb.Holder(
+        format_version=FORMAT_VERSION,
+        bookie_id=holder.bookie.bookie_id,
+        incarnation=holder.bookie.incarnation,
+        since_ms=holder.since_ms,
+        bytes_done=holder.bytes_done,
+        nonce=settle.new_nonce(),
+    ).SerializeToString()

@@ -1,0 +1,122 @@
+"""Ledgers that have fewer copies than they should: marks, so that nobody must read all records to find them.
+
+The ledger's record is the truth; a mark only says that it is worth looking at. One that is too many is taken away by
+whoever looks, one that is missing is made by the next audit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, replace
+
+from google.protobuf.message import DecodeError
+
+from .. import keys, settle
+from ..errors import BadRecord, KeyExists, NoSuchKey, VersionConflict
+from ..records import records_pb2 as pb
+from ..records.unreadable import skip
+from ..store import MetadataStore, Versioned, list_all
+
+FORMAT_VERSION = 1
+
+REASONS_MAX = 8
+"""Reasons that a mark tells; a ledger with more of them needs looking at anyway."""
+
+TEXT_CHARACTERS_MAX = 500
+"""Of a reason, and of why the last try came to nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """`since_ms`: when somebody noticed first. `tries` came to nothing since then, the last for `why_not`."""
+
+    ledger_id: int
+    since_ms: int
+    reasons: tuple[str, ...] = ()
+    tries: int = 0
+    why_not: str = ""
+
+
+class Marks:
+    """The marks of a cluster. All methods raise MetadataError."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+
+    async def read(self, ledger_id: int) -> Mark | None:
+        found = await self._store.get(keys.underreplicated(ledger_id))
+        return None if found is None else _decode(found)
+
+    async def list(self) -> AsyncIterator[Mark]:
+        """All that can be decoded, by ledger."""
+        async for item in list_all(self._store, keys.UNDERREPLICATED):
+            try:
+                mark = _decode(item)
+            except BadRecord as error:
+                skip(error)
+            else:
+                yield mark
+
+    async def set(self, ledger_id: int, reasons: Iterable[str], now_ms: int) -> None:
+        """Marks the ledger, or says anew why it is marked."""
+        wanted = tuple(reason[:TEXT_CHARACTERS_MAX] for reason in reasons)[:REASONS_MAX]
+        await self._change(
+            ledger_id, lambda mark: replace(mark, reasons=wanted), Mark(ledger_id, now_ms, wanted)
+        )
+
+    async def failed(self, ledger_id: int, why: str) -> None:
+        """A try came to nothing. A ledger that is not marked any more stays so."""
+        told = why[:TEXT_CHARACTERS_MAX]
+        await self._change(ledger_id, lambda mark: replace(mark, tries=mark.tries + 1, why_not=told), None)
+
+    async def remove(self, ledger_id: int) -> None:
+        """Nothing is amiss any more."""
+        key = keys.underreplicated(ledger_id)
+        found = await self._store.get(key)
+        if found is not None:
+            try:
+                await self._store.delete(key, found.version)
+            except (
+                NoSuchKey,
+                VersionConflict,
+            ):  # somebody has just said something else of it: look again later
+                pass
+
+    async def _change(self, ledger_id: int, change: Callable[[Mark], Mark], new: Mark | None) -> None:
+        """One try: whoever was faster knows as much as we do."""
+        key = keys.underreplicated(ledger_id)
+        found = await self._store.get(key)
+        try:
+            if found is None:
+                if new is not None:
+                    await settle.create(self._store, key, _encode(new))
+                return
+            before = _decode(found)
+            if (after := change(before)) != before:
+                await settle.replace(self._store, key, _encode(after), found.version)
+        except (KeyExists, NoSuchKey, VersionConflict):
+            pass
+
+
+def _encode(mark: Mark) -> bytes:
+    return pb.UnderReplicated(
+        format_version=FORMAT_VERSION,
+        since_ms=mark.since_ms,
+        reasons=mark.reasons,
+        tries=mark.tries,
+        why_not=mark.why_not,
+        nonce=settle.new_nonce(),
+    ).SerializeToString()
+
+
+def _decode(item: Versioned) -> Mark:
+    try:
+        message = pb.UnderReplicated.FromString(item.value)
+    except DecodeError as error:
+        raise BadRecord(item.key, str(error)) from error
+    if message.format_version != FORMAT_VERSION:
+        raise BadRecord(
+            item.key, f"mark version {message.format_version}; this program knows {FORMAT_VERSION}"
+        )
+    ledger_id = keys.ledger_id_of(item.key)
+    return Mark(ledger_id, message.since_ms, tuple(message.reasons), message.tries, message.why_not)

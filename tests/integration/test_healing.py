@@ -1,0 +1,181 @@
+"""A cluster makes missing copies by itself: real bookies, killed, hung, drained, while a client goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from bookledger.cli.processes import BookieProcess, bookie_processes
+from ledgers import ClientConfig
+from ledgers.aio import LedgerClient, WriteHandle
+from metadata import keys, open_store
+from metadata.healing import holder, orders
+from metadata.healing.marks import Mark, Marks
+from metadata.healing.orders import Order, OrderKind
+from metadata.records.ledger_record import LedgerRecord
+from metadata.store import MetadataStore
+from tests.support.aio import run
+from tests.support.processes import ProcessCluster
+from tests.support.writing import copies_of_every_entry, payload_of
+
+SIZE = 300
+ENTRIES = 500
+IMPATIENT = ClientConfig(append_seconds_max=1, failed_bookie_seconds=1, retry_replacement_seconds=0.2)
+HEALED_SECONDS_MAX = 50.0
+
+Scenario = Callable[[ProcessCluster, LedgerClient, MetadataStore], Awaitable[None]]
+
+
+def on_healing_bookies(tmp_path: Path, count: int, scenario: Scenario, *, lost_after: float = 1) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+
+    async def whole(bookies: list[BookieProcess]) -> None:
+        cluster = ProcessCluster(uri, {bookie.bookie_id: bookie for bookie in bookies})
+        store = await open_store(uri)
+        try:
+            async with LedgerClient(uri, config=IMPATIENT) as client:
+                await scenario(cluster, client, store)
+        finally:
+            cluster.resume_all()
+            await store.close()
+
+    options = (f"--lost-after={lost_after}",)
+    with bookie_processes(count, tmp_path, uri, lease_seconds=2, options=options) as bookies:
+        run(whole(bookies), 200)
+
+
+async def filled(writer: WriteHandle, entries: int = ENTRIES) -> None:
+    first = writer.last_add_confirmed + 1
+    futures = [await writer.append_async(payload_of(n, SIZE)) for n in range(first, first + entries)]
+    await asyncio.gather(*futures)
+
+
+async def new_ledger(client: LedgerClient) -> WriteHandle:
+    writer = await client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2)
+    await filled(writer)
+    return writer
+
+
+async def healed(
+    client: LedgerClient, ledger_id: int, is_right: Callable[[LedgerRecord], bool]
+) -> LedgerRecord:
+    """The record once it is right."""
+    async with asyncio.timeout(HEALED_SECONDS_MAX):
+        while not is_right(record := await client.describe_ledger(ledger_id)):  # noqa: ASYNC110
+            await asyncio.sleep(0.2)
+    return record
+
+
+async def unmarked(store: MetadataStore, ledger_id: int) -> None:
+    async with asyncio.timeout(HEALED_SECONDS_MAX):
+        while await Marks(store).read(ledger_id) is not None:  # noqa: ASYNC110
+            await asyncio.sleep(0.2)
+
+
+async def is_whole(client: LedgerClient, record: LedgerRecord, last_entry: int) -> None:
+    copies = await copies_of_every_entry(client, record, last_entry, lambda n: payload_of(n, SIZE))
+    assert set(copies.values()) == {3} and len(copies) == last_entry + 1
+
+
+def names(record: LedgerRecord) -> set[str]:
+    return {bookie.bookie_id for fragment in record.fragments for bookie in fragment.ensemble}
+
+
+def test_W3_what_a_lost_bookie_held_is_copied_to_another(tmp_path: Path) -> None:
+    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+        writer = await new_ledger(client)
+        await writer.close()
+        lost = writer.record.fragments[0].ensemble[1]
+        cluster.kill(lost)
+        record = await healed(client, writer.ledger_id, lambda record: lost.bookie_id not in names(record))
+        await is_whole(client, record, ENTRIES - 1)
+        await unmarked(store, writer.ledger_id)
+
+    on_healing_bookies(tmp_path, 4, scenario)
+
+
+def test_W6_a_copy_that_a_writer_gave_up_is_made_by_its_own_bookie(tmp_path: Path) -> None:
+    """W6: the record said what it lacks, and nobody searched for it."""
+
+    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+        writer = await new_ledger(client)
+        hung = writer.record.fragments[0].ensemble[2]
+        cluster.pause(hung)
+        await filled(writer)
+        await writer.close()
+        assert writer.record.fragments[0].lacking
+        assert isinstance(await Marks(store).read(writer.ledger_id), Mark)
+        cluster.resume_all()
+        record = await healed(client, writer.ledger_id, lambda record: not record.fragments[0].lacking)
+        assert hung in record.fragments[0].ensemble
+        await is_whole(client, record, 2 * ENTRIES - 1)
+        await unmarked(store, writer.ledger_id)
+
+    on_healing_bookies(tmp_path, 3, scenario, lost_after=600)
+
+
+def test_W6_what_a_recovery_was_told_nothing_of_is_looked_after(tmp_path: Path) -> None:
+    """W6: a writer died whose third copy was far behind."""
+
+    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+        writer = await new_ledger(client)
+        hung = writer.record.fragments[0].ensemble[0]
+        cluster.pause(hung)
+        await filled(writer)
+        await writer.abandon()
+        cluster.resume_all()
+        reader = await client.open_ledger(writer.ledger_id)
+        assert len(reader.record.fragments[-1].lacking) == 3
+        record = await healed(client, writer.ledger_id, lambda r: not any(f.lacking for f in r.fragments))
+        await is_whole(client, record, reader.last_add_confirmed)
+
+    on_healing_bookies(tmp_path, 3, scenario, lost_after=600)
+
+
+def test_W4_a_closed_fragment_is_healed_while_the_writer_goes_on(tmp_path: Path) -> None:
+    """W4: it meets the change of an earlier fragment when it closes."""
+
+    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+        writer = await new_ledger(client)
+        lost = writer.record.fragments[0].ensemble[0]
+        cluster.kill(lost)
+        await filled(writer)
+        await healed(client, writer.ledger_id, lambda record: len(record.fragments) == 2)
+        await healed(client, writer.ledger_id, lambda record: lost.bookie_id not in names(record))
+        await filled(writer)
+        await writer.close()
+        await is_whole(client, await client.describe_ledger(writer.ledger_id), 3 * ENTRIES - 1)
+
+    on_healing_bookies(tmp_path, 5, scenario)
+
+
+def test_a_bookie_that_is_drained_keeps_nothing_that_is_needed(tmp_path: Path) -> None:
+    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+        writer = await new_ledger(client)
+        await writer.close()
+        leaving = writer.record.fragments[0].ensemble[0]
+        await orders.give(store, Order(leaving.bookie_id, OrderKind.DRAIN, int(time.time() * 1000)))
+        record = await healed(client, writer.ledger_id, lambda record: leaving.bookie_id not in names(record))
+        await is_whole(client, record, ENTRIES - 1)
+
+    on_healing_bookies(tmp_path, 4, scenario)
+
+
+def test_another_bookie_is_the_auditor_soon_after_the_auditor_has_died(tmp_path: Path) -> None:
+    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+        first = await auditor(store, other_than="")
+        cluster.bookies[first].kill()
+        assert await auditor(store, other_than=first) != first
+
+    on_healing_bookies(tmp_path, 3, scenario)
+
+
+async def auditor(store: MetadataStore, *, other_than: str) -> str:
+    async with asyncio.timeout(HEALED_SECONDS_MAX):
+        while True:
+            found = await holder.read(store, keys.AUDITOR)
+            if found is not None and found.bookie.bookie_id != other_than:
+                return found.bookie.bookie_id
+            await asyncio.sleep(0.2)
