@@ -13,6 +13,8 @@ from .space import SpaceLimit, SpaceWatch
 
 log = logging.getLogger(__name__)
 
+TOLD_SHARE = 0.02
+"""Of the disk: when its free space has changed by more, the cluster is told."""
 
 INDEX_STEP_BYTES = 64 * 1024 * 1024
 """More than one checkpoint ever adds to the index."""
@@ -29,7 +31,10 @@ class SpaceGuard:
         self.reserve = FileReserve(directory, reserve_size(reserve_bytes, self._disk()[0]))
         self.why_read_only = ""
         self.on_change: Callable[[], None] = _nothing
-        """Called when `why_read_only` has changed."""
+        """Called when `why_read_only` has changed, or the free space by more than TOLD_SHARE of the disk."""
+        self.total_bytes, self.free_bytes = self._disk()
+        self._ordered = ""
+        self._why_full = ""
 
     async def run(self) -> None:
         """Looks again and again until cancelled."""
@@ -45,6 +50,9 @@ class SpaceGuard:
     async def look(self) -> None:
         """Takes the disk as it is now into account."""
         total, free = self._disk()
+        if abs(free - self.free_bytes) > TOLD_SHARE * total:
+            self.total_bytes, self.free_bytes = total, free
+            self.on_change()
         if self._watch.observed(total, free) and self._watch.is_low:
             log.warning("%s is nearly full: %d MiB are free", self._directory, free >> 20)
         if not self._watch.is_read_only and self.reserve.is_touched:
@@ -60,13 +68,25 @@ class SpaceGuard:
         self._watch.filled_up()
         self._decide("the bookie's disk is full")
 
+    def ordered(self, why: str) -> None:
+        """An operator wants it to take nothing new, for this reason; as before where there is none."""
+        self._ordered = why
+        self._tell()
+
     def _decide(self, why: str) -> None:
-        read_only = self._watch.is_read_only or self.reserve.is_touched
-        if read_only == bool(self.why_read_only):
+        is_full = self._watch.is_read_only or self.reserve.is_touched
+        if is_full != bool(self._why_full):
+            self._why_full = why if is_full else ""
+            self._tell()
+
+    def _tell(self) -> None:
+        before, self.why_read_only = self.why_read_only, self._why_full or self._ordered
+        if self.why_read_only == before:
             return
-        self.why_read_only = why if read_only else ""
-        if read_only:
-            log.warning("read-only from now on: %s; free some space, or add a bookie", why)
+        if self._why_full:
+            log.warning("read-only from now on: %s; free some space, or add a bookie", self._why_full)
+        elif self._ordered:
+            log.info("read-only from now on: %s", self._ordered)
         else:
             log.info("writable again")
         self.on_change()

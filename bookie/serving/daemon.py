@@ -29,6 +29,7 @@ from metadata.store import MetadataStore
 
 from ..config import BookieConfig
 from ..disk.disk import OsDisk
+from ..disk.space_guard import SpaceGuard
 from ..index.index import Index
 from ..storage.bookie import Bookie
 from ..upkeep.mending.limbo import enter_limbo
@@ -38,6 +39,7 @@ from . import directory, life
 from .directory import LockedDirectory
 from .life import Lives
 from .listener import Listener
+from .obeying import obey_orders
 from .registration import Registrar, lock_identity
 from .restored_metadata import give_no_id_twice
 from .service import BookieService
@@ -147,9 +149,10 @@ async def serving(
                 storage.push_async_callback(peers.close)
                 upkeep = Upkeep(bookie, store, cookie, config.upkeep, peers)
                 listener.serve(bookie, _service(config, bookie, cookie, store, upkeep))
-                watching = bookie.watch_space(registrar.set_read_only)
+                watching = bookie.watch_space(lambda space: _tell_space(registrar, space))
                 publishing = lived.publish(this, lambda: bookie.log_position)
-                work = (bookie.run_checkpoints(), watching, publishing, upkeep.run())
+                obeying = obey_orders(store, cookie.bookie_id, bookie.space, config.upkeep.heal_look_seconds)
+                work = (bookie.run_checkpoints(), watching, publishing, obeying, upkeep.run())
                 async with _beside(*work):
                     yield RunningBookie(cookie, listener.address, bookie, upkeep)
     finally:
@@ -182,8 +185,14 @@ async def _registered(
         await registrar.unregister()
 
 
+def _tell_space(registrar: Registrar, space: SpaceGuard) -> None:
+    registrar.set_disk(space.total_bytes, space.free_bytes)
+    registrar.set_read_only(bool(space.why_read_only))
+
+
 def _registration(config: BookieConfig, cookie: Cookie, address: str) -> Registration:
-    return Registration(BookieRef(cookie.bookie_id, cookie.incarnation), address, config.fault_domain)
+    bookie = BookieRef(cookie.bookie_id, cookie.incarnation)
+    return Registration(bookie, address, config.fault_domain, version=program_version())
 
 
 async def _open_bookie(config: BookieConfig, locked: LockedDirectory, cookie: Cookie, lived: Lives) -> Bookie:
@@ -205,10 +214,12 @@ async def _open_bookie(config: BookieConfig, locked: LockedDirectory, cookie: Co
 
 
 async def _close(bookie: Bookie) -> None:
-    """Raises LogFailed also where it was the very last sync that failed (rule B1)."""
-    await bookie.close()
-    if bookie.failed.done():
-        raise bookie.failed.result()
+    """Raises LogFailed also where it was the very last sync that failed, or where it is told to stop meanwhile (B1)."""
+    try:
+        await bookie.close()
+    finally:
+        if bookie.failed.done():
+            raise bookie.failed.result()
 
 
 async def _vouch_for_nothing_lost(bookie: Bookie, lived: Lives) -> None:

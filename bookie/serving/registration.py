@@ -142,6 +142,13 @@ class Registrar:
         self._registration = replace(self._registration, writable=not read_only)
         self._changed.set()
 
+    def set_disk(self, total_bytes: int, free_bytes: int) -> None:
+        """Has `keep` tell the cluster how much room there is."""
+        self._registration = replace(
+            self._registration, disk_bytes_total=total_bytes, disk_bytes_free=free_bytes
+        )
+        self._changed.set()
+
     async def keep(self) -> None:
         """Renews the lease until cancelled; registers anew when it was lost. Raises NameTaken."""
         while True:

@@ -288,12 +288,12 @@ class Bookie:
         """Keeps the index close to the log until cancelled; raises when the index cannot be written."""
         await self._checkpointer.run_when_due()
 
-    async def watch_space(self, on_change: Callable[[bool], None]) -> None:
+    async def watch_space(self, on_change: Callable[[SpaceGuard], None]) -> None:
         """Keeps the bookie read-only while its disk is full, until cancelled; tells each time it changes."""
 
         def changed() -> None:
             self._core.read_only = self.space.why_read_only
-            on_change(bool(self.space.why_read_only))
+            on_change(self.space)
 
         self.space.on_change = changed
         changed()

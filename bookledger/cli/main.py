@@ -23,6 +23,11 @@ _GROUPS = {
     "standalone": ("bookledger.cli.standalone", "standalone", "Run bookies and an embedded metadata store."),
     "bookie": ("bookledger.cli.bookie.group", "bookie", "Run, format and inspect a bookie."),
     "ledger": ("bookledger.cli.ledger.group", "ledger", "Create, write, read and repair ledgers."),
+    "cluster": (
+        "bookledger.cli.cluster.group",
+        "cluster",
+        "Show whether the whole is well, and give up bookies.",
+    ),
     "journal": (
         "bookledger.cli.journal.group",
         "journal",

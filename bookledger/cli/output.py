@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,8 +17,8 @@ from .terminal import say, shown
 
 Say = Callable[[str], None]
 
-TABLE_WIDTH_ELSEWHERE = 160
-"""Columns of a table that does not go to a terminal."""
+GAP = "  "
+"""Between two columns."""
 
 
 def narrator(*, quiet: bool) -> Say:
@@ -26,12 +27,13 @@ def narrator(*, quiet: bool) -> Say:
 
 
 def print_record(fields: Mapping[str, Any], *, as_json: bool) -> None:
-    """One record: a JSON line, or name and value a line."""
+    """One record: a JSON line, or name and value a line; what is nested comes as names of their own."""
     if as_json:
         print_json(fields)
         return
-    width = max(map(len, fields), default=0)
-    for name, value in fields.items():
+    flat = dict(_flat(fields))
+    width = max(map(len, flat), default=0)
+    for name, value in flat.items():
         say(f"{name.replace('_', ' '):<{width}}  {_text(value)}")
 
 
@@ -51,26 +53,49 @@ def print_json(fields: Mapping[str, Any]) -> None:
 
 
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
+    """A line for each row. On a terminal that is too narrow for that, a block for each: nothing is ever cut."""
+    heads = [title.replace("_", " ") for title in titles]
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    if sys.stdout.isatty() and sum(widths) + len(GAP) * (len(widths) - 1) > _terminal_columns():
+        _print_blocks(heads, rows)
+        return
+    for row in (heads, *rows):
+        say(GAP.join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
 
-    table = Table(box=box.SIMPLE_HEAD)
-    for title in titles:
-        table.add_column(title.replace("_", " "))
-    for row in rows:
-        table.add_row(*row)
-    Console(width=None if sys.stdout.isatty() else TABLE_WIDTH_ELSEWHERE).print(table)
+
+def _print_blocks(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    width = max(map(len, heads))
+    for n, row in enumerate(rows):
+        if n:
+            say()
+        for head, cell in zip(heads, row, strict=True):
+            say(f"{head:<{width}}{GAP}{cell}")
+
+
+def _terminal_columns() -> int:
+    return shutil.get_terminal_size().columns
+
+
+def _flat(fields: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
 
 
 def _text(value: Any) -> str:
     """Numbers as they are typed: an id that is printed can be given to the next command."""
-    if value is None:
+    if value is None or value == "":
         return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.2f}"
-    if isinstance(value, list):
-        return ", ".join(map(_text, value))
+    if isinstance(value, Mapping):
+        return " ".join(f"{name}={_text(one)}" for name, one in value.items()) or "-"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_text, value)) or "-"
     return shown(str(value))
 
 

@@ -50,6 +50,13 @@ async def list_orders(store: MetadataStore) -> list[Order]:
     return found
 
 
+async def read(store: MetadataStore, bookie_id: str) -> Order | None:
+    """What is ordered of one bookie. Raises MetadataError."""
+    key = keys.order(bookie_id)
+    found = await store.get(key)
+    return None if found is None else _decode(key, found.value)
+
+
 async def give(store: MetadataStore, order: Order) -> None:
     """From now on; what was ordered before does not hold any more. Raises MetadataError."""
     key = keys.order(order.bookie_id)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import click
 
+from ..membership.leaving import drain
+from ..membership.looking import check_is_cluster
 from ..options import Finite, free_space_option, json_option, metadata_option, optional_metadata_option
 from ..output import print_json, print_record, print_records
 from ..standalone import PORT_MAX
@@ -30,6 +32,7 @@ for command in (
     bookie_maintenance.gc,
     bookie_maintenance.scrub,
     bookie_maintenance.repair,
+    drain,
 ):
     bookie.add_command(command)
 
@@ -209,6 +212,7 @@ def info(metadata_uri: str | None, data: Path | None, names: tuple[str, ...], as
     if data is not None:
         print_record({**asdict(read_cookie(data)), "data": str(data)}, as_json=as_json)
     elif metadata_uri is not None:
+        check_is_cluster(metadata_uri)
         print_records(
             asyncio.run(_live(metadata_uri, names)), as_json=as_json, none="no bookie is registered"
         )

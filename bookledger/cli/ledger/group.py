@@ -12,10 +12,12 @@ from ledgers import LedgerClient, NewLedger
 from metadata.records.ledger_record import LedgerRecord
 
 from ..options import json_option, ledger_argument, metadata_option, new_ledger_options, password_option
-from ..output import ledger_fields, print_json, print_record, print_records
+from ..output import ledger_fields, print_json, print_record
 from ..terminal import say, shown_bytes
 from .append import append
+from .checking import check
 from .entries import read, tail
+from .listing import list_
 
 
 @click.group()
@@ -40,16 +42,8 @@ def create(metadata_uri: str, new: NewLedger, as_json: bool) -> None:
 ledger.add_command(append)
 ledger.add_command(read)
 ledger.add_command(tail)
-
-
-@ledger.command("list")
-@metadata_option
-@json_option
-def list_(metadata_uri: str, as_json: bool) -> None:
-    """Show every ledger."""
-    with LedgerClient(metadata_uri) as client:
-        rows = [ledger_fields(record) for record in client.list_ledgers()]
-    print_records(rows, as_json=as_json, none="there are no ledgers")
+ledger.add_command(list_)
+ledger.add_command(check)
 
 
 @ledger.command()

@@ -1,0 +1,30 @@
+"""A bookie does what an operator has ordered of it: drained, it takes nothing new."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from metadata.errors import MetadataError
+from metadata.healing import orders
+from metadata.healing.orders import OrderKind
+from metadata.store import MetadataStore
+
+from ..disk.space_guard import SpaceGuard
+
+log = logging.getLogger(__name__)
+
+DRAINED = "the bookie is being drained"
+
+
+async def obey_orders(store: MetadataStore, bookie_id: str, space: SpaceGuard, look_seconds: float) -> None:
+    """Looks again and again until cancelled. What was ordered last holds while the metadata does not answer."""
+    while True:
+        try:
+            order = await orders.read(store, bookie_id)
+        except MetadataError as error:
+            log.info("cannot tell what is ordered of this bookie, trying again later: %s", error)
+        else:
+            is_leaving = order is not None and order.kind is not OrderKind.MAINTENANCE
+            space.ordered(DRAINED if is_leaving else "")
+        await asyncio.sleep(look_seconds)

@@ -1,0 +1,101 @@
+"""`bookledger cluster`: what the whole is like, and what an operator wants of its bookies."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from bookie.upkeep.healing.auditor import Audit, Auditor
+from bookie.upkeep.healing.view import look
+from bookie.upkeep_config import UpkeepConfig
+from ledgers.errors import LedgerError
+from metadata.records.cluster import cluster_id
+from metadata.records.ledger_record import BookieRef
+from metadata.store import MetadataStore
+
+from ..membership.leaving import decommission, maintenance
+from ..membership.looking import NO_CLUSTER, lost_after_option, surveyed, with_store
+from ..options import json_option, metadata_option
+from ..output import print_record, print_records
+from .status import bookie_rows, status
+
+COPIES_NAMED_MAX = 3
+"""Copies of one ledger that a row tells of; `ledger check` shows all."""
+
+
+@click.group()
+def cluster() -> None:
+    """Show whether the whole is well, and say which bookies shall leave it."""
+
+
+for command in (status, decommission, maintenance):
+    cluster.add_command(command)
+
+
+@cluster.command()
+@metadata_option
+@lost_after_option
+@json_option
+def bookies(metadata_uri: str, lost_after: float, as_json: bool) -> None:
+    """Show every bookie, also those that do not live."""
+    rows = bookie_rows(surveyed(metadata_uri, lost_after))
+    print_records(rows, as_json=as_json, none="there are no bookies")
+
+
+@cluster.command()
+@metadata_option
+@lost_after_option
+@click.option(
+    "--under-replicated",
+    is_flag=True,
+    help="Those of which a copy is missing or misplaced.",
+)
+@json_option
+def ledgers(metadata_uri: str, lost_after: float, under_replicated: bool, as_json: bool) -> None:
+    """Show the ledgers that have something amiss, and why."""
+    if not under_replicated:
+        raise click.UsageError("give --under-replicated; `bookledger ledger list` shows all")
+    seen = surveyed(metadata_uri, lost_after)
+    marks = {mark.ledger_id: mark for mark in seen.marks}
+    rows: list[dict[str, Any]] = []
+    for ledger_id, bad in sorted(seen.amiss.items()):
+        mark = marks.get(ledger_id)
+        rows.append(
+            {
+                "ledger_id": ledger_id,
+                "copies": len(bad),
+                "first_of_them": "; ".join(
+                    f"{copy.bookie} from entry {copy.fragment.first_entry}: {copy.condition.value}"
+                    for copy in bad[:COPIES_NAMED_MAX]
+                ),
+                "marked_seconds": None if mark is None else (seen.view.now_ms - mark.since_ms) // 1000,
+                "why_not": mark.why_not or None if mark else None,
+            }
+        )
+    print_records(rows, as_json=as_json, none="every copy is where it should be")
+
+
+@cluster.command()
+@metadata_option
+@lost_after_option
+@json_option
+def audit(metadata_uri: str, lost_after: float, as_json: bool) -> None:
+    """Look through all records now, as the auditor does from time to time, and mark what needs healing."""
+
+    async def work(store: MetadataStore) -> Audit:
+        if await cluster_id(store) is None:
+            raise LedgerError(NO_CLUSTER)
+        config = UpkeepConfig(lost_bookie_seconds=lost_after)
+        auditor = Auditor(store, BookieRef("operator", "none"), config, time.time)
+        return await auditor.audit(await look(store, time.time_ns() // 1_000_000, config.lost_bookie_ms))
+
+    found = with_store(metadata_uri, work)
+    record = {
+        "ledgers": found.ledgers,
+        "fragments": found.fragments,
+        "left_behind": found.left_behind,
+        "needs": dict(found.needs),
+    }
+    print_record(record, as_json=as_json)

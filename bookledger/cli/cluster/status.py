@@ -1,0 +1,158 @@
+"""`bookledger cluster status`: one screen that tells whether everything is whole, and what is done about the rest."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import click
+
+from bookledger.cluster.survey import Survey
+
+from ..membership.looking import lost_after_option, surveyed
+from ..options import Finite, json_option, metadata_option
+from ..output import print_json, print_records
+from ..terminal import say
+
+LISTED_MAX = 10
+"""Ledgers that the screen names."""
+
+
+@click.command()
+@metadata_option
+@lost_after_option
+@click.option(
+    "--watch",
+    "watch_seconds",
+    metavar="SECONDS",
+    type=Finite(0.1),
+    help="Show it again and again, until interrupted.",
+)
+@json_option
+def status(metadata_uri: str, lost_after: float, watch_seconds: float | None, as_json: bool) -> None:
+    """Show whether every copy is where it should be. The exit code is 0 only if everything is whole."""
+    while True:
+        seen = surveyed(metadata_uri, lost_after)
+        if watch_seconds is not None and sys.stdout.isatty():
+            click.clear()
+        (_print_json if as_json else _print)(seen)
+        if watch_seconds is None:
+            sys.exit(0 if seen.is_whole else 1)
+        sys.stdout.flush()
+        time.sleep(watch_seconds)
+
+
+def fields(seen: Survey) -> dict[str, Any]:
+    """All of it, as `--json` prints it."""
+    return {
+        "cluster_id": seen.cluster_id,
+        "whole": seen.is_whole,
+        "metadata_seconds": round(seen.metadata_seconds, 4),
+        "auditor": None if seen.auditor is None else seen.auditor.bookie.bookie_id,
+        "braked": seen.view.is_braked,
+        "bookies": bookie_rows(seen),
+        "ledgers": dict(sorted(seen.ledgers.items())),
+        "fragments": {condition.value: count for condition, count in sorted(seen.fragments.items())},
+        "under_replicated_ledgers": len(seen.amiss),
+        "oldest_mark_seconds": _oldest_seconds(seen),
+        "left_behind": seen.left_behind[:LISTED_MAX],
+        "healing": healing_rows(seen),
+        "not_healed": [
+            {"ledger_id": mark.ledger_id, "tries": mark.tries, "why_not": mark.why_not}
+            for mark in seen.marks
+            if mark.why_not
+        ][:LISTED_MAX],
+    }
+
+
+def bookie_rows(seen: Survey) -> list[dict[str, Any]]:
+    """One for each bookie that was ever formatted."""
+    rows = []
+    for one in seen.bookies:
+        lives = one.registration
+        rows.append(
+            {
+                "bookie_id": one.bookie.bookie_id,
+                "state": one.state,
+                "absent_seconds": None
+                if lives is not None or one.absent_since_ms is None
+                else max(0, seen.view.now_ms - one.absent_since_ms) // 1000,
+                "address": lives.address if lives else None,
+                "fault_domain": (lives.fault_domain or None) if lives else None,
+                "disk_used_percent": _used_percent(lives.disk_bytes_total, lives.disk_bytes_free)
+                if lives
+                else None,
+                "version": (lives.version or None) if lives else None,
+            }
+        )
+    return rows
+
+
+def healing_rows(seen: Survey) -> list[dict[str, Any]]:
+    """What is being copied at this moment."""
+    rows = []
+    for ledger_id, who in sorted(seen.healing.items()):
+        seconds = max(0.001, (seen.view.now_ms - who.since_ms) / 1000)
+        rows.append(
+            {
+                "ledger_id": ledger_id,
+                "bookie_id": who.bookie.bookie_id,
+                "seconds": round(seconds, 1),
+                "bytes_copied": who.bytes_done,
+                "bytes_per_second": round(who.bytes_done / seconds),
+            }
+        )
+    return rows
+
+
+def _used_percent(total: int, free: int) -> int | None:
+    return round(100 * (total - free) / total) if total else None
+
+
+def _oldest_seconds(seen: Survey) -> int | None:
+    oldest = min((mark.since_ms for mark in seen.marks), default=None)
+    return None if oldest is None else max(0, seen.view.now_ms - oldest) // 1000
+
+
+def _print_json(seen: Survey) -> None:
+    print_json(fields(seen))
+
+
+def _print(seen: Survey) -> None:
+    known = fields(seen)
+    say(f"cluster {seen.cluster_id}: {'whole' if seen.is_whole else 'NOT WHOLE'}")
+    say(
+        f"  metadata answers in {seen.metadata_seconds * 1000:.1f} ms; auditor: {known['auditor'] or 'nobody'}"
+    )
+    if seen.view.is_braked:
+        say(
+            f"  {', '.join(seen.view.unexpectedly_absent)} are absent: nothing is copied while so many are; "
+            "of those that will not come back, say so: bookledger cluster decommission NAME"
+        )
+    say()
+    print_records(known["bookies"], as_json=False, none="there are no bookies")
+    say()
+    ledgers, fragments = known["ledgers"], known["fragments"]
+    say(f"ledgers    {_counts(ledgers) or 'none'}")
+    say(f"fragments  {_counts(fragments) or 'none'}")
+    if seen.amiss:
+        oldest = known["oldest_mark_seconds"]
+        since = "" if oldest is None else f", the oldest for {oldest} s"
+        say(
+            f"{len(seen.amiss)} ledgers are under-replicated{since}: bookledger cluster ledgers --under-replicated"
+        )
+    if seen.left_behind:
+        named = ", ".join(map(str, seen.left_behind[:LISTED_MAX]))
+        say(f"{len(seen.left_behind)} ledgers are not closed, and seem to have nobody who does it: {named}")
+    for row in known["healing"]:
+        say(
+            f"healing ledger {row['ledger_id']} on {row['bookie_id']}: {row['bytes_copied']} bytes in "
+            f"{row['seconds']:g} s, {row['bytes_per_second']} a second"
+        )
+    for row in known["not_healed"]:
+        say(f"ledger {row['ledger_id']} is not healed after {row['tries']} tries: {row['why_not']}")
+
+
+def _counts(counted: dict[str, int]) -> str:
+    return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counted.items() if count)

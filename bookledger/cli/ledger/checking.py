@@ -1,0 +1,54 @@
+"""`bookledger ledger check`: where each copy of each fragment is, and what it is like."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import click
+
+from bookie.upkeep.healing.view import look
+from bookledger.cluster.survey import Condition, Copy, copies
+from ledgers.errors import LedgerError, NoSuchLedger
+from metadata.records.cluster import cluster_id
+from metadata.records.ledger_store import LedgerStore
+from metadata.store import MetadataStore
+
+from ..membership.looking import NO_CLUSTER, lost_after_option, with_store
+from ..options import json_option, ledger_argument, metadata_option
+from ..output import print_records
+
+
+@click.command()
+@metadata_option
+@ledger_argument
+@lost_after_option
+@json_option
+def check(metadata_uri: str, ledger_id: int, lost_after: float, as_json: bool) -> None:
+    """Show every copy of a ledger's fragments. The exit code is 0 only if all are where they should be."""
+
+    async def work(store: MetadataStore) -> list[Copy]:
+        if await cluster_id(store) is None:
+            raise LedgerError(NO_CLUSTER)
+        found = await LedgerStore(store).read(ledger_id)
+        if found is None:
+            raise NoSuchLedger(ledger_id)
+        view = await look(store, time.time_ns() // 1_000_000, int(lost_after * 1000))
+        return list(copies(found.record, view))
+
+    found = with_store(metadata_uri, work)
+    print_records([_row(copy) for copy in found], as_json=as_json, none="it has no fragments")
+    sys.exit(0 if all(copy.condition in (Condition.OPEN, Condition.WHOLE) for copy in found) else 1)
+
+
+def _row(copy: Copy) -> dict[str, Any]:
+    lack = copy.fragment.lacking_at(copy.position)
+    return {
+        "first_entry": copy.fragment.first_entry,
+        "last_entry": copy.last_entry,
+        "position": copy.position,
+        "bookie_id": copy.bookie.bookie_id,
+        "copy": copy.condition.value,
+        "may_lack": None if lack is None else f"{lack.first_entry} to {lack.last_entry}",
+    }

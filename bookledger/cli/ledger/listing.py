@@ -1,0 +1,69 @@
+"""`bookledger ledger list`: the ledgers, those that one asks for, a page at a time."""
+
+from __future__ import annotations
+
+import time
+from itertools import islice
+
+import click
+
+from ledgers import LedgerClient
+from metadata.records.ledger_record import LedgerRecord, LedgerState
+
+from ..membership.looking import check_is_cluster
+from ..options import Finite, json_option, metadata_option
+from ..output import ledger_fields, print_records
+from ..terminal import say
+
+
+@click.command("list")
+@metadata_option
+@click.option(
+    "--state", type=click.Choice([state.value for state in LedgerState]), help="Only those in this state."
+)
+@click.option("--older-than", metavar="SECONDS", type=Finite(0), help="Only those made so long ago.")
+@click.option("--bookie", "bookie_id", metavar="NAME", help="Only those of which it holds something.")
+@click.option("--custom", metavar="KEY[=VALUE]", help="Only those with this custom metadata.")
+@click.option("--first", "first_ledger", type=click.IntRange(0), default=0, help="Begin with this id.")
+@click.option("--limit", type=click.IntRange(1), help="Print so many at most, and how to go on.")
+@json_option
+def list_(
+    metadata_uri: str,
+    state: str | None,
+    older_than: float | None,
+    bookie_id: str | None,
+    custom: str | None,
+    first_ledger: int,
+    limit: int | None,
+    as_json: bool,
+) -> None:
+    """Show every ledger, or those that are asked for, by id."""
+    made_before_ms = None if older_than is None else int((time.time() - older_than) * 1000)
+
+    def is_wanted(record: LedgerRecord) -> bool:
+        return (
+            state in (None, record.state.value)
+            and (made_before_ms is None or record.created_ms <= made_before_ms)
+            and (bookie_id is None or _names(record, bookie_id))
+            and (custom is None or _has(record, custom))
+        )
+
+    with LedgerClient(metadata_uri) as client:
+        wanted = filter(is_wanted, client.list_ledgers(first_ledger=first_ledger))
+        records = list(islice(wanted, None if limit is None else limit + 1))
+    if not records:
+        check_is_cluster(metadata_uri)
+    rows = [ledger_fields(record) for record in records[:limit]]
+    print_records(rows, as_json=as_json, none="there are no such ledgers")
+    if limit is not None and len(records) > limit and not as_json:
+        say(f"more follow: --first {records[-1].ledger_id}")
+
+
+def _names(record: LedgerRecord, bookie_id: str) -> bool:
+    return any(bookie.bookie_id == bookie_id for fragment in record.fragments for bookie in fragment.ensemble)
+
+
+def _has(record: LedgerRecord, custom: str) -> bool:
+    key, separator, value = custom.partition("=")
+    found = record.custom_metadata.get(key)
+    return found is not None and (not separator or found == value.encode())

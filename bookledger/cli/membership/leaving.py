@@ -1,0 +1,146 @@
+"""Bookies that are to leave: drained while they live, given up when they are lost. Both are orders to the cluster.
+
+The order is all that a command gives; the bookies do the work, also when the command is interrupted. Given twice it is
+the same order.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from bookledger.cluster.survey import Survey
+from ledgers.errors import LedgerError
+from metadata import keys
+from metadata.healing import orders
+from metadata.healing.orders import Order, OrderKind
+from metadata.records.cluster import read_cookie
+from metadata.store import MetadataStore
+
+from ..options import json_option, metadata_option
+from ..output import print_record
+from ..terminal import say
+from .looking import lost_after_option, surveyed, with_store
+
+LOOK_SECONDS = 2.0
+
+
+@click.command()
+@metadata_option
+@lost_after_option
+@click.argument("name")
+@click.option(
+    "--wait", is_flag=True, help="Return when it may be stopped; interrupting that changes nothing."
+)
+@click.option("--cancel", is_flag=True, help="It shall stay after all.")
+@json_option
+def drain(metadata_uri: str, lost_after: float, name: str, wait: bool, cancel: bool, as_json: bool) -> None:
+    """Have all that a bookie holds copied elsewhere, and nothing new put there, so that it may be stopped."""
+    if cancel:
+        give(metadata_uri, name, None)
+        print_record({"bookie_id": name, "ordered": None}, as_json=as_json)
+        return
+    _check_enough_are_left(surveyed(metadata_uri, lost_after), name)
+    give(metadata_uri, name, OrderKind.DRAIN)
+    _report(metadata_uri, lost_after, name, "draining", wait=wait, as_json=as_json)
+
+
+@click.command()
+@metadata_option
+@lost_after_option
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--wait", is_flag=True, help="Return when nothing refers to it; interrupting that changes nothing."
+)
+@json_option
+def decommission(
+    metadata_uri: str, lost_after: float, name: str, yes: bool, wait: bool, as_json: bool
+) -> None:
+    """Say that a bookie will never come back: what it held is copied from the others at once."""
+    seen = surveyed(metadata_uri, lost_after)
+    if any(one.bookie.bookie_id == name and one.registration is not None for one in seen.bookies):
+        raise LedgerError(f"bookie {name} lives: stop it first, or use `bookledger bookie drain {name}`")
+    with_store(metadata_uri, lambda store: check_formatted(store, name))
+    if not yes:
+        click.confirm(f"is bookie {name} lost for good, with its disk?", abort=True, err=True)
+    give(metadata_uri, name, OrderKind.GIVEN_UP)
+    _report(metadata_uri, lost_after, name, OrderKind.GIVEN_UP.value, wait=wait, as_json=as_json)
+
+
+@click.command()
+@metadata_option
+@click.argument("name")
+@click.option("--end", is_flag=True, help="It is back, and counts again.")
+@json_option
+def maintenance(metadata_uri: str, name: str, end: bool, as_json: bool) -> None:
+    """Say that a bookie is away on purpose: nothing of it is copied until `--end`."""
+    kind = None if end else OrderKind.MAINTENANCE
+    give(metadata_uri, name, kind)
+    print_record({"bookie_id": name, "ordered": kind.value if kind else None}, as_json=as_json)
+
+
+def give(metadata_uri: str, name: str, kind: OrderKind | None) -> None:
+    """Gives an order, or takes back what was ordered. Raises LedgerError for a bookie that there never was."""
+
+    async def work(store: MetadataStore) -> None:
+        await check_formatted(store, name)
+        if kind is None:
+            await orders.take_back(store, name)
+        else:
+            await orders.give(store, Order(name, kind, time.time_ns() // 1_000_000))
+
+    with_store(metadata_uri, work)
+
+
+async def check_formatted(store: MetadataStore, name: str) -> None:
+    """Raises LedgerError for a bookie that there never was."""
+    if await read_cookie(store, name) is None:
+        raise LedgerError(f"no bookie was ever formatted as {name}")
+
+
+async def forget(store: MetadataStore, name: str) -> None:
+    """Nothing refers to the bookie, and it does not live: the cluster knows it no more. Raises MetadataError."""
+    for key in (keys.absent(name), keys.life(name), keys.cookie(name), keys.order(name)):
+        found = await store.get(key)
+        if found is not None:
+            await store.delete(key, found.version)
+
+
+def _check_enough_are_left(seen: Survey, name: str) -> None:
+    others = [one for one in seen.view.takers() if one.bookie.bookie_id != name]
+    needed = max(seen.ensemble_sizes, default=1)
+    if len(others) < needed:
+        raise LedgerError(
+            f"{len(others)} other bookies take entries, and there are ledgers on {needed}: add a bookie first"
+        )
+
+
+def _report(metadata_uri: str, lost_after: float, name: str, what: str, *, wait: bool, as_json: bool) -> None:
+    while True:
+        left = _left(surveyed(metadata_uri, lost_after), name)
+        is_done = not left["fragments"]
+        if is_done and what == OrderKind.GIVEN_UP.value:
+            with_store(metadata_uri, lambda store: forget(store, name))
+        if as_json or not wait or is_done:
+            print_record({"bookie_id": name, "ordered": what, **left, "done": is_done}, as_json=as_json)
+        else:
+            say(f"{name}: {left['fragments']} fragments of {left['ledgers']} ledgers to go")
+        if is_done and not as_json:
+            end = "it may be stopped" if what == "draining" else "it is forgotten"
+            say(f"nothing refers to {name} any more: {end}")
+        if is_done or not wait:
+            return
+        time.sleep(LOOK_SECONDS)
+
+
+def _left(seen: Survey, name: str) -> Mapping[str, Any]:
+    """How much still refers to a bookie of this name."""
+    found = [holding for ref, holding in seen.holdings.items() if ref.bookie_id == name]
+    return {
+        "ledgers": sum(holding.ledgers for holding in found),
+        "fragments": sum(holding.fragments for holding in found),
+    }

@@ -1,0 +1,65 @@
+"""How commands look at a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import click
+
+from bookledger.cluster.survey import Survey, survey
+from ledgers.errors import LedgerError
+from metadata import open_store
+from metadata.records.cluster import cluster_id
+from metadata.store import MetadataStore
+
+from ..options import Finite
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+NO_CLUSTER = "no cluster here: `bookledger bookie format` makes one; is the prefix of the URI right?"
+
+
+def lost_after_option(function: F) -> F:
+    """`lost_after`: as the bookies were told."""
+    return click.option(
+        "--lost-after",
+        metavar="SECONDS",
+        default=600.0,
+        type=Finite(0),
+        show_default=True,
+        help="An absent bookie counts as lost after this time: what its bookies were started with.",
+    )(function)
+
+
+def with_store(metadata_uri: str, work: Callable[[MetadataStore], Awaitable[T]]) -> T:
+    """Does the work on the cluster's metadata."""
+
+    async def run() -> T:
+        store = await open_store(metadata_uri)
+        try:
+            return await work(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(run())
+
+
+def check_is_cluster(metadata_uri: str) -> None:
+    """Raises LedgerError where there is none: a mistyped prefix must not look like a cluster without anything in it."""
+    if with_store(metadata_uri, cluster_id) is None:
+        raise LedgerError(NO_CLUSTER)
+
+
+def surveyed(metadata_uri: str, lost_after: float) -> Survey:
+    """The whole cluster. Raises LedgerError where there is none."""
+    now_ms = time.time_ns() // 1_000_000
+    seen = with_store(
+        metadata_uri, lambda store: survey(store, now_ms=now_ms, wait_ms=int(lost_after * 1000))
+    )
+    if seen is None:
+        raise LedgerError(NO_CLUSTER)
+    return seen

@@ -1,0 +1,1 @@
+"""What a cluster is like: who lives, what is whole, what is being done."""

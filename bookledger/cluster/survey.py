@@ -1,0 +1,202 @@
+"""One look at a whole cluster: its bookies, its ledgers with every copy of every fragment, and who heals what.
+
+It is read from the metadata alone: no bookie is asked, so that a cluster that is half dead can be looked at, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from bookie.upkeep.healing.needs import is_left_behind, needs
+from bookie.upkeep.healing.view import ClusterView, Fate, look
+from bookie.upkeep.mending.need import Reason
+from metadata import keys
+from metadata.errors import BadRecord
+from metadata.healing import holder
+from metadata.healing.holder import Holder
+from metadata.healing.marks import Mark, Marks
+from metadata.healing.orders import OrderKind
+from metadata.records.cluster import cluster_id
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord
+from metadata.records.ledger_store import LedgerStore
+from metadata.records.registration import Registration
+from metadata.records.unreadable import skip
+from metadata.store import MetadataStore, list_all
+
+LEDGERS_LISTED_MAX = 100_000
+"""Ledgers with something amiss that a survey names; the rest are only counted."""
+
+
+class Condition(StrEnum):
+    """What a copy of a fragment is like, from good to bad."""
+
+    OPEN = "open"
+    WHOLE = "whole"
+    AWAY = "away"
+    MISPLACED = "misplaced"
+    DRAINING = "draining"
+    LACKING = "lacking"
+    LOST = "lost"
+
+
+_OF_REASON = {
+    Reason.MISPLACED: Condition.MISPLACED,
+    Reason.DRAINING: Condition.DRAINING,
+    Reason.LACKING: Condition.LACKING,
+    Reason.LOST: Condition.LOST,
+}
+_FROM_BAD = list(reversed(Condition))
+
+
+@dataclass(frozen=True, slots=True)
+class BookieSeen:
+    """A bookie that was ever formatted. `registration` is None where it does not live."""
+
+    bookie: BookieRef
+    state: str
+    absent_since_ms: int | None
+    registration: Registration | None
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One copy of one fragment. `last_entry` is None where the fragment is still written."""
+
+    fragment: Fragment
+    last_entry: int | None
+    position: int
+    condition: Condition
+
+    @property
+    def bookie(self) -> BookieRef:
+        return self.fragment.ensemble[self.position]
+
+
+@dataclass(slots=True)
+class Holding:
+    """How much the metadata places on one bookie."""
+
+    ledgers: int = 0
+    fragments: int = 0
+
+
+@dataclass(slots=True)
+class Survey:
+    """What was seen. `amiss` are the ledgers that are not whole, with the copies that are not."""
+
+    cluster_id: str
+    view: ClusterView
+    metadata_seconds: float
+    auditor: Holder | None
+    bookies: list[BookieSeen]
+    marks: list[Mark] = field(default_factory=list)
+    healing: dict[int, Holder] = field(default_factory=dict)
+    ledgers: Counter[str] = field(default_factory=Counter)
+    fragments: Counter[Condition] = field(default_factory=Counter)
+    amiss: dict[int, list[Copy]] = field(default_factory=dict)
+    left_behind: list[int] = field(default_factory=list)
+    holdings: dict[BookieRef, Holding] = field(default_factory=dict)
+    ensemble_sizes: set[int] = field(default_factory=set)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every copy is where it should be, every bookie lives, and somebody looks after it."""
+        good = (Condition.OPEN, Condition.WHOLE)
+        is_all_there = all(condition in good for condition, count in self.fragments.items() if count)
+        bookies_live = all(one.registration is not None or self._is_gone(one) for one in self.bookies)
+        return is_all_there and bookies_live and self.auditor is not None and not self.left_behind
+
+    def _is_gone(self, one: BookieSeen) -> bool:
+        """Given up, and nothing refers to it any more."""
+        given_up = self.view.orders.get(one.bookie.bookie_id) is OrderKind.GIVEN_UP
+        return given_up and not any(ref.bookie_id == one.bookie.bookie_id for ref in self.holdings)
+
+
+async def survey(store: MetadataStore, *, now_ms: int, wait_ms: int) -> Survey | None:
+    """Of the whole cluster; None where there is none under this URI. Raises MetadataError."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    name = await cluster_id(store)
+    if name is None:
+        return None
+    took = loop.time() - began
+    view = await look(store, now_ms, wait_ms)
+    seen = Survey(name, view, took, await holder.read(store, keys.AUDITOR), bookies_seen(view))
+    seen.marks = [mark async for mark in Marks(store).list()]
+    seen.healing = await _healing(store)
+    async for found in LedgerStore(store).list():
+        _take(seen, found.record)
+    return seen
+
+
+def bookies_seen(view: ClusterView) -> list[BookieSeen]:
+    """Every bookie, also the dead ones, by name."""
+    refs = {BookieRef(name, incarnation) for name, incarnation in view.formatted.items()} | view.living.keys()
+    return [
+        BookieSeen(ref, _state(ref, view), view.absent_since_ms.get(ref.bookie_id), view.living.get(ref))
+        for ref in sorted(refs)
+    ]
+
+
+def copies(record: LedgerRecord, view: ClusterView) -> Iterator[Copy]:
+    """Every copy of every fragment, and what it is like."""
+    wanting = {
+        (need.fragment.first_entry, need.position): _OF_REASON[need.reason] for need in needs(record, view)
+    }
+    for fragment, last in record.spans():
+        for position, bookie in enumerate(fragment.ensemble):
+            found = wanting.get((fragment.first_entry, position))
+            if found is None and view.fate(bookie) in (Fate.AWAY, Fate.LOST):
+                found = Condition.AWAY
+            fine = Condition.OPEN if last is None else Condition.WHOLE
+            yield Copy(fragment, last, position, found or fine)
+
+
+def _take(seen: Survey, record: LedgerRecord) -> None:
+    seen.ledgers[record.state.value] += 1
+    seen.ensemble_sizes.add(record.shape.ensemble_size)
+    _count_holdings(seen, record)
+    found = list(copies(record, seen.view))
+    size = record.shape.ensemble_size
+    for start in range(0, len(found), size):
+        conditions = {copy.condition for copy in found[start : start + size]}
+        seen.fragments[next(one for one in _FROM_BAD if one in conditions)] += 1
+    bad = [copy for copy in found if copy.condition not in (Condition.OPEN, Condition.WHOLE)]
+    if bad and len(seen.amiss) < LEDGERS_LISTED_MAX:
+        seen.amiss[record.ledger_id] = bad
+    if is_left_behind(record, seen.view) and len(seen.left_behind) < LEDGERS_LISTED_MAX:
+        seen.left_behind.append(record.ledger_id)
+
+
+def _count_holdings(seen: Survey, record: LedgerRecord) -> None:
+    named = Counter(bookie for fragment in record.fragments for bookie in fragment.ensemble)
+    for bookie, fragments in named.items():
+        held = seen.holdings.setdefault(bookie, Holding())
+        held.ledgers += 1
+        held.fragments += fragments
+
+
+def _state(ref: BookieRef, view: ClusterView) -> str:
+    order = view.orders.get(ref.bookie_id)
+    registration = view.living.get(ref)
+    if registration is None:
+        if order is not None and order is not OrderKind.DRAIN:
+            return order.value
+        return view.fate(ref).value
+    if order is not None:
+        return "draining" if order is OrderKind.DRAIN else f"living, {order.value}"
+    return "living" if registration.writable else "read-only"
+
+
+async def _healing(store: MetadataStore) -> dict[int, Holder]:
+    found = {}
+    async for item in list_all(store, keys.HEALING):
+        try:
+            found[keys.ledger_id_of(item.key)] = holder.decode(item.key, item.value)
+        except BadRecord as error:
+            skip(error)
+    return found

@@ -1,0 +1,177 @@
+"""`bookledger cluster`, `bookie drain` and `ledger check`: what an operator sees, and what comes of what he orders."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bookledger.cli.processes import BookieProcess, bookie_processes
+from ledgers import LedgerClient
+from metadata import open_store
+from metadata.records.ledger_record import LedgerRecord
+from tests.support.aio import run
+from tests.support.command_line import bookledger, fails_with_one_line
+from tests.support.waiting import until
+
+
+@contextmanager
+def cluster(tmp_path: Path, count: int) -> Iterator[tuple[str, dict[str, BookieProcess]]]:
+    """The metadata option, and the bookies by name; one closed ledger of 100 entries is there."""
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    with bookie_processes(count, tmp_path, uri, lease_seconds=2) as bookies:
+        with LedgerClient(uri) as client, client.create_ledger(ensemble_size=3, ack_quorum=2) as writer:
+            for _ in range(100):
+                writer.append_async(b"x" * 100)
+        yield f"--metadata={uri}", {bookie.bookie_id: bookie for bookie in bookies}
+
+
+def printed(*arguments: str) -> list[dict[str, Any]]:
+    """The JSON lines that a command prints."""
+    done = bookledger(*arguments, "--json")
+    assert done.stderr == b"", done
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def ensemble(meta: str) -> list[str]:
+    with LedgerClient(meta.removeprefix("--metadata=")) as client:
+        record: LedgerRecord = client.describe_ledger(1)
+    return [bookie.bookie_id for bookie in record.fragments[0].ensemble]
+
+
+def test_status_says_that_everything_is_whole_and_when_it_is_not(tmp_path: Path) -> None:
+    with cluster(tmp_path, 4) as (meta, bookies):
+        until(lambda: printed("cluster", "status", meta)[0]["whole"])
+        done = bookledger("cluster", "status", meta)
+        assert done.returncode == 0 and b": whole" in done.stdout and b"1 whole" in done.stdout
+        dead = ensemble(meta)[0]
+        bookies[dead].kill()
+        until(lambda: not printed("cluster", "status", meta)[0]["whole"])
+        done = bookledger("cluster", "status", meta)
+        assert done.returncode == 1 and b"NOT WHOLE" in done.stdout
+        (status,) = printed("cluster", "status", meta)
+        states = {row["bookie_id"]: row["state"] for row in status["bookies"]}
+        assert states[dead] == "away" and len(states) == 4
+        assert (status["fragments"], status["under_replicated_ledgers"]) == ({"away": 1}, 1)
+        (row,) = printed("cluster", "ledgers", "--under-replicated", meta)
+        assert row["ledger_id"] == 1 and f"{dead} from entry 0: away" in row["first_of_them"]
+        rows = printed("ledger", "check", meta, "1")
+        assert {row["bookie_id"]: row["copy"] for row in rows}[dead] == "away"
+        assert bookledger("ledger", "check", meta, "1").returncode == 1
+
+
+def test_a_bookie_that_is_given_up_is_copied_at_once_and_then_forgotten(tmp_path: Path) -> None:
+    with cluster(tmp_path, 4) as (meta, bookies):
+        dead = ensemble(meta)[1]
+        line = fails_with_one_line("cluster", "decommission", "--yes", meta, dead)
+        assert line == f"bookie {dead} lives: stop it first, or use `bookledger bookie drain {dead}`"
+        bookies[dead].kill()
+        until(lambda: dead not in living(meta))
+        done = bookledger("cluster", "decommission", "--yes", "--wait", meta, dead)
+        assert done.returncode == 0, done
+        assert f"nothing refers to {dead} any more: it is forgotten".encode() in done.stdout
+        assert dead not in ensemble(meta)
+        assert dead not in [row["bookie_id"] for row in printed("cluster", "bookies", meta)]
+        until(lambda: printed("cluster", "status", meta)[0]["whole"])
+        assert bookledger("ledger", "check", meta, "1").returncode == 0
+
+
+def test_a_bookie_is_drained_and_may_be_stopped(tmp_path: Path) -> None:
+    with cluster(tmp_path, 4) as (meta, bookies):
+        leaving = ensemble(meta)[2]
+        done = bookledger("bookie", "drain", "--wait", meta, leaving)
+        assert done.returncode == 0, done
+        assert f"nothing refers to {leaving} any more: it may be stopped".encode() in done.stdout
+        assert leaving not in ensemble(meta)
+        (row,) = [row for row in printed("cluster", "bookies", meta) if row["bookie_id"] == leaving]
+        assert row["state"] == "draining"
+        assert bookies[leaving].stop() == 0
+        assert bookledger("cluster", "decommission", "--yes", meta, leaving).returncode == 0
+        until(lambda: printed("cluster", "status", meta)[0]["whole"])
+
+
+def test_a_drain_that_would_leave_too_few_bookies_is_refused(tmp_path: Path) -> None:
+    with cluster(tmp_path, 3) as (meta, _):
+        line = fails_with_one_line("bookie", "drain", meta, "bookie-1")
+        assert line == "2 other bookies take entries, and there are ledgers on 3: add a bookie first"
+        assert [row["state"] for row in printed("cluster", "bookies", meta)] == ["living"] * 3
+
+
+def test_nothing_is_copied_from_a_bookie_in_maintenance(tmp_path: Path) -> None:
+    with cluster(tmp_path, 4) as (meta, bookies):
+        away = ensemble(meta)[0]
+        assert bookledger("cluster", "maintenance", meta, away).returncode == 0
+        bookies[away].stop()
+        (audit,) = printed("cluster", "audit", meta, "--lost-after=0")
+        assert audit["needs"] == {}
+        assert bookledger("cluster", "maintenance", "--end", meta, away).returncode == 0
+        until(lambda: printed("cluster", "audit", meta, "--lost-after=0")[0]["needs"] == {"is lost": 1})
+
+
+def make_empty_store(uri: str) -> None:
+    async def make() -> None:
+        store = await open_store(uri, create=True)
+        await store.close()
+
+    run(make())
+
+
+def living(meta: str) -> list[str]:
+    with LedgerClient(meta.removeprefix("--metadata=")) as client:
+        return [one.bookie.bookie_id for one in client.list_bookies()]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("cluster", "status"),
+        ("cluster", "bookies"),
+        ("cluster", "ledgers", "--under-replicated"),
+        ("cluster", "audit"),
+        ("ledger", "check", "1"),
+        ("ledger", "list"),
+        ("bookie", "info"),
+    ],
+    ids=" ".join,
+)
+def test_where_there_is_no_cluster_that_is_said(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """As with a mistyped prefix of an etcd URI: the store answers, and has nothing."""
+    make_empty_store(f"sqlite://{tmp_path}/metadata.db")
+    line = fails_with_one_line(*command, f"--metadata=sqlite://{tmp_path}/metadata.db")
+    assert line.startswith("no cluster here: `bookledger bookie format` makes one")
+
+
+def test_a_bookie_that_there_never_was_gets_no_orders(tmp_path: Path) -> None:
+    with cluster(tmp_path, 3) as (meta, _):
+        for command in (("cluster", "maintenance"), ("cluster", "decommission", "--yes")):
+            line = fails_with_one_line(*command, meta, "nobody")
+            assert line == "no bookie was ever formatted as nobody"
+
+
+def test_ledgers_are_listed_by_what_one_asks_for(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    meta = f"--metadata={uri}"
+    with bookie_processes(2, tmp_path, uri):
+        with LedgerClient(uri) as client:
+            client.create_ledger(ensemble_size=1, custom_metadata={"owner": b"a"}).close()
+            client.create_ledger(ensemble_size=1, custom_metadata={"owner": b"b"}).close()
+            writer = client.create_ledger(ensemble_size=1)
+            holder = writer.record.fragments[0].ensemble[0].bookie_id
+            wanted = {
+                ("--state=open",): [3],
+                ("--state=closed",): [1, 2],
+                ("--custom=owner",): [1, 2],
+                ("--custom=owner=b",): [2],
+                ("--older-than=3600",): [],
+                ("--limit=2",): [1, 2],
+                ("--first=2", "--limit=1"): [2],
+            }
+            for options, ids in wanted.items():
+                rows = printed("ledger", "list", meta, *options)
+                assert [row["ledger_id"] for row in rows] == ids, options
+            assert 3 in [row["ledger_id"] for row in printed("ledger", "list", meta, f"--bookie={holder}")]
+        assert b"more follow: --first 3" in bookledger("ledger", "list", meta, "--limit=2").stdout
