@@ -83,9 +83,9 @@ class ClusterView:
     @property
     def is_braked(self) -> bool:
         """Whether so many bookies vanished that it looks like a failed network, not like failed disks."""
-        gone = len(self.unexpectedly_absent)
-        expected = sum(order is OrderKind.GIVEN_UP for order in self.orders.values())
-        return gone > 1 and 2 * gone >= len(self.formatted) - expected
+        unexpected = len(self.unexpectedly_absent)
+        given_up = sum(order is OrderKind.GIVEN_UP for order in self.orders.values())
+        return unexpected > 1 and 2 * (unexpected + given_up) >= len(self.formatted)
 
     def takers(self) -> list[Registration]:
         """The bookies that copies may go to."""
