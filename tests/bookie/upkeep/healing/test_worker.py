@@ -1,0 +1,358 @@
+"""The worker, the auditor and the stock-taker of one bookie, over real storage and a store in memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bookie.upkeep.healing.auditor import NO_TAKER, NOT_CLOSED, Auditor
+from bookie.upkeep.healing.stock import StockTaker
+from bookie.upkeep.healing.view import look
+from bookie.upkeep.healing.worker import AGAIN_SECONDS_MIN, Worker
+from bookie.upkeep.inventory.inventory import Inventory
+from bookie.upkeep.pace import Pace
+from bookie.upkeep_config import UpkeepConfig
+from metadata import keys
+from metadata.healing import absences, holder, orders
+from metadata.healing.holder import Holder
+from metadata.healing.marks import Marks
+from metadata.healing.orders import Order, OrderKind
+from metadata.memory import MemoryStore
+from metadata.records.cluster import Cookie
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.ledger_store import LedgerStore
+from metadata.records.registration import Registration
+from tests.bookie.upkeep.replicas import (
+    AT_ONCE,
+    B1,
+    B2,
+    B3,
+    ME,
+    DictionaryPeers,
+    Mended,
+    closed_ledger,
+    hold,
+    mended,
+    open_ledger,
+)
+from tests.support.aio import run
+
+SHAPE = Shape(3, 3, 2)
+LAST = 99
+CONFIG = UpkeepConfig(lost_bookie_seconds=600, open_ledger_grace_seconds=0)
+LOST_MS = CONFIG.lost_bookie_ms
+NOW = 1_000_000.0
+"""Seconds; the clock of a test stands still unless it is moved."""
+
+
+@dataclass
+class Healing:
+    """One bookie, its worker and its auditor, and the rest of the cluster as the metadata has it."""
+
+    world: Mended
+    store: MemoryStore
+    peers: DictionaryPeers
+    now: float = NOW
+
+    def __post_init__(self) -> None:
+        clock = lambda: self.now  # noqa: E731
+        self.ledgers, self.marks = LedgerStore(self.store), Marks(self.store)
+        self.worker = Worker(self.store, ME, self.world.repair, self.peers, self.world.upkeep, CONFIG, clock)
+        self.auditor = Auditor(self.store, ME, CONFIG, clock)
+        inventory = Inventory(self.world.bookie, Pace(AT_ONCE))
+        self.stock = StockTaker(
+            self.world.bookie, self.store, ME, inventory, self.world.upkeep, CONFIG, clock
+        )
+
+    async def record(self, ledger_id: int) -> LedgerRecord:
+        found = await self.ledgers.read(ledger_id)
+        assert found is not None
+        return found.record
+
+    async def joins(self, *bookies: BookieRef, lives: bool = True) -> None:
+        for bookie in bookies:
+            cookie = Cookie("cluster", bookie.bookie_id, bookie.incarnation)
+            await self.store.create(keys.cookie(bookie.bookie_id), cookie.encode())
+            if lives:
+                registration = Registration(bookie, f"{bookie}:1")
+                await self.store.create(registration.key, registration.encode())
+
+    async def dies(self, bookie: BookieRef) -> None:
+        found = await self.store.get(keys.bookie(bookie.bookie_id))
+        assert found is not None
+        await self.store.delete(found.key, found.version)
+
+    async def given_up(self, bookie: BookieRef) -> None:
+        await orders.give(self.store, Order(bookie.bookie_id, OrderKind.GIVEN_UP, 0))
+
+
+@asynccontextmanager
+async def healing(tmp_path: Path) -> AsyncIterator[Healing]:
+    """ME, b1, b2 and b3 live."""
+    store = MemoryStore()
+    ledgers = LedgerStore(store)
+    peers = DictionaryPeers(ledgers)
+    async with mended(tmp_path, ledgers, peers=peers) as world:
+        one = Healing(world, store, peers)
+        await one.joins(ME, B1, B2, B3)
+        yield one
+
+
+def test_W3_the_worker_takes_the_place_of_a_lost_bookie_with_every_entry(tmp_path: Path) -> None:
+    """W3: and the mark goes when nothing is amiss any more."""
+
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+            await one.dies(B2)
+            await one.given_up(B2)
+            await one.auditor.look_once()
+            mark = await one.marks.read(7)
+            assert mark is not None and mark.reasons == ("entries 0 to 99: b2 is lost",)
+            await one.worker.look_once()
+            assert (await one.record(7)).fragments[0].ensemble == (B1, ME, B3)
+            assert await one.world.read(7, 0, LAST) == (list(range(100)), set())
+            assert await one.marks.read(7) is None
+            assert await holder.read(one.store, keys.healing(7)) is None
+
+    run(test())
+
+
+def test_W3_what_another_bookie_lacks_is_no_place_to_take(tmp_path: Path) -> None:
+    """W3: it has all the rest; one who took its place with what it lacks would have only that."""
+
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            record = await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+            found = await one.ledgers.read(7)
+            assert found is not None
+            await one.ledgers.change(record.with_lacking(1, 98, 99), found.version)
+            await one.marks.set(7, ["b2 lacks something"], 0)
+            await one.worker.look_once()
+            assert (await one.record(7)).fragments[0].ensemble == (B1, B2, B3)
+            assert one.peers.asked == [] and await one.marks.read(7) is not None
+
+    run(test())
+
+
+def test_W6_the_worker_fetches_what_lacks_here_and_says_that_it_is_whole(tmp_path: Path) -> None:
+    """W6: of what may be lacking only what is lacking is asked for."""
+
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            record = await closed_ledger(one.ledgers, 7, SHAPE, LAST)
+            await hold(one.world.bookie, 7, range(90))
+            found = await one.ledgers.read(7)
+            assert found is not None
+            await one.ledgers.change(record.with_lacking(0, 80, 99), found.version)
+            await one.marks.set(7, ["b0 lacks something"], 0)
+            await one.worker.look_once()
+            assert (await one.record(7)).fragments[0].lacking == ()
+            assert one.peers.asked == [(7, 90, 99, ME)]
+            assert await one.marks.read(7) is None
+
+    run(test())
+
+
+def test_what_comes_to_nothing_is_told_and_tried_again_later(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            one.peers.lost = {7: {42}}
+            await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+            await one.dies(B2)
+            await one.given_up(B2)
+            await one.auditor.look_once()
+            await one.worker.look_once()
+            mark = await one.marks.read(7)
+            assert mark is not None and mark.tries == 1 and "entry 42" in mark.why_not
+            assert B2 in (await one.record(7)).fragments[0].ensemble
+            one.peers.lost.clear()
+            await one.worker.look_once()  # it is not due yet
+            assert (await one.marks.read(7)) == mark
+            one.worker._backoffs[7].not_before -= AGAIN_SECONDS_MIN
+            await one.worker.look_once()
+            assert await one.marks.read(7) is None
+
+    run(test())
+
+
+def test_a_ledger_that_another_bookie_has_claimed_is_left_to_it(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+            await one.dies(B2)
+            await one.given_up(B2)
+            await one.auditor.look_once()
+            lease = await one.store.grant_lease(60)
+            await holder.take(one.store, keys.healing(7), Holder(B3, 0), lease)
+            await one.worker.look_once()
+            assert B2 in (await one.record(7)).fragments[0].ensemble
+            await one.store.revoke_lease(lease)
+            await one.worker.look_once()
+            assert B2 not in (await one.record(7)).fragments[0].ensemble
+
+    run(test())
+
+
+def test_a_bookie_that_is_not_registered_says_nothing_of_what_is_whole(tmp_path: Path) -> None:
+    """W7: another one may have its name by now."""
+
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+            await one.given_up(B2)
+            await one.dies(B2)
+            await one.auditor.look_once()
+            await one.dies(ME)
+            await one.worker.look_once()
+            assert B2 in (await one.record(7)).fragments[0].ensemble
+
+    run(test())
+
+
+def test_a_ledger_that_was_left_behind_is_closed_and_then_healed(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            one.peers.ends = {7: 49}
+            await open_ledger(one.ledgers, 7, SHAPE, Fragment(0, (B1, B2, B3)))
+            await one.dies(B2)
+            await one.given_up(B2)
+            await one.auditor.look_once()
+            mark = await one.marks.read(7)
+            assert mark is not None and mark.reasons == (NOT_CLOSED,)
+            await one.worker.look_once()
+            assert one.peers.recovered == [7]
+            await one.worker.look_once()
+            record = await one.record(7)
+            assert (record.last_entry, record.fragments[0].ensemble) == (49, (B1, ME, B3))
+            assert await one.marks.read(7) is None
+
+    run(test())
+
+
+def test_where_nobody_can_take_a_place_the_mark_says_so(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B2)))
+            for bookie in (B2, B3):
+                await one.dies(bookie)
+                await one.given_up(bookie)
+            await one.auditor.look_once()
+            mark = await one.marks.read(7)
+            assert mark is not None and NO_TAKER in mark.why_not
+
+    run(test())
+
+
+def test_the_auditor_notes_since_when_a_bookie_is_absent_and_when_it_is_back(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            await one.dies(B3)
+            await one.auditor.look_once()
+            one.now += 5
+            await one.auditor.look_once()
+            (absence,) = await absences.list_absences(one.store)
+            assert (absence.bookie_id, absence.since_ms) == ("b3", int(NOW * 1000))
+            registration = Registration(B3, "b3:1")
+            await one.store.create(registration.key, registration.encode())
+            await one.auditor.look_once()
+            assert await absences.list_absences(one.store) == []
+
+    run(test())
+
+
+def test_a_lost_bookies_ledgers_are_marked_when_the_delay_is_over_and_not_before(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B3)))
+            await one.dies(B3)
+            await one.auditor.look_once()
+            one.now += CONFIG.lost_bookie_seconds - 1
+            await one.auditor.look_once()
+            assert await one.marks.read(7) is None
+            one.now += 1
+            await one.auditor.look_once()
+            assert await one.marks.read(7) is not None
+
+    run(test())
+
+
+def test_there_is_one_auditor_at_a_time(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            other = Auditor(one.store, B1, CONFIG, lambda: NOW)
+            assert await one.auditor._is_elected()
+            assert not await other._is_elected()
+            assert await one.auditor._is_elected()
+            assert one.auditor._lease is not None
+            await one.store.revoke_lease(one.auditor._lease)
+            assert await other._is_elected()
+            assert not await one.auditor._is_elected()
+
+    run(test())
+
+
+def test_taking_stock_tells_what_was_lost_without_anybody_noticing(tmp_path: Path) -> None:
+    """The worker then fetches it."""
+
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            await closed_ledger(one.ledgers, 7, SHAPE, LAST)
+            await closed_ledger(one.ledgers, 8, SHAPE, LAST)
+            await hold(one.world.bookie, 7, range(50), range(50, 100))
+            await hold(one.world.bookie, 8, range(100))
+            await one.world.bookie.drop([(7, one.world.places(7)[1])])
+            stock = await one.stock.take_once()
+            assert (stock.ledgers, stock.ledgers_lacking) == (2, 1)
+            (lack,) = (await one.record(7)).fragments[0].lacking
+            assert (lack.position, lack.first_entry, lack.last_entry) == (0, 50, 99)
+            await one.worker.look_once()
+            assert await one.world.read(7, 0, LAST) == (list(range(100)), set())
+            assert (await one.record(7)).fragments[0].lacking == ()
+            assert (await one.stock.take_once()).ledgers_lacking == 0
+
+    run(test())
+
+
+def test_limbo_ends_by_itself(tmp_path: Path) -> None:
+    """R6"""
+
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            await closed_ledger(one.ledgers, 7, SHAPE, LAST)
+            await hold(one.world.bookie, 7, range(50))
+            await one.world.limbo()
+            await one.worker.look_once()
+            assert not one.world.is_in_limbo(7)
+            assert await one.world.read(7, 0, LAST) == (list(range(100)), set())
+
+    run(test())
+
+
+def test_an_audit_takes_away_marks_of_ledgers_that_are_whole_or_gone(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B2)))
+            for ledger_id in (7, 8):
+                await one.marks.set(ledger_id, ["once"], 0)
+            view = await look(one.store, int(NOW * 1000), LOST_MS)
+            audit = await one.auditor.audit(view)
+            assert (audit.ledgers, audit.fragments, audit.needs) == (1, 1, {})
+            assert [mark async for mark in one.marks.list()] == []
+
+    run(test())
+
+
+def test_a_draining_bookies_copy_is_read_from_it_too(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+            await orders.give(one.store, Order("b2", OrderKind.DRAIN, 0))
+            await one.auditor.look_once()
+            await one.worker.look_once()
+            assert (await one.record(7)).fragments[0].ensemble == (B1, ME, B3)
+            assert one.peers.asked == [(7, 0, 99, ME)]
+
+    run(test())
