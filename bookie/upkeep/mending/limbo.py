@@ -1,8 +1,8 @@
 """A bookie that has lost some of its log without knowing what: it vouches for nothing that it may have held (rule R6).
 
 Before it serves, every ledger that the metadata places on it is put into limbo, on disk: what is absent there is
-UNKNOWN, never "no such entry", and a ledger that is not closed is fenced, since its fence may be among what was lost.
-`repair.py` takes ledgers out of it again.
+UNKNOWN, never "no such entry". And it is fenced, since its fence may be among what was lost: a closed one, too, or its
+old writer could still find an ack quorum behind the end. `repair.py` takes ledgers out of limbo again; fences stay.
 """
 
 from __future__ import annotations
@@ -68,8 +68,7 @@ def _doubtful(bookie: Bookie, unknown: list[BadRecord]) -> list[Record]:
 
 def _in_limbo(bookie: Bookie, record: LedgerRecord) -> Record:
     state = bookie.states.hold(record.ledger_id)
-    if not record.is_closed:
-        state.fence = Fence.DURABLE  # nobody is served before it is
+    state.fence = Fence.DURABLE  # nobody is served before it is
     state.limbo = True
     state.admits(record.verifier)
     return state_record(state)

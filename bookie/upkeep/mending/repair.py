@@ -167,10 +167,13 @@ class Repair:
         await self.mender.fill(record, wanted, tally, without=self._me, examined=spans, unreadable=bad)
 
     async def _ended(self, ledger_id: int, tally: Tally) -> LedgerRecord | None:
-        """The ledger's record, closed unless its writer may live without us; None where it is deleted."""
+        """All that the ledger places here, as a closed one; None where it is deleted.
+
+        A ledger whose writer may live without us is not closed for our sake: what we hold of it nobody writes any more.
+        """
         found = await self._ledgers.read(ledger_id)
         if found is not None and (found.record.is_closed or not self._may_be_fenced(found.record)):
-            return found.record
+            return found.record.closed_part() or found.record
         record = None if found is None else await self._peers.recover(ledger_id)
         if record is None and not await self._ledgers.is_deleted(ledger_id):
             tally.fail(NEVER_HEARD_OF)

@@ -1,0 +1,92 @@
+"""Bugs planted in what makes missing copies: writers and recoveries that tell what lacks, auditor, workers, stock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from bookie.upkeep.healing.auditor import Auditor
+from bookie.upkeep.healing.needs import takers
+from bookie.upkeep.healing.view import ClusterView, Fate
+from bookie.upkeep.healing.worker import Worker
+from bookie.upkeep.mending import healer as healer_module
+from bookie.upkeep.mending.mending import Mender
+from bookie.upkeep.mending.need import Need
+from ledgers.protocol.recovery import Recovery
+from ledgers.protocol.shortfall import Shortfall
+from metadata.records.ledger_record import LedgerRecord
+
+Patch = pytest.MonkeyPatch
+
+
+def takes_a_place_with_nothing_in_it(patch: Patch) -> None:
+    """W3: the metadata names a bookie that has none of the entries."""
+
+    async def broken(self: Mender, *arguments: Any, **others: Any) -> None:
+        """Nothing is fetched."""
+
+    patch.setattr(Mender, "fill", broken)
+
+
+def takes_what_another_lacks_for_all_that_it_holds(patch: Patch) -> None:
+    """W3: as the worker did once."""
+    parts = healer_module._parts
+
+    def broken(part: LedgerRecord, need: Need, *, only_lacking: bool) -> Any:
+        del only_lacking
+        return parts(part, need, only_lacking=True)
+
+    def mine(self: Worker, need: Need, view: ClusterView) -> bool:
+        if need.bookie == self._me:
+            return True
+        return any(one.bookie == self._me for one in takers(need, view))
+
+    patch.setattr(healer_module, "_parts", broken)
+    patch.setattr(Worker, "_is_mine", mine)
+
+
+def copies_to_nobody(patch: Patch) -> None:
+    """W6: nothing is ever healed."""
+
+    async def broken(self: Worker) -> None:
+        """Not today."""
+
+    patch.setattr(Worker, "look_once", broken)
+
+
+def nobody_audits(patch: Patch) -> None:
+    """W6: no ledger of a lost bookie is marked."""
+
+    async def broken(self: Auditor) -> bool:
+        return False
+
+    patch.setattr(Auditor, "_is_elected", broken)
+
+
+def waits_for_every_bookie_for_ever(patch: Patch) -> None:
+    """W6: one whose disk was exchanged is away, and nothing more."""
+    fate = ClusterView.fate
+
+    def broken(self: ClusterView, bookie: Any) -> Fate:
+        found = fate(self, bookie)
+        return Fate.AWAY if found is Fate.LOST else found
+
+    patch.setattr(ClusterView, "fate", broken)
+
+
+def tells_nothing_of_what_lacks(patch: Patch) -> None:
+    """W6, I13"""
+    told = Shortfall.told
+
+    def broken(self: Shortfall, record: LedgerRecord, acked: Mapping[int, int], through: int) -> LedgerRecord:
+        told(self, record, acked, through)
+        return record
+
+    patch.setattr(Shortfall, "told", broken)
+
+
+def a_recovery_knows_everything(patch: Patch) -> None:
+    """W6, I13: what it did not walk it calls whole."""
+    patch.setattr(Recovery, "_with_doubt", lambda self, closed: closed)
