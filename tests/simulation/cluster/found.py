@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.simulation.engine.found import Found
 
-from . import planted_in_clients
-from .plan import DisksExchanged, Plan, User
+from . import planted_in_clients, planted_in_healing
+from .plan import DiskLost, DiskRestored, DisksExchanged, Plan, User
 
 MOVED = Found(
     "a bookie that had moved was not found: another answered at its old address, and clients went on asking that one",
@@ -25,4 +25,26 @@ MOVED = Found(
     "liveness",
 )
 
-FOUND = (MOVED,)
+UNFENCED = Found(
+    "limbo ended, and the writer of a closed ledger could go on at a bookie that had forgotten its fence",
+    Plan(
+        seed=100554,
+        shape=(3, 3, 2),
+        hosts=3,
+        overtaken=0.0,
+        has_password=True,
+        users=(
+            User(name="w1", does="writes blocking", at=0.87),
+            User(name="r11", does="recovers", of="w1", at=4.56),
+        ),
+        faults=(
+            DiskRestored(at=0.77, host="b2"),
+            DiskLost(at=10.0, host="b2", seconds=0.0),
+            DiskRestored(at=15.34, host="b2", age=1.0),
+        ),
+    ),
+    planted_in_healing.leaves_closed_ledgers_unfenced,
+    "R1",
+)
+
+FOUND = (MOVED, UNFENCED)

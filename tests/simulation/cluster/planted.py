@@ -7,6 +7,7 @@ from tests.simulation.shells import planted as shells
 
 from . import planted_in_bookies as bookies
 from . import planted_in_clients as clients
+from . import planted_in_healing as healing
 from . import planted_in_journals as journals
 
 PLANTS = (
@@ -32,6 +33,12 @@ PLANTS = (
     Plant((clients.hands_over_only_once,), 400, known=(7,)),
     Plant((clients.hands_over_in_any_order,), 400),
     Plant((bookies.is_never_due,), 400, known=(17,)),
+    Plant((healing.takes_a_place_with_nothing_in_it,), 50),
+    Plant((healing.takes_what_another_lacks_for_all_that_it_holds,), 400, known=(4,)),
+    Plant((healing.copies_to_nobody,), 20),
+    Plant((healing.nobody_audits,), 400, known=(14,)),
+    Plant((healing.tells_nothing_of_what_lacks,), 100),
+    Plant((healing.a_recovery_knows_everything,), 400, known=(13,)),
     Plant((journals.answers_a_batch_before_it_is_on_disk,), 400, known=(31,)),
     Plant((journals.ends_no_ledger_of_an_earlier_writer,), 400, known=(1,)),
     Plant((journals.lets_a_lost_writer_go_on,), 400, known=(31,)),

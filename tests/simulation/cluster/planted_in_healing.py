@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 
+from bookie.log.format import Record
+from bookie.storage.bookie import Bookie
+from bookie.upkeep.collecting.compactor import state_record
 from bookie.upkeep.healing.auditor import Auditor
 from bookie.upkeep.healing.needs import takers
-from bookie.upkeep.healing.view import ClusterView, Fate
+from bookie.upkeep.healing.view import ClusterView
 from bookie.upkeep.healing.worker import Worker
 from bookie.upkeep.mending import healer as healer_module
+from bookie.upkeep.mending import limbo
 from bookie.upkeep.mending.mending import Mender
 from bookie.upkeep.mending.need import Need
 from ledgers.protocol.recovery import Recovery
@@ -47,6 +51,22 @@ def takes_what_another_lacks_for_all_that_it_holds(patch: Patch) -> None:
     patch.setattr(Worker, "_is_mine", mine)
 
 
+def leaves_closed_ledgers_unfenced(patch: Patch) -> None:
+    """R1: a bookie that may have lost a fence takes more from the writer of a ledger that is closed; as it did once."""
+    in_limbo = limbo._in_limbo
+
+    def broken(bookie: Bookie, record: LedgerRecord) -> Record:
+        fence = bookie.states.hold(record.ledger_id).fence
+        said = in_limbo(bookie, record)
+        if not record.is_closed:
+            return said
+        state = bookie.states.hold(record.ledger_id)
+        state.fence = fence
+        return state_record(state)
+
+    patch.setattr(limbo, "_in_limbo", broken)
+
+
 def copies_to_nobody(patch: Patch) -> None:
     """W6: nothing is ever healed."""
 
@@ -63,17 +83,6 @@ def nobody_audits(patch: Patch) -> None:
         return False
 
     patch.setattr(Auditor, "_is_elected", broken)
-
-
-def waits_for_every_bookie_for_ever(patch: Patch) -> None:
-    """W6: one whose disk was exchanged is away, and nothing more."""
-    fate = ClusterView.fate
-
-    def broken(self: ClusterView, bookie: Any) -> Fate:
-        found = fate(self, bookie)
-        return Fate.AWAY if found is Fate.LOST else found
-
-    patch.setattr(ClusterView, "fate", broken)
 
 
 def tells_nothing_of_what_lacks(patch: Patch) -> None:
