@@ -12,6 +12,7 @@
 #            [LAYER=cluster]          … against whole clusters of the real classes
 #   make soak                         a bookie stopped for a minute, 5 GB through three bookies; ten minutes
 #   make soak-journals [SECONDS=n]    writers that take journals from each other, and faults on bookies; ten minutes
+#   make chaos [SECONDS=n] [SEED=n]   real bookies and etcd killed, hung, slowed and wiped under clients; two minutes
 #   make measure WHAT=reading|restart|many|compaction   figures of a bookie's storage; a minute to a quarter of an hour
 #                WHAT=edits|journals  … of the edit log's codec; of taking over and following a journal
 #                WHAT=spark           … of replay on Spark, beside Spark on local files; ten minutes
@@ -47,7 +48,7 @@ COPY_JARS := org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-depende
 HADOOP := $(foreach version,2.7.3 3.4.1,build/hadoop/$(version)/jars)
 PROTOS := metadata/records/records.proto metadata/etcd/etcd.proto bookie/wire/bookie.proto
 
-.PHONY: demo test test-long check bench sim soak soak-journals measure mutants hadoop wheel protos clean
+.PHONY: demo test test-long check bench sim chaos soak soak-journals measure mutants hadoop wheel protos clean
 
 # Handed on in the environment, where nobody reads quotes, spaces and dollars in it.
 demo: export DEMO_FILE = $(value FILE)
@@ -82,6 +83,10 @@ sim: $(VENV)/.ready-test
 soak: $(VENV)/.ready-test
 	@echo "== soak: a bookie stopped for a minute, then 5 GB"
 	@BOOKLEDGER_STALL_SECONDS=60 BOOKLEDGER_SOAK_BYTES=5e9 $(BIN)/python -m pytest -s -m "" --timeout=1800 tests/integration/test_slow_bookie.py
+
+chaos: $(VENV)/.ready-test
+	@echo "== chaos: $(SECONDS) seconds of faults on real processes, then calm"
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.chaos.run --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 soak-journals: $(VENV)/.ready-test
 	@echo "== soak-journals: rivals for $(SECONDS) seconds over each form, then every fault on real bookies"

@@ -1,0 +1,117 @@
+"""What goes wrong: one or two things at a time, none of which an ack quorum does not bear."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+from collections.abc import Awaitable, Callable
+from random import Random
+
+from bookie.serving.directory import format_directory
+from bookledger.cli.processes import BookieProcess
+from metadata import open_store
+from tests.support.etcd import EtcdServer
+
+from .history import History
+
+PERIOD_SECONDS_MAX = 6.0
+DOWN_SECONDS_MAX = 8.0
+HUNG_SECONDS_MAX = 6.0
+
+
+class Faults:
+    """Harms bookies and etcd until it is told to stop. A disk is lost only while nothing else is missing."""
+
+    def __init__(
+        self,
+        uri: str,
+        bookies: list[BookieProcess],
+        etcd: EtcdServer | None,
+        history: History,
+        random: Random,
+        is_whole: Callable[[], Awaitable[bool]],
+    ) -> None:
+        self._uri = uri
+        self._bookies = bookies
+        self._etcd = etcd
+        self._history = history
+        self._random = random
+        self._is_whole = is_whole
+        self._harmed: set[str] = set()
+        self._under_way: set[asyncio.Future[None]] = set()
+        self._etcd_is_down = False
+
+    async def go_on_for_ever(self) -> None:
+        """Until it is cancelled."""
+        kinds = [self._kill, self._kill, self._stop, self._hang, self._slow, self._wipe, self._etcd_goes]
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await asyncio.sleep(self._random.uniform(0.5, PERIOD_SECONDS_MAX))
+                free = [one for one in self._bookies if one.bookie_id not in self._harmed]
+                # With two of five away every ledger keeps one bookie, and new ones find three.
+                if len(self._harmed) < 2:
+                    group.create_task(self._harm(self._random.choice(kinds), self._random.choice(free)))
+
+    async def _harm(self, fault: Callable[[BookieProcess], Awaitable[None]], bookie: BookieProcess) -> None:
+        self._harmed.add(bookie.bookie_id)
+        harming = asyncio.ensure_future(fault(bookie))
+        self._under_way.add(harming)
+        harming.add_done_callback(self._under_way.discard)
+        harming.add_done_callback(lambda _: self._harmed.discard(bookie.bookie_id))
+        await asyncio.shield(harming)
+
+    async def come_to_an_end(self) -> None:
+        """What was under way when it was cancelled; everything runs again then."""
+        await asyncio.gather(*self._under_way)
+
+    def _note(self, kind: str) -> None:
+        self._history.faults[kind] += 1
+
+    async def _kill(self, bookie: BookieProcess) -> None:
+        self._note("kill -9")
+        bookie.kill()
+        await asyncio.sleep(self._random.uniform(0, DOWN_SECONDS_MAX))
+        await asyncio.to_thread(bookie.start)
+
+    async def _stop(self, bookie: BookieProcess) -> None:
+        self._note("stopped in order")
+        await asyncio.to_thread(bookie.stop)
+        await asyncio.to_thread(bookie.start)
+
+    async def _hang(self, bookie: BookieProcess) -> None:
+        self._note("hung")
+        bookie.child.signal(signal.SIGSTOP)
+        await asyncio.sleep(self._random.uniform(0, HUNG_SECONDS_MAX))
+        bookie.child.signal(signal.SIGCONT)
+
+    async def _slow(self, bookie: BookieProcess) -> None:
+        self._note("slow")
+        for _ in range(self._random.randint(5, 25)):
+            bookie.child.signal(signal.SIGSTOP)
+            await asyncio.sleep(0.15)
+            bookie.child.signal(signal.SIGCONT)
+            await asyncio.sleep(0.05)
+
+    async def _wipe(self, bookie: BookieProcess) -> None:
+        if len(self._harmed) > 1 or not await self._is_whole():
+            return  # a second copy may be missing already
+        self._note("disk lost")
+        bookie.kill()
+        shutil.rmtree(bookie.directory)
+        store = await open_store(self._uri)
+        try:
+            await format_directory(bookie.directory, bookie.bookie_id, store, replace=True, wait=True)
+        finally:
+            await store.close()
+        await asyncio.to_thread(bookie.start)
+
+    async def _etcd_goes(self, _: BookieProcess) -> None:
+        if self._etcd is None or self._etcd_is_down:
+            return
+        self._etcd_is_down = True
+        self._note("etcd killed")
+        await asyncio.to_thread(self._etcd.kill)
+        await asyncio.sleep(self._random.uniform(0, 3))
+        await asyncio.to_thread(self._etcd.restart)
+        self._etcd_is_down = False

@@ -1,0 +1,148 @@
+"""A run: clients and faults for so long, then calm; in the end everything confirmed is there, in all its copies.
+
+    python -m tests.chaos.run --seconds 300 [--seed 4711]
+
+The last line is a JSON object. The seed repeats what is drawn, not what the machine makes of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import secrets
+import sys
+import tempfile
+import time
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from bookledger.cli.processes import BookieProcess, bookie_processes
+from bookledger.cluster.survey import Survey, survey
+from ledgers.aio import LedgerClient
+from metadata import open_store
+from metadata.errors import MetadataError
+from tests.support.etcd import EtcdServer
+
+from .clients import take_over_for_ever, write_for_ever
+from .faults import Faults
+from .history import Broken, History
+
+BOOKIES = 5
+WRITERS = 3
+READERS = 2
+LOST_AFTER_SECONDS = 20
+WHOLE_SECONDS_MAX = 240.0
+
+
+async def look(uri: str) -> Survey | None:
+    store = await open_store(uri)
+    try:
+        return await survey(store, now_ms=time.time_ns() // 1_000_000, wait_ms=LOST_AFTER_SECONDS * 1000)
+    finally:
+        await store.close()
+
+
+async def is_whole(uri: str) -> bool:
+    try:
+        seen = await look(uri)
+    except MetadataError:
+        return False
+    return seen is not None and seen.is_whole and not seen.marks
+
+
+async def play(
+    uri: str, bookies: list[BookieProcess], etcd: EtcdServer | None, seconds: float, seed: int
+) -> dict[str, Any]:
+    """What came of it. Raises Broken."""
+    history, random = History(), Random(seed)
+    faults = Faults(uri, bookies, etcd, history, random, lambda: is_whole(uri))
+    clients = [write_for_ever(uri, history, Random(random.random())) for _ in range(WRITERS)]
+    clients += [take_over_for_ever(uri, history, Random(random.random())) for _ in range(READERS)]
+    try:
+        async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
+            group.create_task(faults.go_on_for_ever())
+            for client in clients:
+                group.create_task(client)
+    except TimeoutError:
+        pass  # the time is up
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    await faults.come_to_an_end()
+    return await _calm(uri, bookies, history, seed)
+
+
+async def _calm(uri: str, bookies: list[BookieProcess], history: History, seed: int) -> dict[str, Any]:
+    for bookie in bookies:
+        await asyncio.to_thread(_runs_again, bookie)
+    records, missing = [], 0
+    async with LedgerClient(uri) as client:
+        for ledger_id in sorted(history.confirmed):
+            await history.read_all(client, ledger_id)
+        began = time.monotonic()
+        while not await is_whole(uri):
+            if time.monotonic() - began > WHOLE_SECONDS_MAX:
+                raise Broken(f"not whole {WHOLE_SECONDS_MAX:g} s after calm: {_why_not(await look(uri))}")
+            await asyncio.sleep(1)
+        whole_after = time.monotonic() - began
+        for ledger_id in sorted(history.confirmed):
+            records.append(await history.read_all(client, ledger_id))
+            missing += await history.copies_missing(client, records[-1])
+    if missing:
+        raise Broken(f"{missing} copies are missing in the end")
+    return {
+        "seed": seed,
+        "ledgers": len(records),
+        "fragments": sum(len(record.fragments) for record in records),
+        "entries_confirmed": history.entries_confirmed,
+        "entries_read": history.entries_read,
+        "faults": dict(history.faults),
+        "errors": dict(history.errors),
+        "whole_after_seconds": round(whole_after, 1),
+        "copies_missing": missing,
+    }
+
+
+def _runs_again(bookie: BookieProcess) -> None:
+    """Whatever state the faults have left it in."""
+    bookie.kill()
+    bookie.start()
+
+
+def _why_not(seen: Survey | None) -> str:
+    if seen is None:
+        return "there is no cluster"
+    marks = [f"{mark.ledger_id}: {mark.reasons} {mark.why_not}" for mark in seen.marks[:5]]
+    return f"{dict(seen.fragments)}, left behind {seen.left_behind[:5]}, marks {marks}"
+
+
+def run(seconds: float, seed: int, directory: Path, *, with_etcd: bool = True) -> dict[str, Any]:
+    """One run in this directory."""
+    etcd = EtcdServer(directory) if with_etcd else None
+    try:
+        if etcd is not None:
+            etcd.start()
+        uri = f"etcd://{etcd.endpoint}/chaos" if etcd else f"sqlite://{directory}/metadata.db"
+        options = (f"--lost-after={LOST_AFTER_SECONDS}",)
+        with bookie_processes(BOOKIES, directory, uri, lease_seconds=3, options=options) as bookies:
+            return asyncio.run(play(uri, bookies, etcd, seconds, seed))
+    finally:
+        if etcd is not None:
+            etcd.stop()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.run")
+    parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--seed", type=int, default=None)
+    given = parser.parse_args()
+    seed = secrets.randbelow(10**6) if given.seed is None else given.seed
+    print(f"== chaos: seed {seed}, {given.seconds:g} seconds", flush=True)
+    with tempfile.TemporaryDirectory() as directory:
+        print(json.dumps(run(given.seconds, seed, Path(directory))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
