@@ -37,6 +37,11 @@ UNFINISHED = COOKIE + ".new"
 LOG = "log"
 INDEX = "index"
 
+LEASES_TO_WAIT = 2
+"""How many times what a lease had left it may last, in a store that was restarted or has much to do."""
+
+LEASE_LOOK_SECONDS = 0.2
+
 LEASE_GRACE_SECONDS = 1.0
 """How much longer a lease may last than it said, for stores count in whole seconds."""
 
@@ -172,7 +177,10 @@ async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: b
         log.warning(
             "bookie %s is registered for another %.0f s, unless it is alive: waiting", bookie_id, left
         )
-        await asyncio.sleep(left + LEASE_GRACE_SECONDS)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + LEASES_TO_WAIT * left + LEASE_GRACE_SECONDS
+        while await store.get(key) is not None and loop.time() < deadline:  # noqa: ASYNC110 — keys are polled
+            await asyncio.sleep(LEASE_LOOK_SECONDS)
     if await store.get(key) is not None:
         left = await store.lease_left(key) or 0.0
         raise DataDirectoryError(

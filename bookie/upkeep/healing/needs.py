@@ -57,7 +57,7 @@ def _is_urgent(fragment: Fragment, fates: list[Fate], write_quorum: int) -> bool
 
 def _misplaced(fragment: Fragment, last_entry: int, fates: list[Fate], view: ClusterView) -> list[Need]:
     """One copy at most, of a fragment that is whole: where another bookie would stand better."""
-    if any(fate is not Fate.LIVING for fate in fates):
+    if any(fate is not Fate.LIVING for fate in fates) or not _share_a_domain(fragment, view):
         return []
     for n, bookie in enumerate(fragment.ensemble):
         need = Need(fragment, last_entry, n, Reason.MISPLACED)
@@ -67,6 +67,12 @@ def _misplaced(fragment: Fragment, last_entry: int, fates: list[Fate], view: Clu
         ):
             return [need]
     return []
+
+
+def _share_a_domain(fragment: Fragment, view: ClusterView) -> bool:
+    domains = [view.living[bookie].fault_domain for bookie in fragment.ensemble]
+    named = [domain for domain in domains if domain]
+    return len(set(named)) < len(named)
 
 
 # --- who may take it --------------------------------------------------------------------------
