@@ -1,4 +1,4 @@
-"""`python -m tests.measure reading|restart|many|compaction|edits|journals|spark`: a line for each figure."""
+"""`python -m tests.measure reading|restart|many|compaction|healing|edits|journals|spark`: a line for each figure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from . import compaction, edits, journals, many, reading, restart, spark
+from . import compaction, edits, healing, journals, many, reading, restart, spark
 
 WHAT = {
     "reading": reading.measure,
     "restart": restart.measure,
     "many": many.measure,
     "compaction": compaction.measure,
+    "healing": healing.measure,
     "edits": edits.measure,
     "journals": journals.measure,
     "spark": spark.measure,
