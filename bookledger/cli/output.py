@@ -56,7 +56,7 @@ def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A line for each row. On a terminal that is too narrow for that, a block for each: nothing is ever cut."""
     heads = [title.replace("_", " ") for title in titles]
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    if sys.stdout.isatty() and sum(widths) + len(GAP) * (len(widths) - 1) > _terminal_columns():
+    if sum(widths) + len(GAP) * (len(widths) - 1) > _columns():
         _print_blocks(heads, rows)
         return
     for row in (heads, *rows):
@@ -72,8 +72,9 @@ def _print_blocks(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
             say(f"{head:<{width}}{GAP}{cell}")
 
 
-def _terminal_columns() -> int:
-    return shutil.get_terminal_size().columns
+def _columns() -> int:
+    """Of the terminal; elsewhere a line may be as long as it likes."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
 
 
 def _flat(fields: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
