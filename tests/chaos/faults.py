@@ -18,6 +18,8 @@ from .history import History
 PERIOD_SECONDS_MAX = 6.0
 DOWN_SECONDS_MAX = 8.0
 HUNG_SECONDS_MAX = 6.0
+WIPE_TRIES = 60
+WIPE_AGAIN_SECONDS = 0.3
 
 
 class Faults:
@@ -30,14 +32,14 @@ class Faults:
         etcd: EtcdServer | None,
         history: History,
         random: Random,
-        is_whole: Callable[[], Awaitable[bool]],
+        may_lose_a_disk: Callable[[], Awaitable[bool]],
     ) -> None:
         self._uri = uri
         self._bookies = bookies
         self._etcd = etcd
         self._history = history
         self._random = random
-        self._is_whole = is_whole
+        self._may_lose_a_disk = may_lose_a_disk
         self._harmed: set[str] = set()
         self._under_way: set[asyncio.Future[None]] = set()
         self._etcd_is_down = False
@@ -94,8 +96,12 @@ class Faults:
             await asyncio.sleep(0.05)
 
     async def _wipe(self, bookie: BookieProcess) -> None:
-        if len(self._harmed) > 1 or not await self._is_whole():
-            return  # a second copy may be missing already
+        for _ in range(WIPE_TRIES):
+            if len(self._harmed) == 1 and await self._may_lose_a_disk():
+                break
+            await asyncio.sleep(WIPE_AGAIN_SECONDS)
+        else:
+            return  # a second copy may be missing all the time
         self._note("disk lost")
         bookie.kill()
         shutil.rmtree(bookie.directory)

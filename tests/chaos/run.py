@@ -45,6 +45,7 @@ async def look(uri: str) -> Survey | None:
 
 
 async def is_whole(uri: str) -> bool:
+    """And nobody thinks otherwise."""
     try:
         seen = await look(uri)
     except MetadataError:
@@ -52,12 +53,21 @@ async def is_whole(uri: str) -> bool:
     return seen is not None and seen.is_whole and not seen.marks
 
 
+async def may_lose_a_disk(uri: str) -> bool:
+    """Whether every ledger has all its copies."""
+    try:
+        seen = await look(uri)
+    except MetadataError:
+        return False
+    return seen is not None and not seen.amiss
+
+
 async def play(
     uri: str, bookies: list[BookieProcess], etcd: EtcdServer | None, seconds: float, seed: int
 ) -> dict[str, Any]:
     """What came of it. Raises Broken."""
     history, random = History(), Random(seed)
-    faults = Faults(uri, bookies, etcd, history, random, lambda: is_whole(uri))
+    faults = Faults(uri, bookies, etcd, history, random, lambda: may_lose_a_disk(uri))
     clients = [write_for_ever(uri, history, Random(random.random())) for _ in range(WRITERS)]
     clients += [take_over_for_ever(uri, history, Random(random.random())) for _ in range(READERS)]
     try:
