@@ -96,6 +96,8 @@ class Marks:
                 await settle.replace(self._store, key, _encode(after), found.version)
         except (KeyExists, NoSuchKey, VersionConflict):
             pass
+        except BadRecord as error:  # a newer program's: it is marked, and that is all we know
+            skip(error)
 
 
 def _encode(mark: Mark) -> bytes:

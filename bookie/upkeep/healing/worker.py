@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
 from metadata import keys
-from metadata.errors import LeaseLost, MetadataError
+from metadata.errors import BadRecord, LeaseLost, MetadataError
 from metadata.healing import holder
 from metadata.healing.holder import Holder
 from metadata.healing.marks import Mark, Marks
@@ -43,6 +43,9 @@ TELL_SECONDS = 5.0
 AGAIN_SECONDS_MIN = 5.0
 AGAIN_SECONDS_MAX = 3600.0
 """After a try that came to nothing; twice as long after each further one."""
+
+OTHERS_SECONDS = 20.0
+"""After a look at a ledger that is for others to heal."""
 
 BACKOFFS_MAX = 100_000
 """Ledgers whose failures are remembered; more of them are just tried again."""
@@ -102,14 +105,20 @@ class Worker:
     async def look_once(self) -> None:
         """Heals what can be healed now. Raises BookieError, MetadataError and OSError."""
         await self._end_limbo()
-        marked = [mark async for mark in self._marks.list() if self._is_due(mark)]
-        if not marked:
-            return
-        view = await look(self._store, self._now_ms(), self._config.lost_bookie_ms)
-        if self._me not in view.living:
-            return  # another one has the name, or the lease was lost: not for us to say what is whole
-        for mark in marked:
-            await self._see_to(mark, view)
+        view: ClusterView | None = None
+        async for mark in self._marks.list():
+            if not self._is_due(mark):
+                continue
+            if view is None:
+                view = await look(self._store, self._now_ms(), self._config.lost_bookie_ms)
+            if self._me not in view.living:
+                return  # another one has the name, or the lease was lost: not for us to say what is whole
+            try:
+                await self._see_to(mark, view)
+            except BadRecord as error:  # of this one ledger: the others are healed all the same
+                tally = Tally(mark.ledger_id)
+                tally.fail(str(error))
+                await self._tell(tally)
 
     async def _end_limbo(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -132,6 +141,7 @@ class Worker:
     async def _see_to(self, mark: Mark, view: ClusterView) -> None:
         found = await self._ledgers.read(mark.ledger_id)
         if found is None:
+            self._left_behind.pop(mark.ledger_id, None)
             await self._marks.remove(mark.ledger_id)
             return
         record = found.record
@@ -142,9 +152,17 @@ class Worker:
         self._left_behind.pop(record.ledger_id, None)
         if not needs(record, view):
             await self._marks.remove(mark.ledger_id)
-        elif wanted := self._mine(record, view):
+        elif not (wanted := self._mine(record, view)):
+            self._not_before(mark.ledger_id, OTHERS_SECONDS)
+        else:
             is_ours_alone = all(need.bookie == self._me for need in wanted)
             await (self._heal if is_ours_alone else self._claimed_heal)(record.ledger_id, view)
+
+    def _not_before(self, ledger_id: int, seconds: float) -> None:
+        """Others have to do something first."""
+        if ledger_id in self._backoffs or len(self._backoffs) < BACKOFFS_MAX:
+            backoff = self._backoffs.setdefault(ledger_id, _Backoff())
+            backoff.not_before = asyncio.get_running_loop().time() + seconds
 
     def _is_given_up(self, ledger_id: int) -> bool:
         """Whether it has been left behind for so long that nobody will close it but us."""

@@ -356,3 +356,29 @@ def test_a_draining_bookies_copy_is_read_from_it_too(tmp_path: Path) -> None:
             assert one.peers.asked == [(7, 0, 99, ME)]
 
     run(test())
+
+
+def test_a_record_that_cannot_be_read_keeps_nobody_else_from_being_healed(tmp_path: Path) -> None:
+    """Nor does a mark of a newer program."""
+
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            await one.store.create(keys.ledger(3), NEWER)
+            await one.store.create(keys.underreplicated(4), NEWER)
+            await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+            await closed_ledger(one.ledgers, 4, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+            await one.marks.set(3, ["something"], 0)
+            await one.dies(B2)
+            await one.given_up(B2)
+            await one.auditor.look_once()
+            await one.marks.set(3, ["something"], 0)
+            await one.worker.look_once()
+            assert B2 not in (await one.record(7)).fragments[0].ensemble
+            mark = await one.marks.read(3)
+            assert mark is not None and "format version" in mark.why_not
+
+    run(test())
+
+
+NEWER = b"\x08\x63"
+"""A message whose first field, the format's version, is far beyond ours."""
