@@ -74,12 +74,12 @@ class Auditor:
         """Is the auditor whenever there is no other."""
         try:
             while True:
-                await asyncio.sleep(self._config.heal_look_seconds)
                 try:
                     if await self._is_elected():
                         await self.look_once()
                 except MetadataError as error:
                     log.warning("the audit was interrupted, and will be tried again: %s", error)
+                await asyncio.sleep(self._config.heal_look_seconds)
         finally:
             if self._lease is not None:
                 with suppress(MetadataError):  # it runs out by itself
