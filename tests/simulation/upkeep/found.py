@@ -18,9 +18,11 @@ from .plan import (
     LoseIndex,
     LosePlace,
     LoseSegment,
+    OlderCopy,
     Plan,
     Read,
     RebuildIndex,
+    Repair,
     Restart,
     Rot,
     Scrub,
@@ -108,5 +110,9 @@ FOUND = (
                 LosePlace(nth=23),
             ),
         ),
+    ),
+    Found(
+        "the layer itself: a repair brought what an earlier fragment of an open ledger places here; nobody sent it",
+        Plan(seed=204448198, steps=(Append(ledger=1, first=2), Change(ledger=1), OlderCopy(), Repair())),
     ),
 )

@@ -141,7 +141,8 @@ def judge(
 
 def check_bytes(site: Site, who: str, ledger: Ledger, columns: Columns) -> set[int]:
     """The ids of these entries, each with its own bytes, and each one that may be here."""
-    last = ledger.record.last_entry  # up to there the other replicas may have given it
+    over = ledger.record.closed_part()  # up to its end the other replicas may have given it
+    last = over.last_entry if over is not None else None
     given = set()
     for entry_id, payload, digest in columns.rows():
         own = site.ledgers.entry(ledger.ledger_id, entry_id, site.plan.sizes.payload)
