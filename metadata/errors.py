@@ -11,6 +11,8 @@
     │   ├── StoreRefused     it answered no (credentials, permission): trying again is of no use
     │   └── OutcomeUnknown   the write was sent and its answer was lost: it may yet be applied
     ├── BadMetadataUri       the address cannot be understood
+    ├── BackupUnusable       a file is no backup, is damaged, or does not belong here
+    ├── MetadataRestored     it came from a backup, and nobody has accepted it yet
     └── BadRecord            a stored record cannot be decoded
 
 Every class keeps its facts as fields and forms its own sentence.
@@ -108,3 +110,20 @@ class BadRecord(MetadataError):
     def __init__(self, key: str, why: str) -> None:
         super().__init__(f"the record under metadata key {key!r} cannot be used: {why}")
         self.key = key
+
+
+class BackupUnusable(MetadataError):
+    """A file that is no whole backup, or one that does not belong to where it was to be restored."""
+
+
+class MetadataRestored(MetadataError):
+    """The metadata came from a backup, and nobody has compared it with what the bookies hold. Nothing was changed.
+
+    A ledger of which the backup knows an older ensemble could be closed too early. An operator looks, and accepts it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the metadata was restored from a backup, and ledgers are neither recovered nor collected until an "
+            "operator accepts it: bookledger metadata check"
+        )

@@ -11,6 +11,8 @@ healing/<id>               who heals it (under a lease)
 absent/<bookie>            since when a bookie that was formatted has not been registered
 orders/<bookie>            what an operator wants of a bookie: to be drained, left alone, given up
 auditor                    which bookie looks after all of this (under a lease)
+restored                   that all of this came from a backup, and is not accepted yet
+misfits/<bookie>           what a bookie holds that does not fit to the backup
 journals/<journal>/<acceptor>/state             what an acceptor of a journal has promised, and its latest segments
 journals/<journal>/<acceptor>/segments/<txid>   one finalized segment, by its first txid as 16 hex digits
 """
@@ -33,6 +35,8 @@ HEALING = "healing/"
 ABSENT = "absent/"
 ORDERS = "orders/"
 AUDITOR = "auditor"
+RESTORED = "restored"
+MISFITS = "misfits/"
 
 LEDGER_ID_MAX = 2**63 - 1
 
@@ -82,6 +86,10 @@ def absent(bookie_id: str) -> str:
 
 def order(bookie_id: str) -> str:
     return ORDERS + check_name(bookie_id)
+
+
+def misfits(bookie_id: str) -> str:
+    return MISFITS + check_name(bookie_id)
 
 
 def cookie(bookie_id: str) -> str:

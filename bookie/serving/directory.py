@@ -37,8 +37,9 @@ UNFINISHED = COOKIE + ".new"
 LOG = "log"
 INDEX = "index"
 
-LEASES_TO_WAIT = 2
-"""How many times what a lease had left it may last, in a store that was restarted or has much to do."""
+LEASES_TO_WAIT = 3
+"""How often a lease may have more left when it should have run out: in a store that was restarted, or that had still to
+renew it for the dead bookie."""
 
 LEASE_LOOK_SECONDS = 0.2
 
@@ -172,21 +173,27 @@ async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: b
             "lost for good, format with --replace"
         )
     key = keys.bookie(bookie_id)
-    left = await store.lease_left(key)
-    if left is not None and wait:
+    for _ in range(LEASES_TO_WAIT if wait else 0):
+        left = await store.lease_left(key)
+        if left is None:
+            break
         log.warning(
             "bookie %s is registered for another %.0f s, unless it is alive: waiting", bookie_id, left
         )
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + LEASES_TO_WAIT * left + LEASE_GRACE_SECONDS
-        while await store.get(key) is not None and loop.time() < deadline:  # noqa: ASYNC110 — keys are polled
-            await asyncio.sleep(LEASE_LOOK_SECONDS)
+        await _until_gone(store, key, left + LEASE_GRACE_SECONDS)
     if await store.get(key) is not None:
         left = await store.lease_left(key) or 0.0
         raise DataDirectoryError(
             f"bookie {bookie_id} is registered: it is alive, or was killed and its lease runs for another "
             f"{left:.0f} s; stop it if it runs, else try again then, or with --wait"
         )
+
+
+async def _until_gone(store: MetadataStore, key: str, seconds_max: float) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds_max
+    while await store.get(key) is not None and loop.time() < deadline:  # noqa: ASYNC110 — keys are polled
+        await asyncio.sleep(LEASE_LOOK_SECONDS)
 
 
 async def _take_name(store: MetadataStore, cookie: Cookie, known: Versioned | None) -> None:

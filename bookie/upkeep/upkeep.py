@@ -32,6 +32,7 @@ from .healing.needs import takers
 from .healing.stock import StockTaker
 from .healing.view import look
 from .healing.worker import Worker
+from .inventory.fitting import Fitting
 from .inventory.inventory import Inventory
 from .mending.need import Need
 from .mending.repair import Repair
@@ -70,6 +71,7 @@ class Upkeep:
         self._auditor = Auditor(store, me, config, time.time)
         inventory = Inventory(bookie, repair_pace)
         self._stock_taker = StockTaker(bookie, store, me, inventory, self._lock, config, time.time)
+        self._fitting = Fitting(bookie, store, me, self._lock)
         self._scrubber = Scrubber(bookie, self._repair, self._lock, Pace(config.scrub_bytes_per_second))
         self._rounds: set[asyncio.Task[Report]] = set()
         self._suspended = False
@@ -80,6 +82,7 @@ class Upkeep:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._run_rounds())
             group.create_task(self._scrubber.scrub_for_ever(self._config.scrub_seconds))
+            group.create_task(self._fitting.run(self._config.heal_look_seconds))
             if self._heals:
                 group.create_task(self._worker.run())
                 group.create_task(self._auditor.run())

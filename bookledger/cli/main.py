@@ -28,6 +28,11 @@ _GROUPS = {
         "cluster",
         "Show whether the whole is well, and give up bookies.",
     ),
+    "metadata": (
+        "bookledger.cli.metadata.group",
+        "metadata",
+        "Keep copies of the metadata, and bring one back.",
+    ),
     "journal": (
         "bookledger.cli.journal.group",
         "journal",

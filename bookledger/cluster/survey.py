@@ -15,6 +15,7 @@ from bookie.upkeep.healing.needs import is_left_behind, needs
 from bookie.upkeep.healing.view import ClusterView, Fate, look
 from bookie.upkeep.mending.need import Reason
 from metadata import keys
+from metadata.backup import hold
 from metadata.errors import BadRecord
 from metadata.healing import holder
 from metadata.healing.holder import Holder
@@ -86,7 +87,10 @@ class Holding:
 
 @dataclass(slots=True)
 class Survey:
-    """What was seen. `amiss` are the ledgers that are not whole, with the copies that are not."""
+    """What was seen. `amiss` are the ledgers that are not whole, with the copies that are not.
+
+    `is_held_back`: the metadata came from a backup that nobody has accepted.
+    """
 
     cluster_id: str
     view: ClusterView
@@ -101,6 +105,7 @@ class Survey:
     left_behind: list[int] = field(default_factory=list)
     holdings: dict[BookieRef, Holding] = field(default_factory=dict)
     ensemble_sizes: set[int] = field(default_factory=set)
+    is_held_back: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -108,7 +113,8 @@ class Survey:
         good = (Condition.OPEN, Condition.WHOLE)
         is_all_there = all(condition in good for condition, count in self.fragments.items() if count)
         bookies_live = all(one.registration is not None or self._is_gone(one) for one in self.bookies)
-        return is_all_there and bookies_live and self.auditor is not None and not self.left_behind
+        is_looked_after = self.auditor is not None and not self.is_held_back
+        return is_all_there and bookies_live and is_looked_after and not self.left_behind
 
     def _is_gone(self, one: BookieSeen) -> bool:
         """Given up, and nothing refers to it any more."""
@@ -126,6 +132,7 @@ async def survey(store: MetadataStore, *, now_ms: int, wait_ms: int) -> Survey |
     took = loop.time() - began
     view = await look(store, now_ms, wait_ms)
     seen = Survey(name, view, took, await holder.read(store, keys.AUDITOR), bookies_seen(view))
+    seen.is_held_back = await hold.read(store) is not None
     seen.marks = [mark async for mark in Marks(store).list()]
     seen.healing = await _healing(store)
     async for found in LedgerStore(store).list():

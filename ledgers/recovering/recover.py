@@ -10,6 +10,8 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt,
 
 from bookie.wire import LacRequest, LacStatement, ReadReply, ReadRequest
 from bookie.wire.credentials import Purpose
+from metadata.backup import hold
+from metadata.errors import MetadataRestored
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 from metadata.records.ledger_store import VersionedRecord
 
@@ -51,11 +53,13 @@ async def recover(
 
     A closed ledger is returned as it is and no bookie is touched. Recoverers may race: all return the
     same end. Raises LedgerRecoveryFailed (the ledger stays in recovery, nothing confirmed is lost),
-    NoSuchLedger, MetadataUnavailable.
+    NoSuchLedger, MetadataUnavailable. LedgerRecoveryFailed also where the metadata came from a backup that
+    nobody has accepted: a ledger of which it knows an older ensemble could be closed too early.
     """
     for attempt in range(cluster.config.recovery_attempts_max):
         if found.record.is_closed:
             return found
+        await _check_accepted(cluster, found.record.ledger_id)
         marked = await _mark_in_recovery(cluster, found)
         if marked.record.is_closed:
             return marked
@@ -66,6 +70,13 @@ async def recover(
         await asyncio.sleep(cluster.rng.uniform(0, min(RESTART_PAUSE_SECONDS_MAX, 0.05 * 2**attempt)))
         found = await _read(cluster, found.record.ledger_id)
     raise LedgerRecoveryFailed(found.record.ledger_id, "other clients kept changing its metadata; try again")
+
+
+async def _check_accepted(cluster: Cluster, ledger_id: int) -> None:
+    try:
+        await hold.check_accepted(cluster.store)
+    except MetadataRestored as error:
+        raise LedgerRecoveryFailed(ledger_id, str(error)) from error
 
 
 async def _read(cluster: Cluster, ledger_id: int) -> VersionedRecord:

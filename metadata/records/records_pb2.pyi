@@ -231,6 +231,42 @@ class Holder(_message.Message):
     nonce: bytes
     def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., since_ms: _Optional[int] = ..., bytes_done: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
 
+class Restored(_message.Message):
+    __slots__ = ("format_version", "backup_ms", "restored_ms", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    BACKUP_MS_FIELD_NUMBER: _ClassVar[int]
+    RESTORED_MS_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    backup_ms: int
+    restored_ms: int
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., backup_ms: _Optional[int] = ..., restored_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+
+class Misfits(_message.Message):
+    __slots__ = ("format_version", "incarnation", "restored_nonce", "unknown", "open_elsewhere", "closed_elsewhere", "unknown_ledgers", "open_ledgers", "closed_ledgers", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    RESTORED_NONCE_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_FIELD_NUMBER: _ClassVar[int]
+    OPEN_ELSEWHERE_FIELD_NUMBER: _ClassVar[int]
+    CLOSED_ELSEWHERE_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_LEDGERS_FIELD_NUMBER: _ClassVar[int]
+    OPEN_LEDGERS_FIELD_NUMBER: _ClassVar[int]
+    CLOSED_LEDGERS_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    incarnation: str
+    restored_nonce: bytes
+    unknown: int
+    open_elsewhere: int
+    closed_elsewhere: int
+    unknown_ledgers: _containers.RepeatedScalarFieldContainer[int]
+    open_ledgers: _containers.RepeatedScalarFieldContainer[int]
+    closed_ledgers: _containers.RepeatedScalarFieldContainer[int]
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., incarnation: _Optional[str] = ..., restored_nonce: _Optional[bytes] = ..., unknown: _Optional[int] = ..., open_elsewhere: _Optional[int] = ..., closed_elsewhere: _Optional[int] = ..., unknown_ledgers: _Optional[_Iterable[int]] = ..., open_ledgers: _Optional[_Iterable[int]] = ..., closed_ledgers: _Optional[_Iterable[int]] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+
 class JournalStorage(_message.Message):
     __slots__ = ("layout_version", "namespace_id", "cluster_id", "c_time")
     LAYOUT_VERSION_FIELD_NUMBER: _ClassVar[int]

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from bookie.serving.restored_metadata import give_no_id_twice
-from ledgers import LedgerExists, NoSuchLedger
+from ledgers import LedgerExists, LedgerRecoveryFailed, NoSuchLedger
 from ledgers.aio import LedgerClient
+from metadata.backup import hold
 from metadata.records.ledger_ids import count_beyond, counted_end
 from tests.support.in_process import InProcessCluster, on_bookies, payloads
 
@@ -99,6 +100,9 @@ def test_an_older_copy_of_the_metadata_gives_no_id_twice(tmp_path: Path) -> None
         assert writer.ledger_id == lost.ledger_id + 1
         await writer.append(b"new")
         await writer.abandon()
+        with pytest.raises(LedgerRecoveryFailed, match="bookledger metadata check"):
+            await client.open_ledger(writer.ledger_id)
+        assert await hold.accept(cluster.store)
         assert await payloads(await client.open_ledger(writer.ledger_id)) == [b"new"]
         with pytest.raises(NoSuchLedger):
             await client.open_ledger(lost.ledger_id)

@@ -16,6 +16,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from metadata.backup import hold
 from metadata.records import cluster
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef, LedgerRecord
@@ -43,11 +44,15 @@ FRAMES_PER_BATCH = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What one collection did. `unlisted` ledgers stand here and not in the metadata, and stay."""
+    """What one collection did. `unlisted` ledgers stand here and not in the metadata, and stay.
+
+    `held_back`: the metadata came from a backup, and nothing was collected.
+    """
 
     ledgers_forgotten: int = 0
     frames_dropped: int = 0
     unlisted: int = 0
+    held_back: bool = False
 
 
 @dataclass(slots=True)
@@ -73,6 +78,11 @@ class Collector:
 
         Raises MetadataError where the metadata fails: nothing was forgotten that it had not confirmed.
         """
+        if await hold.read(self._store) is not None:
+            log.warning(
+                "nothing is collected: the metadata was restored; look at it: bookledger metadata check"
+            )
+            return Collected(held_back=True)
         await self._bookie.checkpoint()
         here = await in_thread(self._bookie.index.ledger_ids)
         listing = await self._compare(here)

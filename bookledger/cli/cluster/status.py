@@ -51,6 +51,7 @@ def fields(seen: Survey) -> dict[str, Any]:
         "metadata_seconds": round(seen.metadata_seconds, 4),
         "auditor": None if seen.auditor is None else seen.auditor.bookie.bookie_id,
         "braked": seen.view.is_braked,
+        "restored": seen.is_held_back,
         "bookies": bookie_rows(seen),
         "ledgers": dict(sorted(seen.ledgers.items())),
         "fragments": {condition.value: count for condition, count in sorted(seen.fragments.items())},
@@ -129,6 +130,10 @@ def _print(seen: Survey) -> None:
         say(
             f"  {', '.join(seen.view.unexpectedly_absent)} are absent: nothing is copied while so many are; "
             "of those that will not come back, say so: bookledger cluster decommission NAME"
+        )
+    if seen.is_held_back:
+        say(
+            "  restored from a backup, and not accepted: nothing is recovered or collected; see `metadata check`"
         )
     say()
     print_records(known["bookies"], as_json=False, none="there are no bookies")

@@ -48,7 +48,7 @@ def _run(cluster: Cluster, loop: HostLoop) -> None:
         try:
             run_loop(lambda: _watched(cluster), loop)
         except LoopStuck as stuck:
-            broken.append(Violation("liveness", repr(stuck)))
+            broken.insert(0, Violation("liveness", repr(stuck)))  # before what came of ending everybody
         except Exception as error:  # a fault of the product or of this harness
             raise Failed(cluster.site.plan, error, cluster.site.world.trace) from error
         finally:

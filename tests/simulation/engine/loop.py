@@ -68,6 +68,8 @@ class OrderedFuture(asyncio.Future[Any]):
 class VirtualLoop(asyncio.BaseEventLoop):
     """See the module. `problems` holds what was reported to the loop and reached nobody else."""
 
+    iterations_max = ITERATIONS_MAX
+
     def __init__(self) -> None:
         super().__init__()
         self.problems: list[str] = []
@@ -89,8 +91,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def select(self, timeout_seconds: float | None) -> list[Any]:
         """Instead of waiting: it is later. Raises Deadlock or Livelock."""
         self.iterations += 1
-        if self.iterations > ITERATIONS_MAX:
-            raise Livelock(f"still busy after {ITERATIONS_MAX} turns of the loop")
+        if self.iterations > self.iterations_max:
+            raise Livelock(f"still busy after {self.iterations_max} turns of the loop")
         if timeout_seconds is None:
             raise Deadlock("nothing is ready and no timer is set, and the main task is not done")
         self._now += timeout_seconds

@@ -23,6 +23,9 @@ Work = Callable[[], None]
 OVERTAKEN_SECONDS_MAX = 0.5
 """A thread that was overtaken goes on after this, if all others are idle."""
 
+HOSTS_ITERATIONS_MAX = 200_000
+"""Whole clusters look for something to heal all the time; a run that needs more turns is a livelock."""
+
 HUNG_SECONDS_MAX = 15.0
 """So long a thread hangs at most."""
 
@@ -106,6 +109,8 @@ class _Turn:
 
 class HostLoop(ThreadedLoop):
     """See the module. `overtaken`: how often a thread is overtaken where it touches the disk."""
+
+    iterations_max = HOSTS_ITERATIONS_MAX
 
     def __init__(self, chance: Stream, overtaken: float) -> None:
         super().__init__(chance, overtaken, _nothing)

@@ -1,0 +1,97 @@
+"""Whether what a bookie holds fits to metadata that was restored from a backup. It only looks; a restored cluster holds
+back until an operator has seen what was found (`metadata/backup/hold.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+from metadata.backup import hold
+from metadata.backup.hold import Kind, Misfits, Restored
+from metadata.errors import MetadataError
+from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_store import LedgerStore
+from metadata.store import MetadataStore
+
+from ...errors import BookieError
+from ...storage.bookie import Bookie
+from ...wire.messages import EntryRange
+from ..threads import in_thread
+from .gaps import overlap
+from .inventory import span_of
+from .placed import ENTRY_MAX, shares
+
+log = logging.getLogger(__name__)
+
+
+class Fitting:
+    """Compares one bookie's holdings, once for each restoring. `upkeep` keeps frames where they are meanwhile."""
+
+    def __init__(self, bookie: Bookie, store: MetadataStore, me: BookieRef, upkeep: asyncio.Lock) -> None:
+        self._bookie = bookie
+        self._store = store
+        self._ledgers = LedgerStore(store)
+        self._me = me
+        self._upkeep = upkeep
+
+    async def run(self, look_seconds: float) -> None:
+        """Looks whether the metadata was restored, until cancelled."""
+        while True:
+            try:
+                await self.look_once()
+            except (BookieError, MetadataError, OSError) as error:
+                log.warning("cannot tell yet whether what is here fits to the metadata: %s", error)
+            await asyncio.sleep(look_seconds)
+
+    async def look_once(self) -> None:
+        """Tells what does not fit, unless it has been told. Raises BookieError, MetadataError and OSError."""
+        restored = await hold.read(self._store)
+        if restored is None or self._me.bookie_id in await hold.told(self._store, restored):
+            return
+        async with self._upkeep:
+            misfits = await self._compare(restored)
+        await hold.tell(self._store, misfits)
+        log.log(
+            logging.INFO if misfits.fits else logging.ERROR,
+            "the metadata was restored: of what is here it does not know %d ledgers, and places entries of %d open "
+            "and %d closed ones elsewhere",
+            misfits.unknown.ledgers,
+            misfits.open_elsewhere.ledgers,
+            misfits.closed_elsewhere.ledgers,
+        )
+
+    async def _compare(self, restored: Restored) -> Misfits:
+        await self._bookie.checkpoint()
+        unknown = dict.fromkeys(await in_thread(self._bookie.index.ledger_ids))
+        elsewhere: dict[bool, list[int]] = {True: [], False: []}
+        async for ledger_id, found in self._ledgers.list_with_deleted():
+            if ledger_id not in unknown:
+                continue
+            del unknown[ledger_id]
+            if found is not None and await self._is_elsewhere(found.record):
+                elsewhere[found.record.is_closed].append(ledger_id)
+        return Misfits(
+            self._me,
+            restored.nonce,
+            Kind.of(list(unknown)),
+            open_elsewhere=Kind.of(elsewhere[False]),
+            closed_elsewhere=Kind.of(elsewhere[True]),
+        )
+
+    async def _is_elsewhere(self, record: LedgerRecord) -> bool:
+        if all(self._me in fragment.ensemble for fragment in record.fragments):
+            return False
+        return await in_thread(self._holds_elsewhere, record)
+
+    def _holds_elsewhere(self, record: LedgerRecord) -> bool:
+        """Whether something up to the end is here that no fragment places here."""
+        end = ENTRY_MAX if record.last_entry is None else record.last_entry
+        ours = [EntryRange(share.first_entry, share.last_entry) for share in shares(record, self._me)]
+        spans = (span_of(place) for _, place in self._bookie.index.places(record.ledger_id))
+        return any(span.first_entry <= end and not _is_among(span, ours) for span in spans)
+
+
+def _is_among(span: EntryRange, ours: Iterable[EntryRange]) -> bool:
+    return any(overlap(span, one) for one in ours)

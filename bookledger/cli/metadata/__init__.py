@@ -1,0 +1,1 @@
+"""`bookledger metadata`"""

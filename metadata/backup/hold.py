@@ -1,0 +1,173 @@
+"""A restored cluster holds back: nothing is collected or recovered until an operator has accepted what was restored.
+
+A backup is older than what the bookies hold. Ledgers made since are unknown to it; of others it names bookies that were
+replaced since, and would have the copies of their replacements collected. So each bookie tells here what of its
+holdings does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from google.protobuf.message import DecodeError
+
+from .. import keys, settle
+from ..errors import BadRecord, KeyExists, MetadataRestored, NoSuchKey, VersionConflict
+from ..records import records_pb2 as pb
+from ..records.ledger_record import BookieRef
+from ..records.unreadable import skip
+from ..store import MetadataStore, list_all
+
+FORMAT_VERSION = 1
+
+LEDGERS_NAMED_MAX = 100
+"""Ledgers of each kind that a bookie tells by their ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """When the backup was made, 0 where nobody knows, and when it was restored. `nonce` tells restorings apart."""
+
+    backup_ms: int
+    restored_ms: int
+    nonce: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """So many ledgers, and the first of them."""
+
+    ledgers: int = 0
+    first: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, found: Sequence[int]) -> Kind:
+        return cls(len(found), tuple(found[:LEDGERS_NAMED_MAX]))
+
+
+@dataclass(frozen=True, slots=True)
+class Misfits:
+    """What one bookie holds that does not fit.
+
+    `unknown`: ledgers newer than the backup; they are kept, and nobody can read them. `open_elsewhere`: ledgers that
+    are not closed, of which it holds entries that are placed elsewhere; a recovery could miss these.
+    `closed_elsewhere`: the same of closed ones; another bookie should hold them, or did before it was replaced.
+    """
+
+    bookie: BookieRef
+    restored_nonce: bytes
+    unknown: Kind = Kind()
+    open_elsewhere: Kind = Kind()
+    closed_elsewhere: Kind = Kind()
+
+    @property
+    def fits(self) -> bool:
+        return not (self.unknown.ledgers or self.open_elsewhere.ledgers or self.closed_elsewhere.ledgers)
+
+
+async def read(store: MetadataStore) -> Restored | None:
+    """Whether the metadata is held back. Raises MetadataError, BadRecord too: then it is, by whoever knows more."""
+    found = await store.get(keys.RESTORED)
+    if found is None:
+        return None
+    try:
+        message = pb.Restored.FromString(found.value)
+    except DecodeError as error:
+        raise BadRecord(keys.RESTORED, str(error)) from error
+    _check_version(keys.RESTORED, message.format_version)
+    return Restored(message.backup_ms, message.restored_ms, message.nonce)
+
+
+async def check_accepted(store: MetadataStore) -> None:
+    """Raises MetadataRestored while it is held back, and MetadataError."""
+    if await store.get(keys.RESTORED) is not None:
+        raise MetadataRestored
+
+
+async def begin(store: MetadataStore, *, backup_ms: int, now_ms: int) -> None:
+    """Holds it back, unless an earlier try to restore does already. Raises MetadataError."""
+    message = pb.Restored(
+        format_version=FORMAT_VERSION, backup_ms=backup_ms, restored_ms=now_ms, nonce=settle.new_nonce()
+    )
+    try:
+        await settle.create(store, keys.RESTORED, message.SerializeToString())
+    except KeyExists:
+        pass
+
+
+async def accept(store: MetadataStore) -> bool:
+    """The cluster does everything again; whether it was held back. Raises MetadataError."""
+    found = await store.get(keys.RESTORED)
+    if found is None:
+        return False
+    async for item in list_all(store, keys.MISFITS):
+        await _delete(store, item.key, item.version)
+    await _delete(store, keys.RESTORED, found.version)
+    return True
+
+
+async def tell(store: MetadataStore, misfits: Misfits) -> None:
+    """What the bookie has found; what it told of an earlier restoring is overwritten. Raises MetadataError."""
+    key, value = keys.misfits(misfits.bookie.bookie_id), _encode(misfits)
+    found = await store.get(key)
+    if found is None:
+        await settle.create(store, key, value)
+    else:
+        await settle.replace(store, key, value, found.version)
+
+
+async def told(store: MetadataStore, restored: Restored) -> dict[str, Misfits]:
+    """What bookies have told of this restoring, by name; what cannot be decoded is left out. Raises MetadataError."""
+    found = {}
+    async for item in list_all(store, keys.MISFITS):
+        try:
+            one = _decode(item.key, item.value)
+        except BadRecord as error:
+            skip(error)
+        else:
+            if one.restored_nonce == restored.nonce:
+                found[one.bookie.bookie_id] = one
+    return found
+
+
+async def _delete(store: MetadataStore, key: str, version: int) -> None:
+    try:
+        await store.delete(key, version)
+    except (NoSuchKey, VersionConflict):  # another operator was faster
+        pass
+
+
+def _encode(misfits: Misfits) -> bytes:
+    return pb.Misfits(
+        format_version=FORMAT_VERSION,
+        incarnation=misfits.bookie.incarnation,
+        restored_nonce=misfits.restored_nonce,
+        unknown=misfits.unknown.ledgers,
+        open_elsewhere=misfits.open_elsewhere.ledgers,
+        closed_elsewhere=misfits.closed_elsewhere.ledgers,
+        unknown_ledgers=misfits.unknown.first,
+        open_ledgers=misfits.open_elsewhere.first,
+        closed_ledgers=misfits.closed_elsewhere.first,
+        nonce=settle.new_nonce(),
+    ).SerializeToString()
+
+
+def _decode(key: str, value: bytes) -> Misfits:
+    try:
+        message = pb.Misfits.FromString(value)
+    except DecodeError as error:
+        raise BadRecord(key, str(error)) from error
+    _check_version(key, message.format_version)
+    return Misfits(
+        BookieRef(key.removeprefix(keys.MISFITS), message.incarnation),
+        message.restored_nonce,
+        Kind(message.unknown, tuple(message.unknown_ledgers)),
+        Kind(message.open_elsewhere, tuple(message.open_ledgers)),
+        Kind(message.closed_elsewhere, tuple(message.closed_ledgers)),
+    )
+
+
+def _check_version(key: str, found: int) -> None:
+    if found != FORMAT_VERSION:
+        raise BadRecord(key, f"format version {found}; this program knows {FORMAT_VERSION}")

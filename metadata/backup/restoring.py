@@ -1,0 +1,67 @@
+"""Putting a backup into an empty store. What comes last makes it a cluster, so a restoring that was interrupted is none
+yet, and can be done again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import IO
+
+from .. import keys, settle
+from ..errors import BackupUnusable, KeyExists
+from ..store import MetadataStore
+from . import hold
+from .file import Header, Item, read_header, read_items
+
+AT_ONCE = 64
+"""Keys that are written at a time."""
+
+
+def check(file: IO[bytes]) -> tuple[Header, int]:
+    """What it is and how many keys it has, all read once. Raises BackupUnusable."""
+    header = read_header(file)
+    return header, sum(1 for _ in read_items(file))
+
+
+async def restore(
+    store: MetadataStore, file: IO[bytes], now_ms: int, on_key: Callable[[int], None] = lambda _: None
+) -> Header:
+    """Puts the keys of a backup that was checked into a store in which there is no cluster.
+
+    Raises BackupUnusable where there is one, or something else under one of the keys, and MetadataError where the store
+    fails: then there is no cluster yet, and the same file can be restored again.
+    """
+    header = read_header(file)
+    if await store.get(keys.LAYOUT) is not None:
+        raise BackupUnusable("there is a cluster here already; restore into a prefix or a file that is empty")
+    await hold.begin(store, backup_ms=header.created_ms, now_ms=now_ms)
+    last: list[Item] = []
+    batch: list[Item] = []
+    for item in read_items(file):
+        (last if item.key == keys.LAYOUT else batch).append(item)
+        if len(batch) == AT_ONCE:
+            await _put(store, batch)
+            on_key(len(batch))
+            batch = []
+    await _put(store, batch)
+    await _put(store, last)
+    on_key(len(batch) + len(last))
+    return header
+
+
+async def _put(store: MetadataStore, items: Iterable[Item]) -> None:
+    outcomes = await asyncio.gather(*(_put_one(store, item) for item in items), return_exceptions=True)
+    for outcome in outcomes:
+        if outcome is not None:
+            raise outcome
+
+
+async def _put_one(store: MetadataStore, item: Item) -> None:
+    try:
+        await settle.create(store, item.key, item.value)
+    except KeyExists:
+        found = await store.get(item.key)
+        if found is None or found.value != item.value:
+            raise BackupUnusable(
+                f"there is another value under {item.key} already; restore into a prefix or a file that is empty"
+            ) from None

@@ -1,0 +1,75 @@
+"""Reading all of a cluster's metadata for a backup, while the cluster is in use.
+
+The records of ledgers stand for themselves, so each may be of another moment. A journal's name its ledgers: they are
+read before the ledgers and once more behind them, and if anything of them has changed meanwhile all is read again. The
+counter of ids comes last, so that it stands beyond every ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from hashlib import sha256
+from typing import Protocol
+
+from .. import keys
+from ..errors import BackupUnusable
+from ..store import MetadataStore, list_all
+from .file import BackupWriter, Item
+
+KEPT = (keys.COOKIES, keys.LIVES, keys.ORDERS)
+"""What is kept beside ledgers and journals."""
+
+NOT_KEPT = (
+    keys.BOOKIES,
+    keys.UNDERREPLICATED,
+    keys.HEALING,
+    keys.ABSENT,
+    keys.AUDITOR,
+    keys.RESTORED,
+    keys.MISFITS,
+)
+"""What the living say of themselves, or find out anew."""
+
+TRIES_MAX = 10
+
+
+async def save(store: MetadataStore, file: BackupWriter) -> bool:
+    """Everything that a cluster needs; False where journals changed meanwhile, and another try is due.
+
+    Raises MetadataError.
+    """
+    before = sha256()
+    async for item in _all(store, keys.JOURNALS):
+        _count(before, item)
+        file.add(item)
+    async for item in _all(store, keys.LEDGERS):
+        file.add(item)
+    after = sha256()
+    async for item in _all(store, keys.JOURNALS):
+        _count(after, item)
+    if after.digest() != before.digest():
+        return False
+    for prefix in KEPT:
+        async for item in _all(store, prefix):
+            file.add(item)
+    for key in (keys.NEXT_LEDGER_ID, keys.LAYOUT):
+        found = await store.get(key)
+        if found is not None:
+            file.add(Item(key, found.value))
+        elif key == keys.LAYOUT:
+            raise BackupUnusable("the cluster's layout was deleted while it was read")
+    return True
+
+
+async def _all(store: MetadataStore, prefix: str) -> AsyncIterator[Item]:
+    async for found in list_all(store, prefix):
+        yield Item(found.key, found.value)
+
+
+class _Digest(Protocol):
+    def update(self, data: bytes, /) -> None: ...
+
+
+def _count(total: _Digest, item: Item) -> None:
+    total.update(f"{len(item.key)} {len(item.value)} {item.key}".encode())
+    total.update(item.value)

@@ -1,0 +1,224 @@
+"""A backup has all of a cluster that the living do not say anew; restored, it is held back until it is accepted."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from metadata import keys
+from metadata.backup import hold, saving
+from metadata.backup.file import BackupWriter, Header, Item, read_items
+from metadata.backup.hold import Kind, Misfits
+from metadata.backup.restoring import check, restore
+from metadata.errors import BackupUnusable, MetadataRestored, StoreUnavailable
+from metadata.memory import MemoryStore
+from metadata.records.ledger_record import BookieRef
+from metadata.store import PAGE_KEYS_MAX, Lease, Page
+from tests.support.aio import run
+
+HEADER = Header("c1", 1234)
+ALL = {
+    keys.LAYOUT: b"layout",
+    keys.NEXT_LEDGER_ID: b"next",
+    keys.ledger(1): b"one",
+    keys.ledger(2**63 - 1): b"\x00last",
+    keys.cookie("b1"): b"cookie",
+    keys.life("b1"): b"life",
+    keys.order("b1"): b"order",
+    keys.journal_state("j", "a"): b"state",
+    keys.journal_segment("j", "a", 7): b"segment",
+}
+
+
+async def filled(store: MemoryStore, found: dict[str, bytes] = ALL) -> MemoryStore:
+    for key, value in found.items():
+        await store.create(key, value)
+    return store
+
+
+def backup(items: dict[str, bytes] = ALL) -> bytes:
+    file = io.BytesIO()
+    writer = BackupWriter(file, HEADER)
+    for key, value in items.items():
+        writer.add(Item(key, value))
+    writer.end()
+    return file.getvalue()
+
+
+async def all_of(store: MemoryStore) -> dict[str, bytes]:
+    found = {}
+    for key in (*ALL, keys.RESTORED):
+        item = await store.get(key)
+        if item is not None:
+            found[key] = item.value
+    return found
+
+
+def test_every_key_is_either_kept_or_said_anew_by_the_living() -> None:
+    constants = {
+        value
+        for name, value in vars(keys).items()
+        if name.isupper() and not name.startswith("_") and isinstance(value, str)
+    }
+    kept = {keys.LAYOUT, keys.NEXT_LEDGER_ID, keys.LEDGERS, keys.JOURNALS, *saving.KEPT}
+    assert constants == kept | set(saving.NOT_KEPT)
+    assert not kept & set(saving.NOT_KEPT)
+
+
+def test_what_is_saved_comes_back_as_it_was() -> None:
+    async def scenario() -> None:
+        many = {keys.ledger(n): b"%d" % n for n in range(2, PAGE_KEYS_MAX + 5)}
+        store = await filled(MemoryStore(), ALL | many)
+        await filled(store, {keys.bookie("b1"): b"lives", keys.AUDITOR: b"who", keys.absent("b2"): b"since"})
+        file = io.BytesIO()
+        writer = BackupWriter(file, HEADER)
+        assert await saving.save(store, writer)
+        writer.end()
+        assert check(file) == (HEADER, len(ALL) + len(many))
+        other = MemoryStore()
+        told: list[int] = []
+        assert await restore(other, file, 99, told.append) == HEADER
+        assert sum(told) == len(ALL) + len(many)
+        assert {item.key: item.value async for item in listed(other)} == ALL | many
+        restored = await hold.read(other)
+        assert restored is not None and (restored.backup_ms, restored.restored_ms) == (1234, 99)
+
+    run(scenario())
+
+
+async def listed(store: MemoryStore) -> AsyncIterator[Item]:
+    after: str | None = None
+    while True:
+        page = await store.list_page("", after=after)
+        for item in page.items:
+            if item.key != keys.RESTORED:
+                yield Item(item.key, item.value)
+        if page.next_after is None:
+            return
+        after = page.next_after
+
+
+class ChangesBetween(MemoryStore):
+    """A journal rolls while the ledgers are read."""
+
+    async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:
+        page = await super().list_page(prefix, after=after, limit=limit)
+        if prefix == keys.LEDGERS and await self.get(keys.journal_state("j", "b")) is None:
+            await self.create(keys.journal_state("j", "b"), b"new")
+        return page
+
+
+def test_journals_that_change_meanwhile_are_read_again_with_their_ledgers() -> None:
+    async def scenario() -> None:
+        store = await filled(ChangesBetween())
+        assert not await saving.save(store, BackupWriter(io.BytesIO(), HEADER))
+        assert await saving.save(store, BackupWriter(io.BytesIO(), HEADER))
+
+    run(scenario())
+
+
+def test_the_counter_of_ids_is_read_behind_every_ledger() -> None:
+    file = io.BytesIO()
+
+    async def scenario() -> None:
+        assert await saving.save(await filled(MemoryStore()), BackupWriter(file, HEADER))
+
+    run(scenario())
+    order = [json.loads(line).get("key", "") for line in file.getvalue().splitlines()]
+    ledgers = [n for n, key in enumerate(order) if key.startswith(keys.LEDGERS)]
+    assert order.index(keys.NEXT_LEDGER_ID) > max(ledgers)
+
+
+def test_a_file_that_is_cut_off_or_changed_anywhere_is_refused() -> None:
+    whole = backup()
+    assert len(list(read_items(io.BytesIO(whole)))) == len(ALL)
+    for end in range(len(whole) - 1):
+        with pytest.raises(BackupUnusable):
+            list(read_items(io.BytesIO(whole[:end])))
+    for at in range(len(whole) - 1):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1
+        with pytest.raises(BackupUnusable):
+            list(read_items(io.BytesIO(bytes(damaged))))
+    with pytest.raises(BackupUnusable, match="follows its end"):
+        list(read_items(io.BytesIO(whole + whole)))
+
+
+def test_a_file_of_something_else_or_of_a_newer_program_is_named() -> None:
+    with pytest.raises(BackupUnusable, match="not a backup of bookledger"):
+        check(io.BytesIO(b"{}\n"))
+    newer = backup().replace(b'"format_version":1', b'"format_version":2')
+    with pytest.raises(BackupUnusable, match="format version 2; this program knows 1"):
+        check(io.BytesIO(newer))
+
+
+def test_it_is_restored_only_where_there_is_no_cluster() -> None:
+    async def scenario() -> None:
+        store = await filled(MemoryStore(), {keys.LAYOUT: b"another"})
+        with pytest.raises(BackupUnusable, match="there is a cluster here already"):
+            await restore(store, io.BytesIO(backup()), 1)
+        assert await all_of(store) == {keys.LAYOUT: b"another"}
+        store = await filled(MemoryStore(), {keys.ledger(1): b"another's"})
+        with pytest.raises(BackupUnusable, match="another value under"):
+            await restore(store, io.BytesIO(backup()), 1)
+        assert await store.get(keys.LAYOUT) is None, "it is no cluster"
+
+    run(scenario())
+
+
+class Fails(MemoryStore):
+    """After so many keys."""
+
+    left = 5
+
+    async def create(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
+        if self.left == 0:
+            raise StoreUnavailable("away")
+        self.left -= 1
+        return await super().create(key, value, lease=lease)
+
+
+def test_a_restoring_that_failed_is_no_cluster_and_is_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("metadata.settle.SETTLE_SECONDS_MAX", 0.0)
+    monkeypatch.setattr("metadata.settle.create.__kwdefaults__", {"seconds_max": 0.0})
+
+    async def scenario() -> None:
+        store = Fails()
+        with pytest.raises(StoreUnavailable):
+            await restore(store, io.BytesIO(backup()), 1)
+        assert await store.get(keys.LAYOUT) is None
+        first = await hold.read(store)
+        store.left = 100
+        await restore(store, io.BytesIO(backup()), 2)
+        assert await hold.read(store) == first, "it is the same restoring"
+        assert (await all_of(store)).keys() == {*ALL, keys.RESTORED}
+
+    run(scenario())
+
+
+def test_it_is_held_back_until_it_is_accepted() -> None:
+    async def scenario() -> None:
+        store = MemoryStore()
+        await hold.check_accepted(store)
+        assert not await hold.accept(store)
+        await restore(store, io.BytesIO(backup()), 5)
+        with pytest.raises(MetadataRestored, match="bookledger metadata check"):
+            await hold.check_accepted(store)
+        restored = await hold.read(store)
+        assert restored is not None
+        mine = Misfits(BookieRef("b1", "i1"), restored.nonce, Kind.of(range(500)), Kind.of([3]))
+        await hold.tell(store, mine)
+        await hold.tell(store, mine)
+        others = Misfits(BookieRef("b2", "i2"), b"of another restoring")
+        await hold.tell(store, others)
+        assert await hold.told(store, restored) == {"b1": mine}
+        assert (mine.unknown.ledgers, len(mine.unknown.first)) == (500, hold.LEDGERS_NAMED_MAX)
+        assert not mine.fits and others.fits
+        assert await hold.accept(store)
+        await hold.check_accepted(store)
+        assert await hold.told(store, restored) == {}
+
+    run(scenario())
