@@ -135,8 +135,9 @@ class Machine:
         return mine.exists() and theirs.exists() and mine.read_bytes() == theirs.read_bytes()
 
     def restore(self, backup: Backup) -> None:
-        """As it was then."""
+        """As it was then; whoever restores it makes room for it."""
         self.wipe()
+        self.has_room()
         shutil.copytree(backup.directory, self.directory)
         for name, data in backup.files.items():
             file = self.disk.create(name)
