@@ -25,14 +25,13 @@ from metadata.records.ledger_record import (
     Fragment,
     LedgerRecord,
     LedgerState,
-    Shape,
 )
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.registration import Registration
 from metadata.store import MetadataStore
 
+from .bookies.ensembles import choose_ensemble
 from .bookies.grpc_bookies import GrpcBookieClient
-from .bookies.signs_of_life import choose_alive
 from .cluster import Cluster
 from .config import ClientConfig
 from .errors import (
@@ -43,7 +42,6 @@ from .errors import (
     LedgerExists,
     MetadataUnavailable,
     NoSuchLedger,
-    NotEnoughBookies,
     Unauthorized,
 )
 from .integrity.digest import Digester, digester
@@ -320,7 +318,7 @@ class LedgerClient:
 
     async def _make(self, cluster: Cluster, new: NewLedger, *, reserved: bool) -> VersionedRecord:
         with self._asking():
-            ensemble = await self._choose_ensemble(cluster, new.shape)
+            ensemble = await choose_ensemble(cluster, new.shape)
             record = LedgerRecord(
                 ledger_id=new.ledger_id or 0,
                 shape=new.shape,
@@ -333,17 +331,6 @@ class LedgerClient:
             if new.ledger_id is not None:
                 return await self._create_record(cluster, record, new.password)
             return await self._create_with_next_id(cluster, record, new.password)
-
-    async def _choose_ensemble(self, cluster: Cluster, shape: Shape) -> tuple[BookieRef, ...]:
-        registered = await bookie_registry.list_bookies(cluster.store)
-        rejected = {r.bookie.bookie_id: "is read-only" for r in registered if not r.writable}
-        candidates = [r for r in registered if r.writable]
-        chosen = await choose_alive(cluster, candidates, shape.ensemble_size, (), rejected)
-        if len(chosen) < shape.ensemble_size:
-            usable = [str(r.bookie) for r in chosen]
-            needed = f"a new ledger of ensemble size {shape.ensemble_size}"
-            raise NotEnoughBookies(needed, rejected, usable)
-        return tuple(r.bookie for r in chosen)
 
     async def _create_with_next_id(
         self, cluster: Cluster, record: LedgerRecord, password: bytes

@@ -26,7 +26,13 @@ BYTES = (
     "page_bytes",
     "read_ahead_bytes_max",
 )
-COUNTS = ("read_ahead_pages", "recovery_tries_max", "recovery_attempts_max", "quarantine_failures")
+COUNTS = (
+    "fault_domains_min",
+    "read_ahead_pages",
+    "recovery_tries_max",
+    "recovery_attempts_max",
+    "quarantine_failures",
+)
 WAITS = (
     "append_seconds_max",
     "append_quorum_seconds_max",
@@ -69,6 +75,8 @@ class ClientConfig:
     no other. `delay_ensemble_change`: a writer replaces a failed bookie only when a write set would lose
     its ack quorum: fewer fragments, and fewer copies meanwhile. `quarantine_*`: a bookie that failed so
     often within the window is used only when there is no other for `quarantine_seconds`.
+    `fault_domains_min`: copies of an entry stand on as many fault domains as there are; with fewer than this no ledger
+    is made, and no bookie is taken in place of a failed one. Bookies without a domain count as one together.
     `close_drain_seconds_max`: how long a recovery waits for the slowest copies of what it wrote back, when the
     ledger is closed; a writer that closes waits for its copies as long as they move. `retry_replacement_seconds`:
     how soon a writer that has found no replacement looks for one again. `recovery_tries_max`: how often a recovery
@@ -98,6 +106,7 @@ class ClientConfig:
     quarantine_failures: int = 3
     quarantine_window_seconds: float = 300.0
     quarantine_seconds: float = 1800.0
+    fault_domains_min: int = 1
 
     def __post_init__(self) -> None:
         for name in BYTES:

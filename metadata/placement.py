@@ -1,19 +1,22 @@
 """Where copies go: spread over fault domains, then hosts; bookies with more room more often. Pure.
 
-One policy for whoever chooses a bookie: new ledgers, ensemble changes, healing.
+One policy for whoever chooses a bookie: new ledgers, ensemble changes, healing, rebalancing. Bookies without a fault
+domain do not stand in each other's way, but nothing is known of them: together they count as one domain.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import combinations
 
 from .records.ledger_record import BookieRef
 from .records.registration import Registration
 
-Rank = tuple[bool, bool]
-"""Whether a bookie shares its fault domain, and its host, with another copy: the lower the better."""
+Rank = tuple[int, int]
+"""With how many other copies a bookie shares its fault domain, and its host: the lower the better."""
 
 
 def host_of(registration: Registration) -> str:
@@ -25,8 +28,8 @@ def rank(candidate: Registration, beside: Iterable[Registration]) -> Rank:
     others = list(beside)
     domain = candidate.fault_domain
     return (
-        bool(domain) and any(domain == other.fault_domain for other in others),
-        any(host_of(candidate) == host_of(other) for other in others),
+        sum(domain == other.fault_domain for other in others) if domain else 0,
+        sum(host_of(candidate) == host_of(other) for other in others),
     )
 
 
@@ -65,3 +68,62 @@ def _shuffled(candidates: Iterable[Registration], rng: random.Random) -> list[Re
     """At random; one with twice the room comes before another two times out of three."""
     drawn = [(-math.log(1 - rng.random()) / max(1, one.disk_bytes_free), one) for one in candidates]
     return [one for _, one in sorted(drawn, key=lambda pair: pair[0])]
+
+
+# --- striped ensembles: whom an entry's copies stand beside depends on the order ------------------
+
+
+def fewest_domains(ensemble: Sequence[Registration], write_quorum: int) -> int:
+    """Fault domains of the write set that has the fewest."""
+    return min(_domains_of_write_sets([one.fault_domain for one in ensemble], write_quorum))
+
+
+def arranged(chosen: Sequence[Registration], write_quorum: int) -> list[Registration]:
+    """The same bookies in an order in which every write set is on as many fault domains as can be.
+
+    The order that was given stays where that is as good.
+    """
+    found = list(chosen)
+    if write_quorum >= len(found):
+        return found
+    if any(count > 1 for count in Counter(one.fault_domain for one in found).values()):
+        _improve(found, write_quorum)
+        other = _dealt(chosen)
+        _improve(other, write_quorum)
+        if _worth(other, write_quorum) > _worth(found, write_quorum):
+            return other
+    return found
+
+
+def _dealt(chosen: Sequence[Registration]) -> list[Registration]:
+    """The largest domains first, on every second place: so none stands beside itself as long as that can be."""
+    counts = Counter(one.fault_domain for one in chosen)
+    by_size = sorted(chosen, key=lambda one: (-counts[one.fault_domain], one.fault_domain))
+    places = [*range(0, len(by_size), 2), *range(1, len(by_size), 2)]
+    return [one for _, one in sorted(zip(places, by_size, strict=True), key=lambda pair: pair[0])]
+
+
+def _improve(ensemble: list[Registration], write_quorum: int) -> None:
+    """Exchanges two as long as that makes it better."""
+    worth, has_changed = _worth(ensemble, write_quorum), True
+    while has_changed:
+        has_changed = False
+        for a, b in combinations(range(len(ensemble)), 2):
+            if ensemble[a].fault_domain == ensemble[b].fault_domain:
+                continue
+            ensemble[a], ensemble[b] = ensemble[b], ensemble[a]
+            if (other := _worth(ensemble, write_quorum)) > worth:
+                worth, has_changed = other, True
+            else:
+                ensemble[a], ensemble[b] = ensemble[b], ensemble[a]
+
+
+def _worth(ensemble: Sequence[Registration], write_quorum: int) -> tuple[int, int]:
+    counts = list(_domains_of_write_sets([one.fault_domain for one in ensemble], write_quorum))
+    return min(counts), sum(counts)
+
+
+def _domains_of_write_sets(domains: Sequence[str], write_quorum: int) -> Iterator[int]:
+    size = len(domains)
+    for first in range(size):
+        yield len({domains[(first + step) % size] for step in range(write_quorum)})

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import islice, permutations
 
+from metadata import placement
 from metadata.errors import MetadataError
 from metadata.records import bookie_registry
 from metadata.records.ledger_record import BookieRef
@@ -14,15 +16,19 @@ from ..cluster import Cluster
 from ..protocol.effects import FindReplacements
 from .signs_of_life import choose_alive, takes_entries
 
+ORDERS_MAX = 120
+"""Orders that are looked at where several bookies are replaced at once: all of five."""
+
 
 async def find_replacements(
-    cluster: Cluster, effect: FindReplacements
+    cluster: Cluster, effect: FindReplacements, write_quorum: int, *, domains_min: int = 1
 ) -> tuple[dict[int, BookieRef], dict[str, str]]:
     """A live bookie for each failed position, as far as there are any, and why the others are not used.
 
     New bookies are preferred, where the effect allows any; then, for its own place only, one that was
     formatted anew under the failed one's name, and last the failed bookie itself, if it answers. All are asked
-    for a sign of life first: a registration outlives its bookie by a lease.
+    for a sign of life first: a registration outlives its bookie by a lease. New bookies are not taken where they would
+    leave an entry's copies on fewer fault domains than `domains_min`, and than they are on.
     """
     try:
         registered = await bookie_registry.list_bookies(cluster.store)
@@ -33,7 +39,8 @@ async def find_replacements(
     staying = [bookie for n, bookie in enumerate(effect.ensemble) if n not in effect.failed]
     beside = [r for r in registered if r.bookie in staying]
     found = await choose_alive(cluster, candidates, len(effect.failed), beside, rejected)
-    chosen = {position: one.bookie for position, one in zip(effect.failed, found, strict=False)}
+    placed = _arranged(effect, found, registered, write_quorum, domains_min, rejected)
+    chosen = {position: one.bookie for position, one in zip(effect.failed, placed, strict=False)}
     left = [position for position in effect.failed if position not in chosen]
     own_places = [
         [*([] if effect.in_place else _formatted_anew(registered, effect.ensemble[n])), effect.ensemble[n]]
@@ -44,6 +51,30 @@ async def find_replacements(
     )
     chosen |= {n: bookie for n, bookie in zip(left, answered, strict=True) if bookie is not None}
     return chosen, rejected
+
+
+def _arranged(
+    effect: FindReplacements,
+    found: Sequence[Registration],
+    registered: Sequence[Registration],
+    write_quorum: int,
+    domains_min: int,
+    rejected: dict[str, str],
+) -> Sequence[Registration]:
+    """In the order in which they stand best; none where the policy forbids it, and why goes into `rejected`."""
+    known = {one.bookie: one for one in registered}
+    now = [known.get(bookie, Registration(bookie, "")) for bookie in effect.ensemble]
+
+    def domains(order: Sequence[Registration]) -> int:
+        changed = dict(zip(effect.failed, order, strict=False))
+        return placement.fewest_domains([changed.get(n, one) for n, one in enumerate(now)], write_quorum)
+
+    best = max(islice(permutations(found), ORDERS_MAX), key=domains)
+    if domains(best) >= min(domains_min, domains(())):
+        return best
+    for one in best:
+        rejected[str(one.bookie)] = f"would leave copies on fewer than {domains_min} fault domains"
+    return []
 
 
 def _formatted_anew(registered: Sequence[Registration], former: BookieRef) -> list[BookieRef]:

@@ -112,6 +112,7 @@ class _RecoveryRun:
         self._version = RecordVersion(cluster.ledgers, marked, cluster.marks)
         self._machine = Recovery(marked.record, digester)
         self._ledger_id = marked.record.ledger_id
+        self._write_quorum = marked.record.shape.write_quorum
         self._key = key
         terms = LaneTerms(self._ledger_id, key, recovery=True)
         self._lanes = Lanes(cluster, terms, self, self._frozen_lac)
@@ -249,7 +250,7 @@ class _RecoveryRun:
         raise AssertionError("a retry ends with an answer or an error")
 
     async def _find_replacements(self, effect: FindReplacements) -> None:
-        chosen, rejected = await find_replacements(self._cluster, effect)
+        chosen, rejected = await find_replacements(self._cluster, effect, self._write_quorum)
         self._perform(self._machine.replacements(chosen, rejected))
 
     async def _retry(self) -> None:

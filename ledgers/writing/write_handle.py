@@ -344,7 +344,9 @@ class WriteHandle:
         self.on_progress()
 
     async def _find_replacements(self, effect: FindReplacements) -> None:
-        chosen, rejected = await find_replacements(self._cluster, effect)
+        domains = self._config.fault_domains_min
+        quorum = self._machine.record.shape.write_quorum
+        chosen, rejected = await find_replacements(self._cluster, effect, quorum, domains_min=domains)
         self._perform(self._machine.replacements(chosen, rejected))
 
     def _retry(self) -> None:

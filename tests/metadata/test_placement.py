@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from itertools import permutations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metadata.placement import choose, host_of
+from metadata.placement import arranged, choose, fewest_domains, host_of
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 
@@ -89,6 +91,53 @@ def test_nobody_is_chosen_twice_and_chance_decides_repeatably(
     chosen = choose(candidates, count, rng=random.Random(seed))
     assert len(names(chosen)) == len(chosen) == min(count, len(candidates))
     assert chosen == choose(candidates, count, rng=random.Random(seed))
+
+
+DOMAINS = st.lists(st.sampled_from(["", "a", "b", "c"]), min_size=1, max_size=6)
+
+
+@given(DOMAINS, st.integers(1, 6))
+def test_no_order_spreads_every_write_set_wider_than_the_one_that_is_made(
+    domains: list[str], write_quorum: int
+) -> None:
+    """Against all orders."""
+    write_quorum = min(write_quorum, len(domains))
+    chosen = [bookie(f"b{n}", domain) for n, domain in enumerate(domains)]
+    order = arranged(chosen, write_quorum)
+    assert names(order) == names(chosen)
+    widest = max(fewest_domains(one, write_quorum) for one in permutations(chosen))
+    assert fewest_domains(order, write_quorum) == widest
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=7),
+    st.integers(1, 5),
+    st.integers(1, 5),
+    st.integers(),
+)
+def test_no_other_ensemble_spreads_wider_than_the_one_that_is_chosen(
+    domains: list[str], ensemble_size: int, write_quorum: int, seed: int
+) -> None:
+    """Against all ensembles of all candidates."""
+    ensemble_size = min(ensemble_size, len(domains))
+    write_quorum = min(write_quorum, ensemble_size)
+    candidates = [bookie(f"b{n}", domain) for n, domain in enumerate(domains)]
+    chosen = arranged(choose(candidates, ensemble_size, rng=random.Random(seed)), write_quorum)
+    widest = max(fewest_domains(one, write_quorum) for one in permutations(candidates, ensemble_size))
+    assert fewest_domains(chosen, write_quorum) == widest
+
+
+@pytest.mark.parametrize("size", [7, 9, 12, 20])
+def test_large_ensembles_of_two_halves_alternate(size: int) -> None:
+    chosen = [bookie(f"b{n}", "a" if n < size // 2 else "b") for n in range(size)]
+    order = [one.fault_domain for one in arranged(chosen, 2)]
+    alone = sum(one == other for one, other in zip(order, order[1:] + order[:1], strict=True))
+    assert alone == size % 2
+
+
+def test_bookies_without_a_domain_count_as_one_together() -> None:
+    assert fewest_domains([bookie("a"), bookie("b")], 2) == 1
+    assert fewest_domains([bookie("a"), bookie("b", "b")], 2) == 2
 
 
 def test_the_host_of_an_address_is_what_stands_before_its_port() -> None:

@@ -69,7 +69,7 @@ def found(
         bookies: BookieClient = Answering(alive, read_only)
         cluster = Cluster(store, LedgerStore(store), bookies, ClientConfig(), random.Random(0))
         effect = FindReplacements(ENSEMBLE, dict.fromkeys(failed, "gone"), in_place)
-        return await find_replacements(cluster, effect)
+        return await find_replacements(cluster, effect, 3)
 
     return run(scenario())
 
@@ -146,7 +146,7 @@ def test_places_of_failed_bookies_that_hang_are_looked_at_beside_each_other() ->
             cluster.note_failure(bookie)
         began = asyncio.get_running_loop().time()
         chosen, rejected = await find_replacements(
-            cluster, FindReplacements(ENSEMBLE, {0: "hangs", 1: "hangs"})
+            cluster, FindReplacements(ENSEMBLE, {0: "hangs", 1: "hangs"}), 3
         )
         assert asyncio.get_running_loop().time() - began < 1.8 * REMEMBERED_SECONDS_MAX
         assert chosen == {}
@@ -167,6 +167,57 @@ def test_a_replacement_comes_from_a_rack_where_no_staying_bookie_stands(seed: in
             await store.create(registration.key, registration.encode())
         bookies: BookieClient = Answering(list(racks), ())
         cluster = Cluster(store, LedgerStore(store), bookies, ClientConfig(), random.Random(seed))
-        return (await find_replacements(cluster, FindReplacements(ENSEMBLE, {0: "gone"})))[0]
+        return (await find_replacements(cluster, FindReplacements(ENSEMBLE, {0: "gone"}), 3))[0]
 
     assert run(scenario()) == {0: B6}
+
+
+RACKS = {B1: "/r1", B2: "/r2", B3: "/r2", B4: "/r2", B5: "/r1"}
+
+
+@pytest.mark.parametrize(
+    ("domains_min", "spares", "chosen"),
+    [
+        (1, (B4,), {0: B4}),  # all in one rack, rather than a copy less
+        (2, (B4,), {}),
+        (2, (B4, B5), {0: B5}),
+        (3, (B4, B5), {0: B5}),  # no worse than it was
+    ],
+)
+def test_no_bookie_is_taken_that_leaves_copies_on_too_few_fault_domains(
+    domains_min: int, spares: tuple[BookieRef, ...], chosen: dict[int, BookieRef]
+) -> None:
+    async def scenario() -> tuple[dict[int, BookieRef], dict[str, str]]:
+        store = MemoryStore()
+        for bookie in (B1, B2, B3, *spares):
+            registration = Registration(bookie, f"{bookie.bookie_id}:3181", RACKS[bookie])
+            await store.create(registration.key, registration.encode())
+        cluster = Cluster(
+            store, LedgerStore(store), Answering([B2, B3, *spares], ()), ClientConfig(), random.Random(1)
+        )
+        effect = FindReplacements((B1, B2, B3), {0: "gone"})
+        return await find_replacements(cluster, effect, 3, domains_min=domains_min)
+
+    found, rejected = run(scenario())
+    assert found == chosen
+    if not chosen:
+        assert "fewer than 2 fault domains" in rejected[str(B4)]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_several_replacements_stand_in_the_order_that_spreads_every_write_set(seed: int) -> None:
+    """Of a striped ensemble, neighbours share entries."""
+    racks = {B1: "/r1", B2: "/r1", B3: "/r2", B4: "/r2", B5: "/r1", B6: "/r2"}
+
+    async def scenario() -> dict[int, BookieRef]:
+        store = MemoryStore()
+        for bookie, rack in racks.items():
+            registration = Registration(bookie, f"{bookie.bookie_id}:3181", rack)
+            await store.create(registration.key, registration.encode())
+        cluster = Cluster(
+            store, LedgerStore(store), Answering(list(racks), ()), ClientConfig(), random.Random(seed)
+        )
+        effect = FindReplacements((B1, B2, B3, B4), {1: "gone", 2: "gone"})
+        return (await find_replacements(cluster, effect, 2))[0]
+
+    assert run(scenario()) == {1: B6, 2: B5}
