@@ -8,6 +8,7 @@ lives/<bookie>             how often the bookie has started
 bookies/live/<bookie>      registration of a live bookie (under its lease), which says whether it is read-only
 underreplicated/<id>       a ledger that has fewer copies than it should, and since when
 healing/<id>               who heals it (under a lease)
+moves/<id>                 copies of it that shall stand elsewhere, so that bookies are used alike
 absent/<bookie>            since when a bookie that was formatted has not been registered
 orders/<bookie>            what an operator wants of a bookie: to be drained, left alone, given up
 auditor                    which bookie looks after all of this (under a lease)
@@ -32,6 +33,7 @@ LIVES = "lives/"
 JOURNALS = "journals/"
 UNDERREPLICATED = "underreplicated/"
 HEALING = "healing/"
+MOVES = "moves/"
 ABSENT = "absent/"
 ORDERS = "orders/"
 AUDITOR = "auditor"
@@ -78,6 +80,10 @@ def underreplicated(ledger_id: int) -> str:
 
 def healing(ledger_id: int) -> str:
     return HEALING + ledger(ledger_id).removeprefix(LEDGERS)
+
+
+def moves(ledger_id: int) -> str:
+    return MOVES + ledger(ledger_id).removeprefix(LEDGERS)
 
 
 def absent(bookie_id: str) -> str:

@@ -28,6 +28,7 @@ from ..wire.messages import MaintainReply, MaintainRequest, MaintenanceAction, S
 from .collecting.collector import Collected, Collector
 from .collecting.compactor import Compacted, Compactor
 from .healing.auditor import Auditor
+from .healing.mover import Mover
 from .healing.needs import takers
 from .healing.stock import StockTaker
 from .healing.view import look
@@ -68,6 +69,7 @@ class Upkeep:
         self._repair = Repair(bookie, LedgerStore(store), me, peers, repair_pace)
         self._heals = config.heals
         self._worker = Worker(store, me, self._repair, peers, self._lock, config, time.time)
+        self._mover = Mover(store, me, self._worker.healer, self._lock, config, time.time)
         self._auditor = Auditor(store, me, config, time.time)
         inventory = Inventory(bookie, repair_pace)
         self._stock_taker = StockTaker(bookie, store, me, inventory, self._lock, config, time.time)
@@ -85,6 +87,7 @@ class Upkeep:
             group.create_task(self._fitting.run(self._config.heal_look_seconds))
             if self._heals:
                 group.create_task(self._worker.run())
+                group.create_task(self._mover.run())
                 group.create_task(self._auditor.run())
                 group.create_task(self._stock_taker.run())
 

@@ -20,6 +20,7 @@ from metadata.errors import BadRecord
 from metadata.healing import holder
 from metadata.healing.holder import Holder
 from metadata.healing.marks import Mark, Marks
+from metadata.healing.moves import list_moves
 from metadata.healing.orders import OrderKind
 from metadata.records.cluster import cluster_id
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord
@@ -50,6 +51,7 @@ _OF_REASON = {
     Reason.LACKING: Condition.LACKING,
     Reason.LOST: Condition.LOST,
 }
+TO_BE_COPIED = frozenset(_OF_REASON.values())
 _FROM_BAD = list(reversed(Condition))
 
 
@@ -79,17 +81,19 @@ class Copy:
 
 @dataclass(slots=True)
 class Holding:
-    """How much the metadata places on one bookie."""
+    """How much the metadata places on one bookie. `bytes` of payload, about, without what is still written."""
 
     ledgers: int = 0
     fragments: int = 0
+    bytes: int = 0
 
 
 @dataclass(slots=True)
 class Survey:
     """What was seen. `amiss` are the ledgers that are not whole, with the copies that are not.
 
-    `is_held_back`: the metadata came from a backup that nobody has accepted.
+    `to_copy_bytes`: payload of the copies that must be made, about; `moving`: ledgers of which copies are to be moved
+    for balance. `is_held_back`: the metadata came from a backup that nobody has accepted.
     """
 
     cluster_id: str
@@ -106,6 +110,8 @@ class Survey:
     holdings: dict[BookieRef, Holding] = field(default_factory=dict)
     ensemble_sizes: set[int] = field(default_factory=set)
     is_held_back: bool = False
+    to_copy_bytes: int = 0
+    moving: int = 0
 
     @property
     def is_whole(self) -> bool:
@@ -135,6 +141,8 @@ async def survey(store: MetadataStore, *, now_ms: int, wait_ms: int) -> Survey |
     seen.is_held_back = await hold.read(store) is not None
     seen.marks = [mark async for mark in Marks(store).list()]
     seen.healing = await _healing(store)
+    async for _ in list_moves(store):
+        seen.moving += 1
     async for found in LedgerStore(store).list():
         _take(seen, found.record)
     return seen
@@ -147,6 +155,15 @@ def bookies_seen(view: ClusterView) -> list[BookieSeen]:
         BookieSeen(ref, _state(ref, view), view.absent_since_ms.get(ref.bookie_id), view.living.get(ref))
         for ref in sorted(refs)
     ]
+
+
+def copy_bytes(record: LedgerRecord) -> Iterator[tuple[Fragment, int]]:
+    """Every fragment, with the payload bytes of one copy of it, about; 0 for one that is still written."""
+    starts = [one.length_before for one in record.fragments]
+    ends = [*starts[1:], starts[-1] if record.length_bytes is None else record.length_bytes]
+    shape = record.shape
+    for fragment, start, end in zip(record.fragments, starts, ends, strict=True):
+        yield fragment, max(0, end - start) * shape.write_quorum // shape.ensemble_size
 
 
 def copies(record: LedgerRecord, view: ClusterView) -> Iterator[Copy]:
@@ -172,6 +189,10 @@ def _take(seen: Survey, record: LedgerRecord) -> None:
     for start in range(0, len(found), size):
         conditions = {copy.condition for copy in found[start : start + size]}
         seen.fragments[next(one for one in _FROM_BAD if one in conditions)] += 1
+    sizes = {fragment.first_entry: size for fragment, size in copy_bytes(record)}
+    seen.to_copy_bytes += sum(
+        sizes[copy.fragment.first_entry] for copy in found if copy.condition in TO_BE_COPIED
+    )
     bad = [copy for copy in found if copy.condition not in (Condition.OPEN, Condition.WHOLE)]
     if bad and len(seen.amiss) < LEDGERS_LISTED_MAX:
         seen.amiss[record.ledger_id] = bad
@@ -185,6 +206,9 @@ def _count_holdings(seen: Survey, record: LedgerRecord) -> None:
         held = seen.holdings.setdefault(bookie, Holding())
         held.ledgers += 1
         held.fragments += fragments
+    for fragment, size in copy_bytes(record):
+        for bookie in fragment.ensemble:
+            seen.holdings[bookie].bytes += size
 
 
 def _state(ref: BookieRef, view: ClusterView) -> str:

@@ -24,6 +24,7 @@ NOT_KEPT = (
     keys.UNDERREPLICATED,
     keys.HEALING,
     keys.ABSENT,
+    keys.MOVES,
     keys.AUDITOR,
     keys.RESTORED,
     keys.MISFITS,

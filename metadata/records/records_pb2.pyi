@@ -215,6 +215,30 @@ class Order(_message.Message):
     nonce: bytes
     def __init__(self, format_version: _Optional[int] = ..., kind: _Optional[_Union[OrderKind, str]] = ..., since_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
 
+class Moves(_message.Message):
+    __slots__ = ("format_version", "moves", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    MOVES_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    moves: _containers.RepeatedCompositeFieldContainer[Move]
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., moves: _Optional[_Iterable[_Union[Move, _Mapping]]] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+
+class Move(_message.Message):
+    __slots__ = ("first_entry", "old_bookie", "old_incarnation", "new_bookie", "new_incarnation")
+    FIRST_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    OLD_BOOKIE_FIELD_NUMBER: _ClassVar[int]
+    OLD_INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    NEW_BOOKIE_FIELD_NUMBER: _ClassVar[int]
+    NEW_INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    first_entry: int
+    old_bookie: str
+    old_incarnation: str
+    new_bookie: str
+    new_incarnation: str
+    def __init__(self, first_entry: _Optional[int] = ..., old_bookie: _Optional[str] = ..., old_incarnation: _Optional[str] = ..., new_bookie: _Optional[str] = ..., new_incarnation: _Optional[str] = ...) -> None: ...
+
 class Holder(_message.Message):
     __slots__ = ("format_version", "bookie_id", "incarnation", "since_ms", "bytes_done", "nonce")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]

@@ -175,3 +175,39 @@ def test_ledgers_are_listed_by_what_one_asks_for(tmp_path: Path) -> None:
                 assert [row["ledger_id"] for row in rows] == ids, options
             assert 3 in [row["ledger_id"] for row in printed("ledger", "list", meta, f"--bookie={holder}")]
         assert b"more follow: --first 3" in bookledger("ledger", "list", meta, "--limit=2").stdout
+
+
+def test_a_new_bookie_is_given_its_share_and_nothing_is_lost(tmp_path: Path) -> None:
+    """Real bookies: planned, shown, moved, and read from where it stands afterwards."""
+    with cluster(tmp_path, 3) as (meta, _):
+        uri = meta.removeprefix("--metadata=")
+        with LedgerClient(uri) as client:
+            for _ in range(20):
+                with client.create_ledger(ensemble_size=3, ack_quorum=2) as writer:
+                    writer.append(b"y" * 5000)
+            (even,) = printed("cluster", "rebalance", "--dry-run", meta)
+            assert even["copies"] == 0
+            with bookie_processes(1, tmp_path, uri, prefix="new", lease_seconds=2):
+                until(lambda: len(printed("cluster", "bookies", meta)) == 4)
+                (plan,) = printed("cluster", "rebalance", "--dry-run", meta)
+                assert plan["copies"] > 5 and printed("cluster", "status", meta)[0]["moving_ledgers"] == 0
+                done = bookledger("cluster", "rebalance", "--wait", meta)
+                assert done.returncode == 0 and b"ledgers to be moved" in done.stdout, done
+                (after,) = printed("cluster", "rebalance", "--dry-run", meta)
+                assert after["copies"] == 0
+                used = {row["bookie_id"]: row["placed_bytes"] for row in after["bookies"]}
+                assert used["new-1"] > 20_000
+                until(lambda: printed("cluster", "status", meta)[0]["whole"])
+                assert printed("cluster", "rebalance", "--cancel", meta) == [{"cancelled_ledgers": 0}]
+                for record in client.list_ledgers():
+                    if record.ledger_id > 1:
+                        with client.open_ledger(record.ledger_id) as reader:
+                            assert [entry.payload for entry in reader.read(0, 0)] == [b"y" * 5000]
+
+
+def test_what_would_be_copied_is_shown_before_it_is(tmp_path: Path) -> None:
+    with cluster(tmp_path, 4) as (meta, _):
+        name = ensemble(meta)[0]
+        (shown,) = printed("bookie", "drain", name, "--dry-run", meta)
+        assert (shown["ordered"], shown["fragments"], shown["bytes"]) == (None, 1, 10_000)
+        assert printed("cluster", "status", meta)[0]["to_copy_bytes"] == 0

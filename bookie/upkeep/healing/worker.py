@@ -79,7 +79,7 @@ class Worker:
         self._marks = Marks(store)
         self._me = me
         self._repair = repair
-        self._healer = Healer(self._ledgers, me, repair.mender)
+        self.healer = Healer(self._ledgers, me, repair.mender)
         self._peers = peers
         self._upkeep = upkeep
         self._config = config
@@ -193,7 +193,7 @@ class Worker:
         record: LedgerRecord | None = None
         try:
             async with self._upkeep:
-                record = await self._healer.heal(tally, lambda record: self._mine(record, view))
+                record = await self.healer.heal(tally, lambda record: self._mine(record, view))
         except COULD_NOT as error:
             tally.fail(str(error))
         await self._tell(tally)

@@ -24,6 +24,9 @@ from .need import Need, Reason
 TRIES_MAX = 5
 """How often a ledger is decided anew whose record somebody else keeps changing."""
 
+COPIED_FROM_ITSELF = (Reason.DRAINING, Reason.MOVED, Reason.MISPLACED)
+"""Why a copy is made anew of which the old one can be read."""
+
 KEEPS_CHANGING = "the ledger's record kept changing: try again"
 
 Chosen = Callable[[LedgerRecord], Sequence[Need]]
@@ -74,7 +77,7 @@ class Healer:
         part, first = record.closed_part(), need.fragment.first_entry
         assert part is not None
         here = need.bookie == self._me
-        without = self._me if here or need.reason in (Reason.DRAINING, Reason.MISPLACED) else need.bookie
+        without = self._me if here or need.reason in COPIED_FROM_ITSELF else need.bookie
         await self._mender.fill(
             part, _parts(part, need, only_lacking=here), mine, without=without, verify=not here
         )

@@ -14,6 +14,7 @@ class Reason(StrEnum):
     LACKING = "lacks entries"
     LOST = "is lost"
     DRAINING = "is being drained"
+    MOVED = "is to hold less"
     MISPLACED = "shares its fault domain with another copy"
 
 

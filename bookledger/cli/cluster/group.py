@@ -19,6 +19,7 @@ from ..membership.leaving import decommission, maintenance
 from ..membership.looking import NO_CLUSTER, lost_after_option, surveyed, with_store
 from ..options import json_option, metadata_option
 from ..output import print_record, print_records
+from .rebalance import rebalance
 from .status import bookie_rows, status
 
 COPIES_NAMED_MAX = 3
@@ -30,7 +31,7 @@ def cluster() -> None:
     """Show whether the whole is well, and say which bookies shall leave it."""
 
 
-for command in (status, decommission, maintenance):
+for command in (status, decommission, maintenance, rebalance):
     cluster.add_command(command)
 
 

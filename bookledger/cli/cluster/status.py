@@ -58,7 +58,10 @@ def fields(seen: Survey) -> dict[str, Any]:
         "under_replicated_ledgers": len(seen.amiss),
         "oldest_mark_seconds": _oldest_seconds(seen),
         "left_behind": seen.left_behind[:LISTED_MAX],
+        "to_copy_bytes": seen.to_copy_bytes,
+        "copied_in_seconds": _seconds_left(seen),
         "healing": healing_rows(seen),
+        "moving_ledgers": seen.moving,
         "not_healed": [
             {"ledger_id": mark.ledger_id, "tries": mark.tries, "why_not": mark.why_not}
             for mark in seen.marks
@@ -111,6 +114,12 @@ def _used_percent(total: int, free: int) -> int | None:
     return round(100 * (total - free) / total) if total else None
 
 
+def _seconds_left(seen: Survey) -> int | None:
+    """At the rate of this moment; None where nobody copies anything just now."""
+    rate = sum(row["bytes_per_second"] for row in healing_rows(seen))
+    return round(seen.to_copy_bytes / rate) if rate else None
+
+
 def _oldest_seconds(seen: Survey) -> int | None:
     oldest = min((mark.since_ms for mark in seen.marks), default=None)
     return None if oldest is None else max(0, seen.view.now_ms - oldest) // 1000
@@ -150,6 +159,12 @@ def _print(seen: Survey) -> None:
     if seen.left_behind:
         named = ", ".join(map(str, seen.left_behind[:LISTED_MAX]))
         say(f"{len(seen.left_behind)} ledgers are not closed, and seem to have nobody who does it: {named}")
+    if seen.to_copy_bytes:
+        seconds = known["copied_in_seconds"]
+        until = "" if seconds is None else f", done in about {seconds} s at this rate"
+        say(f"{seen.to_copy_bytes} bytes are to be copied{until}")
+    if seen.moving:
+        say(f"copies of {seen.moving} ledgers are to be moved for balance")
     for row in known["healing"]:
         say(
             f"healing ledger {row['ledger_id']} on {row['bookie_id']}: {row['bytes_copied']} bytes in "

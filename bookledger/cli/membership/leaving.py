@@ -27,6 +27,8 @@ from .looking import lost_after_option, surveyed, with_store
 
 LOOK_SECONDS = 2.0
 
+dry_run_option = click.option("--dry-run", is_flag=True, help="Only show how much would be copied.")
+
 
 @click.command()
 @metadata_option
@@ -36,14 +38,22 @@ LOOK_SECONDS = 2.0
     "--wait", is_flag=True, help="Return when it may be stopped; interrupting that changes nothing."
 )
 @click.option("--cancel", is_flag=True, help="It shall stay after all.")
+@dry_run_option
 @json_option
-def drain(metadata_uri: str, lost_after: float, name: str, wait: bool, cancel: bool, as_json: bool) -> None:
+def drain(
+    metadata_uri: str, lost_after: float, name: str, wait: bool, cancel: bool, dry_run: bool, as_json: bool
+) -> None:
     """Have all that a bookie holds copied elsewhere, and nothing new put there, so that it may be stopped."""
     if cancel:
         give(metadata_uri, name, None)
         print_record({"bookie_id": name, "ordered": None}, as_json=as_json)
         return
-    _check_enough_are_left(surveyed(metadata_uri, lost_after), name)
+    seen = surveyed(metadata_uri, lost_after)
+    _check_enough_are_left(seen, name)
+    if dry_run:
+        with_store(metadata_uri, lambda store: check_formatted(store, name))
+        print_record({"bookie_id": name, "ordered": None, **_left(seen, name)}, as_json=as_json)
+        return
     give(metadata_uri, name, OrderKind.DRAIN)
     _report(metadata_uri, lost_after, name, "draining", wait=wait, as_json=as_json)
 
@@ -53,18 +63,22 @@ def drain(metadata_uri: str, lost_after: float, name: str, wait: bool, cancel: b
 @lost_after_option
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@dry_run_option
 @click.option(
     "--wait", is_flag=True, help="Return when nothing refers to it; interrupting that changes nothing."
 )
 @json_option
 def decommission(
-    metadata_uri: str, lost_after: float, name: str, yes: bool, wait: bool, as_json: bool
+    metadata_uri: str, lost_after: float, name: str, yes: bool, dry_run: bool, wait: bool, as_json: bool
 ) -> None:
     """Say that a bookie will never come back: what it held is copied from the others at once."""
     seen = surveyed(metadata_uri, lost_after)
     if any(one.bookie.bookie_id == name and one.registration is not None for one in seen.bookies):
         raise LedgerError(f"bookie {name} lives: stop it first, or use `bookledger bookie drain {name}`")
     with_store(metadata_uri, lambda store: check_formatted(store, name))
+    if dry_run:
+        print_record({"bookie_id": name, "ordered": None, **_left(seen, name)}, as_json=as_json)
+        return
     if not yes:
         click.confirm(f"is bookie {name} lost for good, with its disk?", abort=True, err=True)
     give(metadata_uri, name, OrderKind.GIVEN_UP)
@@ -120,6 +134,7 @@ def _check_enough_are_left(seen: Survey, name: str) -> None:
 
 
 def _report(metadata_uri: str, lost_after: float, name: str, what: str, *, wait: bool, as_json: bool) -> None:
+    pace = _Pace()
     while True:
         left = _left(surveyed(metadata_uri, lost_after), name)
         is_done = not left["fragments"]
@@ -128,7 +143,7 @@ def _report(metadata_uri: str, lost_after: float, name: str, what: str, *, wait:
         if as_json or not wait or is_done:
             print_record({"bookie_id": name, "ordered": what, **left, "done": is_done}, as_json=as_json)
         else:
-            say(f"{name}: {left['fragments']} fragments of {left['ledgers']} ledgers to go")
+            say(_progress(name, left, pace))
         if is_done and not as_json:
             end = "it may be stopped" if what == "draining" else "it is forgotten"
             say(f"nothing refers to {name} any more: {end}")
@@ -137,10 +152,31 @@ def _report(metadata_uri: str, lost_after: float, name: str, what: str, *, wait:
         time.sleep(LOOK_SECONDS)
 
 
+class _Pace:
+    """How fast something becomes less."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._first: int | None = None
+
+    def seconds_left(self, left_bytes: int) -> float | None:
+        """At the rate so far; None where there is none."""
+        first = self._first = left_bytes if self._first is None else self._first
+        done, took = first - left_bytes, time.monotonic() - self._began
+        return left_bytes * took / done if done > 0 else None
+
+
+def _progress(name: str, left: Mapping[str, Any], pace: _Pace) -> str:
+    seconds = pace.seconds_left(left["bytes"])
+    until = "" if seconds is None else f", done in about {seconds:.0f} s"
+    return f"{name}: {left['fragments']} fragments of {left['ledgers']} ledgers, {left['bytes']} bytes to go{until}"
+
+
 def _left(seen: Survey, name: str) -> Mapping[str, Any]:
     """How much still refers to a bookie of this name."""
     found = [holding for ref, holding in seen.holdings.items() if ref.bookie_id == name]
     return {
         "ledgers": sum(holding.ledgers for holding in found),
         "fragments": sum(holding.fragments for holding in found),
+        "bytes": sum(holding.bytes for holding in found),
     }

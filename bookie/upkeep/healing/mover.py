@@ -1,0 +1,103 @@
+"""Moving copies here from bookies that hold more, as an operator has had it planned (`metadata/healing/moves`).
+
+It is the healer's way: everything is here before the record says so (H1). A move that does not fit any more is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from metadata.errors import BadRecord, MetadataError
+from metadata.healing import moves
+from metadata.healing.moves import Move
+from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.store import MetadataStore
+
+from ...errors import BookieError, LogFailed
+from ...upkeep_config import UpkeepConfig
+from ..mending.healer import Healer
+from ..mending.mending import Tally
+from ..mending.need import Need, Reason
+from ..mending.repair import COULD_NOT
+from .needs import needs
+from .view import ClusterView, look
+
+log = logging.getLogger(__name__)
+
+
+class Mover:
+    """Takes what is to be moved to one bookie. Belongs to the event loop; `run` until cancelled."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        me: BookieRef,
+        healer: Healer,
+        upkeep: asyncio.Lock,
+        config: UpkeepConfig,
+        clock: Callable[[], float],
+    ) -> None:
+        self._store = store
+        self._me = me
+        self._healer = healer
+        self._upkeep = upkeep
+        self._config = config
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Looks again and again until cancelled, or until the log has failed."""
+        while True:
+            await asyncio.sleep(self._config.heal_look_seconds)
+            try:
+                await self.look_once()
+            except LogFailed:
+                return  # the process is about to end
+            except (BookieError, MetadataError, OSError) as error:
+                log.warning("moving was interrupted, and will be tried again: %s", error)
+
+    async def look_once(self) -> None:
+        """Takes what is to be moved here now. Raises BookieError, MetadataError and OSError."""
+        view: ClusterView | None = None
+        async for found in moves.list_moves(self._store):
+            mine = [move for move in found.moves if move.new == self._me]
+            if not mine:
+                continue
+            if view is None:
+                now_ms = int(self._clock() * 1000)
+                view = await look(self._store, now_ms, self._config.lost_bookie_ms)
+            if all(one.bookie != self._me for one in view.takers()):
+                return  # full, draining or registered no more: later, or never
+            await self._take(found.ledger_id, mine, view)
+
+    async def _take(self, ledger_id: int, mine: Sequence[Move], view: ClusterView) -> None:
+        """Whatever comes of it, it is not tried again: the next plan sees how things stand."""
+        tally = Tally(ledger_id)
+        try:
+            async with self._upkeep:
+                await self._healer.heal(tally, lambda record: wanted(record, mine, view))
+        except (*COULD_NOT, BadRecord) as error:
+            tally.fail(str(error))
+        if tally.why_not:
+            log.warning("ledger %d is not moved here: %s", ledger_id, tally.why_not)
+        await moves.drop(self._store, ledger_id, mine)
+
+
+def wanted(record: LedgerRecord, mine: Sequence[Move], view: ClusterView) -> list[Need]:
+    """Those moves that still fit: of copies that are whole, in fragments in which nothing has to be healed."""
+    part = record.closed_part()
+    if part is None:
+        return []
+    amiss = {need.fragment.first_entry for need in needs(record, view)}
+    found = []
+    for fragment, last in part.spans():
+        assert last is not None
+        for move in mine:
+            if (
+                move.first_entry == fragment.first_entry
+                and fragment.first_entry not in amiss
+                and fragment.admits(move.new, in_place_of=move.old)
+            ):
+                found.append(Need(fragment, last, fragment.ensemble.index(move.old), Reason.MOVED))
+    return found

@@ -1,0 +1,98 @@
+"""`bookledger cluster rebalance`: copies are moved until bookies are used alike."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from bookie.upkeep.healing.needs import needs
+from bookledger.cluster.balance import Balance, Plan
+from bookledger.cluster.survey import Survey
+from metadata.healing import moves
+from metadata.records.ledger_store import LedgerStore
+from metadata.store import MetadataStore
+
+from ..membership.looking import lost_after_option, surveyed, with_store
+from ..options import json_option, metadata_option
+from ..output import print_json, print_record, print_records
+from ..terminal import say
+
+LOOK_SECONDS = 2.0
+
+
+@click.command()
+@metadata_option
+@lost_after_option
+@click.option("--dry-run", is_flag=True, help="Only show what would be moved.")
+@click.option("--wait", is_flag=True, help="Return when all is moved; interrupting that changes nothing.")
+@click.option("--cancel", is_flag=True, help="Move nothing more of what was planned before.")
+@json_option
+def rebalance(
+    metadata_uri: str, lost_after: float, dry_run: bool, wait: bool, cancel: bool, as_json: bool
+) -> None:
+    """Move copies of closed ledgers from bookies that hold much to those that hold little, for their disks.
+
+    A copy goes away only when the new one is there. Bookies do the work; given again it plans anew.
+    """
+    if cancel:
+        print_record({"cancelled_ledgers": with_store(metadata_uri, moves.cancel)}, as_json=as_json)
+        return
+    seen = surveyed(metadata_uri, lost_after)
+    plan = with_store(metadata_uri, lambda store: _planned(store, seen))
+    if not dry_run:
+        with_store(metadata_uri, lambda store: _order(store, plan))
+    _print(plan, seen, as_json=as_json)
+    if wait and not dry_run:
+        _wait(metadata_uri, as_json=as_json)
+
+
+async def _planned(store: MetadataStore, seen: Survey) -> Plan:
+    balance = Balance(seen.view, {bookie: held.bytes for bookie, held in seen.holdings.items()})
+    async for found in LedgerStore(store).list():
+        if balance.is_even():
+            break
+        amiss = {need.fragment.first_entry for need in needs(found.record, seen.view)}
+        balance.consider(found.record, amiss)
+    return balance.plan
+
+
+async def _order(store: MetadataStore, plan: Plan) -> None:
+    await moves.cancel(store)  # what was planned before was for other uses
+    for one in plan.moves:
+        await moves.plan(store, one)
+
+
+def _print(plan: Plan, seen: Survey, *, as_json: bool) -> None:
+    total = {ref: lives.disk_bytes_total for ref, lives in seen.view.living.items()}
+    rows: list[dict[str, Any]] = [
+        {
+            "bookie_id": bookie.bookie_id,
+            "placed_bytes": before,
+            "planned_bytes": plan.after[bookie],
+            "disk_percent": round(100 * before / total[bookie], 2),
+            "planned_percent": round(100 * plan.after[bookie] / total[bookie], 2),
+        }
+        for bookie, before in sorted(plan.before.items())
+    ]
+    if as_json:
+        print_json({"copies": plan.copies, "bytes": plan.bytes, "ledgers": len(plan.moves), "bookies": rows})
+        return
+    print_records(rows, as_json=False, none="no bookie takes copies")
+    say(
+        f"{plan.copies} copies of {len(plan.moves)} ledgers to be moved, {plan.bytes} bytes"
+        if plan.copies
+        else "bookies are used alike"
+    )
+
+
+def _wait(metadata_uri: str, *, as_json: bool) -> None:
+    while left := with_store(metadata_uri, _left):
+        if not as_json:
+            say(f"{left} ledgers to go")
+        time.sleep(LOOK_SECONDS)
+
+
+async def _left(store: MetadataStore) -> int:
+    return len([one.ledger_id async for one in moves.list_moves(store)])

@@ -1,0 +1,92 @@
+"""Planning moves, so that bookies are used alike. Pure: what is placed where in, moves out.
+
+A bookie's use is what the metadata places on it, as a share of its disk. Moves go from the most used to the least used,
+never to a place that stands worse beside the other copies, and only where the two are nearer to each other afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from bookie.upkeep.healing.view import ClusterView
+from metadata import placement
+from metadata.healing.moves import Move, Moves
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord
+
+from .survey import copy_bytes
+
+MOVES_MAX = 100_000
+"""Copies in one plan; the next one goes on from there."""
+
+TOLERANCE = 0.05
+"""Two bookies whose use differs by less than this share of the mean are used alike."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What is to be moved. `before` and `after` are the bytes placed on each bookie that takes part."""
+
+    moves: list[Moves] = field(default_factory=list)
+    copies: int = 0
+    bytes: int = 0
+    before: dict[BookieRef, int] = field(default_factory=dict)
+    after: dict[BookieRef, int] = field(default_factory=dict)
+
+
+class Balance:
+    """Makes one plan. `placed`: the bytes on each bookie; `capacity_bytes`: of those that can take more."""
+
+    def __init__(self, view: ClusterView, placed: dict[BookieRef, int]) -> None:
+        self._view = view
+        takers = [one for one in view.takers() if one.disk_bytes_total > 0]
+        self._capacity = {one.bookie: one.disk_bytes_total for one in takers}
+        self._used = {bookie: placed.get(bookie, 0) for bookie in self._capacity}
+        total = sum(self._capacity.values())
+        self._mean = sum(self._used.values()) / total if total else 0.0
+        self.plan = Plan(before=dict(self._used), after=self._used)
+
+    def is_even(self) -> bool:
+        """Whether there is nothing to be gained."""
+        shares = list(map(self._share, self._used))
+        return not shares or max(shares) - min(shares) <= self._mean * TOLERANCE
+
+    def consider(self, record: LedgerRecord, amiss: Iterable[int]) -> None:
+        """Plans what of this ledger shall be moved; `amiss`: the first entries of fragments to be healed first."""
+        part, skipped = record.closed_part(), set(amiss)
+        found: list[Move] = []
+        for fragment, size in () if part is None else copy_bytes(part):
+            if fragment.first_entry not in skipped and size and self.plan.copies < MOVES_MAX:
+                found += self._moves_of(fragment, size)
+        if found:
+            self.plan.moves.append(Moves(record.ledger_id, tuple(found)))
+
+    def _moves_of(self, fragment: Fragment, size: int) -> Iterator[Move]:
+        """One copy of a fragment at most."""
+        known = [bookie for bookie in fragment.ensemble if bookie in self._used]
+        for old in sorted(known, key=self._share, reverse=True):
+            new = self._taker(fragment, old, size)
+            if new is not None:
+                self._used[old] -= size
+                self._used[new] += size
+                self.plan.copies += 1
+                self.plan.bytes += size
+                yield Move(fragment.first_entry, old, new)
+                return
+
+    def _share(self, bookie: BookieRef, more_bytes: int = 0) -> float:
+        return (self._used[bookie] + more_bytes) / self._capacity[bookie]
+
+    def _taker(self, fragment: Fragment, old: BookieRef, size: int) -> BookieRef | None:
+        living = self._view.living
+        beside = [living[one] for one in fragment.ensemble if one != old and one in living]
+        worst = placement.rank(living[old], beside)
+        fit = [
+            bookie
+            for bookie in self._used
+            if fragment.admits(bookie, in_place_of=old)
+            and self._share(bookie, size) < self._share(old)
+            and self._share(old) - self._share(bookie) > self._mean * TOLERANCE
+            and placement.rank(living[bookie], beside) <= worst
+        ]
+        return min(fit, key=lambda bookie: (self._share(bookie), bookie), default=None)
