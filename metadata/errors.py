@@ -10,6 +10,7 @@
     ├── StoreUnavailable     the call did not happen, or it only read
     │   ├── StoreRefused     it answered no (credentials, permission): trying again is of no use
     │   └── OutcomeUnknown   the write was sent and its answer was lost: it may yet be applied
+    ├── StoreTooOld          the store's version is not one to build on
     ├── BadMetadataUri       the address cannot be understood
     ├── BackupUnusable       a file is no backup, is damaged, or does not belong here
     ├── MetadataRestored     it came from a backup, and nobody has accepted it yet
@@ -94,6 +95,10 @@ class OutcomeUnknown(StoreUnavailable):
     Read back and recognise your own write by the nonce in the record (rule M1); repeating the
     same write at the same version is always safe.
     """
+
+
+class StoreTooOld(MetadataError):
+    """The store's program lacks what is needed, or has faults that lose data. Upgrade it first."""
 
 
 class BadMetadataUri(MetadataError):

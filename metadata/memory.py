@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from .errors import KeyExists, LeaseLost, NoSuchKey, StoreRefused, VersionConflict, WatchCompacted
-from .store import PAGE_KEYS_MAX, EventKind, Lease, Page, Versioned, WatchEvent, check_value
+from .store import PAGE_KEYS_MAX, EventKind, Lease, Page, StoreHealth, Versioned, WatchEvent, check_value
 
 EVENTS_KEPT_MAX = 10_000
 """Most events kept for watches; a watch that falls further behind gets WatchCompacted."""
@@ -258,6 +258,10 @@ class MemoryStore:
 
     async def revoke_lease(self, lease: Lease) -> None:
         self._data.revoke(lease.lease_id, self._now())
+
+    async def health(self) -> StoreHealth:
+        self._now()  # raises where it is closed
+        return StoreHealth("memory", "", 0)
 
     async def close(self) -> None:
         """Ends this handle's watches; the data lives on for other handles."""

@@ -11,8 +11,8 @@ resumes "after revision r".
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
@@ -73,6 +73,16 @@ class Lease:
     ttl_seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class StoreHealth:
+    """What a store tells of itself. `members`: by endpoint, what each is or why it does not answer."""
+
+    kind: str
+    version: str
+    size_bytes: int
+    members: Mapping[str, str] = field(default_factory=dict)
+
+
 class MetadataStore(Protocol):
     """Versioned keys with compare-and-swap. One instance belongs to one event loop.
 
@@ -131,6 +141,10 @@ class MetadataStore(Protocol):
 
     async def revoke_lease(self, lease: Lease) -> None:
         """Ends the lease and deletes its keys at once. A dead lease is no error."""
+        ...
+
+    async def health(self) -> StoreHealth:
+        """How it is. Raises StoreTooOld; members that do not answer are told, and no error."""
         ...
 
     async def close(self) -> None:

@@ -84,6 +84,7 @@ async def _serve(config: BookieConfig, on_ready: Callable[[RunningBookie], None]
     async def start(stack: AsyncExitStack) -> RunningBookie:
         store = await open_store(config.metadata_uri)
         stack.push_async_callback(store.close)
+        await store.health()  # one of an old version is refused, before anything is trusted to it
         return await stack.enter_async_context(serving(config, store, peers_of))
 
     async with AsyncExitStack() as stack:

@@ -27,7 +27,7 @@ from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
 from metadata.records.unreadable import skip
-from metadata.store import MetadataStore, list_all
+from metadata.store import MetadataStore, StoreHealth, list_all
 
 LEDGERS_LISTED_MAX = 100_000
 """Ledgers with something amiss that a survey names; the rest are only counted."""
@@ -99,6 +99,7 @@ class Survey:
     cluster_id: str
     view: ClusterView
     metadata_seconds: float
+    metadata: StoreHealth
     auditor: Holder | None
     bookies: list[BookieSeen]
     marks: list[Mark] = field(default_factory=list)
@@ -137,7 +138,8 @@ async def survey(store: MetadataStore, *, now_ms: int, wait_ms: int) -> Survey |
         return None
     took = loop.time() - began
     view = await look(store, now_ms, wait_ms)
-    seen = Survey(name, view, took, await holder.read(store, keys.AUDITOR), bookies_seen(view))
+    health = await store.health()
+    seen = Survey(name, view, took, health, await holder.read(store, keys.AUDITOR), bookies_seen(view))
     seen.is_held_back = await hold.read(store) is not None
     seen.marks = [mark async for mark in Marks(store).list()]
     seen.healing = await _healing(store)

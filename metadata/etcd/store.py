@@ -18,12 +18,16 @@ import grpc
 
 from ..errors import KeyExists, LeaseLost, NoSuchKey, StoreUnavailable, VersionConflict
 from ..key_range import prefix_end
-from ..store import PAGE_KEYS_MAX, EventKind, Lease, Page, Versioned, WatchEvent, check_value
+from ..store import PAGE_KEYS_MAX, EventKind, Lease, Page, StoreHealth, Versioned, WatchEvent, check_value
 from . import etcd_pb2 as pb
 from .channel import Attempt, EtcdChannels, Metadata, unary
 from .config import EtcdConfig
 from .errors import AnswerLost, Effect, EtcdRefused, is_too_large
+from .status import health_of
 from .watch import resuming_watch
+
+HEALTH_SECONDS_MAX = 2.0
+"""A member that says nothing for so long is told to be silent."""
 
 __all__ = ["EtcdConfig", "EtcdStore"]
 
@@ -35,6 +39,7 @@ class EtcdStore:
     """
 
     def __init__(self, config: EtcdConfig) -> None:
+        self._config = config
         self._prefix = config.prefix.encode() + b"/"
         self._channels = EtcdChannels(config)
 
@@ -140,6 +145,11 @@ class EtcdStore:
         if reply.responses[0].response_range.kvs:
             raise VersionConflict(key, version)
         raise NoSuchKey(key)
+
+    async def health(self) -> StoreHealth:
+        self._channels.check_open()
+        seconds = min(self._config.timeout, HEALTH_SECONDS_MAX)
+        return await health_of(self._channels, self._config.endpoints, seconds)
 
     async def _range(self, request: pb.RangeRequest) -> pb.RangeResponse:
         attempt = unary("/etcdserverpb.KV/Range", request, pb.RangeResponse.FromString)

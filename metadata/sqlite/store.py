@@ -8,6 +8,8 @@ are seen at once.
 from __future__ import annotations
 
 import asyncio
+import os
+import sqlite3
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -15,7 +17,7 @@ from typing import TypeVar
 
 from ..errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from ..home_process import HomeProcess
-from ..store import PAGE_KEYS_MAX, Lease, Page, Versioned, WatchEvent, check_value
+from ..store import PAGE_KEYS_MAX, Lease, Page, StoreHealth, Versioned, WatchEvent, check_value
 from .file import SqliteFile
 
 EVENTS_KEPT_MAX = 10_000
@@ -111,6 +113,11 @@ class SqliteStore:
 
     async def revoke_lease(self, lease: Lease) -> None:
         await self._write(partial(self._file.revoke, lease.lease_id))
+
+    async def health(self) -> StoreHealth:
+        await self._read(self._file.revision)  # it is made when it is first used
+        size = await self._read(lambda: os.stat(self._path).st_size)
+        return StoreHealth("sqlite", sqlite3.sqlite_version, size)
 
     async def close(self) -> None:
         """Lets the calls under way finish, then closes the file and ends the watches."""

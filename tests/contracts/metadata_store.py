@@ -539,6 +539,13 @@ class MetadataStoreContract(ABC):
             await store.get("a")
         with pytest.raises(StoreUnavailable):
             await store.create("b", b"")
+        with pytest.raises(StoreUnavailable):
+            await store.health()
+
+    @on_one_store
+    async def test_a_store_tells_what_it_is(self, store: MetadataStore) -> None:
+        health = await store.health()
+        assert health.kind and health.size_bytes >= 0
 
     @on_one_store
     async def test_closing_a_store_ends_its_waiting_watches(self, store: MetadataStore) -> None:

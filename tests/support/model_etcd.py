@@ -34,6 +34,7 @@ class ModelEtcd:
     def __init__(self, breaks: Mapping[int, Break] | None = None) -> None:
         self.breaks = dict(breaks or {})
         self.messages = 0
+        self.version = "3.5.9"
         self._revision = 1
         self._keys: dict[bytes, pb.KeyValue] = {}
         self._leases: set[int] = set()
@@ -46,6 +47,7 @@ class ModelEtcd:
             "LeaseGrant": self._grant,
             "LeaseTimeToLive": self._time_to_live,
             "LeaseRevoke": self._revoke,
+            "Status": self._status,
         }
 
     @asynccontextmanager
@@ -210,6 +212,10 @@ class ModelEtcd:
         for key in theirs:
             self._delete(key)
         return pb.LeaseRevokeResponse()
+
+    def _status(self, data: bytes) -> pb.StatusResponse:
+        header = pb.ResponseHeader(member_id=1)
+        return pb.StatusResponse(header=header, version=self.version, dbSize=4096, leader=1)
 
 
 class _Handlers(grpc.GenericRpcHandler):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -49,6 +50,7 @@ def fields(seen: Survey) -> dict[str, Any]:
         "cluster_id": seen.cluster_id,
         "whole": seen.is_whole,
         "metadata_seconds": round(seen.metadata_seconds, 4),
+        "metadata": asdict(seen.metadata),
         "auditor": None if seen.auditor is None else seen.auditor.bookie.bookie_id,
         "braked": seen.view.is_braked,
         "restored": seen.is_held_back,
@@ -135,6 +137,8 @@ def _print(seen: Survey) -> None:
     say(
         f"  metadata answers in {seen.metadata_seconds * 1000:.1f} ms; auditor: {known['auditor'] or 'nobody'}"
     )
+    for endpoint, what in seen.metadata.members.items():
+        say(f"  {seen.metadata.kind} {endpoint}: {what}")
     if seen.view.is_braked:
         say(
             f"  {', '.join(seen.view.unexpectedly_absent)} are absent: nothing is copied while so many are; "

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from metadata.errors import MetadataError, OutcomeUnknown, StoreUnavailable, WatchCompacted
 from metadata.memory import MemoryData, MemoryStore
-from metadata.store import PAGE_KEYS_MAX, Lease, Page, Versioned, WatchEvent, check_value
+from metadata.store import PAGE_KEYS_MAX, Lease, Page, StoreHealth, Versioned, WatchEvent, check_value
 from tests.simulation.cores.plans.plan import METADATA
 
 from .site import Site
@@ -153,6 +153,9 @@ class VirtualStore:
 
     async def revoke_lease(self, lease: Lease) -> None:
         await self._call("revoke", lambda: self._data.revoke(lease.lease_id, self._now), writes=True)
+
+    async def health(self) -> StoreHealth:
+        return StoreHealth("simulated", "", 0)
 
     async def close(self) -> None:
         """What is under way fails; its outcome is unknown where it changes something."""

@@ -1,0 +1,160 @@
+"""A real etcd of three members, with TLS between all and authentication, each a process that can be killed or hang."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+
+from metadata.etcd import etcd_pb2 as pb
+
+from .certificates import Certificates, make_certificates
+from .etcd import START_SECONDS_MAX, _free_ports, _text, _varint, find_etcd
+from .waiting import until
+
+USER, PASSWORD = "root", "secret"
+
+
+class Member:
+    """One of them."""
+
+    def __init__(
+        self, name: str, directory: Path, certificates: Certificates, ports: tuple[int, int]
+    ) -> None:
+        self.name = name
+        self.endpoint = f"127.0.0.1:{ports[0]}"
+        self.peer = f"https://127.0.0.1:{ports[1]}"
+        self._directory = directory
+        self._certificates = certificates
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def launch(self, members: str) -> None:
+        pem, client = self._certificates, f"https://{self.endpoint}"
+        command = [find_etcd(), "--name", self.name, "--data-dir", str(self._directory / self.name)]
+        command += ["--listen-client-urls", client, "--advertise-client-urls", client]
+        command += ["--listen-peer-urls", self.peer, "--initial-advertise-peer-urls", self.peer]
+        command += ["--initial-cluster", members, "--client-cert-auth", "--peer-client-cert-auth"]
+        for prefix in ("", "peer-"):
+            command += [f"--{prefix}cert-file", str(pem.server), f"--{prefix}key-file", str(pem.server_key)]
+            command += [f"--{prefix}trusted-ca-file", str(pem.authority)]
+        with (self._directory / f"{self.name}.log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._directory)
+
+    def kill(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def pause(self) -> None:
+        """It hangs."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+
+class EtcdCluster:
+    """Three members. `uri` is what users are given."""
+
+    def __init__(self, directory: Path) -> None:
+        self._certificates = make_certificates(directory / "certificates")
+        ports = _free_ports(6)
+        self.members = [
+            Member(f"m{n}", directory, self._certificates, (ports[2 * n], ports[2 * n + 1])) for n in range(3)
+        ]
+        self._initial = ",".join(f"{one.name}={one.peer}" for one in self.members)
+        secret = directory / "password"
+        secret.touch(mode=0o600)
+        secret.write_text(PASSWORD)
+        pem = self._certificates
+        self.uri = (
+            f"etcds://{','.join(one.endpoint for one in self.members)}/cluster?user={USER}&password_file={secret}"
+            f"&ca_cert={pem.authority}&cert_cert={pem.client}&cert_key={pem.client_key}"
+        )
+
+    def start(self) -> None:
+        for one in self.members:
+            one.launch(self._initial)
+        until(lambda: self.leader() is not None, START_SECONDS_MAX)
+        for method, request in (
+            ("Auth/UserAdd", _text(1, USER) + _text(2, PASSWORD)),
+            ("Auth/RoleAdd", _text(1, "root")),
+            ("Auth/UserGrantRole", _text(1, USER) + _text(2, "root")),
+            ("Auth/AuthEnable", b""),
+        ):
+            self.call(self.members[0], method, request)
+
+    def restart(self, member: Member) -> None:
+        """After it was killed. Returns when it knows a leader."""
+        member.launch(self._initial)
+        until(lambda: self._status(member).leader != 0, START_SECONDS_MAX)
+
+    def leader(self) -> Member | None:
+        """Who says so of itself."""
+        for one in self.members:
+            status = self._status(one)
+            if status.leader and status.leader == status.header.member_id:
+                return one
+        return None
+
+    def await_leader(self, other_than: Member | None = None) -> Member:
+        """Those that hang are not asked twice."""
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while time.monotonic() < deadline:
+            found = self.leader()
+            if found is not None and found is not other_than:
+                return found
+        raise AssertionError("they elect nobody")
+
+    def followers(self) -> list[Member]:
+        leader = self.await_leader()
+        return [one for one in self.members if one is not leader]
+
+    def compact(self, revision: int) -> None:
+        """All that happened up to there is forgotten."""
+        token = pb.AuthenticateResponse.FromString(
+            self.call(self.members[0], "Auth/Authenticate", _text(1, USER) + _text(2, PASSWORD))
+        ).token
+        self.call(self.members[0], "KV/Compact", bytes([0x08]) + _varint(revision), token)
+
+    def stop(self) -> None:
+        for one in self.members:
+            one.kill()
+
+    def _status(self, member: Member) -> pb.StatusResponse:
+        try:
+            return pb.StatusResponse.FromString(self.call(member, "Maintenance/Status", b"", seconds=1.0))
+        except grpc.RpcError:  # it does not answer, or not yet
+            return pb.StatusResponse()
+
+    def call(
+        self, member: Member, method: str, request: bytes, token: str = "", seconds: float = START_SECONDS_MAX
+    ) -> bytes:
+        pem = self._certificates
+        credentials = grpc.ssl_channel_credentials(
+            pem.authority.read_bytes(), pem.client_key.read_bytes(), pem.client.read_bytes()
+        )
+        options = (("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1))
+        with grpc.secure_channel(member.endpoint, credentials, options=options) as channel:
+            send: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(f"/etcdserverpb.{method}")
+            metadata = (("token", token),) if token else ()
+            return send(request, timeout=seconds, metadata=metadata, wait_for_ready=seconds > 5)
+
+
+@contextmanager
+def etcd_cluster(directory: Path) -> Iterator[EtcdCluster]:
+    directory.mkdir()
+    cluster = EtcdCluster(directory)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
