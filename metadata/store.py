@@ -75,12 +75,16 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class StoreHealth:
-    """What a store tells of itself. `members`: by endpoint, what each is or why it does not answer."""
+    """What a store tells of itself. `members`: by endpoint, what each is or why it does not answer.
+
+    `doubt`: why its operator should do something about it, if there is anything.
+    """
 
     kind: str
     version: str
     size_bytes: int
     members: Mapping[str, str] = field(default_factory=dict)
+    doubt: str = ""
 
 
 class MetadataStore(Protocol):

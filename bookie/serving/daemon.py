@@ -11,6 +11,7 @@ after the failure.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -45,6 +46,8 @@ from .restored_metadata import give_no_id_twice
 from .service import BookieService
 from .verifiers import Verifiers
 from .waiting import started
+
+log = logging.getLogger(__name__)
 
 PeersOf = Callable[[MetadataStore], Peers]
 
@@ -84,7 +87,8 @@ async def _serve(config: BookieConfig, on_ready: Callable[[RunningBookie], None]
     async def start(stack: AsyncExitStack) -> RunningBookie:
         store = await open_store(config.metadata_uri)
         stack.push_async_callback(store.close)
-        await store.health()  # one of an old version is refused, before anything is trusted to it
+        if doubt := (await store.health()).doubt:  # one of an old version is refused
+            log.warning("%s", doubt)
         return await stack.enter_async_context(serving(config, store, peers_of))
 
     async with AsyncExitStack() as stack:

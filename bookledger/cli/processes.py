@@ -77,6 +77,11 @@ class BookieProcess:
         self.await_ready()
 
     @property
+    def port(self) -> int:
+        """Where it listens, from its first start on."""
+        return self._port
+
+    @property
     def log(self) -> Path:
         """Where its log lines go."""
         return self.directory.with_name(self.directory.name + ".log")

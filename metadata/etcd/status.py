@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 
 import grpc
@@ -13,8 +12,6 @@ from ..store import StoreHealth
 from . import etcd_pb2 as pb
 from .channel import EtcdChannels, unary
 from .errors import NotSent
-
-log = logging.getLogger(__name__)
 
 VERSION_MIN = (3, 4)
 """Older ones lack lease checkpoints and the hasleader check of single calls."""
@@ -38,9 +35,8 @@ async def health_of(channels: EtcdChannels, endpoints: tuple[str, ...], seconds:
         if not isinstance(reply, str):
             versions.add(reply.version)
             size = max(size, reply.dbSize)
-    for found in versions:
-        _check(found)
-    return StoreHealth("etcd", ", ".join(sorted(versions)), size, members)
+    doubts = {_doubt(found) for found in versions} - {""}
+    return StoreHealth("etcd", ", ".join(sorted(versions)), size, members, "; ".join(sorted(doubts)))
 
 
 async def _asked(channels: EtcdChannels, endpoint: str, seconds: float) -> pb.StatusResponse | str:
@@ -62,12 +58,14 @@ def _told(reply: pb.StatusResponse) -> str:
     return f"{role}, {'; '.join(reply.errors)}" if reply.errors else role
 
 
-def _check(version: str) -> None:
+def _doubt(version: str) -> str:
+    """Raises StoreTooOld."""
     found = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
     if found is None:
-        return  # a build of one's own
+        return ""  # a build of one's own
     number = tuple(map(int, found.groups()))
     if number < VERSION_MIN:
         raise StoreTooOld(f"etcd is version {version}; use {'.'.join(map(str, VERSION_MIN))} or newer")
     if any(first <= number < fixed for first, fixed in UNSAFE):
-        log.warning("etcd is version %s, whose members may differ after a crash: upgrade it", version)
+        return f"etcd is version {version}, whose members may differ after a crash: upgrade it"
+    return ""

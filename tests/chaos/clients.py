@@ -15,6 +15,9 @@ ENTRIES_MAX = 3000
 IN_FLIGHT_MAX = 300
 PAUSE_SECONDS = 0.2
 
+LEDGERS_KEPT_MAX = 800
+"""Older ones are deleted, so that a long run fits on a disk."""
+
 
 async def write_for_ever(uri: str, history: History, random: Random) -> None:
     """One ledger after the other; some are closed, some left open as by a crash."""
@@ -59,3 +62,20 @@ async def take_over_for_ever(uri: str, history: History, random: Random) -> None
                 await history.read_all(client, random.choice(sorted(history.confirmed)))
             except (LedgerError, MetadataError) as error:
                 history.errors[type(error).__name__] += 1
+
+
+async def tidy_for_ever(uri: str, history: History) -> None:
+    """Reads the oldest ledger once more and deletes it, where there are many."""
+    async with LedgerClient(uri, config=IMPATIENT) as client:
+        while True:
+            if len(history.confirmed) <= LEDGERS_KEPT_MAX:
+                await asyncio.sleep(PAUSE_SECONDS)
+                continue
+            oldest = min(history.confirmed)
+            try:
+                await history.read_all(client, oldest)
+                history.is_deleted(oldest)
+                await client.delete_ledger(oldest)
+            except (LedgerError, MetadataError) as error:
+                history.errors[type(error).__name__] += 1
+                await asyncio.sleep(PAUSE_SECONDS)

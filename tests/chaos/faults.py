@@ -9,15 +9,17 @@ from collections.abc import Awaitable, Callable
 from random import Random
 
 from bookie.serving.directory import format_directory
-from bookledger.cli.processes import BookieProcess
 from metadata import open_store
 from tests.support.etcd import EtcdServer
 
 from .history import History
+from .hosts import Host
 
 PERIOD_SECONDS_MAX = 6.0
 DOWN_SECONDS_MAX = 8.0
 HUNG_SECONDS_MAX = 6.0
+CUT_SECONDS_MAX = 6.0
+FULL_SECONDS_MAX = 10.0
 WIPE_TRIES = 60
 WIPE_AGAIN_SECONDS = 0.3
 
@@ -28,14 +30,14 @@ class Faults:
     def __init__(
         self,
         uri: str,
-        bookies: list[BookieProcess],
+        hosts: list[Host],
         etcd: EtcdServer | None,
         history: History,
         random: Random,
         may_lose_a_disk: Callable[[], Awaitable[bool]],
     ) -> None:
         self._uri = uri
-        self._bookies = bookies
+        self._hosts = hosts
         self._etcd = etcd
         self._history = history
         self._random = random
@@ -47,20 +49,22 @@ class Faults:
     async def go_on_for_ever(self) -> None:
         """Until it is cancelled."""
         kinds = [self._kill, self._kill, self._stop, self._hang, self._slow, self._wipe, self._etcd_goes]
+        kinds += [self._cut, self._lose_answers, self._slow_way, self._fill_disk]
         async with asyncio.TaskGroup() as group:
             while True:
                 await asyncio.sleep(self._random.uniform(0.5, PERIOD_SECONDS_MAX))
-                free = [one for one in self._bookies if one.bookie_id not in self._harmed]
+                free = [one for one in self._hosts if one.bookie.bookie_id not in self._harmed]
                 # With two of five away every ledger keeps one bookie, and new ones find three.
                 if len(self._harmed) < 2:
                     group.create_task(self._harm(self._random.choice(kinds), self._random.choice(free)))
 
-    async def _harm(self, fault: Callable[[BookieProcess], Awaitable[None]], bookie: BookieProcess) -> None:
-        self._harmed.add(bookie.bookie_id)
-        harming = asyncio.ensure_future(fault(bookie))
+    async def _harm(self, fault: Callable[[Host], Awaitable[None]], host: Host) -> None:
+        name = host.bookie.bookie_id
+        self._harmed.add(name)
+        harming = asyncio.ensure_future(fault(host))
         self._under_way.add(harming)
         harming.add_done_callback(self._under_way.discard)
-        harming.add_done_callback(lambda _: self._harmed.discard(bookie.bookie_id))
+        harming.add_done_callback(lambda _: self._harmed.discard(name))
         await asyncio.shield(harming)
 
     async def come_to_an_end(self) -> None:
@@ -70,24 +74,28 @@ class Faults:
     def _note(self, kind: str) -> None:
         self._history.faults[kind] += 1
 
-    async def _kill(self, bookie: BookieProcess) -> None:
+    async def _kill(self, host: Host) -> None:
+        bookie = host.bookie
         self._note("kill -9")
         bookie.kill()
         await asyncio.sleep(self._random.uniform(0, DOWN_SECONDS_MAX))
         await asyncio.to_thread(bookie.start)
 
-    async def _stop(self, bookie: BookieProcess) -> None:
+    async def _stop(self, host: Host) -> None:
+        bookie = host.bookie
         self._note("stopped in order")
         await asyncio.to_thread(bookie.stop)
         await asyncio.to_thread(bookie.start)
 
-    async def _hang(self, bookie: BookieProcess) -> None:
+    async def _hang(self, host: Host) -> None:
+        bookie = host.bookie
         self._note("hung")
         bookie.child.signal(signal.SIGSTOP)
         await asyncio.sleep(self._random.uniform(0, HUNG_SECONDS_MAX))
         bookie.child.signal(signal.SIGCONT)
 
-    async def _slow(self, bookie: BookieProcess) -> None:
+    async def _slow(self, host: Host) -> None:
+        bookie = host.bookie
         self._note("slow")
         for _ in range(self._random.randint(5, 25)):
             bookie.child.signal(signal.SIGSTOP)
@@ -95,7 +103,8 @@ class Faults:
             bookie.child.signal(signal.SIGCONT)
             await asyncio.sleep(0.05)
 
-    async def _wipe(self, bookie: BookieProcess) -> None:
+    async def _wipe(self, host: Host) -> None:
+        bookie = host.bookie
         for _ in range(WIPE_TRIES):
             if len(self._harmed) == 1 and await self._may_lose_a_disk():
                 break
@@ -112,7 +121,7 @@ class Faults:
             await store.close()
         await asyncio.to_thread(bookie.start)
 
-    async def _etcd_goes(self, _: BookieProcess) -> None:
+    async def _etcd_goes(self, _: Host) -> None:
         if self._etcd is None or self._etcd_is_down:
             return
         self._etcd_is_down = True
@@ -121,3 +130,39 @@ class Faults:
         await asyncio.sleep(self._random.uniform(0, 3))
         await asyncio.to_thread(self._etcd.restart)
         self._etcd_is_down = False
+
+    async def _cut(self, host: Host) -> None:
+        assert host.proxy is not None
+        self._note("cut off")
+        host.proxy.cut()
+        await self._until_forwarded(host)
+
+    async def _lose_answers(self, host: Host) -> None:
+        assert host.proxy is not None
+        self._note("answers lost")
+        host.proxy.drop_replies()
+        await self._until_forwarded(host)
+
+    async def _slow_way(self, host: Host) -> None:
+        assert host.proxy is not None
+        self._note("slow way")
+        host.proxy.slow()
+        await self._until_forwarded(host)
+
+    async def _until_forwarded(self, host: Host) -> None:
+        assert host.proxy is not None
+        await asyncio.sleep(self._random.uniform(0, CUT_SECONDS_MAX))
+        host.proxy.forward()
+
+    async def _fill_disk(self, drawn: Host) -> None:
+        """Of the one that has a small disk, unless something else is amiss there."""
+        host = next((one for one in self._hosts if one.small_disk is not None), None)
+        if host is None or host.bookie.bookie_id in self._harmed - {drawn.bookie.bookie_id}:
+            return
+        name = host.bookie.bookie_id
+        self._harmed.add(name)
+        self._note("disk full")
+        await asyncio.to_thread(host.fill)
+        await asyncio.sleep(self._random.uniform(0, FULL_SECONDS_MAX))
+        host.make_room()
+        self._harmed.discard(name)

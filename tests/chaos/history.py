@@ -40,13 +40,21 @@ class History:
     faults: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
     entries_read: int = 0
+    deleted: set[int] = field(default_factory=set)
+    entries_deleted: int = 0
 
     @property
     def entries_confirmed(self) -> int:
-        return sum(last + 1 for last in self.confirmed.values())
+        return self.entries_deleted + sum(last + 1 for last in self.confirmed.values())
+
+    def is_deleted(self, ledger_id: int) -> None:
+        """All of it was read, and nobody is to read it any more."""
+        self.entries_deleted += self.confirmed.pop(ledger_id) + 1
+        self.deleted.add(ledger_id)
 
     def is_confirmed(self, ledger_id: int, entry_id: int) -> None:
-        self.confirmed[ledger_id] = max(entry_id, self.confirmed.get(ledger_id, -1))
+        if ledger_id not in self.deleted:
+            self.confirmed[ledger_id] = max(entry_id, self.confirmed.get(ledger_id, -1))
         if entry_id > self.ends.get(ledger_id, entry_id):
             raise Broken(f"entry {entry_id} of ledger {ledger_id} was confirmed behind its end")
 

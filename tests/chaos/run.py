@@ -18,21 +18,23 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from bookledger.cli.processes import BookieProcess, bookie_processes
+from bookledger.cli.processes import BookieProcess
 from bookledger.cluster.survey import Survey, survey
 from ledgers.aio import LedgerClient
 from metadata import open_store
 from metadata.errors import MetadataError
 from tests.support.etcd import EtcdServer
 
-from .clients import take_over_for_ever, write_for_ever
+from .clients import take_over_for_ever, tidy_for_ever, write_for_ever
 from .faults import Faults
 from .history import Broken, History
+from .hosts import Host, hosts, proxied
 
 BOOKIES = 5
 WRITERS = 3
 READERS = 2
 LOST_AFTER_SECONDS = 20
+COLLECT_SECONDS = 20
 WHOLE_SECONDS_MAX = 240.0
 
 
@@ -63,12 +65,20 @@ async def may_lose_a_disk(uri: str) -> bool:
 
 
 async def play(
-    uri: str, bookies: list[BookieProcess], etcd: EtcdServer | None, seconds: float, seed: int
+    uri: str, made: list[Host], etcd: EtcdServer | None, seconds: float, seed: int
 ) -> dict[str, Any]:
     """What came of it. Raises Broken."""
+    async with proxied(made):
+        return await _play(uri, made, etcd, seconds, seed)
+
+
+async def _play(
+    uri: str, made: list[Host], etcd: EtcdServer | None, seconds: float, seed: int
+) -> dict[str, Any]:
     history, random = History(), Random(seed)
-    faults = Faults(uri, bookies, etcd, history, random, lambda: may_lose_a_disk(uri))
+    faults = Faults(uri, made, etcd, history, random, lambda: may_lose_a_disk(uri))
     clients = [write_for_ever(uri, history, Random(random.random())) for _ in range(WRITERS)]
+    clients.append(tidy_for_ever(uri, history))
     clients += [take_over_for_ever(uri, history, Random(random.random())) for _ in range(READERS)]
     try:
         async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
@@ -80,7 +90,7 @@ async def play(
     except BaseExceptionGroup as failed:
         raise failed.exceptions[0] from None
     await faults.come_to_an_end()
-    return await _calm(uri, bookies, history, seed)
+    return await _calm(uri, [one.bookie for one in made], history, seed)
 
 
 async def _calm(uri: str, bookies: list[BookieProcess], history: History, seed: int) -> dict[str, Any]:
@@ -104,6 +114,7 @@ async def _calm(uri: str, bookies: list[BookieProcess], history: History, seed: 
     return {
         "seed": seed,
         "ledgers": len(records),
+        "ledgers_deleted": len(history.deleted),
         "fragments": sum(len(record.fragments) for record in records),
         "entries_confirmed": history.entries_confirmed,
         "entries_read": history.entries_read,
@@ -134,9 +145,9 @@ def run(seconds: float, seed: int, directory: Path, *, with_etcd: bool = True) -
         if etcd is not None:
             etcd.start()
         uri = f"etcd://{etcd.endpoint}/chaos" if etcd else f"sqlite://{directory}/metadata.db"
-        options = (f"--lost-after={LOST_AFTER_SECONDS}",)
-        with bookie_processes(BOOKIES, directory, uri, lease_seconds=3, options=options) as bookies:
-            return asyncio.run(play(uri, bookies, etcd, seconds, seed))
+        options = (f"--lost-after={LOST_AFTER_SECONDS}", f"--collect-every={COLLECT_SECONDS}")
+        with hosts(BOOKIES, directory, uri, options) as made:
+            return asyncio.run(play(uri, made, etcd, seconds, seed))
     finally:
         if etcd is not None:
             etcd.stop()

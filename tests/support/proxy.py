@@ -1,4 +1,4 @@
-"""A TCP proxy that loses answers and connections when a test says so."""
+"""A TCP proxy that loses answers and connections, or takes its time, when a test says so."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ from typing import Self
 
 CHUNK_BYTES = 64 * 1024
 
+SLOW_SECONDS = 0.02
+"""What a chunk takes on a slow way, so that 3 MiB go through in a second."""
+
 
 class Mode(Enum):
     FORWARD = "forward"
     DROP_REPLIES = "drop replies"  # requests arrive, answers vanish
+    SLOW = "slow"
     CUT = "cut"  # no connection lives, new ones are closed at once
 
 
 class Proxy:
-    """Listens on a free port of 127.0.0.1 and forwards to `port` there. Use as `async with`."""
+    """Listens on a free port of 127.0.0.1, or where it is told, and forwards to `port` there. Use as `async with`."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, *, host: str = "127.0.0.1", own_port: int = 0) -> None:
         self._target_port = port
+        self._host = host
+        self._own_port = own_port
         self._mode = Mode.FORWARD
         self._server: asyncio.Server | None = None
         self._pipes: set[asyncio.Task[None]] = set()
@@ -40,12 +46,17 @@ class Proxy:
     def drop_replies(self) -> None:
         self._mode = Mode.DROP_REPLIES
 
+    def slow(self) -> None:
+        """Bytes come late, and none is lost."""
+        self.forward()
+        self._mode = Mode.SLOW
+
     def cut(self) -> None:
         self._mode = Mode.CUT
         self._close_connections()
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, self._host, self._own_port)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -88,6 +99,8 @@ class Proxy:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_reply: bool
     ) -> None:
         while chunk := await reader.read(CHUNK_BYTES):
+            if self._mode is Mode.SLOW:
+                await asyncio.sleep(SLOW_SECONDS)
             if not (is_reply and self._mode is Mode.DROP_REPLIES):
                 writer.write(chunk)
                 await writer.drain()

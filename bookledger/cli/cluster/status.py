@@ -137,6 +137,8 @@ def _print(seen: Survey) -> None:
     say(
         f"  metadata answers in {seen.metadata_seconds * 1000:.1f} ms; auditor: {known['auditor'] or 'nobody'}"
     )
+    if seen.metadata.doubt:
+        say(f"  {seen.metadata.doubt}")
     for endpoint, what in seen.metadata.members.items():
         say(f"  {seen.metadata.kind} {endpoint}: {what}")
     if seen.view.is_braked:
