@@ -13,7 +13,7 @@
 #   make soak                         a bookie stopped for a minute, 5 GB through three bookies; ten minutes
 #   make soak-journals [SECONDS=n]    writers that take journals from each other, and faults on bookies; ten minutes
 #   make chaos [SECONDS=n] [SEED=n]   real bookies and etcd killed, hung, slowed and wiped under clients; two minutes
-#   make measure WHAT=reading|restart|many|compaction|healing   figures of storage; a minute to a quarter of an hour
+#   make measure WHAT=reading|restart|rolling|many|metadata|compaction|healing   figures of storage; a minute to a quarter of an hour
 #                WHAT=edits|journals  … of the edit log's codec; of taking over and following a journal
 #                WHAT=spark           … of replay on Spark, beside Spark on local files; ten minutes
 #   make mutants WHAT=ledgers/protocol|HEAD~3 [ARGS="--seed 7 --count 100"]   small changes: which does no test notice?

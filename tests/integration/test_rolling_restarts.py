@@ -10,6 +10,7 @@ import pytest
 from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import ClientConfig, NotEnoughBookies
 from ledgers.aio import LedgerClient, WriteHandle
+from tests.measure.rolling import appends, restarted
 from tests.support.aio import run
 
 QUICK = ClientConfig(retry_replacement_seconds=0.2, append_seconds_max=2, read_seconds_max=2)
@@ -61,6 +62,18 @@ def test_rolling_restarts_of_a_whole_cluster_without_a_spare_lose_no_writer(tmp_
 
     uri = f"sqlite://{tmp_path}/metadata.db"
     with bookie_processes(3, tmp_path, uri, lease_seconds=2) as bookies:
+        run(scenario(uri, bookies))
+
+
+def test_five_bookies_restarted_one_after_another_fail_no_append_no_close_and_no_new_ledger(
+    tmp_path: Path,
+) -> None:
+    async def scenario(uri: str, bookies: list[BookieProcess]) -> None:
+        async with LedgerClient(uri) as client:
+            assert await appends(client, asyncio.ensure_future(restarted(bookies)))
+
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    with bookie_processes(5, tmp_path, uri, lease_seconds=3) as bookies:
         run(scenario(uri, bookies))
 
 

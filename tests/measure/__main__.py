@@ -1,4 +1,4 @@
-"""`python -m tests.measure reading|restart|many|compaction|healing|edits|journals|spark`: a line for each figure."""
+"""`python -m tests.measure WHAT`, one of those below: a line for each figure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from . import compaction, edits, healing, journals, many, reading, restart, spark
+from . import compaction, edits, healing, journals, many, metadata, reading, restart, rolling, spark
 
 WHAT = {
     "reading": reading.measure,
     "restart": restart.measure,
+    "rolling": rolling.measure,
     "many": many.measure,
+    "metadata": metadata.measure,
     "compaction": compaction.measure,
     "healing": healing.measure,
     "edits": edits.measure,
