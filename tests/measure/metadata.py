@@ -80,28 +80,26 @@ async def _look(store: MetadataStore, count: int) -> None:
         await store.create(registration.key, registration.encode())
         cookie = Cookie(name, bookie.bookie_id, bookie.incarnation)
         await store.create(keys.cookie(bookie.bookie_id), cookie.encode())
-    before, began = _peak_mib(), time.monotonic()
-    listed = 0
+    before, began, listed = _peak_mib(), time.monotonic(), 0
     async for _ in LedgerStore(store).list():
         listed += 1
     assert listed == count
-    took = time.monotonic() - began
-    print(
-        f"listed in {took:.1f} s, {took / count * 1e6:.0f} microseconds each, {_peak_mib() - before} MiB more memory"
-    )
+    _tell("listed", began, count, before)
     auditor = Auditor(store, BOOKIES[0], UpkeepConfig(), time.time)
     view = await look(store, time.time_ns() // 1_000_000, 600_000)
     began = time.monotonic()
     audit = await auditor.audit(view)
-    took = time.monotonic() - began
     assert (audit.ledgers, audit.needs) == (count, {})
-    print(
-        f"audited in {took:.1f} s, {took / count * 1e6:.0f} microseconds each, {_peak_mib() - before} MiB more memory"
-    )
+    _tell("audited", began, count, before)
     began = time.monotonic()
     seen = await survey(store, now_ms=view.now_ms, wait_ms=600_000)
     assert seen is not None and seen.fragments[Condition.WHOLE] == count
-    print(f"cluster status in {time.monotonic() - began:.1f} s, {_peak_mib() - before} MiB more memory")
+    _tell("surveyed, for cluster status,", began, count, before)
+
+
+def _tell(what: str, began: float, count: int, before_mib: int) -> None:
+    took, more = time.monotonic() - began, _peak_mib() - before_mib
+    print(f"{what} in {took:.1f} s, {took / count * 1e6:.0f} microseconds each, {more} MiB more memory")
 
 
 def _peak_mib() -> int:
