@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,11 +32,10 @@ class Host:
     def fill(self) -> None:
         """Leaves next to nothing on the small disk."""
         assert self.small_disk is not None
-        space = os.statvfs(self.small_disk)
-        free = space.f_bavail * space.f_frsize - LEFT_BYTES
-        if free > 0:
-            with open(self._filler, "wb") as filler:
-                os.posix_fallocate(filler.fileno(), 0, free)
+        with open(self._filler, "wb") as filler:
+            while (free := _free_bytes(self.small_disk) - LEFT_BYTES) > 0:
+                with suppress(OSError):  # the bookie took some of it meanwhile: fill what is left now
+                    os.posix_fallocate(filler.fileno(), 0, os.fstat(filler.fileno()).st_size + free)
 
     def make_room(self) -> None:
         self._filler.unlink(missing_ok=True)
@@ -45,6 +44,11 @@ class Host:
     def _filler(self) -> Path:
         assert self.small_disk is not None
         return self.small_disk / "filler"
+
+
+def _free_bytes(disk: Path) -> int:
+    space = os.statvfs(disk)
+    return space.f_bavail * space.f_frsize
 
 
 @contextmanager

@@ -69,7 +69,7 @@ class _Draw:
             ),
             users=tuple(self.users),
             rules=tuple(self._rule(nodes) for _ in range(chance.choice((0, 0, 1, 3)))),
-            faults=tuple(sorted(self._faults(nodes), key=lambda fault: fault.at)),
+            faults=tuple(sorted([*self._faults(nodes), *self._orders()], key=lambda fault: fault.at)),
         )
 
     # --- users ------------------------------------------------------------------------------------
@@ -132,6 +132,16 @@ class _Draw:
             found += [plans.SyncFails(at, host), plans.Stop(at + 0.01, host)]  # the very last sync
         if self.chance.happens(0.05):
             found.append(plans.NewerRecord(self._time(), self.chance.choice(newer_keys(self.seed))))
+        return found
+
+    def _orders(self) -> list[Fault]:
+        """What operators order, drawn apart: all else stays as it is."""
+        chance, found = Stream(key_of(self.seed, "orders")), list[Fault]()
+        if chance.happens(0.15):
+            at = round(chance.unit() * FAULTY_SECONDS, 2)
+            found.append(plans.Drained(at, chance.choice(self.hosts), chance.choice((1.0, 10.0))))
+        for _ in range(chance.below(3) if chance.happens(0.4) else 0):
+            found.append(plans.Moved(round(chance.unit() * FAULTY_SECONDS, 2), chance.below(60)))
         return found
 
     def _kind(self) -> Callable[[float], Fault]:

@@ -20,6 +20,7 @@ from . import plan as plans
 from .host import Host
 from .hosts import Hosts
 from .machine import Backup
+from .orders import drain, move
 from .site import ClusterSite
 from .users import User, connected
 
@@ -66,6 +67,10 @@ class Faults:
                 self._users[fault.user].leave()
             case plans.Maintained():
                 self.maintain(self._hosts.by_name[fault.host], MaintenanceAction[fault.what])
+            case plans.Drained():
+                self._operate(drain(self._site, self._hosts.by_name[fault.host], fault.seconds))
+            case plans.Moved():
+                self._operate(move(self._site, fault.nth))
             case plans.SyncFails() | plans.ReadsFail() | plans.DiskFull() | plans.DiskSlow() | plans.Rots():
                 self._harm(fault, self._hosts.by_name[fault.host])
             case _:

@@ -149,6 +149,23 @@ class Maintained(Printed):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Drained(Printed):
+    """An operator has a bookie drained, and after a while takes that back."""
+
+    at: float
+    host: str
+    seconds: float = 10.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Moved(Printed):
+    """An operator has copies of every ledger moved to bookies that hold none of it; `nth` says which, and where to."""
+
+    at: float
+    nth: int = 0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class NewerRecord(Printed):
     """A program of a later version has written this key."""
 
@@ -178,6 +195,8 @@ Fault = (
     DiskFault
     | HostFault
     | Maintained
+    | Drained
+    | Moved
     | NewerRecord
     | KeyLost
     | Leaves

@@ -1,0 +1,66 @@
+"""What operators order of a whole cluster; each tries again until the store has it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from metadata.errors import MetadataError
+from metadata.healing import moves, orders
+from metadata.healing.moves import Move, Moves
+from metadata.healing.orders import Order, OrderKind
+from metadata.records.bookie_registry import list_bookies
+from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_store import LedgerStore
+from metadata.store import MetadataStore
+from tests.simulation.shells.metadata import VirtualStore
+
+from .host import Host
+from .hosts import OPERATOR
+from .site import ClusterSite
+
+AGAIN_SECONDS = 1.0
+
+
+async def drain(site: ClusterSite, host: Host, seconds: float) -> None:
+    """It is taken back after a while."""
+    name = host.machine.directory.name
+    await _ordered(site, lambda store: orders.give(store, Order(name, OrderKind.DRAIN, 0)))
+    await asyncio.sleep(seconds)
+    await _ordered(site, lambda store: orders.take_back(store, name))
+
+
+async def move(site: ClusterSite, nth: int) -> None:
+    """A wish for every fragment that is over."""
+
+    async def wish(store: MetadataStore) -> None:
+        living = [one.bookie for one in await list_bookies(store)]
+        async for found in LedgerStore(store).list():
+            part = found.record.closed_part()
+            if part is not None and (wished := _moves_of(part, living, nth)):
+                await moves.plan(store, Moves(part.ledger_id, wished))
+
+    await _ordered(site, wish)
+
+
+def _moves_of(part: LedgerRecord, living: Sequence[BookieRef], nth: int) -> tuple[Move, ...]:
+    found = []
+    for fragment in part.fragments:
+        free = [one for one in living if one not in fragment.ensemble]
+        if free:
+            old = fragment.ensemble[nth % len(fragment.ensemble)]
+            found.append(Move(fragment.first_entry, old, free[nth % len(free)]))
+    return tuple(found)
+
+
+async def _ordered(site: ClusterSite, order: Callable[[MetadataStore], Awaitable[object]]) -> None:
+    while True:
+        store = VirtualStore(site.metadata, OPERATOR)
+        try:
+            await order(store)
+            return
+        except MetadataError as error:
+            site.world.note("an order comes to nothing: %r", error)
+            await asyncio.sleep(AGAIN_SECONDS)
+        finally:
+            await store.close()
