@@ -33,6 +33,11 @@ _GROUPS = {
         "metadata",
         "Keep copies of the metadata, and bring one back.",
     ),
+    "autorecovery": (
+        "bookledger.cli.autorecovery",
+        "autorecovery",
+        "Be the auditor of a cluster, without a bookie.",
+    ),
     "journal": (
         "bookledger.cli.journal.group",
         "journal",

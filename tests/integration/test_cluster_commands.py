@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from bookledger.cli.processes import BookieProcess, bookie_processes
+from bookledger.cli.child import Child
+from bookledger.cli.processes import BOOKLEDGER, BookieProcess, bookie_processes
 from ledgers import LedgerClient
 from metadata import open_store
 from metadata.records.ledger_record import LedgerRecord
@@ -211,3 +212,30 @@ def test_what_would_be_copied_is_shown_before_it_is(tmp_path: Path) -> None:
         (shown,) = printed("bookie", "drain", name, "--dry-run", meta)
         assert (shown["ordered"], shown["fragments"], shown["bytes"]) == (None, 1, 10_000)
         assert printed("cluster", "status", meta)[0]["to_copy_bytes"] == 0
+
+
+def test_an_auditor_without_a_bookie_takes_the_office_when_it_is_free(tmp_path: Path) -> None:
+    """No bookie heals by itself here: only it finds what a lost one held."""
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    meta = f"--metadata={uri}"
+    with bookie_processes(3, tmp_path, uri, lease_seconds=2, options=("--no-heal",)) as bookies:
+        with LedgerClient(uri) as client, client.create_ledger(ensemble_size=3, ack_quorum=2) as writer:
+            writer.append(b"x")
+        assert printed("cluster", "status", meta)[0]["auditor"] is None
+        command = (*BOOKLEDGER, "autorecovery", meta, "--lost-after=0")
+        auditor = Child(command, name="autorecovery", log=tmp_path / "autorecovery.log")
+        try:
+            until(lambda: (printed("cluster", "status", meta)[0]["auditor"] or "").startswith("autorecovery"))
+            bookies[0].kill()
+            until(lambda: printed("cluster", "status", meta)[0]["oldest_mark_seconds"] is not None)
+        finally:
+            assert auditor.stop() == 0
+        assert printed("cluster", "status", meta)[0]["auditor"] is None, "it has left its office"
+
+
+def test_an_auditor_where_there_is_no_cluster_says_so(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    with bookie_processes(1, tmp_path, uri):
+        pass
+    (tmp_path / "metadata.db").rename(tmp_path / "other.db")
+    assert "metadata" in fails_with_one_line("autorecovery", f"--metadata={uri}")
