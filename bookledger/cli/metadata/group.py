@@ -84,7 +84,7 @@ async def _save_beside(store: MetadataStore, file: Path, name: str) -> int:
 def restore(metadata_uri: str, file: Path, only_check: bool, as_json: bool) -> None:
     """Put the metadata of FILE where there is no cluster, be it an empty prefix of etcd or a new SQLite file.
 
-    Nothing is collected or recovered until `bookledger metadata check --accept`.
+    Nothing is collected or recovered until it is accepted: see `bookledger metadata check`.
     """
     with open(file, "rb") as opened:
         try:
