@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from metadata.errors import BadRecord, MetadataError
 from metadata.healing import moves
 from metadata.healing.moves import Move
-from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 from metadata.store import MetadataStore
 
 from ...errors import BookieError, LogFailed
@@ -85,8 +85,11 @@ class Mover:
 
 
 def wanted(record: LedgerRecord, mine: Sequence[Move], view: ClusterView) -> list[Need]:
-    """Those moves that still fit: of copies that are whole, in fragments in which nothing has to be healed."""
-    part = record.closed_part()
+    """Those moves that still fit: of copies that are whole, in fragments in which nothing has to be healed.
+
+    Of a ledger in recovery that is none: whoever recovers it would find another record, and begin again.
+    """
+    part = None if record.state is LedgerState.IN_RECOVERY else record.closed_part()
     if part is None:
         return []
     amiss = {need.fragment.first_entry for need in needs(record, view)}

@@ -12,7 +12,7 @@ from metadata.healing import moves, orders
 from metadata.healing.moves import Move, Moves
 from metadata.healing.orders import Order, OrderKind
 from metadata.memory import MemoryStore
-from metadata.records.ledger_record import Fragment
+from metadata.records.ledger_record import Fragment, LedgerRecord
 from tests.bookie.upkeep.replicas import B1, B2, B3, ME, closed_ledger, open_ledger
 from tests.support.aio import run
 
@@ -91,6 +91,20 @@ def test_what_is_still_written_is_not_moved_and_a_deleted_ledger_is_dropped(tmp_
             await one.ledgers.delete(found)
             await mover.look_once()
             assert (await one.record(8)).fragments[0].ensemble == (B1, B2, B3)
+            assert await planned(one.store) == []
+
+    run(test())
+
+
+def test_nothing_of_a_ledger_in_recovery_is_moved(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with moving(tmp_path, WISH) as (one, mover):
+            fragments = (Fragment(0, (B1, B2, B3)), Fragment(50, (B1, B3, ME), 1000))
+            record = LedgerRecord(8, SHAPE, fragments).in_recovery()
+            await one.ledgers.create(record)
+            await moves.plan(one.store, Moves(8, (WISH,)))
+            await mover.look_once()
+            assert (await one.record(8)).fragments == fragments
             assert await planned(one.store) == []
 
     run(test())
