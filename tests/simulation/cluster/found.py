@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from tests.simulation.cores.plans.plan import Figures
 from tests.simulation.engine.found import Found
 
 from . import planted_in_clients, planted_in_healing
-from .plan import DiskLost, DiskRestored, DisksExchanged, Plan, User
+from .plan import DiskLost, DiskRestored, DisksExchanged, Moved, Plan, Stop, User
 
 MOVED = Found(
     "a bookie that had moved was not found: another answered at its old address, and clients went on asking that one",
@@ -47,4 +48,27 @@ UNFENCED = Found(
     "R1",
 )
 
-FOUND = (MOVED, UNFENCED)
+RECOVERED = Found(
+    "copies of a ledger were moved while it was being recovered",
+    Plan(
+        seed=300129,
+        shape=(2, 2, 1),
+        hosts=4,
+        figures=Figures(loss=0.05, sync_seconds=1.0),
+        users=(
+            User(name="w0", does="writes"),
+            User(name="w1", does="writes blocking", at=0.01),
+            User(name="r11", does="recovers", of="w1", at=5.91),
+            User(name="w2", does="writes blocking", at=10.26),
+            User(name="r20", does="recovers", of="w2", at=5.18),
+        ),
+        faults=(
+            Stop(at=20.0, host="b3"),
+            Moved(at=30.0),
+        ),
+    ),
+    planted_in_healing.moves_what_is_being_recovered,
+    "problems",
+)
+
+FOUND = (MOVED, UNFENCED, RECOVERED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from bookie.log.format import Record
 from bookie.storage.bookie import Bookie
 from bookie.upkeep.collecting.compactor import state_record
+from bookie.upkeep.healing import mover as mover_module
 from bookie.upkeep.healing.auditor import Auditor
 from bookie.upkeep.healing.needs import takers
 from bookie.upkeep.healing.view import ClusterView
@@ -20,7 +22,7 @@ from bookie.upkeep.mending.mending import Mender
 from bookie.upkeep.mending.need import Need
 from ledgers.protocol.recovery import Recovery
 from ledgers.protocol.shortfall import Shortfall
-from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_record import LedgerRecord, LedgerState
 
 Patch = pytest.MonkeyPatch
 
@@ -65,6 +67,17 @@ def leaves_closed_ledgers_unfenced(patch: Patch) -> None:
         return state_record(state)
 
     patch.setattr(limbo, "_in_limbo", broken)
+
+
+def moves_what_is_being_recovered(patch: Patch) -> None:
+    """R5: a recovery finds another record than it left; as the mover did once."""
+    wanted = mover_module.wanted
+
+    def broken(record: LedgerRecord, *others: Any) -> Any:
+        is_open = record.state is LedgerState.IN_RECOVERY
+        return wanted(replace(record, state=LedgerState.OPEN) if is_open else record, *others)
+
+    patch.setattr(mover_module, "wanted", broken)
 
 
 def copies_to_nobody(patch: Patch) -> None:
