@@ -16,6 +16,7 @@ from typing import Self
 from bookie.wire import InfoReply
 from bookie.wire.messages import MaintainReply, MaintainRequest
 from metadata import open_store
+from metadata.backup import hold
 from metadata.errors import KeyExists, MetadataError, NoSuchKey, StoreUnavailable, VersionConflict
 from metadata.home_process import HomeProcess
 from metadata.records import bookie_registry, ledger_ids, unreadable
@@ -318,6 +319,7 @@ class LedgerClient:
 
     async def _make(self, cluster: Cluster, new: NewLedger, *, reserved: bool) -> VersionedRecord:
         with self._asking():
+            await hold.check_accepted(cluster.store)  # a bookie may hold entries under the next id
             ensemble = await choose_ensemble(cluster, new.shape)
             record = LedgerRecord(
                 ledger_id=new.ledger_id or 0,

@@ -129,6 +129,6 @@ class MetadataRestored(MetadataError):
 
     def __init__(self) -> None:
         super().__init__(
-            "the metadata was restored from a backup, and ledgers are neither recovered nor collected until an "
-            "operator accepts it: bookledger metadata check"
+            "the metadata was restored from a backup, and ledgers are neither created, recovered nor collected until "
+            "an operator accepts it: bookledger metadata check"
         )

@@ -1,7 +1,7 @@
 """Where copies go: spread over fault domains, then hosts; bookies with more room more often. Pure.
 
-One policy for whoever chooses a bookie: new ledgers, ensemble changes, healing, rebalancing. Bookies without a fault
-domain do not stand in each other's way, but nothing is known of them: together they count as one domain.
+One policy for whoever chooses a bookie: new ledgers, ensemble changes, healing, rebalancing. Nothing is known of
+bookies without a fault domain: together they count as one.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ def host_of(registration: Registration) -> str:
 def rank(candidate: Registration, beside: Iterable[Registration]) -> Rank:
     """How well the candidate stands beside these."""
     others = list(beside)
-    domain = candidate.fault_domain
     return (
-        sum(domain == other.fault_domain for other in others) if domain else 0,
+        sum(candidate.fault_domain == other.fault_domain for other in others),
         sum(host_of(candidate) == host_of(other) for other in others),
     )
 
@@ -76,6 +75,12 @@ def _shuffled(candidates: Iterable[Registration], rng: random.Random) -> list[Re
 def fewest_domains(ensemble: Sequence[Registration], write_quorum: int) -> int:
     """Fault domains of the write set that has the fewest."""
     return min(_domains_of_write_sets([one.fault_domain for one in ensemble], write_quorum))
+
+
+def neighbours(position: int, ensemble_size: int, write_quorum: int) -> list[int]:
+    """The positions that share a write set, and so entries, with this one."""
+    steps = range(1 - write_quorum, write_quorum)
+    return sorted({(position + step) % ensemble_size for step in steps} - {position})
 
 
 def arranged(chosen: Sequence[Registration], write_quorum: int) -> list[Registration]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from metadata import keys, settle
+from metadata.backup import hold
 from metadata.errors import KeyExists, VersionConflict
 from metadata.records import cluster
 from metadata.records.cluster import Cookie
@@ -149,6 +150,8 @@ async def format_directory(
     """
     keys.check_name(bookie_id)
     begun = _interrupted_format(path)
+    if await hold.read(store) is not None and await cluster.cluster_id(store) is None:
+        raise DataDirectoryError("a backup was being restored here: finish that first, with the same file")
     known = await store.get(keys.cookie(bookie_id))
     if known is not None and (begun is None or known.value != begun.encode()):
         await _check_replaceable(store, bookie_id, replace=replace, wait=wait)
@@ -274,13 +277,30 @@ async def check_cookie(path: Path, store: MetadataStore) -> Cookie:
     """The directory's cookie, if the metadata knows the same. Raises DataDirectoryError."""
     cookie = read_cookie(path)
     known = await cluster.read_cookie(store, cookie.bookie_id)
-    if await cluster.cluster_id(store) != cookie.cluster_id or known is None:
+    if await cluster.cluster_id(store) != cookie.cluster_id:
         raise DataDirectoryError(
             f"{path} belongs to bookie {cookie.bookie_id} of another cluster ({cookie.cluster_id}); check --metadata"
         )
+    if known is None:
+        return await _rejoined(path, store, cookie)
     if known.incarnation != cookie.incarnation:
         raise DataDirectoryError(
             f"{path} holds incarnation {cookie.incarnation} of bookie {cookie.bookie_id}; the cluster knows "
-            f"incarnation {known.incarnation}. This is an old or foreign disk; do not use it under this name"
+            f"incarnation {known.incarnation}. This is an old or foreign disk; do not use it under this name. (Or the "
+            "metadata was restored from a backup that is older than this disk: then restore a newer one.)"
         )
+    return cookie
+
+
+async def _rejoined(path: Path, store: MetadataStore, cookie: Cookie) -> Cookie:
+    """A bookie that was formatted after the backup from which the metadata came is one of its cluster again."""
+    if await hold.read(store) is None:
+        raise DataDirectoryError(
+            f"{path} belongs to bookie {cookie.bookie_id}, which this cluster does not know: it was decommissioned. "
+            "Format an empty directory for a new bookie"
+        )
+    log.warning(
+        "bookie %s was formatted after the backup that was restored: it joins again", cookie.bookie_id
+    )
+    await _take_name(store, cookie, None)
     return cookie

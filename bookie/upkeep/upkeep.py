@@ -28,12 +28,12 @@ from ..wire.messages import MaintainReply, MaintainRequest, MaintenanceAction, S
 from .collecting.collector import Collected, Collector
 from .collecting.compactor import Compacted, Compactor
 from .healing.auditor import Auditor
+from .healing.fitting import Fitting
 from .healing.mover import Mover
 from .healing.needs import takers
 from .healing.stock import StockTaker
 from .healing.view import look
 from .healing.worker import Worker
-from .inventory.fitting import Fitting
 from .inventory.inventory import Inventory
 from .mending.need import Need
 from .mending.repair import Repair
@@ -68,12 +68,12 @@ class Upkeep:
         repair_pace = Pace(config.repair_bytes_per_second)
         self._repair = Repair(bookie, LedgerStore(store), me, peers, repair_pace)
         self._heals = config.heals
-        self._worker = Worker(store, me, self._repair, peers, self._lock, config, time.time)
+        inventory = Inventory(bookie, repair_pace)
+        self._worker = Worker(store, me, self._repair, peers, self._lock, inventory, config, time.time)
         self._mover = Mover(store, me, self._worker.healer, self._lock, config, time.time)
         self._auditor = Auditor(store, me, config, time.time)
-        inventory = Inventory(bookie, repair_pace)
         self._stock_taker = StockTaker(bookie, store, me, inventory, self._lock, config, time.time)
-        self._fitting = Fitting(bookie, store, me, self._lock)
+        self._fitting = Fitting(bookie, store, me, self._lock, self._stock_taker)
         self._scrubber = Scrubber(bookie, self._repair, self._lock, Pace(config.scrub_bytes_per_second))
         self._rounds: set[asyncio.Task[Report]] = set()
         self._suspended = False

@@ -6,7 +6,7 @@ never to a place that stands worse beside the other copies, and only where the t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from bookie.upkeep.healing.view import ClusterView
@@ -57,15 +57,20 @@ class Balance:
         found: list[Move] = []
         for fragment, size in () if part is None else copy_bytes(part):
             if fragment.first_entry not in skipped and size and self.plan.copies < MOVES_MAX:
-                found += self._moves_of(fragment, size)
+                found += self._moves_of(fragment, size, record.shape.write_quorum)
         if found:
             self.plan.moves.append(Moves(record.ledger_id, tuple(found)))
 
-    def _moves_of(self, fragment: Fragment, size: int) -> Iterator[Move]:
+    def _moves_of(self, fragment: Fragment, size: int, write_quorum: int) -> Iterator[Move]:
         """One copy of a fragment at most."""
         known = [bookie for bookie in fragment.ensemble if bookie in self._used]
         for old in sorted(known, key=self._share, reverse=True):
-            new = self._taker(fragment, old, size)
+            position = fragment.ensemble.index(old)
+            beside = [
+                fragment.ensemble[n]
+                for n in placement.neighbours(position, len(fragment.ensemble), write_quorum)
+            ]
+            new = self._taker(fragment, old, size, beside)
             if new is not None:
                 self._used[old] -= size
                 self._used[new] += size
@@ -77,9 +82,11 @@ class Balance:
     def _share(self, bookie: BookieRef, more_bytes: int = 0) -> float:
         return (self._used[bookie] + more_bytes) / self._capacity[bookie]
 
-    def _taker(self, fragment: Fragment, old: BookieRef, size: int) -> BookieRef | None:
+    def _taker(
+        self, fragment: Fragment, old: BookieRef, size: int, others: Sequence[BookieRef]
+    ) -> BookieRef | None:
         living = self._view.living
-        beside = [living[one] for one in fragment.ensemble if one != old and one in living]
+        beside = [living[one] for one in others if one in living]
         worst = placement.rank(living[old], beside)
         fit = [
             bookie

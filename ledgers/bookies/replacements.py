@@ -36,7 +36,8 @@ async def find_replacements(
         return {}, {"metadata": str(error)}
     rejected: dict[str, str] = {}
     candidates = [] if effect.in_place else [r for r in registered if _is_candidate(r, effect, rejected)]
-    staying = [bookie for n, bookie in enumerate(effect.ensemble) if n not in effect.failed]
+    near = {n for f in effect.failed for n in placement.neighbours(f, len(effect.ensemble), write_quorum)}
+    staying = [effect.ensemble[n] for n in sorted(near - effect.failed.keys())]
     beside = [r for r in registered if r.bookie in staying]
     found = await choose_alive(cluster, candidates, len(effect.failed), beside, rejected)
     placed = _arranged(effect, found, registered, write_quorum, domains_min, rejected)

@@ -116,7 +116,7 @@ def _of(fields: dict[str, Any], name: str, kind: type, number: int) -> Any:
 def _fields(line: bytes, number: int) -> dict[str, Any]:
     try:
         fields = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BackupUnusable(f"line {number} is no JSON: it is damaged, or no backup") from error
     if not isinstance(fields, dict):
         raise BackupUnusable(f"line {number} is no JSON object: it is damaged, or no backup")

@@ -1,4 +1,4 @@
-"""A restored cluster holds back: nothing is collected or recovered until an operator has accepted what was restored.
+"""A restored cluster holds back: until an operator has accepted it, nothing is created, recovered, healed or collected.
 
 A backup is older than what the bookies hold. Ledgers made since are unknown to it; of others it names bookies that were
 replaced since, and would have the copies of their replacements collected. So each bookie tells here what of its
@@ -53,6 +53,7 @@ class Misfits:
     `unknown`: ledgers newer than the backup; they are kept, and nobody can read them. `open_elsewhere`: ledgers that
     are not closed, of which it holds entries that are placed elsewhere; a recovery could miss these.
     `closed_elsewhere`: the same of closed ones; another bookie should hold them, or did before it was replaced.
+    `lacking`: ledgers of which it lacks something that is placed here; their records say so, too.
     """
 
     bookie: BookieRef
@@ -60,10 +61,12 @@ class Misfits:
     unknown: Kind = Kind()
     open_elsewhere: Kind = Kind()
     closed_elsewhere: Kind = Kind()
+    lacking: Kind = Kind()
 
     @property
     def fits(self) -> bool:
-        return not (self.unknown.ledgers or self.open_elsewhere.ledgers or self.closed_elsewhere.ledgers)
+        kinds = (self.unknown, self.open_elsewhere, self.closed_elsewhere, self.lacking)
+        return not any(kind.ledgers for kind in kinds)
 
 
 async def read(store: MetadataStore) -> Restored | None:
@@ -149,6 +152,8 @@ def _encode(misfits: Misfits) -> bytes:
         unknown_ledgers=misfits.unknown.first,
         open_ledgers=misfits.open_elsewhere.first,
         closed_ledgers=misfits.closed_elsewhere.first,
+        lacking=misfits.lacking.ledgers,
+        lacking_ledgers=misfits.lacking.first,
         nonce=settle.new_nonce(),
     ).SerializeToString()
 
@@ -165,6 +170,7 @@ def _decode(key: str, value: bytes) -> Misfits:
         Kind(message.unknown, tuple(message.unknown_ledgers)),
         Kind(message.open_elsewhere, tuple(message.open_ledgers)),
         Kind(message.closed_elsewhere, tuple(message.closed_ledgers)),
+        Kind(message.lacking, tuple(message.lacking_ledgers)),
     )
 
 

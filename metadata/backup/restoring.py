@@ -20,7 +20,12 @@ AT_ONCE = 64
 def check(file: IO[bytes]) -> tuple[Header, int]:
     """What it is and how many keys it has, all read once. Raises BackupUnusable."""
     header = read_header(file)
-    return header, sum(1 for _ in read_items(file))
+    count, has_layout = 0, False
+    for item in read_items(file):
+        count, has_layout = count + 1, has_layout or item.key == keys.LAYOUT
+    if not has_layout:
+        raise BackupUnusable("it has no cluster's layout. Take another one")
+    return header, count
 
 
 async def restore(
@@ -34,6 +39,7 @@ async def restore(
     header = read_header(file)
     if await store.get(keys.LAYOUT) is not None:
         raise BackupUnusable("there is a cluster here already; restore into a prefix or a file that is empty")
+    await _check_is_empty_or_begun(store, header)
     await hold.begin(store, backup_ms=header.created_ms, now_ms=now_ms)
     last: list[Item] = []
     batch: list[Item] = []
@@ -47,6 +53,16 @@ async def restore(
     await _put(store, last)
     on_key(len(batch) + len(last))
     return header
+
+
+async def _check_is_empty_or_begun(store: MetadataStore, header: Header) -> None:
+    begun = await hold.read(store)
+    if begun is not None and begun.backup_ms != header.created_ms:
+        raise BackupUnusable(
+            "another backup was being restored here; finish that one, or take an empty prefix or file"
+        )
+    if begun is None and (await store.list_page("", limit=1)).items:
+        raise BackupUnusable("there is something here already; restore into a prefix or a file that is empty")
 
 
 async def _put(store: MetadataStore, items: Iterable[Item]) -> None:

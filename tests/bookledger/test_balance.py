@@ -108,10 +108,11 @@ def test_without_bookies_or_disks_nothing_is_planned() -> None:
 
 @given(
     st.lists(st.sampled_from(["", "/r1", "/r2"]), min_size=1, max_size=6),
-    st.lists(st.tuples(st.integers(0, 5), st.integers(1, 3), st.integers(0, 5000)), max_size=30),
+    st.lists(st.tuples(st.integers(0, 5), st.integers(1, 4), st.integers(0, 5000)), max_size=30),
+    st.integers(1, 4),
 )
 def test_no_plan_makes_the_fullest_fuller_or_a_place_worse(
-    domains: list[str], drawn: list[tuple[int, int, int]]
+    domains: list[str], drawn: list[tuple[int, int, int]], write_quorum: int
 ) -> None:
     names = [f"b{n}" for n in range(len(domains))]
     seen = view(dict(zip(names, domains, strict=True)))
@@ -129,6 +130,10 @@ def test_no_plan_makes_the_fullest_fuller_or_a_place_worse(
 
 
 def worst(record: LedgerRecord, seen: ClusterView) -> int:
-    """Pairs of copies that share a fault domain."""
+    """Pairs of copies of the same entries that share a fault domain."""
     copies = [seen.living[one] for one in record.fragments[0].ensemble]
-    return sum(placement.rank(one, [other for other in copies if other is not one])[0] for one in copies)
+    quorum = record.shape.write_quorum
+    return sum(
+        placement.rank(one, [copies[m] for m in placement.neighbours(n, len(copies), quorum)])[0]
+        for n, one in enumerate(copies)
+    )

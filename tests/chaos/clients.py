@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
-from ledgers import LedgerError
+from ledgers import LedgerError, NoSuchLedger
 from ledgers.aio import LedgerClient, WriteHandle
 from metadata.errors import MetadataError
 
@@ -74,8 +74,21 @@ async def tidy_for_ever(uri: str, history: History) -> None:
             oldest = min(history.confirmed)
             try:
                 await history.read_all(client, oldest)
-                history.is_deleted(oldest)
-                await client.delete_ledger(oldest)
             except (LedgerError, MetadataError) as error:
                 history.errors[type(error).__name__] += 1
                 await asyncio.sleep(PAUSE_SECONDS)
+            else:
+                await _delete(client, history, oldest)
+
+
+async def _delete(client: LedgerClient, history: History, ledger_id: int) -> None:
+    """Whoever reads it from now on may find nothing; where it stays, it counts again."""
+    confirmed = history.confirmed[ledger_id]
+    history.is_deleted(ledger_id)
+    try:
+        await client.delete_ledger(ledger_id)
+    except NoSuchLedger:  # an earlier try, whose answer was lost
+        return
+    except (LedgerError, MetadataError) as error:
+        history.errors[type(error).__name__] += 1
+        history.is_kept(ledger_id, confirmed)

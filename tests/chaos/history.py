@@ -42,6 +42,7 @@ class History:
     entries_read: int = 0
     deleted: set[int] = field(default_factory=set)
     entries_deleted: int = 0
+    broken: list[str] = field(default_factory=list)
 
     @property
     def entries_confirmed(self) -> int:
@@ -52,11 +53,17 @@ class History:
         self.entries_deleted += self.confirmed.pop(ledger_id) + 1
         self.deleted.add(ledger_id)
 
+    def is_kept(self, ledger_id: int, confirmed: int) -> None:
+        """It could not be deleted after all."""
+        self.deleted.discard(ledger_id)
+        self.entries_deleted -= confirmed + 1
+        self.confirmed[ledger_id] = confirmed
+
     def is_confirmed(self, ledger_id: int, entry_id: int) -> None:
         if ledger_id not in self.deleted:
             self.confirmed[ledger_id] = max(entry_id, self.confirmed.get(ledger_id, -1))
         if entry_id > self.ends.get(ledger_id, entry_id):
-            raise Broken(f"entry {entry_id} of ledger {ledger_id} was confirmed behind its end")
+            self.broken.append(f"entry {entry_id} of ledger {ledger_id} was confirmed behind its end")
 
     def has_ended(self, record: LedgerRecord) -> None:
         """Everybody sees the same end, and it is behind all that was confirmed."""

@@ -109,6 +109,10 @@ async def _calm(uri: str, bookies: list[BookieProcess], history: History, seed: 
         for ledger_id in sorted(history.confirmed):
             records.append(await history.read_all(client, ledger_id))
             missing += await history.copies_missing(client, records[-1])
+    if history.broken:
+        raise Broken("; ".join(history.broken[:5]))
+    if not history.entries_confirmed:
+        raise Broken("nothing was ever confirmed")
     if missing:
         raise Broken(f"{missing} copies are missing in the end")
     return {

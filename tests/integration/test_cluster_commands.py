@@ -239,3 +239,36 @@ def test_an_auditor_where_there_is_no_cluster_says_so(tmp_path: Path) -> None:
         pass
     (tmp_path / "metadata.db").rename(tmp_path / "other.db")
     assert "metadata" in fails_with_one_line("autorecovery", f"--metadata={uri}")
+
+
+def test_one_order_does_not_silently_end_another(tmp_path: Path) -> None:
+    with cluster(tmp_path, 4) as (meta, _):
+        name = ensemble(meta)[0]
+        printed("bookie", "drain", name, meta)
+        assert "drain NAME --cancel" in fails_with_one_line("cluster", "maintenance", name, meta)
+        assert "drain NAME --cancel" in fails_with_one_line("cluster", "maintenance", name, "--end", meta)
+        printed("bookie", "drain", name, "--cancel", meta)
+        printed("cluster", "maintenance", name, meta)
+        assert "maintenance NAME --end" in fails_with_one_line("bookie", "drain", name, "--cancel", meta)
+        assert "maintenance NAME --end" in fails_with_one_line("bookie", "drain", name, meta)
+
+
+def test_a_rebalance_that_waits_for_a_dead_bookie_says_so(tmp_path: Path) -> None:
+    with cluster(tmp_path, 3) as (meta, _):
+        uri = meta.removeprefix("--metadata=")
+        with LedgerClient(uri) as client:
+            for _ in range(4):
+                with client.create_ledger(ensemble_size=3, ack_quorum=2) as writer:
+                    writer.append(b"y" * 5000)
+        with bookie_processes(1, tmp_path, uri, prefix="new", lease_seconds=3) as (new,):
+            until(lambda: len(printed("cluster", "bookies", meta)) == 4)
+            new.kill()
+            line = fails_with_last_line("cluster", "rebalance", "--wait", meta)
+            assert "new-1 should take copies of" in line
+            assert printed("cluster", "rebalance", "--cancel", meta)[0]["cancelled_ledgers"] > 0
+
+
+def fails_with_last_line(*arguments: str) -> str:
+    done = bookledger(*arguments)
+    assert done.returncode == 1, done
+    return done.stderr.decode().splitlines()[-1]

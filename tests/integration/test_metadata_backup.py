@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from bookledger.cli.processes import BookieProcess, bookie_processes
-from ledgers import LedgerClient, LedgerRecoveryFailed
+from ledgers import LedgerClient, LedgerError, LedgerRecoveryFailed
 from ledgers.errors import NoSuchLedger
+from metadata import open_store
+from metadata.backup import hold
+from tests.support.aio import run
 from tests.support.command_line import bookledger, fails_with_one_line
 from tests.support.waiting import until
 
@@ -90,6 +93,72 @@ def started_again(directory: Path, uri: str) -> Iterator[None]:
     finally:
         for bookie in bookies:
             bookie.stop()
+
+
+def test_what_was_moved_since_the_backup_is_found_again_and_not_dropped(tmp_path: Path) -> None:
+    """Both bookies of the ledger were drained after it: the copies that the metadata names are gone."""
+    old, new, file = f"sqlite://{tmp_path}/old.db", f"sqlite://{tmp_path}/new.db", tmp_path / "backup"
+    with bookie_processes(4, tmp_path, old, lease_seconds=2) as bookies:
+        with LedgerClient(old) as client:
+            with client.create_ledger(ensemble_size=2) as writer:
+                writer.append(b"moved")
+            held = {one.bookie_id for one in client.describe_ledger(writer.ledger_id).fragments[0].ensemble}
+            printed("metadata", "backup", str(file), f"--metadata={old}")
+            for name in sorted(held):
+                assert bookledger("bookie", "drain", name, "--wait", f"--metadata={old}").returncode == 0
+            assert bookledger("bookie", "gc", "run", "--all", f"--metadata={old}").returncode == 0
+            with client.create_ledger(ensemble_size=2) as other:
+                other.append(b"of a later id")
+        for one in bookies:
+            one.stop()
+    printed("metadata", "restore", str(file), f"--metadata={new}")
+    with started_again(tmp_path, new), LedgerClient(new) as client:
+        until(lambda: all(row["compared"] for row in check(new)))
+        found = {row["bookie_id"]: row for row in check(new)}
+        assert all(found[name]["lacking"]["ledgers"] == 1 for name in held)
+        with pytest.raises(LedgerError, match="bookledger metadata check"):
+            client.create_ledger(ensemble_size=2)  # its id may be one that bookies hold entries of
+        assert bookledger("metadata", "check", "--accept", "--yes", f"--metadata={new}").returncode == 0
+        assert bookledger("bookie", "gc", "run", "--all", f"--metadata={new}").returncode == 0
+        until(lambda: printed("cluster", "status", f"--metadata={new}")[0]["whole"])
+        with client.open_ledger(writer.ledger_id) as reader:
+            assert [entry.payload for entry in reader.read()] == [b"moved"]
+        with client.create_ledger(ensemble_size=2) as fresh:
+            assert fresh.ledger_id > other.ledger_id, "no id is given twice"
+
+
+def test_bookies_formatted_after_the_backup_join_again_and_are_asked(tmp_path: Path) -> None:
+    old, new, file = f"sqlite://{tmp_path}/old.db", f"sqlite://{tmp_path}/new.db", tmp_path / "backup"
+    with bookie_processes(1, tmp_path, old, lease_seconds=2, prefix="first"):
+        printed("metadata", "backup", str(file), f"--metadata={old}")
+        with (
+            bookie_processes(4, tmp_path, old, lease_seconds=2),
+            LedgerClient(old) as client,
+            client.create_ledger(ensemble_size=4) as writer,
+        ):
+            writer.append(b"on them")
+            held = {one.bookie_id for one in client.describe_ledger(1).fragments[0].ensemble}
+    printed("metadata", "restore", str(file), f"--metadata={new}")
+    with started_again(tmp_path, new):
+        until(lambda: sum(row["compared"] for row in check(new)) == 4)
+        unknown = {row["bookie_id"]: row["unknown"] for row in check(new)}
+        assert len(unknown) == 5 and unknown["first-1"] is None
+        assert all(unknown[name]["ledgers"] == 1 for name in held - {"first-1"})
+        done = bookledger("metadata", "check", "--accept", f"--metadata={new}", stdin=b"n\n")
+        assert b"first-1 have not compared" in done.stderr
+
+
+def test_nobody_makes_a_cluster_of_half_a_backup(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+
+    async def begin() -> None:
+        store = await open_store(uri, create=True)
+        await hold.begin(store, backup_ms=1, now_ms=2)
+        await store.close()
+
+    run(begin())
+    line = fails_with_one_line("bookie", "format", f"--metadata={uri}", f"--data={tmp_path}/b", "--id=b")
+    assert "a backup was being restored here" in line
 
 
 def check(uri: str) -> list[dict[str, Any]]:

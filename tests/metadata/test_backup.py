@@ -150,6 +150,10 @@ def test_a_file_that_is_cut_off_or_changed_anywhere_is_refused() -> None:
 def test_a_file_of_something_else_or_of_a_newer_program_is_named() -> None:
     with pytest.raises(BackupUnusable, match="not a backup of bookledger"):
         check(io.BytesIO(b"{}\n"))
+    with pytest.raises(BackupUnusable, match="is no JSON"):
+        check(io.BytesIO(b"[" * 100_000 + b"\n"))
+    with pytest.raises(BackupUnusable, match="no cluster's layout"):
+        check(io.BytesIO(backup({keys.ledger(1): b"one"})))
     newer = backup().replace(b'"format_version":1', b'"format_version":2')
     with pytest.raises(BackupUnusable, match="format version 2; this program knows 1"):
         check(io.BytesIO(newer))
@@ -162,9 +166,17 @@ def test_it_is_restored_only_where_there_is_no_cluster() -> None:
             await restore(store, io.BytesIO(backup()), 1)
         assert await all_of(store) == {keys.LAYOUT: b"another"}
         store = await filled(MemoryStore(), {keys.ledger(1): b"another's"})
-        with pytest.raises(BackupUnusable, match="another value under"):
+        with pytest.raises(BackupUnusable, match="something here already"):
             await restore(store, io.BytesIO(backup()), 1)
         assert await store.get(keys.LAYOUT) is None, "it is no cluster"
+        await hold.begin(other := MemoryStore(), backup_ms=HEADER.created_ms + 1, now_ms=2)
+        with pytest.raises(BackupUnusable, match="another backup was being restored here"):
+            await restore(other, io.BytesIO(backup()), 3)
+        begun = MemoryStore()
+        await hold.begin(begun, backup_ms=HEADER.created_ms, now_ms=2)
+        await begun.create(keys.ledger(1), b"another's")
+        with pytest.raises(BackupUnusable, match="another value under"):
+            await restore(begun, io.BytesIO(backup()), 3)
 
     run(scenario())
 

@@ -109,8 +109,12 @@ class Collector:
         return listing
 
     def _is_elsewhere(self, record: LedgerRecord) -> bool:
-        """Whether some of the ledger cannot be ours, and nobody is about to change that."""
-        return record.is_closed and not all(self._me in f.ensemble for f in record.fragments)
+        """Whether some of the ledger cannot be ours, and nobody is about to change that.
+
+        Where a copy lacks something, what is here may be the last that there is (H1).
+        """
+        is_whole = not any(fragment.lacking for fragment in record.fragments)
+        return record.is_closed and is_whole and not all(self._me in f.ensemble for f in record.fragments)
 
     async def _forget_deleted(self, ledger_ids: list[int]) -> int:
         forgotten = 0

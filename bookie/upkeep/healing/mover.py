@@ -9,6 +9,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from metadata import placement
+from metadata.backup import hold
 from metadata.errors import BadRecord, MetadataError
 from metadata.healing import moves
 from metadata.healing.moves import Move
@@ -59,6 +61,8 @@ class Mover:
 
     async def look_once(self) -> None:
         """Takes what is to be moved here now. Raises BookieError, MetadataError and OSError."""
+        if await hold.read(self._store) is not None:
+            return
         view: ClusterView | None = None
         async for found in moves.list_moves(self._store):
             mine = [move for move in found.moves if move.new == self._me]
@@ -102,5 +106,17 @@ def wanted(record: LedgerRecord, mine: Sequence[Move], view: ClusterView) -> lis
                 and fragment.first_entry not in amiss
                 and fragment.admits(move.new, in_place_of=move.old)
             ):
-                found.append(Need(fragment, last, fragment.ensemble.index(move.old), Reason.MOVED))
+                position = fragment.ensemble.index(move.old)
+                need = Need(fragment, last, position, Reason.MOVED, record.shape.write_quorum)
+                if stands_no_worse(need, move.new, view):
+                    found.append(need)
     return found
+
+
+def stands_no_worse(need: Need, new: BookieRef, view: ClusterView) -> bool:
+    """Whether the new bookie shares its fault domain with no more of the other copies than the old one does."""
+    old, living = view.living.get(need.bookie), view.living
+    beside = [living[one] for one in need.beside if one in living]
+    if new not in living:
+        return False
+    return old is None or placement.rank(living[new], beside)[0] <= placement.rank(old, beside)[0]

@@ -34,8 +34,8 @@ def _needs_of(fragment: Fragment, last_entry: int, view: ClusterView, write_quor
     for n, fate in enumerate(fates):
         reason = _reason(fragment, n, fate)
         if reason is not None:
-            found.append(Need(fragment, last_entry, n, reason))
-    return found or _misplaced(fragment, last_entry, fates, view)
+            found.append(Need(fragment, last_entry, n, reason, write_quorum))
+    return found or _misplaced(fragment, last_entry, fates, view, write_quorum)
 
 
 def _reason(fragment: Fragment, position: int, fate: Fate) -> Reason | None:
@@ -55,12 +55,14 @@ def _is_urgent(fragment: Fragment, fates: list[Fate], write_quorum: int) -> bool
     return worst >= 2
 
 
-def _misplaced(fragment: Fragment, last_entry: int, fates: list[Fate], view: ClusterView) -> list[Need]:
+def _misplaced(
+    fragment: Fragment, last_entry: int, fates: list[Fate], view: ClusterView, write_quorum: int
+) -> list[Need]:
     """One copy at most, of a fragment that is whole: where another bookie would stand better."""
     if any(fate is not Fate.LIVING for fate in fates) or not _share_a_domain(fragment, view):
         return []
     for n, bookie in enumerate(fragment.ensemble):
-        need = Need(fragment, last_entry, n, Reason.MISPLACED)
+        need = Need(fragment, last_entry, n, Reason.MISPLACED, write_quorum)
         here = placement.rank(view.living[bookie], _beside(need, view))
         if here[0] and any(
             placement.rank(one, _beside(need, view))[0] < here[0] for one in _candidates(need, view)
@@ -88,8 +90,7 @@ def _candidates(need: Need, view: ClusterView) -> list[Registration]:
 
 
 def _beside(need: Need, view: ClusterView) -> list[Registration]:
-    others = (bookie for bookie in need.fragment.ensemble if bookie != need.bookie)
-    return [view.living[bookie] for bookie in others if bookie in view.living]
+    return [view.living[bookie] for bookie in need.beside if bookie in view.living]
 
 
 # --- ledgers that nobody will close ------------------------------------------------------------
@@ -107,4 +108,5 @@ def is_left_behind(record: LedgerRecord, view: ClusterView) -> bool:
         return False
     last = record.fragments[-1]
     lost = [n for n, bookie in enumerate(last.ensemble) if view.fate(bookie) is Fate.LOST]
-    return any(takers(Need(last, last.first_entry, n, Reason.LOST), view) for n in lost)
+    quorum = record.shape.write_quorum
+    return any(takers(Need(last, last.first_entry, n, Reason.LOST, quorum), view) for n in lost)

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
 from metadata import keys
+from metadata.backup import hold
 from metadata.errors import BadRecord, LeaseLost, MetadataError
 from metadata.healing import holder
 from metadata.healing.holder import Holder
@@ -24,6 +25,7 @@ from metadata.store import Lease, MetadataStore
 
 from ...errors import BookieError, LogFailed
 from ...upkeep_config import UpkeepConfig
+from ..inventory.inventory import Inventory
 from ..mending.healer import Healer
 from ..mending.mending import Tally
 from ..mending.need import Need, Reason
@@ -71,9 +73,11 @@ class Worker:
         repair: Repair,
         peers: Peers,
         upkeep: asyncio.Lock,
+        inventory: Inventory,
         config: UpkeepConfig,
         clock: Callable[[], float],
     ) -> None:
+        self._inventory = inventory
         self._store = store
         self._ledgers = LedgerStore(store)
         self._marks = Marks(store)
@@ -103,7 +107,12 @@ class Worker:
                 log.warning("healing was interrupted, and will be tried again: %s", error)
 
     async def look_once(self) -> None:
-        """Heals what can be healed now. Raises BookieError, MetadataError and OSError."""
+        """Heals what can be healed now. Raises BookieError, MetadataError and OSError.
+
+        Restored metadata is not acted upon before it is accepted: what stands here may be of another ledger's time.
+        """
+        if await hold.read(self._store) is not None:
+            return
         await self._end_limbo()
         view: ClusterView | None = None
         async for mark in self._marks.list():
@@ -153,7 +162,10 @@ class Worker:
         if not needs(record, view):
             await self._marks.remove(mark.ledger_id)
         elif not (wanted := self._mine(record, view)):
-            self._not_before(mark.ledger_id, OTHERS_SECONDS)
+            if await self._held_for_others(record, view):
+                await self._claimed(record.ledger_id, view, self._take_what_is_held)
+            else:
+                self._not_before(mark.ledger_id, OTHERS_SECONDS)
         else:
             is_ours_alone = all(need.bookie == self._me for need in wanted)
             await (self._heal if is_ours_alone else self._claimed_heal)(record.ledger_id, view)
@@ -183,17 +195,45 @@ class Worker:
             return need.bookie == self._me  # what it lacks it fetches itself: all the rest is there
         return any(one.bookie == self._me for one in takers(need, view))
 
+    async def _held_for_others(self, record: LedgerRecord, view: ClusterView) -> list[Need]:
+        """Places of others that lack something of them, of which all is here.
+
+        So what was moved here after the backup from which the metadata came is found again.
+        """
+        part, held = record.closed_part(), list[Need]()
+        for need in needs(record, view):
+            others = need.reason is Reason.LACKING and need.fragment.admits(self._me, in_place_of=need.bookie)
+            if not others or need.fragment in [one.fragment for one in held]:
+                continue
+            assert part is not None
+            async with self._upkeep:
+                gaps = await self._inventory.missing_of(part, need.bookie, need.fragment)
+            if not gaps:
+                held.append(replace(need, reason=Reason.LOST))
+        return held
+
     # --- one ledger --------------------------------------------------------------------------
 
     async def _claimed_heal(self, ledger_id: int, view: ClusterView) -> None:
         await self._claimed(ledger_id, view, self._heal)
 
-    async def _heal(self, ledger_id: int, view: ClusterView) -> None:
+    async def _take_what_is_held(self, ledger_id: int, view: ClusterView) -> None:
+        found = await self._ledgers.read(ledger_id)
+        held = [] if found is None else await self._held_for_others(found.record, view)
+
+        def still(record: LedgerRecord) -> list[Need]:
+            return [one for one in held if one.fragment in record.fragments]
+
+        await self._heal(ledger_id, view, still)
+
+    async def _heal(
+        self, ledger_id: int, view: ClusterView, chosen: Callable[[LedgerRecord], list[Need]] | None = None
+    ) -> None:
         tally = Tally(ledger_id)
         record: LedgerRecord | None = None
         try:
             async with self._upkeep:
-                record = await self.healer.heal(tally, lambda record: self._mine(record, view))
+                record = await self.healer.heal(tally, chosen or (lambda record: self._mine(record, view)))
         except COULD_NOT as error:
             tally.fail(str(error))
         await self._tell(tally)

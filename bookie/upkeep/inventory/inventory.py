@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord
 
 from ...index.places import Place
 from ...storage.bookie import Bookie
@@ -62,10 +62,17 @@ class Inventory:
             yield Window(tuple(missing(share, at, through, held)), unreadable)
             at = through + 1
 
+    async def missing_of(self, part: LedgerRecord, bookie: BookieRef, fragment: Fragment) -> list[EntryRange]:
+        """The gaps here in what one fragment of a closed ledger places at that bookie."""
+        first = fragment.first_entry
+        last = next(end for one, end in part.spans() if one.first_entry == first)
+        assert last is not None
+        return await self.missing(part, bookie, EntryRange(first, last), verify=True)
+
     async def missing(
         self, record: LedgerRecord, bookie: BookieRef, within: EntryRange, *, verify: bool
     ) -> list[EntryRange]:
-        """The gaps in what the metadata places at `bookie`, which is this one."""
+        """The gaps here in what the metadata places at `bookie`."""
         assert record.is_closed or within.last_entry < ENTRY_MAX, "an open ledger has no end"
         found: list[EntryRange] = []
         for share, part in parts(record, bookie, [within]):

@@ -85,7 +85,7 @@ class Adoption:
         part, lost = record.closed_part(), self._lost(record)
         spans = () if part is None else part.spans()
         return [
-            Need(fragment, last, position, Reason.LOST)
+            Need(fragment, last, position, Reason.LOST, record.shape.write_quorum)
             for fragment, last in spans
             if last is not None
             for position, bookie in enumerate(fragment.ensemble)

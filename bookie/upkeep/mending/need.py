@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from metadata.placement import neighbours
 from metadata.records.ledger_record import BookieRef, Fragment
 
 
@@ -20,16 +21,23 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One copy of one fragment: that of this bookie, at this position."""
+    """One copy of one fragment: that of this bookie, at this position. Its ledger has this write quorum."""
 
     fragment: Fragment
     last_entry: int
     position: int
     reason: Reason
+    write_quorum: int
 
     @property
     def bookie(self) -> BookieRef:
         return self.fragment.ensemble[self.position]
+
+    @property
+    def beside(self) -> list[BookieRef]:
+        """The bookies that hold copies of the same entries."""
+        ensemble = self.fragment.ensemble
+        return [ensemble[n] for n in neighbours(self.position, len(ensemble), self.write_quorum)]
 
     def __str__(self) -> str:
         return f"entries {self.fragment.first_entry} to {self.last_entry}: {self.bookie} {self.reason}"

@@ -10,7 +10,9 @@ import click
 from bookie.upkeep.healing.needs import needs
 from bookledger.cluster.balance import Balance, Plan
 from bookledger.cluster.survey import Survey
+from ledgers.errors import LedgerError
 from metadata.healing import moves
+from metadata.records.bookie_registry import list_bookies
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
@@ -45,7 +47,7 @@ def rebalance(
         with_store(metadata_uri, lambda store: _order(store, plan))
     _print(plan, seen, as_json=as_json)
     if wait and not dry_run:
-        _wait(metadata_uri, as_json=as_json)
+        _wait(metadata_uri, plan, as_json=as_json)
 
 
 async def _planned(store: MetadataStore, seen: Survey) -> Plan:
@@ -87,12 +89,40 @@ def _print(plan: Plan, seen: Survey, *, as_json: bool) -> None:
     )
 
 
-def _wait(metadata_uri: str, *, as_json: bool) -> None:
+def _wait(metadata_uri: str, plan: Plan, *, as_json: bool) -> None:
+    """Raises LedgerError where something could not be moved, or whoever should take it is gone."""
     while left := with_store(metadata_uri, _left):
+        ledgers, absent = left
+        if absent:
+            raise LedgerError(
+                f"{', '.join(absent)} should take copies of {ledgers} ledgers and do not live, or take nothing; "
+                "give the command again for a new plan, or with --cancel"
+            )
         if not as_json:
-            say(f"{left} ledgers to go")
+            say(f"{ledgers} ledgers to go")
         time.sleep(LOOK_SECONDS)
+    undone = with_store(metadata_uri, lambda store: _undone(store, plan))
+    if undone:
+        raise LedgerError(
+            f"{undone} copies could not be moved, as the bookies' logs tell; give the command again"
+        )
 
 
-async def _left(store: MetadataStore) -> int:
-    return len([one.ledger_id async for one in moves.list_moves(store)])
+async def _left(store: MetadataStore) -> tuple[int, list[str]] | None:
+    """The ledgers to go, and the bookies that cannot take what they should."""
+    left = [one async for one in moves.list_moves(store)]
+    living = {one.bookie for one in await list_bookies(store) if one.writable}
+    absent = {move.new.bookie_id for one in left for move in one.moves if move.new not in living}
+    return (len(left), sorted(absent)) if left else None
+
+
+async def _undone(store: MetadataStore, plan: Plan) -> int:
+    """Planned copies that are not where they should be; those of deleted ledgers do not count."""
+    undone = 0
+    for one in plan.moves:
+        found = await LedgerStore(store).read(one.ledger_id)
+        if found is not None:
+            undone += sum(
+                move.new not in found.record.fragment_of(move.first_entry).ensemble for move in one.moves
+            )
+    return undone

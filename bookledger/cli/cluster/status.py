@@ -148,7 +148,7 @@ def _print(seen: Survey) -> None:
         )
     if seen.is_held_back:
         say(
-            "  restored from a backup, and not accepted: nothing is recovered or collected; see `metadata check`"
+            "  restored from a backup, and not accepted: nothing is created or recovered; see `metadata check`"
         )
     say()
     print_records(known["bookies"], as_json=False, none="there are no bookies")

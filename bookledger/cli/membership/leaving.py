@@ -7,7 +7,7 @@ the same order.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import click
@@ -27,6 +27,12 @@ from .looking import lost_after_option, surveyed, with_store
 
 LOOK_SECONDS = 2.0
 
+TO_END = {
+    OrderKind.DRAIN: "take that back first: bookledger bookie drain NAME --cancel",
+    OrderKind.MAINTENANCE: "end that first: bookledger cluster maintenance NAME --end",
+    OrderKind.GIVEN_UP: "it is given up for good: format its disk anew, with --replace",
+}
+
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only show how much would be copied.")
 
 
@@ -45,7 +51,7 @@ def drain(
 ) -> None:
     """Have all that a bookie holds copied elsewhere, and nothing new put there, so that it may be stopped."""
     if cancel:
-        give(metadata_uri, name, None)
+        give(metadata_uri, name, None, instead_of=(OrderKind.DRAIN,))
         print_record({"bookie_id": name, "ordered": None}, as_json=as_json)
         return
     seen = surveyed(metadata_uri, lost_after)
@@ -54,7 +60,7 @@ def drain(
         with_store(metadata_uri, lambda store: check_formatted(store, name))
         print_record({"bookie_id": name, "ordered": None, **_left(seen, name)}, as_json=as_json)
         return
-    give(metadata_uri, name, OrderKind.DRAIN)
+    give(metadata_uri, name, OrderKind.DRAIN, instead_of=())
     _report(metadata_uri, lost_after, name, "draining", wait=wait, as_json=as_json)
 
 
@@ -81,7 +87,7 @@ def decommission(
         return
     if not yes:
         click.confirm(f"is bookie {name} lost for good, with its disk?", abort=True, err=True)
-    give(metadata_uri, name, OrderKind.GIVEN_UP)
+    give(metadata_uri, name, OrderKind.GIVEN_UP, instead_of=(OrderKind.DRAIN, OrderKind.MAINTENANCE))
     _report(metadata_uri, lost_after, name, OrderKind.GIVEN_UP.value, wait=wait, as_json=as_json)
 
 
@@ -93,15 +99,23 @@ def decommission(
 def maintenance(metadata_uri: str, name: str, end: bool, as_json: bool) -> None:
     """Say that a bookie is away on purpose: nothing of it is copied until `--end`."""
     kind = None if end else OrderKind.MAINTENANCE
-    give(metadata_uri, name, kind)
+    give(metadata_uri, name, kind, instead_of=(OrderKind.MAINTENANCE,) if end else ())
     print_record({"bookie_id": name, "ordered": kind.value if kind else None}, as_json=as_json)
 
 
-def give(metadata_uri: str, name: str, kind: OrderKind | None) -> None:
-    """Gives an order, or takes back what was ordered. Raises LedgerError for a bookie that there never was."""
+def give(metadata_uri: str, name: str, kind: OrderKind | None, *, instead_of: Collection[OrderKind]) -> None:
+    """Gives an order, or takes back what was ordered.
+
+    Raises LedgerError for a bookie that there never was, and where another order stands than it may replace.
+    """
 
     async def work(store: MetadataStore) -> None:
         await check_formatted(store, name)
+        stands = await orders.read(store, name)
+        if stands is not None and stands.kind is not kind and stands.kind not in instead_of:
+            raise LedgerError(
+                f"bookie {name} is ordered otherwise: {stands.kind.value}; {TO_END[stands.kind]}"
+            )
         if kind is None:
             await orders.take_back(store, name)
         else:

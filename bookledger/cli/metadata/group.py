@@ -27,11 +27,11 @@ from metadata.records.cluster import cluster_id
 from metadata.store import MetadataStore
 
 from ..membership.looking import NO_CLUSTER, surveyed, with_store
-from ..options import json_option, metadata_option
+from ..options import json_option, metadata_option, optional_metadata_option
 from ..output import print_record, print_records, progress
 from ..terminal import say
 
-ACCEPTED = "accepted: ledgers are recovered and collected again"
+ACCEPTED = "accepted: ledgers are created, recovered and collected again"
 
 
 @click.group()
@@ -45,6 +45,8 @@ def metadata() -> None:
 @json_option
 def backup(metadata_uri: str, file: Path, as_json: bool) -> None:
     """Write all metadata into a new FILE, while the cluster is in use."""
+    if not file.parent.is_dir():
+        raise LedgerError(f"there is no directory {file.parent}")
     if file.exists():
         raise LedgerError(f"{file} exists already; give another name, so that no backup is lost")
 
@@ -77,21 +79,23 @@ async def _save_beside(store: MetadataStore, file: Path, name: str) -> int:
 
 
 @metadata.command()
-@metadata_option
+@optional_metadata_option
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
 @click.option("--check", "only_check", is_flag=True, help="Read the file and touch nothing.")
 @json_option
-def restore(metadata_uri: str, file: Path, only_check: bool, as_json: bool) -> None:
+def restore(metadata_uri: str | None, file: Path, only_check: bool, as_json: bool) -> None:
     """Put the metadata of FILE where there is no cluster, be it an empty prefix of etcd or a new SQLite file.
 
-    Nothing is collected or recovered until it is accepted: see `bookledger metadata check`.
+    Nothing is created, recovered or collected until it is accepted: see `bookledger metadata check`.
     """
+    if metadata_uri is None and not only_check:
+        raise click.UsageError("--metadata says where it shall be restored")
     with open(file, "rb") as opened:
         try:
             header, keys = check_backup(opened)
         except BackupUnusable as error:
             raise LedgerError(f"{file} cannot be restored: {error}") from error
-        if not only_check:
+        if metadata_uri is not None and not only_check:
 
             async def work() -> None:
                 store = await open_store(metadata_uri, create=True)
@@ -115,7 +119,9 @@ def restore(metadata_uri: str, file: Path, only_check: bool, as_json: bool) -> N
 
 @metadata.command()
 @metadata_option
-@click.option("--accept", is_flag=True, help="From now on ledgers are recovered and collected again.")
+@click.option(
+    "--accept", is_flag=True, help="From now on ledgers are created, recovered and collected again."
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 def check(metadata_uri: str, accept: bool, yes: bool, as_json: bool) -> None:
@@ -129,7 +135,7 @@ def check(metadata_uri: str, accept: bool, yes: bool, as_json: bool) -> None:
         made = f"of {_time(restored.backup_ms)}" if restored.backup_ms else "of some other tool's"
         say(f"restored {_time(restored.restored_ms)} from a backup {made}")
     print_records(rows, as_json=as_json, none="there are no bookies")
-    fits = all(one is not None and one.fits for one in found.values())
+    fits = bool(found) and all(one is not None and one.fits for one in found.values())
     if accept:
         if not fits and not yes:
             click.confirm(_what_is_lost(found), abort=True, err=True)
@@ -162,6 +168,7 @@ def _row(name: str, one: Misfits | None) -> dict[str, Any]:
             "unknown": None,
             "open_elsewhere": None,
             "closed_elsewhere": None,
+            "lacking": None,
         }
     return {
         "bookie_id": name,
@@ -169,6 +176,7 @@ def _row(name: str, one: Misfits | None) -> dict[str, Any]:
         "unknown": _kind(one.unknown),
         "open_elsewhere": _kind(one.open_elsewhere),
         "closed_elsewhere": _kind(one.closed_elsewhere),
+        "lacking": _kind(one.lacking),
     }
 
 
@@ -185,7 +193,13 @@ def _what_is_lost(found: dict[str, Misfits | None]) -> str:
     if any(one.open_elsewhere.ledgers for one in told):
         lines.append("Open ledgers may be closed before entries that were confirmed.")
     if any(one.closed_elsewhere.ledgers for one in told):
-        lines.append("Copies that are placed elsewhere will be dropped.")
+        lines.append(
+            "Copies that are placed elsewhere will be dropped, where those that are placed are whole."
+        )
+    if any(one.lacking.ledgers for one in told):
+        lines.append(
+            "Some copies that it names are not there, or not whole; they are healed from others, if there are."
+        )
     if any(one.unknown.ledgers for one in told):
         lines.append("Ledgers newer than the backup stay on disk and cannot be read.")
     return " ".join([*lines, "Accept it all the same?"])

@@ -13,7 +13,7 @@ from bookie.upkeep.healing.view import RESTART_MS, ClusterView, Fate
 from bookie.upkeep.mending.need import Need, Reason
 from metadata import placement
 from metadata.healing.orders import OrderKind
-from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.registration import Registration
 
 from .views import LONG, NOW_MS, SHORT, WAIT_MS, WHOLE, A, B, C, D, E, F, closed, view
@@ -138,20 +138,30 @@ def test_two_copies_in_one_rack_are_taken_apart_where_that_can_be() -> None:
     assert found(closed(ABC), view(A, B, C, D, racks={**racks, "d": "r2"})) == []
 
 
+def test_of_a_striped_ledger_only_those_that_hold_the_same_entries_stand_beside_a_copy() -> None:
+    """b's neighbours are a and c; d, which stands in the rack that b stood in, shares no entry with it."""
+    racks = {"a": "r1", "b": "r2", "c": "r3", "d": "r2", "e": "r1", "f": "r2"}
+    fragment = Fragment(0, (A, B, C, D))
+    seen = view(A, C, D, E, F, racks=racks, absent_ms={"b": WAIT_MS}, orders={"b": OrderKind.GIVEN_UP})
+    (need,) = needs(closed(fragment, shape=Shape(4, 2, 2)), seen)
+    assert (need.bookie, sorted(map(str, need.beside))) == (B, ["a", "c"])
+    assert [str(one.bookie) for one in takers(need, seen)] == ["f"]
+
+
 @given(st.data())
 def test_a_taker_stands_as_well_as_any_that_there_is(data: st.DataObject) -> None:
     """Against brute force: no candidate would share its rack with fewer copies, nor then its host."""
     racks = {name: data.draw(st.sampled_from(["", "r1", "r2", "r3"])) for name in "abcdef"}
     living = [one for one in (B, C, D, E, F) if data.draw(st.booleans())]
     seen = view(*living, racks=racks, absent_ms=dict.fromkeys("abcdef", WAIT_MS), orders=GONE)
-    need = Need(ABC, 99, 0, Reason.LOST)
+    need = Need(ABC, 99, 0, Reason.LOST, 3)
     chosen = takers(need, seen)
     candidates = [one for one in living if one not in (B, C)]
     beside = [seen.living[one] for one in (B, C) if one in living]
     assert bool(chosen) == bool(candidates)
 
     def shared(one: Registration) -> int:
-        return int(bool(one.fault_domain) and one.fault_domain in [other.fault_domain for other in beside])
+        return [other.fault_domain for other in beside].count(one.fault_domain)
 
     least = min((shared(seen.living[one]) for one in candidates), default=0)
     assert all(shared(one) == least for one in chosen)

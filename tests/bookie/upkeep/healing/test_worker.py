@@ -15,6 +15,7 @@ from bookie.upkeep.inventory.inventory import Inventory
 from bookie.upkeep.pace import Pace
 from bookie.upkeep_config import UpkeepConfig
 from metadata import keys
+from metadata.backup import hold as restored
 from metadata.healing import absences, holder, orders
 from metadata.healing.holder import Holder
 from metadata.healing.marks import Marks
@@ -59,9 +60,11 @@ class Healing:
     def __post_init__(self) -> None:
         clock = lambda: self.now  # noqa: E731
         self.ledgers, self.marks = LedgerStore(self.store), Marks(self.store)
-        self.worker = Worker(self.store, ME, self.world.repair, self.peers, self.world.upkeep, CONFIG, clock)
-        self.auditor = Auditor(self.store, ME, CONFIG, clock)
         inventory = Inventory(self.world.bookie, Pace(AT_ONCE))
+        self.worker = Worker(
+            self.store, ME, self.world.repair, self.peers, self.world.upkeep, inventory, CONFIG, clock
+        )
+        self.auditor = Auditor(self.store, ME, CONFIG, clock)
         self.stock = StockTaker(
             self.world.bookie, self.store, ME, inventory, self.world.upkeep, CONFIG, clock
         )
@@ -152,6 +155,43 @@ def test_W6_the_worker_fetches_what_lacks_here_and_says_that_it_is_whole(tmp_pat
             assert (await one.record(7)).fragments[0].lacking == ()
             assert one.peers.asked == [(7, 90, 99, ME)]
             assert await one.marks.read(7) is None
+
+    run(test())
+
+
+def test_H1_a_place_of_which_all_is_here_is_taken_from_one_that_lacks_some_of_it(tmp_path: Path) -> None:
+    """H1: what was moved here, and the metadata has forgotten that; with a gap here it stays where it is."""
+
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            for ledger_id, held in ((7, range(100)), (8, range(1, 100))):
+                record = await closed_ledger(one.ledgers, ledger_id, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+                await hold(one.world.bookie, ledger_id, held)
+                found = await one.ledgers.read(ledger_id)
+                assert found is not None
+                await one.ledgers.change(record.with_lacking(1, 0, 99), found.version)
+                await one.marks.set(ledger_id, ["b2 lacks all"], 0)
+            await one.worker.look_once()
+            assert (await one.record(7)).fragments == (Fragment(0, (B1, ME, B3)),)
+            assert (await one.record(8)).fragments[0].ensemble == (B1, B2, B3)
+            assert await one.marks.read(7) is None and await one.marks.read(8) is not None
+
+    run(test())
+
+
+def test_nothing_is_healed_of_metadata_that_was_restored_and_is_not_accepted(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+            await one.dies(B2)
+            await one.given_up(B2)
+            await one.auditor.look_once()
+            await restored.begin(one.store, backup_ms=1, now_ms=2)
+            await one.worker.look_once()
+            assert B2 in (await one.record(7)).fragments[0].ensemble
+            await restored.accept(one.store)
+            await one.worker.look_once()
+            assert B2 not in (await one.record(7)).fragments[0].ensemble
 
     run(test())
 

@@ -18,10 +18,11 @@ from metadata.store import MetadataStore
 from ...errors import BookieError
 from ...storage.bookie import Bookie
 from ...wire.messages import EntryRange
+from ..inventory.gaps import overlap
+from ..inventory.inventory import span_of
+from ..inventory.placed import ENTRY_MAX, shares
 from ..threads import in_thread
-from .gaps import overlap
-from .inventory import span_of
-from .placed import ENTRY_MAX, shares
+from .stock import StockTaker
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +30,16 @@ log = logging.getLogger(__name__)
 class Fitting:
     """Compares one bookie's holdings, once for each restoring. `upkeep` keeps frames where they are meanwhile."""
 
-    def __init__(self, bookie: Bookie, store: MetadataStore, me: BookieRef, upkeep: asyncio.Lock) -> None:
+    def __init__(
+        self,
+        bookie: Bookie,
+        store: MetadataStore,
+        me: BookieRef,
+        upkeep: asyncio.Lock,
+        stock_taker: StockTaker,
+    ) -> None:
         self._bookie = bookie
+        self._stock_taker = stock_taker
         self._store = store
         self._ledgers = LedgerStore(store)
         self._me = me
@@ -50,23 +59,28 @@ class Fitting:
         restored = await hold.read(self._store)
         if restored is None or self._me.bookie_id in await hold.told(self._store, restored):
             return
+        await self._stock_taker.take_once()  # what lacks here goes into the records
         async with self._upkeep:
             misfits = await self._compare(restored)
         await hold.tell(self._store, misfits)
         log.log(
             logging.INFO if misfits.fits else logging.ERROR,
             "the metadata was restored: of what is here it does not know %d ledgers, and places entries of %d open "
-            "and %d closed ones elsewhere",
+            "and %d closed ones elsewhere; of %d ledgers something is not here that it places here",
             misfits.unknown.ledgers,
             misfits.open_elsewhere.ledgers,
             misfits.closed_elsewhere.ledgers,
+            misfits.lacking.ledgers,
         )
 
     async def _compare(self, restored: Restored) -> Misfits:
         await self._bookie.checkpoint()
         unknown = dict.fromkeys(await in_thread(self._bookie.index.ledger_ids))
         elsewhere: dict[bool, list[int]] = {True: [], False: []}
+        lacking: list[int] = []
         async for ledger_id, found in self._ledgers.list_with_deleted():
+            if found is not None and self._lacks(found.record):
+                lacking.append(ledger_id)
             if ledger_id not in unknown:
                 continue
             del unknown[ledger_id]
@@ -78,7 +92,13 @@ class Fitting:
             Kind.of(list(unknown)),
             open_elsewhere=Kind.of(elsewhere[False]),
             closed_elsewhere=Kind.of(elsewhere[True]),
+            lacking=Kind.of(lacking),
         )
+
+    def _lacks(self, record: LedgerRecord) -> bool:
+        """Whether its record says, since stock was taken, that something lacks here."""
+        mine = (one for one in record.fragments if self._me in one.ensemble)
+        return any(one.lacking_at(one.ensemble.index(self._me)) is not None for one in mine)
 
     async def _is_elsewhere(self, record: LedgerRecord) -> bool:
         if all(self._me in fragment.ensemble for fragment in record.fragments):
