@@ -242,7 +242,7 @@ def test_a_disk_of_an_older_incarnation_is_refused(tmp_path: Path) -> None:
         await store.delete(found.key, found.version)
 
     run(give_the_name_up())
-    assert "of another cluster" in refusal_of_check(tmp_path / "old", data)
+    assert "it was decommissioned" in refusal_of_check(tmp_path / "old", data)
     new = formatted(tmp_path / "new", data)
     refused = refusal_of_check(tmp_path / "old", data)
     assert f"holds incarnation {old.incarnation}" in refused

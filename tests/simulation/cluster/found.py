@@ -54,7 +54,7 @@ RECOVERED = Found(
         seed=300129,
         shape=(2, 2, 1),
         hosts=4,
-        figures=Figures(loss=0.05, sync_seconds=1.0),
+        figures=Figures(loss=0.05),
         users=(
             User(name="w0", does="writes"),
             User(name="w1", does="writes blocking", at=0.01),
@@ -63,7 +63,7 @@ RECOVERED = Found(
             User(name="r20", does="recovers", of="w2", at=5.18),
         ),
         faults=(
-            Stop(at=20.0, host="b3"),
+            Stop(at=22.44, host="b3", seconds=20.0),
             Moved(at=30.0),
         ),
     ),
