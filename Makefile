@@ -13,12 +13,15 @@
 #   make soak                         a bookie stopped for a minute, 5 GB through three bookies; ten minutes
 #   make soak-journals [SECONDS=n]    writers that take journals from each other, and faults on bookies; ten minutes
 #   make chaos [SECONDS=n] [SEED=n]   real bookies and etcd killed, hung, slowed and wiped under clients; two minutes
+#   make siege [SECONDS=n]            strangers do their worst to three bookies beside a writer: what it keeps; two minutes
 #   make measure WHAT=reading|restart|rolling|many|metadata|compaction|healing   figures of storage; a minute to a quarter of an hour
 #                WHAT=edits|journals  … of the edit log's codec; of taking over and following a journal
 #                WHAT=spark           … of replay on Spark, beside Spark on local files; ten minutes
+#   make fuzz [SECONDS=n] [WHAT="frames record"]   bytes of all kinds for every parser, under atheris; two minutes each
 #   make mutants WHAT=ledgers/protocol|HEAD~3 [ARGS="--seed 7 --count 100"]   small changes: which does no test notice?
 #   make hadoop                       fetch Hadoop for the tests that run it: two versions, 95 MB, with Maven
 #   make wheel                        build dist/*.whl, and beside it the same as .zip, which is what Spark ships
+#   make lock                         choose anew, and write down with their hashes, the packages the tests run with
 #   make protos                       regenerate the code beside each .proto
 
 SHELL := /bin/bash
@@ -42,13 +45,14 @@ ARGS ?=
 # A test waits for disks and processes half of its time, so four fill two cores. What a file's tests started they
 # share: a file runs in one process.
 PROCESSES ?= 4
+LOCK := tests/requirements.lock
 PYTEST := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 LAYERS := cores log shells upkeep journals cluster
 COPY_JARS := org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies
 HADOOP := $(foreach version,2.7.3 3.4.1,build/hadoop/$(version)/jars)
 PROTOS := metadata/records/records.proto metadata/etcd/etcd.proto bookie/wire/bookie.proto
 
-.PHONY: demo test test-long check bench sim chaos soak soak-journals measure mutants hadoop wheel protos clean
+.PHONY: demo test test-long check bench sim chaos siege soak soak-journals measure fuzz mutants hadoop wheel lock protos clean
 
 # Handed on in the environment, where nobody reads quotes, spaces and dollars in it.
 demo: export DEMO_FILE = $(value FILE)
@@ -74,8 +78,9 @@ check: $(VENV)/.ready-dev
 	@$(BIN)/mypy examples
 
 bench: $(VENV)/.ready
-	@echo "== bench: five measurements of five seconds"
+	@echo "== bench: two dozen measurements of five seconds" >&2
 	@$(BIN)/bookledger bench $(ARGS)
+	@$(BIN)/bookledger journal bench $(ARGS)
 
 sim: $(VENV)/.ready-test
 	@$(BIN)/python -m tests.simulation $(LAYER) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(ARGS)
@@ -88,6 +93,10 @@ chaos: $(VENV)/.ready-test
 	@echo "== chaos: $(SECONDS) seconds of faults on real processes, then calm"
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.chaos.run --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
+siege: $(VENV)/.ready-test
+	@echo "== siege: a writer alone, then with eight strangers at its bookies, $(SECONDS) seconds"
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.siege.run --seconds $(SECONDS) $(ARGS)
+
 soak-journals: $(VENV)/.ready-test
 	@echo "== soak-journals: rivals for $(SECONDS) seconds over each form, then every fault on real bookies"
 	@BOOKLEDGER_SOAK_SECONDS=$(SECONDS) PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -s -m "" --timeout=3600 \
@@ -96,6 +105,10 @@ soak-journals: $(VENV)/.ready-test
 
 measure: $(VENV)/.ready-test
 	@$(BIN)/python -m tests.measure $(WHAT) $(ARGS)
+
+fuzz: $(VENV)/.ready-fuzz
+	@echo "== fuzz: $(or $(WHAT),every parser), $(SECONDS) seconds each"
+	@$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(ARGS) $(WHAT)
 
 mutants: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.mutants $(WHAT) $(ARGS)
@@ -108,6 +121,12 @@ wheel: $(VENV)/.ready-build
 	@rm -f dist/bookledger-*
 	@$(BIN)/python -m hatchling build -t wheel -d dist
 	@for wheel in dist/bookledger-*.whl; do cp $$wheel $${wheel%.whl}.zip; done
+
+lock: $(VENV)/.ready-uv
+	@echo "== lock: $(LOCK)"
+	@echo '# What the tests run with, for every Python that is supported: `make lock` makes it anew.' > $(LOCK)
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra test --generate-hashes \
+	  --no-emit-index-url --no-annotate --no-header pyproject.toml >> $(LOCK)
 
 protos: $(VENV)/.ready-test
 	@echo "== protos: regenerating with the pinned grpcio-tools"
@@ -138,15 +157,25 @@ $(VENV)/.ready-build: pyproject.toml | $(VENV)/bin/pip
 	@$(BIN)/pip install --quiet --disable-pip-version-check 'hatchling>=1.27'
 	@touch $@
 
-$(VENV)/.ready-test: pyproject.toml | $(VENV)/bin/pip
+# The tested set, each file by its hash.
+$(VENV)/.ready-test: pyproject.toml $(LOCK) | $(VENV)/bin/pip
 	@echo "== installing bookledger and its test tools into $(VENV) (the first time takes a minute)"
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $(VENV)/.ready $@
 
-$(VENV)/.ready-dev: pyproject.toml | $(VENV)/bin/pip
-	@echo "== installing bookledger and its developer tools into $(VENV) (the first time takes a minute)"
+$(VENV)/.ready-fuzz: $(VENV)/.ready-test
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
+	@touch $@
+
+$(VENV)/.ready-dev: $(VENV)/.ready-test
+	@echo "== installing the developer tools into $(VENV)"
 	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@touch $(VENV)/.ready $(VENV)/.ready-test $@
+	@touch $@
+
+$(VENV)/.ready-uv: | $(VENV)/bin/pip
+	@$(BIN)/pip install --quiet --disable-pip-version-check 'uv>=0.9'
+	@touch $@
 
 # Debian's python3 comes without the module that makes environments; it is asked for where we may.
 $(VENV)/bin/pip:

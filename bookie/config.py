@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .limits_config import Limits
 from .upkeep_config import UpkeepConfig
 
 MIB = 1024 * 1024
@@ -21,7 +22,8 @@ class BookieConfig:
     with less of the disk free, in share or in bytes, the bookie is read-only until twice as much is.
     `disk_reserve_bytes`: kept back for fences and recovery writes. `segment_bytes_max`: where a segment of the log
     ends and the next begins (None: `log.appender.SEGMENT_BYTES_MAX`). `accept_loss`: serve an older
-    copy of the directory, in limbo.
+    copy of the directory, in limbo. `limits`: what its clients may use. `bookies_in_process`: so many share what the
+    process may have open.
     """
 
     data_directory: Path
@@ -43,6 +45,8 @@ class BookieConfig:
     segment_bytes_max: int | None = None
     accept_loss: bool = False
     upkeep: UpkeepConfig = field(default_factory=UpkeepConfig)
+    limits: Limits = field(default_factory=Limits)
+    bookies_in_process: int = 1
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
@@ -57,5 +61,7 @@ class BookieConfig:
             raise ValueError(
                 "the space to keep free is a share below one half, and bytes that are not negative"
             )
+        if self.bookies_in_process < 1:
+            raise ValueError("a bookie is at least one in its process")
         if self.read_threads < 1:
             raise ValueError("a bookie needs at least one read thread")

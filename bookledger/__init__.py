@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         ClientClosed,
         ClientConfig,
         ClientForked,
+        Columns,
         DigestMismatch,
         DigestType,
         DuplicateEntry,
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
         UnconfirmedError,
         WouldDeadlock,
         WriteHandle,
+        WriterFull,
     )
     from metadata import (
         BadMetadataUri,
@@ -139,6 +141,7 @@ __all__ = [
     "ClientClosed",
     "ClientConfig",
     "ClientForked",
+    "Columns",
     "DigestMismatch",
     "DigestType",
     "DuplicateEntry",
@@ -212,6 +215,7 @@ __all__ = [
     "WatchCompacted",
     "WatchEvent",
     "WouldDeadlock",
+    "WriterFull",
     "WriteHandle",
     "open_store",
     "register",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from .public import lazily, require_our_own
 
 if TYPE_CHECKING:
+    from bookie.wire import Columns
     from bookie.wire.messages import MaintainReply, MaintainRequest, MaintenanceAction, Status
     from metadata.records.ledger_record import (
         BookieRef,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from .blocking import AdvancedWriteHandle, LedgerClient, ReadHandle, WriteHandle
     from .config import ClientConfig
+    from .creating.new_ledger import NewLedger
     from .entry import Entry
     from .errors import (
         AppendTimeout,
@@ -52,8 +54,8 @@ if TYPE_CHECKING:
         Unauthorized,
         UnconfirmedError,
         WouldDeadlock,
+        WriterFull,
     )
-    from .new_ledger import NewLedger
     from .reading.size_steps import SizeStep
 
 __all__ = [
@@ -64,6 +66,7 @@ __all__ = [
     "ClientClosed",
     "ClientConfig",
     "ClientForked",
+    "Columns",
     "DigestMismatch",
     "DigestType",
     "DuplicateEntry",
@@ -96,10 +99,12 @@ __all__ = [
     "Unauthorized",
     "UnconfirmedError",
     "WouldDeadlock",
+    "WriterFull",
     "WriteHandle",
 ]
 
 _HOMES = {
+    "bookie.wire": ("Columns",),
     "bookie.wire.messages": (
         "MaintainReply",
         "MaintainRequest",
@@ -114,7 +119,7 @@ _HOMES = {
     ),
     "ledgers.config": ("ClientConfig",),
     "ledgers.entry": ("Entry",),
-    "ledgers.new_ledger": ("NewLedger",),
+    "ledgers.creating.new_ledger": ("NewLedger",),
     "ledgers.reading.size_steps": ("SizeStep",),
     "metadata.records.registration": ("Registration",),
     "metadata.records.ledger_record": (

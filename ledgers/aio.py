@@ -19,7 +19,7 @@ from metadata import open_store
 from metadata.backup import hold
 from metadata.errors import KeyExists, MetadataError, NoSuchKey, StoreUnavailable, VersionConflict
 from metadata.home_process import HomeProcess
-from metadata.records import bookie_registry, ledger_ids, unreadable
+from metadata.records import bookie_registry, unreadable
 from metadata.records.ledger_record import (
     BookieRef,
     DigestType,
@@ -31,10 +31,11 @@ from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.registration import Registration
 from metadata.store import MetadataStore
 
+from .bookies.connected_bookies import ConnectedBookies
 from .bookies.ensembles import choose_ensemble
-from .bookies.grpc_bookies import GrpcBookieClient
 from .cluster import Cluster
 from .config import ClientConfig
+from .creating.new_ledger import NewLedger
 from .errors import (
     ClientClosed,
     ClientForked,
@@ -47,11 +48,11 @@ from .errors import (
 )
 from .integrity.digest import Digester, digester
 from .integrity.ledger_keys import LedgerKey
-from .new_ledger import NewLedger
 from .reading.read_handle import ReadHandle
 from .reading.size_steps import SizeStep, SizeSteps
 from .record_change import Conflict, change_record
 from .recovering.recover import recover
+from .turn import Turn
 from .writing.advanced_write_handle import AdvancedWriteHandle
 from .writing.write_handle import WriteHandle
 
@@ -72,11 +73,10 @@ class LedgerClient:
         self._config = config or ClientConfig()
         self._store: MetadataStore | None = None
         self._cluster: Cluster | None = None
-        self._bookies: GrpcBookieClient | None = None
+        self._bookies: ConnectedBookies | None = None
         self._is_closed = False
         self._home = HomeProcess(ClientForked)
         self._connecting = asyncio.Lock()
-        self._taking_id = asyncio.Lock()
         self._writers: weakref.WeakSet[WriteHandle] = weakref.WeakSet()
 
     async def connect(self) -> None:
@@ -89,10 +89,10 @@ class LedgerClient:
             if self._cluster is None:
                 with self._asking():
                     self._store = await open_store(self._uri)
-                self._bookies = GrpcBookieClient(self._store, self._config)
-                self._cluster = Cluster(
-                    self._store, LedgerStore(self._store), self._bookies, self._config, random.Random()
-                )
+                turn = Turn()
+                self._bookies = ConnectedBookies(self._store, self._config, turn)
+                ledgers, rng = LedgerStore(self._store), random.Random()
+                self._cluster = Cluster(self._store, ledgers, self._bookies, self._config, rng, turn=turn)
 
     async def close(self) -> None:
         """Ends all connections. Writers that were not closed are abandoned: what they had pending fails,
@@ -104,6 +104,7 @@ class LedgerClient:
             await writer.abandon()
         if self._cluster is not None:
             self._cluster.is_closed = True
+            self._cluster.idle_lacs.stop()
             await self._cluster.bookies.close()
             self._cluster = None
         if self._store is not None:
@@ -338,8 +339,7 @@ class LedgerClient:
         self, cluster: Cluster, record: LedgerRecord, password: bytes
     ) -> VersionedRecord:
         while True:
-            async with self._taking_id:  # our own creations wait for each other, and do not conflict
-                ledger_id = await ledger_ids.next_ledger_id(cluster.store)
+            ledger_id = await cluster.ids.next()
             try:
                 return await self._create_record(cluster, replace(record, ledger_id=ledger_id), password)
             except LedgerExists:

@@ -98,6 +98,10 @@ class BookieClient(Protocol):
 
     async def info(self, bookie: BookieRef) -> InfoReply: ...
 
+    def heard_at(self, bookie: BookieRef) -> float:
+        """When something came last from the bookie, by the loop's clock; -inf where nobody is connected to it."""
+        ...
+
     async def close(self) -> None:
         """Ends every call and connection."""
         ...

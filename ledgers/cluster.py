@@ -14,8 +14,15 @@ from metadata.store import MetadataStore
 
 from .bookie_client import BookieClient
 from .config import ClientConfig
+from .creating.id_block import IdBlock
+from .creating.known_bookies import KnownBookies
 from .errors import ClientForked
+from .later import Later
 from .protocol.bookie_health import BookieHealth
+from .turn import Turn
+
+CHANGES_AT_ONCE_MAX = 256
+"""Ledgers whose record a client changes at a time: where it has a hundred thousand open, all lose the same bookie."""
 
 
 @dataclass(slots=True)
@@ -29,12 +36,20 @@ class Cluster:
     rng: random.Random = field(default_factory=random.Random)
     health: BookieHealth = field(init=False)
     marks: Marks = field(init=False)
+    known_bookies: KnownBookies = field(init=False)
+    ids: IdBlock = field(init=False)
+    idle_lacs: Later = field(init=False)
     is_closed: bool = False
+    turn: Turn = field(default_factory=Turn)
+    changing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(CHANGES_AT_ONCE_MAX))
     home: HomeProcess = field(default_factory=lambda: HomeProcess(ClientForked))
 
     def __post_init__(self) -> None:
         self.health = BookieHealth(self.config)
         self.marks = Marks(self.store)
+        self.known_bookies = KnownBookies(self.store)
+        self.ids = IdBlock(self.store)
+        self.idle_lacs = Later(self.config.idle_lac_seconds)
 
     def check_process(self) -> None:
         """Raises ClientForked in a child that was forked from the client's process."""

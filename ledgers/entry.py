@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 ENTRY_OVERHEAD_BYTES = 256
 """What an unconfirmed entry takes besides its payload: future, id, digest. Bounds how many there are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One confirmed entry. `payload` is exactly what was appended; its digest has been verified."""
 
     entry_id: int

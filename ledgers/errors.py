@@ -15,6 +15,7 @@
     ├── Unauthorized             the password does not fit the ledger
     ├── DuplicateEntry           the entry id was appended before
     ├── EntryTooLarge            over the entry limit; nothing was sent
+    ├── WriterFull               too much is unconfirmed for a call that does not wait; nothing was taken in
     ├── BookieUnavailable        a bookie could not be reached (used inside; named in the others)
     ├── ClientClosed             the client was closed: make another one
     ├── ClientForked             the client is another process's: make one in this process
@@ -194,6 +195,17 @@ class EntryTooLarge(LedgerError):
         super().__init__(f"an entry of {size_bytes} bytes is over the limit of {limit_bytes} bytes; split it")
         self.size_bytes = size_bytes
         self.limit_bytes = limit_bytes
+
+
+class WriterFull(LedgerError):
+    """So much is not confirmed that the entry was not taken in. Await `confirmed` of an earlier one, and try again."""
+
+    def __init__(self, ledger_id: int, pending_bytes_max: int) -> None:
+        super().__init__(
+            f"of ledger {ledger_id} {pending_bytes_max} bytes are not confirmed, or a bookie is behind: wait until "
+            "earlier entries are, then append again"
+        )
+        self.ledger_id = ledger_id
 
 
 class BookieUnavailable(LedgerError):

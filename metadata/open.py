@@ -8,13 +8,14 @@ memory://NAME                                       in this process only, for te
 
 from __future__ import annotations
 
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 
 from .errors import BadMetadataUri
 from .memory import MemoryData, MemoryStore
 from .sqlite.store import SqliteStore
 from .sqlite.uri import path_in
 from .store import MetadataStore
+from .uris import split
 
 _memory_by_name: dict[str, MemoryData] = {}
 
@@ -30,7 +31,7 @@ async def open_store(uri: str, *, create: bool = False) -> MetadataStore:
     that is down for the moment is no error here.
     """
     try:
-        parts = urlsplit(uri)
+        parts = split(uri)
         match parts.scheme:
             case "etcd" | "etcds":
                 _refuse_fragment(parts)

@@ -64,8 +64,15 @@ def choose(
 
 
 def _shuffled(candidates: Iterable[Registration], rng: random.Random) -> list[Registration]:
-    """At random; one with twice the room comes before another two times out of three."""
-    drawn = [(-math.log(1 - rng.random()) / max(1, one.disk_bytes_free), one) for one in candidates]
+    """At random; one with twice the room comes before another two times out of three.
+
+    One that has not told of its disk yet counts as having as much room as the others on average.
+    """
+    found = list(candidates)
+    known = [one.disk_bytes_free for one in found if one.disk_bytes_total]
+    usual = sum(known) // len(known) if known else 1
+    rooms = [max(1, one.disk_bytes_free if one.disk_bytes_total else usual) for one in found]
+    drawn = [(-math.log(1 - rng.random()) / room, one) for room, one in zip(rooms, found, strict=True)]
     return [one for _, one in sorted(drawn, key=lambda pair: pair[0])]
 
 

@@ -11,7 +11,7 @@ resumes "after revision r".
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -158,7 +158,7 @@ class MetadataStore(Protocol):
 
 async def list_all(
     store: MetadataStore, prefix: str, *, after: str | None = None
-) -> AsyncIterator[Versioned]:
+) -> AsyncGenerator[Versioned, None]:
     """Every key that starts with `prefix` and is greater than `after`, ascending, page by page.
 
     A listing that fails part-way raises; it never just ends.

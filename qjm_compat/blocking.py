@@ -152,8 +152,8 @@ async def _now(ask: Callable[[], T]) -> T:
     return ask()
 
 
-async def _result(task: asyncio.Task[int]) -> int:
-    return await asyncio.shield(task)
+async def _result(flush: asyncio.Future[int]) -> int:
+    return await asyncio.shield(flush)
 
 
 class EditLogOutputStream:

@@ -6,7 +6,7 @@ channel to the acceptor fills in. The names are those of Hadoop's QJournalProtoc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, Self, TypeVar
 
@@ -134,12 +134,16 @@ class StartLogSegment(WriterRequest[None]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendEdits(WriterRequest[None]):
-    """Hadoop's `journal`: appends a batch; `records` are `num_txns` op frames. None at all only tells of a commit."""
+    """Hadoop's `journal`: appends a batch; `records` are `num_txns` op frames. None at all only tells of a commit.
+
+    `is_checked`: these very bytes were found whole, sound and in order, in this process.
+    """
 
     segment_txid: int
     first_txid: int
     num_txns: int
     records: bytes = field(repr=False)
+    is_checked: bool = False
 
     @property
     def last_txid(self) -> int:
@@ -289,6 +293,9 @@ class GetJournalCTime(Request[int]):
     """The journal's creation time, which an upgrade changes."""
 
 
+BatchDone = Callable[[Exception | None], None]
+
+
 class Acceptor(Protocol):
     """The seam between a writer and an acceptor, wherever it runs."""
 
@@ -299,6 +306,13 @@ class Acceptor(Protocol):
 
     async def call(self, request: Request[R]) -> R:
         """The answer, given when what the request changes is durable. Raises JournalError."""
+        ...
+
+    def begin(self, request: SendEdits, done: BatchDone) -> bool:
+        """Takes a batch in here and now, where nothing has to be waited for first; False where `call` must be made.
+
+        `done` is called later and once, with what `call` would have raised, or None.
+        """
         ...
 
     async def close(self) -> None: ...

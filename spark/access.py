@@ -10,9 +10,10 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlunsplit
 
 from metadata.secret_file import read_bounded, read_password
+from metadata.uris import split
 
 FILE_OPTIONS = frozenset({"ca_cert", "cert_cert", "cert_key", "password_file"})
 """Options of a metadata URI whose values are paths of files on the driver's host."""
@@ -44,7 +45,7 @@ def access_of(metadata_uri: str, password_file: str | None) -> Access:
     """Reads what the URI and the option name, on the driver. Raises ValueError or OSError naming the file."""
     files = {
         name: read_bounded(path, private=name == "password_file")
-        for name, path in parse_qsl(urlsplit(metadata_uri).query)
+        for name, path in parse_qsl(split(metadata_uri).query)
         if name in FILE_OPTIONS
     }
     password = read_password(password_file) if password_file else b""
@@ -62,6 +63,6 @@ def _in_memory(content: bytes) -> Iterator[str]:
 
 
 def _with_options(uri: str, paths: Mapping[str, str]) -> str:
-    parts = urlsplit(uri)
+    parts = split(uri)
     options = dict(parse_qsl(parts.query)) | dict(paths)
     return urlunsplit(parts._replace(query=urlencode(options)))

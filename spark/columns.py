@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ledgers import LedgerRecord
+from ledgers import Columns, LedgerRecord
 
 TYPES: dict[str, tuple[str, pa.DataType]] = {
     "ledger_id": ("bigint", pa.int64()),
@@ -25,19 +24,6 @@ TYPES: dict[str, tuple[str, pa.DataType]] = {
 DEFAULT_COLUMNS = ("ledger_id", "entry_id", "payload")
 
 
-class Page(Protocol):
-    """Entries as `ReadHandle.read_columns` gives them: little-endian ids and lengths, and one payload."""
-
-    @property
-    def entry_ids(self) -> bytes: ...
-
-    @property
-    def lengths(self) -> bytes: ...
-
-    @property
-    def payload(self) -> bytes: ...
-
-
 class EntryColumns:
     """Makes record batches of the wanted columns for the pages of one ledger."""
 
@@ -48,14 +34,14 @@ class EntryColumns:
         self._starts = np.array([fragment.first_entry for fragment in record.fragments], dtype="<i8")
         self._write_sets = _write_sets(record) if "bookies" in names else None
 
-    def batch(self, page: Page) -> pa.RecordBatch:
+    def batch(self, page: Columns) -> pa.RecordBatch:
         """One row for each entry of the page. The payload is not copied."""
         ids = np.frombuffer(page.entry_ids, dtype="<i8")
         return pa.RecordBatch.from_arrays(
             [self._column(name, ids, page) for name in self._names], schema=self.schema
         )
 
-    def _column(self, name: str, ids: npt.NDArray[np.int64], page: Page) -> pa.Array:
+    def _column(self, name: str, ids: npt.NDArray[np.int64], page: Columns) -> pa.Array:
         match name:
             case "ledger_id":
                 return pa.array(np.full(len(ids), self._record.ledger_id, dtype="<i8"))
@@ -82,7 +68,7 @@ class EntryColumns:
         return self._write_sets.take(pa.array(self._fragments(ids) * ensemble + ids % ensemble))
 
 
-def _payloads(page: Page, count: int) -> pa.Array:
+def _payloads(page: Columns, count: int) -> pa.Array:
     offsets = np.zeros(count + 1, dtype="<i4")
     np.cumsum(np.frombuffer(page.lengths, dtype="<u4"), out=offsets[1:])
     return pa.Array.from_buffers(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,9 @@ settings.load_profile("any machine")
 # Children are interrupted by tests, also where the suite itself was started in the background.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# What is always there is what is tested; `BOOKLEDGER_EVENT_LOOP=uvloop make test` tests the other.
+os.environ.setdefault("BOOKLEDGER_EVENT_LOOP", "asyncio")
 
 FOLDERS_FIRST = ("spark", "integration", "simulation")
 """In this order: what takes long begins early, so that two processes end together."""

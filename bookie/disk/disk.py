@@ -21,7 +21,7 @@ _ZEROS = bytes(1024 * 1024)
 class LogFile(Protocol):
     """One file of the log. Methods raise OSError as the operating system does."""
 
-    def write(self, buffers: Sequence[bytes], offset: int) -> None:
+    def write(self, buffers: Sequence[bytes | memoryview], offset: int) -> None:
         """Writes all buffers one after the other from `offset` on, wholly, or raises."""
         ...
 
@@ -75,7 +75,7 @@ class OsFile:
         self._path = path
         self._fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
 
-    def write(self, buffers: Sequence[bytes], offset: int) -> None:
+    def write(self, buffers: Sequence[bytes | memoryview], offset: int) -> None:
         with self._named():
             for start in range(0, len(buffers), IOV_MAX):
                 offset = self._write_some(buffers[start : start + IOV_MAX], offset)
@@ -89,7 +89,7 @@ class OsFile:
             error.filename = str(self._path)
             raise
 
-    def _write_some(self, buffers: Sequence[bytes], offset: int) -> int:
+    def _write_some(self, buffers: Sequence[bytes | memoryview], offset: int) -> int:
         total = sum(map(len, buffers))
         written = os.pwritev(self._fd, buffers, offset)
         if written < total:  # a signal, a quota, a disk nearly full: finish in plain steps

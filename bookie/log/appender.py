@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..disk.disk import Disk, LogFile
 from . import segments
@@ -36,8 +36,7 @@ class DiskFull(Exception):
         self.error = error
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(NamedTuple):
     """A record and where it stands."""
 
     record: Record
@@ -76,10 +75,11 @@ class LogAppender:
 
         Raises DiskFull when there is no room for all of them.
         """
-        total = sum(map(record_bytes, records))
+        sizes = list(map(record_bytes, records))
+        total = sum(sizes)
         try:
             self._make_room(total)
-            placed = self._write(records)
+            placed = self._write(records, sizes)
         except OSError as error:
             if error.errno not in DISK_FULL:
                 raise
@@ -107,14 +107,14 @@ class LogAppender:
         """Lets go of the file; syncs nothing."""
         self._file.close()
 
-    def _write(self, records: Sequence[Record]) -> list[Placed]:
-        buffers: list[bytes] = []
+    def _write(self, records: Sequence[Record], sizes: Sequence[int]) -> list[Placed]:
+        buffers: list[bytes | memoryview] = []
         placed: list[Placed] = []
         position = self.position
-        for record in records:
+        for record, size in zip(records, sizes, strict=True):
             buffers += encode_record(record, position=position, synced=self.synced_position)
-            placed.append(Placed(record, position, record_bytes(record)))
-            position += placed[-1].size
+            placed.append(Placed(record, position, size))
+            position += size
         self._file.write(buffers, self._offset)
         return placed
 

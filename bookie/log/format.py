@@ -51,6 +51,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from crc32c import crc32c
 
@@ -69,7 +70,9 @@ BODY_BYTES_MAX = 8 * 1024 * 1024
 SEGMENT_HEADER = struct.Struct("<8sIIQ16sQ16x")
 _SEGMENT_HEADER_ZEROS = 16
 RECORD_HEADER = struct.Struct("<IIQQBBHIqqqqqII")
-_AFTER_CRC = 8
+_MAGIC_AND_CRC = struct.Struct("<II")
+_AFTER_CRC = _MAGIC_AND_CRC.size
+_HEADER_TAIL = struct.Struct(RECORD_HEADER.format.replace("II", "", 1))
 
 assert SEGMENT_HEADER.size == 64
 assert RECORD_HEADER.size == 80
@@ -100,8 +103,7 @@ class BadRecordBytes(ValueError):
     """Bytes that are not a whole, undamaged record of this place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One record without its place. A fence record has no columns and stands alone (rule R1).
 
     Entries and fences carry the ledger's verifier, so none depends on another record for it. `content` is the body
@@ -196,20 +198,19 @@ def record_bytes(record: Record) -> int:
     return aligned(RECORD_HEADER.size + sum(map(len, _body(record))))
 
 
-def encode_record(record: Record, *, position: int, synced: int) -> list[bytes]:
+def encode_record(record: Record, *, position: int, synced: int) -> list[Buffer]:
     """The record at this place, as buffers to be written one after the other."""
-    body = _body(record)
-    body_bytes = sum(map(len, body))
+    *small, large = _body(record)
+    body_bytes = sum(map(len, small)) + len(large)
     assert body_bytes <= BODY_BYTES_MAX
-    tail = _header_tail(record, body_bytes, position, synced)
-    crc = crc32c(tail)
-    for part in body:
-        crc = crc32c(part, crc)
-    padding = aligned(RECORD_HEADER.size + body_bytes) - RECORD_HEADER.size - body_bytes
-    return [struct.pack("<II", RECORD_MAGIC, crc) + tail, *body, bytes(padding)]
+    tail = b"".join((_header_tail(record, body_bytes, position, synced), *small))
+    crc = crc32c(large, crc32c(tail))
+    padding = -(RECORD_HEADER.size + body_bytes) % ALIGNMENT
+    return [_MAGIC_AND_CRC.pack(RECORD_MAGIC, crc) + tail, large, bytes(padding)]
 
 
-def _body(record: Record) -> list[bytes]:
+def _body(record: Record) -> list[Buffer]:
+    """In parts; only the last one may be large."""
     lac_digest = record.last_add_confirmed.digest if record.last_add_confirmed else b""
     columns = record.columns
     if columns is None:
@@ -220,9 +221,7 @@ def _body(record: Record) -> list[bytes]:
 def _header_tail(record: Record, body_bytes: int, position: int, synced: int) -> bytes:
     lac, columns = record.last_add_confirmed, record.columns
     entries = len(columns) if columns else 0
-    return RECORD_HEADER.pack(
-        RECORD_MAGIC,
-        0,
+    return _HEADER_TAIL.pack(
         position,
         synced,
         record.kind,
@@ -236,7 +235,7 @@ def _header_tail(record: Record, body_bytes: int, position: int, synced: int) ->
         lac.length_bytes if lac else 0,
         entries,
         len(columns.digests) if columns else 0,
-    )[_AFTER_CRC:]
+    )
 
 
 def _flags(record: Record) -> int:
@@ -295,4 +294,4 @@ def _columns(header: RecordHeader, body: memoryview) -> Columns:
     for width in widths:
         parts.append(bytes(body[begin : begin + width]))
         begin += width
-    return Columns(parts[0], parts[1], parts[2], bytes(body[begin:]))
+    return Columns(parts[0], parts[1], parts[2], body[begin:])

@@ -16,7 +16,8 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
 
 from ..disk.disk import Disk
 from ..disk.reserve import NoReserve, Reserve
@@ -40,8 +41,7 @@ RELEASES_MAX = 8
 Ticket = object
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(NamedTuple):
     """A record that is in the log, its place, and the ticket it was submitted with."""
 
     record: Record
@@ -50,8 +50,7 @@ class Written:
     ticket: Ticket
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
+class _Waiting(NamedTuple):
     record: Record
     size: int
     ticket: Ticket
@@ -88,8 +87,8 @@ class LogWriter:
         self._reserve = reserve or NoReserve()
         self._appender = self._begin(disk, incarnation, first_segment, segment_bytes_max)
         self._unsynced: list[Written] = []
-        self._waiting: deque[_Waiting] = deque()
-        self._changed = threading.Condition()
+        self._submitted: SimpleQueue[_Waiting | None] = SimpleQueue()  # None: nothing more comes
+        self._taken: deque[_Waiting] = deque()  # submitted, and in no group yet
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="bookie-log", daemon=True)
 
@@ -107,18 +106,19 @@ class LogWriter:
     def submit(self, record: Record, ticket: Ticket, *, deferred_sync: bool = False) -> int:
         """Queues a record, from any thread; returns its size in the log. The caller bounds the queue."""
         size = record_bytes(record)
-        with self._changed:
-            self._waiting.append(_Waiting(record, size, ticket, deferred_sync))
-            self._changed.notify()
+        self._submitted.put(_Waiting(record, size, ticket, deferred_sync))
         return size
 
     def stop(self) -> None:
         """Writes and syncs what waits, then ends the thread. Blocks until it has ended."""
-        with self._changed:
-            self._stopping = True
-            self._changed.notify()
+        self._submitted.put(None)
         if self._thread.ident is not None:
             self._thread.join()
+
+    @property
+    def waiting(self) -> int:
+        """Records that are in no group yet."""
+        return self._submitted.qsize() + len(self._taken)
 
     @property
     def position(self) -> int:
@@ -144,18 +144,27 @@ class LogWriter:
 
     def _next_group(self) -> list[_Waiting] | None:
         """Everything that waits, up to GROUP_BYTES_MAX; nothing when a deferred sync is due; None at the end."""
-        with self._changed:
-            while not self._waiting and not self._stopping:
-                if not self._changed.wait(DEFERRED_SYNC_SECONDS_MAX if self._unsynced else None):
-                    return []
-            if not self._waiting:
-                return None
-            group: list[_Waiting] = []
-            room = GROUP_BYTES_MAX
-            while self._waiting and (not group or self._waiting[0].size <= room):
-                room -= self._waiting[0].size
-                group.append(self._waiting.popleft())
-            return group
+        if not self._taken and not self._stopping:
+            try:
+                self._take(self._submitted.get(timeout=DEFERRED_SYNC_SECONDS_MAX if self._unsynced else None))
+            except Empty:
+                return []
+        for _ in range(self._submitted.qsize()):
+            self._take(self._submitted.get())
+        if not self._taken:
+            return None
+        group: list[_Waiting] = []
+        room = GROUP_BYTES_MAX
+        while self._taken and (not group or self._taken[0].size <= room):
+            room -= self._taken[0].size
+            group.append(self._taken.popleft())
+        return group
+
+    def _take(self, submitted: _Waiting | None) -> None:
+        if submitted is None:
+            self._stopping = True
+        else:
+            self._taken.append(submitted)
 
     def _commit(self, group: Sequence[_Waiting]) -> None:
         """One group: written, and synced where any of it, or all that waits for a sync, asks for it."""

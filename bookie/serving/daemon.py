@@ -42,6 +42,7 @@ from .life import Lives
 from .listener import Listener
 from .obeying import obey_orders
 from .registration import Registrar, lock_identity
+from .requests import Requests
 from .restored_metadata import give_no_id_twice
 from .service import BookieService
 from .verifiers import Verifiers
@@ -144,6 +145,9 @@ async def serving(
         async with AsyncExitStack() as storage, _listening(config) as listener:
             registration = _registration(config, cookie, listener.address)
             async with _registered(config, store, registration) as registrar:
+                await directory.check_cookie(
+                    config.data_directory, store
+                )  # it may have been forgotten meanwhile
                 lived = await life.look(locked.path, cookie, store)
                 bookie = await _open_bookie(config, locked, cookie, lived)
                 storage.push_async_callback(_close, bookie)  # after the listener has stopped
@@ -152,7 +156,7 @@ async def serving(
                 this = await lived.begin(bookie.log_end)
                 peers = peers_of(store)
                 storage.push_async_callback(peers.close)
-                upkeep = Upkeep(bookie, store, cookie, config.upkeep, peers)
+                upkeep = Upkeep(bookie, store, cookie, config.upkeep, peers, listener.guard.report)
                 listener.serve(bookie, _service(config, bookie, cookie, store, upkeep))
                 watching = bookie.watch_space(lambda space: _tell_space(registrar, space))
                 publishing = lived.publish(this, lambda: bookie.log_position)
@@ -197,7 +201,8 @@ def _tell_space(registrar: Registrar, space: SpaceGuard) -> None:
 
 def _registration(config: BookieConfig, cookie: Cookie, address: str) -> Registration:
     bookie = BookieRef(cookie.bookie_id, cookie.incarnation)
-    return Registration(bookie, address, config.fault_domain, version=program_version())
+    heals = config.upkeep.heals
+    return Registration(bookie, address, config.fault_domain, version=program_version(), heals=heals)
 
 
 async def _open_bookie(config: BookieConfig, locked: LockedDirectory, cookie: Cookie, lived: Lives) -> Bookie:
@@ -238,8 +243,8 @@ def _service(
     config: BookieConfig, bookie: Bookie, cookie: Cookie, store: MetadataStore, upkeep: Upkeep
 ) -> BookieService:
     verifiers = Verifiers(bookie, LedgerStore(store))
-    directory = config.data_directory
-    return BookieService(bookie, cookie, directory, program_version(), verifiers, upkeep.maintain)
+    requests = Requests(bookie, cookie, config.data_directory, program_version(), verifiers)
+    return BookieService(requests, upkeep.maintain, config.limits.maintenance_max)
 
 
 @asynccontextmanager

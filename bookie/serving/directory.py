@@ -283,13 +283,25 @@ async def check_cookie(path: Path, store: MetadataStore) -> Cookie:
         )
     if known is None:
         return await _rejoined(path, store, cookie)
+    if known.incarnation != cookie.incarnation and await _is_newer_than_backup(path, store):
+        log.warning("bookie %s was formatted anew after the backup that was restored", cookie.bookie_id)
+        await _take_name(store, cookie, await store.get(keys.cookie(cookie.bookie_id)))
+        return cookie
     if known.incarnation != cookie.incarnation:
         raise DataDirectoryError(
             f"{path} holds incarnation {cookie.incarnation} of bookie {cookie.bookie_id}; the cluster knows "
             f"incarnation {known.incarnation}. This is an old or foreign disk; do not use it under this name. (Or the "
-            "metadata was restored from a backup that is older than this disk: then restore a newer one.)"
+            "metadata was restored with other tools, which do not say how old it is: then use `bookledger metadata`.)"
         )
     return cookie
+
+
+async def _is_newer_than_backup(path: Path, store: MetadataStore) -> bool:
+    """Whether the metadata came from a backup made before this directory was formatted, and is not accepted yet."""
+    restored = await hold.read(store)
+    if restored is None or not restored.backup_ms:
+        return False
+    return (path / COOKIE).stat().st_mtime * 1000 > restored.backup_ms
 
 
 async def _rejoined(path: Path, store: MetadataStore, cookie: Cookie) -> Cookie:

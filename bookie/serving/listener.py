@@ -7,8 +7,10 @@ writer that asks for a sign of life takes another bookie instead of waiting.
 
 from __future__ import annotations
 
-import socket
+import asyncio
+import secrets
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import grpc
@@ -18,29 +20,52 @@ from ..config import BookieConfig
 from ..errors import BookieError
 from ..storage.bookie import Bookie
 from ..wire import rpc
+from ..wire.data import sockets
+from ..wire.data.connection import Connection
+from .data.door import Door
+from .data.forwarding import Forwarding
+from .data.session import STARTING, Session
+from .limits import descriptors
+from .limits.crowd import Visitor
+from .limits.guard import Guard
+from .requests import Requests
 from .service import BookieService
-
-STARTING = "the bookie is starting: it reads its log"
 
 STOP_SECONDS_MAX = 10.0
 """How long open calls may take to end when the bookie stops."""
 
+ABORT_SECONDS_MAX = 1.0
+"""How long it may take until all connections that were cut have said so."""
+
 
 class Listener:
-    """One bookie's gRPC server. Every call is UNAVAILABLE until `serve` names what serves it."""
+    """One bookie's port: its data protocol, and gRPC behind it. Nothing is served until `serve` names what serves."""
 
     def __init__(self, config: BookieConfig) -> None:
         """Binds the port. Raises BookieError where that cannot be done, saying why."""
-        self._server = grpc.aio.server(options=rpc.SERVER_OPTIONS)
+        mine = descriptors.allow_most() // config.bookies_in_process
+        self.guard = Guard(config.limits, mine, asyncio.get_running_loop().time)
+        self._socket = _bound(config)
+        port = self._socket.getsockname()[1]
+        self.address = f"{config.advertised_host or config.host}:{port}"
+        """What clients reach this bookie by."""
+        self._inside = (
+            f"bookledger-{secrets.token_hex(16)}"  # abstract: nothing of it is left when we are killed
+        )
+        self._grpc = grpc.aio.server(options=rpc.SERVER_OPTIONS, maximum_concurrent_rpcs=rpc.CALLS_OF_ALL_MAX)
         self._gate = _Gate()
-        self._server.add_generic_rpc_handlers((self._gate,))
+        self._grpc.add_generic_rpc_handlers((self._gate,))
+        self._grpc.add_insecure_port(f"unix-abstract:{self._inside}")
+        self._server: asyncio.AbstractServer | None = None
+        self._sessions: dict[Session, None] = {}
+        self._others: dict[Door | Forwarding, None] = {}
+        self._all_lost = asyncio.Event()
         self._bookie: Bookie | None = None
         self._service: BookieService | None = None
-        self.address = f"{config.advertised_host or config.host}:{_bind(self._server, config)}"
-        """What clients reach this bookie by."""
 
     async def start(self) -> None:
-        await self._server.start()
+        await self._grpc.start()
+        self._server = await sockets.listen(self._socket, self._door)
 
     def serve(self, bookie: Bookie, service: BookieService) -> None:
         """From now on calls reach the bookie."""
@@ -51,13 +76,71 @@ class Listener:
         """Answers what was accepted, takes nothing more, and gives the port back."""
         if self._service is not None:
             self._service.stop()
+        if self._server is not None:
+            self._server.close()
+        self._socket.close()
         # After a failed log nothing that waits will be answered: end at once (B1).
         may_answer = self._bookie is not None and not self._bookie.failed.done()
-        await self._server.stop(STOP_SECONDS_MAX if may_answer else 0)
+        await self._end_sessions(STOP_SECONDS_MAX if may_answer else 0)
+        await self._grpc.stop(STOP_SECONDS_MAX if may_answer else 0)
+        for other in list(self._others):
+            other.abort()
+        self.guard.close()
+
+    # ------------------------------------------------------------------------------------------
+
+    def _door(self) -> Door:
+        door = Door(self.guard.crowd, self._new_session, self._new_forwarding, self._gone)
+        self._others[door] = None
+        return door
+
+    def _new_session(self, visitor: Visitor) -> Connection:
+        session = Session(self._requests, self.guard, visitor, self._lost)
+        self._sessions[session] = None
+        return session.connection
+
+    def _requests(self) -> Requests | None:
+        return None if self._service is None else self._service.requests
+
+    def _lost(self, session: Session) -> None:
+        self._sessions.pop(session, None)
+        if not self._sessions:
+            self._all_lost.set()
+
+    def _new_forwarding(self, visitor: Visitor) -> Forwarding:
+        def gone(forwarding: Forwarding) -> None:
+            self.guard.crowd.leave(visitor)
+            self._gone(forwarding)
+
+        forwarding = Forwarding(f"\0{self._inside}", self.guard.tools, gone)
+        visitor.cut = forwarding.abort
+        self._others[forwarding] = None
+        return forwarding
+
+    def _gone(self, other: Door | Forwarding) -> None:
+        self._others.pop(other, None)
+
+    async def _end_sessions(self, seconds: float) -> None:
+        if seconds:
+            for session in list(self._sessions):
+                session.stop()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._until_all_lost()
+        except TimeoutError:
+            for session in list(self._sessions):
+                session.connection.abort("the bookie has stopped")
+            with suppress(TimeoutError):  # the kernel does the rest
+                await asyncio.wait_for(self._until_all_lost(), ABORT_SECONDS_MAX)
+
+    async def _until_all_lost(self) -> None:
+        while self._sessions:
+            self._all_lost.clear()
+            await self._all_lost.wait()
 
 
 class _Gate(grpc.GenericRpcHandler):
-    """Finds the handler of a call: the bookie's, once there is one."""
+    """Finds the handler of a gRPC call: the bookie's, once there is one."""
 
     handlers: grpc.GenericRpcHandler | None = None
 
@@ -73,15 +156,11 @@ async def _is_starting(_: AsyncIterator[bytes], context: grpc.aio.ServicerContex
     await context.abort(grpc.StatusCode.UNAVAILABLE, STARTING)
 
 
-def _bind(server: grpc.aio.Server, config: BookieConfig) -> int:
-    address = f"{config.host}:{config.port}"
+def _bound(config: BookieConfig) -> Any:
     try:
-        # gRPC only says that it failed; a plain socket says why.
-        with socket.create_server((config.host, config.port)):
-            pass
-        return server.add_insecure_port(address)
-    except (OSError, RuntimeError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
+        return sockets.bound(config.host, config.port)
+    except OSError as error:
+        address = f"{config.host}:{config.port}"
         raise BookieError(
-            f"cannot listen on {address}: {why}; choose another with --host or --port"
+            f"cannot listen on {address}: {error.strerror}; choose another with --host or --port"
         ) from error

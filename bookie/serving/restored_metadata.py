@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import logging
 import time
+from bisect import bisect_left
 from collections.abc import Sequence
+from contextlib import aclosing
 
 from metadata import keys
 from metadata.backup import hold
 from metadata.records import ledger_ids
-from metadata.store import MetadataStore
+from metadata.store import MetadataStore, list_all
 
 log = logging.getLogger(__name__)
+
+ASKED_MAX = 100
+"""Ids that are asked for one after the other, the highest first; what is below them is listed."""
 
 COUNTED_MAX = 2**62
 """No counter comes so far; ids from there on were chosen by hand."""
@@ -28,17 +33,38 @@ async def give_no_id_twice(store: MetadataStore, held: Sequence[int]) -> None:
     `held`: the ids of the bookie's ledgers, ascending.
     """
     end = await ledger_ids.counted_end(store)
-    for ledger_id in reversed(held):
-        if ledger_id < end:
-            return
-        if ledger_id < COUNTED_MAX and await store.get(keys.ledger(ledger_id)) is None:
-            log.warning(
-                "this bookie holds ledger %d, which the metadata has never heard of: an older copy of it was "
-                "restored; new ledgers get ids from %d on, so that none is given twice, and nothing is recovered or "
-                "collected until it is accepted: bookledger metadata check",
-                ledger_id,
-                ledger_id + 1,
-            )
-            await hold.begin(store, backup_ms=0, now_ms=time.time_ns() // 1_000_000)
-            await ledger_ids.count_beyond(store, ledger_id)
-            return
+    beyond = held[bisect_left(held, end) : bisect_left(held, COUNTED_MAX)]
+    ledger_id = await _highest_unheard_of(store, beyond)
+    if ledger_id is None:
+        return
+    log.warning(
+        "this bookie holds ledger %d, which the metadata has never heard of: an older copy of it was "
+        "restored; new ledgers get ids from %d on, so that none is given twice, and nothing is recovered or "
+        "collected until it is accepted: bookledger metadata check",
+        ledger_id,
+        ledger_id + 1,
+    )
+    await hold.begin(store, backup_ms=0, now_ms=time.time_ns() // 1_000_000)
+    await ledger_ids.count_beyond(store, ledger_id)
+
+
+async def _highest_unheard_of(store: MetadataStore, held: Sequence[int]) -> int | None:
+    """The highest of these ledgers, ascending, that the metadata has no key for."""
+    for ledger_id in reversed(held[-ASKED_MAX:]):
+        if await store.get(keys.ledger(ledger_id)) is None:
+            return ledger_id
+    return await _highest_not_listed(store, held[:-ASKED_MAX]) if len(held) > ASKED_MAX else None
+
+
+async def _highest_not_listed(store: MetadataStore, held: Sequence[int]) -> int | None:
+    """The same by a listing beside them: to ask for a million ids that applications chose would take minutes."""
+    highest, at = None, 0
+    before = keys.ledger(held[0] - 1) if held[0] else None
+    async with aclosing(list_all(store, keys.LEDGERS, after=before)) as listed:
+        async for found in listed:
+            while at < len(held) and keys.ledger(held[at]) < found.key:
+                highest, at = held[at], at + 1
+            if at == len(held):
+                return highest
+            at += keys.ledger(held[at]) == found.key
+    return held[-1] if at < len(held) else highest

@@ -18,6 +18,10 @@ from ..wire.messages import Status
 LOOKUP_SECONDS_MAX = 3.0
 """How long a stream waits for the metadata before its new ledgers are refused for now."""
 
+LOOKUPS_AT_ONCE_MAX = 16
+"""A message may bring a thousand new ledgers: one after the other they would take as many round trips. So many at a
+time of all messages, or strangers who name ledgers that do not exist would fall upon the metadata through us."""
+
 
 class Verifiers:
     """Looks up the verifiers of ledgers that the bookie does not know."""
@@ -25,6 +29,7 @@ class Verifiers:
     def __init__(self, bookie: Bookie, ledgers: LedgerStore) -> None:
         self._bookie = bookie
         self._ledgers = ledgers
+        self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE_MAX)
 
     async def refused(self, ledger_ids: Iterable[int]) -> dict[int, tuple[Status, str]]:
         """Makes sure that each ledger's verifier is known; those that cannot be written to, and why.
@@ -33,16 +38,17 @@ class Verifiers:
         """
         wanted, refused = dict.fromkeys(ledger_ids), dict[int, tuple[Status, str]]()
         while unknown := [n for n in wanted if n not in refused and not self._bookie.knows_verifier(n)]:
-            for ledger_id in unknown:
-                why = await self._learn(ledger_id)
-                if why is not None:
-                    refused[ledger_id] = why
+            for first in range(0, len(unknown), LOOKUPS_AT_ONCE_MAX):
+                some = unknown[first : first + LOOKUPS_AT_ONCE_MAX]
+                found = await asyncio.gather(*map(self._learn, some))
+                told = zip(some, found, strict=True)
+                refused |= {ledger_id: why for ledger_id, why in told if why is not None}
         return refused
 
     async def _learn(self, ledger_id: int) -> tuple[Status, str] | None:
-        forgets = self._bookie.states.forgets
         try:
-            async with asyncio.timeout(LOOKUP_SECONDS_MAX):
+            async with self._lookups, asyncio.timeout(LOOKUP_SECONDS_MAX):
+                forgets = self._bookie.states.forgets
                 found = await self._ledgers.read(ledger_id)
         except (MetadataError, TimeoutError) as error:
             return Status.UNKNOWN, f"the metadata does not tell who may write to it: {error}"

@@ -38,6 +38,7 @@ from ..wire.messages import (
     ReadRequest,
     Status,
 )
+from .answers import Answers
 from .checkpointing import Checkpointer
 from .core import Answer, BookieCore, Effect, Write, remember
 from .frames import SegmentFiles
@@ -51,8 +52,6 @@ log = logging.getLogger(__name__)
 IN_LIMBO = (
     "the bookie may have lost some of this ledger; it vouches for it again after `bookledger bookie repair`"
 )
-
-
 IsLacking = Callable[[int], bool]
 
 
@@ -83,6 +82,7 @@ class Bookie:
         self.states = LedgerStates(index, lambda ledger_id: self._checkpointer.is_dirty(ledger_id))
         self._core = BookieCore(self.states.hold)
         self._reader = PageReader(index, self.files, config.read_threads)
+        self.answers = Answers()
         self._intake = Intake(config.log_queue_bytes_max)
         self._lac_waiters = LacWaiters(lambda ledger_id: self.states.peek(ledger_id).last_add_confirmed)
         limit = SpaceLimit(config.disk_free_share_min, config.disk_free_bytes_min)
@@ -155,6 +155,11 @@ class Bookie:
         self.index.close()
 
     # --- requests ---------------------------------------------------------------------------
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the log's queue takes more now."""
+        return self._intake.has_room
 
     async def room(self) -> None:
         """Returns when the log's queue takes more; callers read nothing from the network before."""
@@ -267,15 +272,18 @@ class Bookie:
         found = await self._reader.holdings(request, self.states.peek(request.ledger_id))
         return HoldingsReply(Status.OK, *found)
 
-    async def last_add_confirmed(self, request: LacRequest) -> LacReply:
-        """The highest last-add-confirmed on this disk; may fence first, or wait for a later one."""
+    async def last_add_confirmed(
+        self, request: LacRequest, hurried: asyncio.Future[None] | None = None
+    ) -> LacReply:
+        """The highest on this disk; may fence first, or wait for a later one, at most until `hurried` is done."""
         if request.fence:
             status, detail = await self.fence(request.ledger_id, request.credential.verifier)
             if status is not Status.OK:
                 return LacReply(status, detail=detail)
+        ledger_id = request.ledger_id
         if request.wait_ms:
-            await self._lac_waiters.wait(request.ledger_id, request.wait_beyond, request.wait_ms / 1000)
-        state = self.states.peek(request.ledger_id)
+            await self._lac_waiters.wait(ledger_id, request.wait_beyond, request.wait_ms / 1000, hurried)
+        state = self.states.peek(ledger_id)
         if state.limbo:
             return LacReply(Status.UNKNOWN, detail=IN_LIMBO)
         return LacReply(Status.OK if state.known else Status.NO_SUCH_LEDGER, state.last_add_confirmed)
@@ -327,12 +335,13 @@ class Bookie:
         return report
 
     def _on_durable(self, written: Sequence[Written], next_position: int) -> None:
-        for item in written:
-            self._note(item.record, item.position, item.size)
-            self._count(item)
-            self._perform(self._core.on_disk(item.record, self._intake.release(item.ticket)))
-            if item.record.last_add_confirmed is not None:
-                self._lac_waiters.wake(item.record.ledger_id)
+        with self.answers:
+            for item in written:
+                self._note(item.record, item.position, item.size)
+                self._count(item)
+                self._perform(self._core.on_disk(item.record, self._intake.release(item.ticket)))
+                if item.record.last_add_confirmed is not None:
+                    self._lac_waiters.wake(item.record.ledger_id)
         self._checkpointer.log_grew(next_position, sum(item.size for item in written))
 
     def _count(self, item: Written) -> None:

@@ -17,15 +17,14 @@ they are on disk, and delivers answers. Rules kept here:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..index.ledger_state import Fence, LedgerState
 from ..log.format import NO_LEDGER, Kind, Record
 from ..wire.messages import Frame, Status
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(NamedTuple):
     """Append this record to the log and report the ticket back when it is on disk.
 
     With `deferred_sync` also when it is written, if its sync is put off.
@@ -36,8 +35,7 @@ class Write:
     deferred_sync: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """The request of this ticket is decided."""
 
     ticket: object

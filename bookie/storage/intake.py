@@ -35,6 +35,10 @@ class Intake:
         self._room = asyncio.Event()
         self._room.set()
 
+    @property
+    def has_room(self) -> bool:
+        return self._room.is_set()
+
     async def room(self) -> None:
         """Returns when the log's queue takes more; callers read nothing from the network before."""
         while not self._room.is_set():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable
 
 from ..wire.messages import LacStatement
 
@@ -14,42 +15,79 @@ class LacWaiters:
     def __init__(self, lac_of: Callable[[int], LacStatement | None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._lac_of = lac_of
-        self._waiters: dict[int, set[asyncio.Future[None]]] = {}
+        self._lines: dict[int, _Line] = {}
         self._ended = False
 
     @property
     def ledgers(self) -> int:
         """How many ledgers are waited for."""
-        return len(self._waiters)
+        return len(self._lines)
 
-    async def wait(self, ledger_id: int, beyond: int, seconds: float) -> None:
-        """Returns when a last-add-confirmed past `beyond` is known, the time is up, or nobody may wait."""
-        deadline = self._loop.time() + seconds
-        while not self._ended and (left := deadline - self._loop.time()) > 0:
-            lac = self._lac_of(ledger_id)
-            if lac is not None and lac.last_entry > beyond:
-                return
-            await self._next(ledger_id, left)
+    async def wait(
+        self, ledger_id: int, beyond: int, seconds: float, hurried: asyncio.Future[None] | None = None
+    ) -> None:
+        """Returns when a last-add-confirmed past `beyond` is known, the time is up, or nobody may wait.
+
+        This one no longer than until `hurried` is done, which is done then in any case.
+        """
+        lac = self._lac_of(ledger_id)
+        if self._ended or seconds <= 0 or (lac is not None and lac.last_entry > beyond):
+            return
+        waiter: asyncio.Future[None] = hurried or self._loop.create_future()
+        line = self._lines.setdefault(ledger_id, _Line())
+        line.add(beyond, waiter)
+        timer = self._loop.call_later(seconds, _wake, (waiter,))
+        try:
+            await waiter
+        finally:
+            timer.cancel()
+            line.remove(beyond, waiter)
+            if not line.beyond and self._lines.get(ledger_id) is line:
+                del self._lines[ledger_id]
 
     def wake(self, ledger_id: int) -> None:
-        """There is news of this ledger."""
-        for waiter in self._waiters.pop(ledger_id, ()):
-            if not waiter.done():
-                waiter.set_result(None)
+        """There is news of this ledger: for those who know less."""
+        line, lac = self._lines.get(ledger_id), self._lac_of(ledger_id)
+        if line is not None and lac is not None:
+            line.wake(lac.last_entry)
 
     def end(self) -> None:
         """Answers everybody with what there is, now and from now on."""
         self._ended = True
-        for ledger_id in list(self._waiters):
-            self.wake(ledger_id)
+        for line in self._lines.values():
+            line.wake_all()
 
-    async def _next(self, ledger_id: int, seconds: float) -> None:
-        waiter: asyncio.Future[None] = self._loop.create_future()
-        waiters = self._waiters.setdefault(ledger_id, set())
-        waiters.add(waiter)
-        try:
-            await asyncio.wait([waiter], timeout=seconds)
-        finally:
-            waiters.discard(waiter)
-            if not waiters and self._waiters.get(ledger_id) is waiters:
-                del self._waiters[ledger_id]
+
+class _Line:
+    """Who waits for one ledger, by what they know. Nobody is looked at whom the news does not concern."""
+
+    def __init__(self) -> None:
+        self.beyond: list[int] = []
+        self._waiting: dict[int, set[asyncio.Future[None]]] = {}
+
+    def add(self, beyond: int, waiter: asyncio.Future[None]) -> None:
+        if beyond not in self._waiting:
+            insort(self.beyond, beyond)
+            self._waiting[beyond] = set()
+        self._waiting[beyond].add(waiter)
+
+    def remove(self, beyond: int, waiter: asyncio.Future[None]) -> None:
+        waiting = self._waiting[beyond]
+        waiting.discard(waiter)
+        if not waiting:
+            del self._waiting[beyond]
+            del self.beyond[bisect_left(self.beyond, beyond)]
+
+    def wake(self, last_entry: int) -> None:
+        for beyond in self.beyond[: bisect_left(self.beyond, last_entry)]:
+            _wake(self._waiting[beyond])
+
+    def wake_all(self) -> None:
+        for waiting in self._waiting.values():
+            _wake(waiting)
+
+
+def _wake(waiting: Iterable[asyncio.Future[None]]) -> None:
+    for waiter in waiting:
+        if not waiter.done():
+            waiter.set_result(None)

@@ -10,9 +10,11 @@ import asyncio
 import json
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
+from metadata.backup import hold
 from metadata.errors import MetadataError
 from metadata.records import bookie_registry, cluster
 from metadata.records.cluster import Cookie
@@ -52,11 +54,21 @@ Report = dict[str, Any]
 
 
 class Upkeep:
-    """Keeps one bookie in order. Belongs to the event loop; `run` until cancelled."""
+    """Keeps one bookie in order. Belongs to the event loop; `run` until cancelled.
+
+    `also_told` is what an operator who asks for the bookie's state is told besides.
+    """
 
     def __init__(
-        self, bookie: Bookie, store: MetadataStore, cookie: Cookie, config: UpkeepConfig, peers: Peers
+        self,
+        bookie: Bookie,
+        store: MetadataStore,
+        cookie: Cookie,
+        config: UpkeepConfig,
+        peers: Peers,
+        also_told: Callable[[], Report] = dict,
     ) -> None:
+        self._also_told = also_told
         self._bookie = bookie
         self._store = store
         self._cookie = cookie
@@ -161,6 +173,7 @@ class Upkeep:
                 damaged = [segments.name_of(number) for number in report["segments_damaged"]]
                 return _reply({**report, "segments_damaged": damaged})
             case MaintenanceAction.REPAIR:
+                await hold.check_accepted(self._store)
                 if request.adopt:
                     await self._check_adoptable(request.adopt)
                 return _reply(await self._repair_all(request.adopt or self._cookie.bookie_id))
@@ -209,6 +222,7 @@ class Upkeep:
             "last_round": self._last,
             "last_scrub": None if self._scrubber.last is None else asdict(self._scrubber.last),
             "repairing": asdict(self._repair.progress),
+            **self._also_told(),
         }
 
 

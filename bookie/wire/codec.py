@@ -1,7 +1,7 @@
 """Messages to bytes and back: the only module that touches the generated code.
 
-Every message is sealed (`sealing`). Decoding never trusts: columns that do not fit together, a wrong checksum or an
-unknown status raise BadMessage, and nothing of the message is used.
+Every message is sealed (`sealing`), and encoded in parts. Decoding never trusts: columns that do not fit together, a
+wrong checksum or an unknown status raise BadMessage, and nothing of the message is used.
 """
 
 from __future__ import annotations
@@ -39,16 +39,22 @@ from .messages import (
     ReadRequest,
     Status,
 )
-from .sealing import BadMessage, Unsealed, sealed
+from .rpc import MESSAGE_BYTES_MAX
+from .sealing import BadMessage, Sealed, Unsealed, sealed
 
-FRAMES_MAX = 4096
+FRAMES_MAX = 1024
 """No client sends more of them in one message; a bookie's other clients wait while it takes a message apart."""
+
+APPEND_HEADER_BYTES_MAX = 512 * 1024
+"""So many frames need half of it. A frame may be a byte or two, and each costs memory once it is parsed."""
 
 LAC_DIGEST_BYTES_MAX = 64
 """No digest is wider; bounds what a bookie keeps for each ledger."""
 
 
 M = TypeVar("M", bound=Message)
+
+Body = bytes | bytearray
 
 _STATUS_TO_PB: dict[Status, pb.Status] = {
     status: cast("pb.Status", pb.Status.Value(status.name)) for status in Status
@@ -62,14 +68,18 @@ _ACTION_TO_PB: dict[MaintenanceAction, pb.MaintenanceAction] = {
 _ACTION_FROM_PB = {int(number): action for action, number in _ACTION_TO_PB.items()}
 
 
-def _parse(kind: type[M], data: bytes) -> M:
+def _parse(kind: type[M], data: Body) -> M:
     message, body = _parse_with_columns(kind, data)
     body.end()
     return message
 
 
-def _parse_with_columns(kind: type[M], data: bytes) -> tuple[M, Unsealed]:
+def _parse_with_columns(
+    kind: type[M], data: Body, header_bytes_max: int = MESSAGE_BYTES_MAX
+) -> tuple[M, Unsealed]:
     body = Unsealed(data)
+    if len(body.header) > header_bytes_max:
+        raise BadMessage(f"a header of {len(body.header)} bytes; the limit is {header_bytes_max}")
     try:
         return kind.FromString(body.header), body  # type: ignore[arg-type]  # takes any buffer
     except DecodeError as error:
@@ -124,7 +134,7 @@ def _status_from(number: int) -> Status:
         raise BadMessage(f"unknown status {number}") from None
 
 
-def encode_append_request(request: AppendRequest) -> bytes:
+def encode_append_request(request: AppendRequest) -> Sealed:
     message = pb.AppendRequest(incarnation=request.incarnation, first_sequence=request.first_sequence)
     for frame in request.frames:
         message.frames.add(
@@ -138,8 +148,8 @@ def encode_append_request(request: AppendRequest) -> bytes:
     return sealed(message, (frame.columns for frame in request.frames))
 
 
-def decode_append_request(data: bytes) -> AppendRequest:
-    message, body = _parse_with_columns(pb.AppendRequest, data)
+def decode_append_request(data: Body) -> AppendRequest:
+    message, body = _parse_with_columns(pb.AppendRequest, data, APPEND_HEADER_BYTES_MAX)
     if len(message.frames) > FRAMES_MAX:
         raise BadMessage(f"{len(message.frames)} frames in one message; the limit is {FRAMES_MAX}")
     frames = tuple([_frame_from(frame, body) for frame in message.frames])
@@ -156,19 +166,19 @@ def _frame_from(message: pb.Frame, body: Unsealed) -> Frame:
     return Frame(message.ledger_id, columns, lac, message.recovery, credential, message.deferred_sync)
 
 
-def encode_append_reply(reply: AppendReply) -> bytes:
+def encode_append_reply(reply: AppendReply) -> Sealed:
     message = pb.AppendReply()
     for ack in reply.acks:
         message.acks.add(sequence=ack.sequence, status=_STATUS_TO_PB[ack.status], detail=ack.detail)
     return sealed(message)
 
 
-def decode_append_reply(data: bytes) -> AppendReply:
+def decode_append_reply(data: Body) -> AppendReply:
     message = _parse(pb.AppendReply, data)
     return AppendReply(tuple(Ack(a.sequence, _status_from(a.status), a.detail) for a in message.acks))
 
 
-def encode_read_request(request: ReadRequest) -> bytes:
+def encode_read_request(request: ReadRequest) -> Sealed:
     return sealed(
         pb.ReadRequest(
             incarnation=request.incarnation,
@@ -182,14 +192,14 @@ def encode_read_request(request: ReadRequest) -> bytes:
     )
 
 
-def decode_read_request(data: bytes) -> ReadRequest:
+def decode_read_request(data: Body) -> ReadRequest:
     m = _parse(pb.ReadRequest, data)
     return ReadRequest(
         m.incarnation, m.ledger_id, m.first_entry, m.last_entry, m.bytes_max, m.fence, _credential_from(m)
     )
 
 
-def encode_read_reply(reply: ReadReply) -> bytes:
+def encode_read_reply(reply: ReadReply) -> Sealed:
     return sealed(
         pb.ReadReply(
             status=_STATUS_TO_PB[reply.status],
@@ -205,7 +215,7 @@ def encode_read_reply(reply: ReadReply) -> bytes:
     )
 
 
-def decode_read_reply(data: bytes) -> ReadReply:
+def decode_read_reply(data: Body) -> ReadReply:
     message, body = _parse_with_columns(pb.ReadReply, data)
     columns = _columns_from(message.columns, body)
     body.end()
@@ -221,7 +231,7 @@ def decode_read_reply(data: bytes) -> ReadReply:
     )
 
 
-def encode_lac_request(request: LacRequest) -> bytes:
+def encode_lac_request(request: LacRequest) -> Sealed:
     return sealed(
         pb.LastAddConfirmedRequest(
             incarnation=request.incarnation,
@@ -234,12 +244,12 @@ def encode_lac_request(request: LacRequest) -> bytes:
     )
 
 
-def decode_lac_request(data: bytes) -> LacRequest:
+def decode_lac_request(data: Body) -> LacRequest:
     m = _parse(pb.LastAddConfirmedRequest, data)
     return LacRequest(m.incarnation, m.ledger_id, m.fence, m.wait_beyond, m.wait_ms, _credential_from(m))
 
 
-def encode_lac_reply(reply: LacReply) -> bytes:
+def encode_lac_reply(reply: LacReply) -> Sealed:
     return sealed(
         pb.LastAddConfirmedReply(
             status=_STATUS_TO_PB[reply.status],
@@ -249,13 +259,13 @@ def encode_lac_reply(reply: LacReply) -> bytes:
     )
 
 
-def decode_lac_reply(data: bytes) -> LacReply:
+def decode_lac_reply(data: Body) -> LacReply:
     message = _parse(pb.LastAddConfirmedReply, data)
     lac = _lac_from(message.last_add_confirmed) if message.HasField("last_add_confirmed") else None
     return LacReply(_status_from(message.status), lac, message.detail)
 
 
-def encode_holdings_request(request: HoldingsRequest) -> bytes:
+def encode_holdings_request(request: HoldingsRequest) -> Sealed:
     return sealed(
         pb.HoldingsRequest(
             incarnation=request.incarnation,
@@ -267,12 +277,12 @@ def encode_holdings_request(request: HoldingsRequest) -> bytes:
     )
 
 
-def decode_holdings_request(data: bytes) -> HoldingsRequest:
+def decode_holdings_request(data: Body) -> HoldingsRequest:
     m = _parse(pb.HoldingsRequest, data)
     return HoldingsRequest(m.incarnation, m.ledger_id, m.first_entry, m.last_entry, m.step_bytes)
 
 
-def encode_holdings_reply(reply: HoldingsReply) -> bytes:
+def encode_holdings_reply(reply: HoldingsReply) -> Sealed:
     return sealed(
         pb.HoldingsReply(
             status=_STATUS_TO_PB[reply.status],
@@ -286,7 +296,7 @@ def encode_holdings_reply(reply: HoldingsReply) -> bytes:
     )
 
 
-def decode_holdings_reply(data: bytes) -> HoldingsReply:
+def decode_holdings_reply(data: Body) -> HoldingsReply:
     m = _parse(pb.HoldingsReply, data)
     columns = m.first_entries, m.last_entries, m.entries, m.payload_bytes
     if len({len(column) for column in columns}) != 1 or len(m.entries) > HOLDINGS_MAX:
@@ -297,15 +307,15 @@ def decode_holdings_reply(data: bytes) -> HoldingsReply:
     return HoldingsReply(_status_from(m.status), holdings, m.covered_through, m.detail)
 
 
-def encode_info_request(_: None) -> bytes:
+def encode_info_request(_: None) -> Sealed:
     return sealed(pb.InfoRequest())
 
 
-def decode_info_request(data: bytes) -> None:
+def decode_info_request(data: Body) -> None:
     _parse(pb.InfoRequest, data)
 
 
-def encode_info_reply(reply: InfoReply) -> bytes:
+def encode_info_reply(reply: InfoReply) -> Sealed:
     return sealed(
         pb.InfoReply(
             bookie_id=reply.bookie_id,
@@ -322,7 +332,7 @@ def encode_info_reply(reply: InfoReply) -> bytes:
     )
 
 
-def decode_info_reply(data: bytes) -> InfoReply:
+def decode_info_reply(data: Body) -> InfoReply:
     m = _parse(pb.InfoReply, data)
     return InfoReply(
         m.bookie_id,
@@ -338,11 +348,11 @@ def decode_info_reply(data: bytes) -> InfoReply:
     )
 
 
-def encode_maintain_request(request: MaintainRequest) -> bytes:
+def encode_maintain_request(request: MaintainRequest) -> Sealed:
     return sealed(pb.MaintainRequest(action=_ACTION_TO_PB[request.action], adopt=request.adopt))
 
 
-def decode_maintain_request(data: bytes) -> MaintainRequest:
+def decode_maintain_request(data: Body) -> MaintainRequest:
     message = _parse(pb.MaintainRequest, data)
     action = _ACTION_FROM_PB.get(message.action)
     if action is None:
@@ -350,13 +360,13 @@ def decode_maintain_request(data: bytes) -> MaintainRequest:
     return MaintainRequest(action, message.adopt)
 
 
-def encode_maintain_reply(reply: MaintainReply) -> bytes:
+def encode_maintain_reply(reply: MaintainReply) -> Sealed:
     return sealed(
         pb.MaintainReply(status=_STATUS_TO_PB[reply.status], detail=reply.detail, report=reply.report)
     )
 
 
-def decode_maintain_reply(data: bytes) -> MaintainReply:
+def decode_maintain_reply(data: Body) -> MaintainReply:
     message = _parse(pb.MaintainReply, data)
     if (size := len(message.report.encode())) > REPORT_BYTES_MAX:
         raise BadMessage(f"a report of {size} bytes; the limit is {REPORT_BYTES_MAX}")

@@ -5,7 +5,8 @@
     digests    count × width bytes, width by the ledger's digest type
     payload    the entries' bytes, one after the other
 
-All four are plain `bytes`; taking many entries apart or together is work per batch, done in C.
+The first three are plain `bytes`; the payload may be a part of what was received or read, and keeps that alive. Taking
+many entries apart or together is work per batch, done in C.
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ FRAME_ENTRIES_MAX = 16 * 1024
 """Most entries of one frame; also bounds how many ids a frame can span in a striped ledger."""
 
 
+Payload = bytes | memoryview
+"""Read-only either way."""
+
+
 class BadColumns(ValueError):
     """The columns do not fit together; nothing of them can be used."""
 
@@ -45,7 +50,7 @@ class Columns:
     entry_ids: bytes
     lengths: bytes
     digests: bytes
-    payload: bytes
+    payload: Payload
 
     def __len__(self) -> int:
         return len(self.entry_ids) // ID_BYTES
@@ -59,6 +64,11 @@ class Columns:
     def sizes(self) -> Sequence[int]:
         """The entries' lengths in bytes, without a copy."""
         return memoryview(self.lengths).cast("I")
+
+    @property
+    def offsets(self) -> Sequence[int]:
+        """Where each entry begins in the payload, and behind them where the last one ends."""
+        return array("q", accumulate(self.sizes, initial=0))
 
     @property
     def first_entry(self) -> int:
@@ -84,16 +94,16 @@ class Columns:
             raise BadColumns(f"{len(self.entry_ids)} bytes of ids with {len(self.lengths)} bytes of lengths")
         if (len(self.digests) % count if count else len(self.digests)) != 0:
             raise BadColumns(f"{len(self.digests)} bytes of digests for {count} entries")
-        if sum(self.sizes) != len(self.payload):
-            raise BadColumns(
-                f"lengths add up to {sum(self.sizes)}, the payload has {len(self.payload)} bytes"
-            )
+        if (size := sum(self.sizes)) != len(self.payload):
+            raise BadColumns(f"lengths add up to {size}, the payload has {len(self.payload)} bytes")
         if count and (self.first_entry < 0 or not self._is_ascending()):
             raise BadColumns("entry ids are not strictly ascending from 0 or more")
 
     def _is_ascending(self) -> bool:
         """Whether ids rise strictly; the usual run without gaps is checked at C speed."""
         first, last = self.first_entry, self.last_entry
+        if first == last:
+            return len(self) == 1
         if last - first == len(self) - 1 and self.entry_ids == array("q", range(first, last + 1)).tobytes():
             return True
         return all(a < b for a, b in pairwise(self.ids))

@@ -21,8 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from .messages import NO_CREDENTIAL, PROOF_BYTES, VERIFIER_BYTES, Credential
 
 NONCE_BYTES = 16
-NONCE_METADATA_KEY = "nonce-bin"
-"""Under this key of the initial metadata a bookie gives each append stream its nonce."""
+"""A bookie gives each connection one, with its welcome."""
 
 PROOFS_KEPT_MAX = 16_384
 """Ledgers of one stream whose proof need not be checked again; past it all are."""
@@ -65,9 +64,13 @@ class StreamProofs:
         self._nonce = nonce
         self._checked: dict[int, Credential] = {}
 
+    def knows(self, ledger_id: int, credential: Credential) -> bool:
+        """Whether this very one was checked before."""
+        return self._checked.get(ledger_id) == credential
+
     def hold(self, ledger_id: int, credential: Credential) -> bool:
         """Whether the credential is proven for this ledger, bookie and stream."""
-        if credential == NO_CREDENTIAL or self._checked.get(ledger_id) == credential:
+        if credential == NO_CREDENTIAL or self.knows(ledger_id, credential):
             return True
         signed = statement(Purpose.APPEND, ledger_id, self._incarnation, self._nonce)
         if not is_proven(credential, signed):

@@ -16,8 +16,7 @@ VERIFIER_BYTES = 32
 PROOF_BYTES = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Credential:
+class Credential(NamedTuple):
     """Says that the sender knows a ledger's password, without telling it; blank where there is none.
 
     `verifier` is the ledger's public key, `proof` a signature made with the private one over what is asked
@@ -48,8 +47,7 @@ class Status(StrEnum):
     STOPPING = "stopping"
 
 
-@dataclass(frozen=True, slots=True)
-class LacStatement:
+class LacStatement(NamedTuple):
     """ "Everything through `last_entry` is confirmed", with the payload bytes so far and a digest over both."""
 
     last_entry: int
@@ -57,8 +55,7 @@ class LacStatement:
     digest: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """Entries of one ledger for one bookie, with the writer's last-add-confirmed at the time of sending.
 
     Without columns it only carries the last-add-confirmed (an explicit LAC). With `deferred_sync` it may
@@ -73,8 +70,7 @@ class Frame:
     deferred_sync: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AppendRequest:
+class AppendRequest(NamedTuple):
     """Frames for the bookie of this incarnation; `first_sequence` numbers frames[0], the rest follow by one."""
 
     incarnation: str
@@ -82,8 +78,7 @@ class AppendRequest:
     frames: tuple[Frame, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Ack:
+class Ack(NamedTuple):
     """The answer to the frame of this sequence number; OK means that it is on disk (rule B1)."""
 
     sequence: int
@@ -91,8 +86,7 @@ class Ack:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class AppendReply:
+class AppendReply(NamedTuple):
     acks: tuple[Ack, ...]
 
 
@@ -153,6 +147,9 @@ class LacReply:
 
 HOLDINGS_MAX = 4096
 """Most runs of one reply."""
+
+HOLDINGS_BYTES_MAX = 256 * 1024
+"""Of one reply: four numbers for each run, of nine bytes at most, and what is around them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 SERVICE = "bookledger.bookie.Bookie"
-APPEND = f"/{SERVICE}/Append"
-READ = f"/{SERVICE}/Read"
-LAST_ADD_CONFIRMED = f"/{SERVICE}/LastAddConfirmed"
-HOLDINGS = f"/{SERVICE}/Holdings"
+OLD_METHODS = tuple(f"/{SERVICE}/{name}" for name in ("Append", "Read", "LastAddConfirmed", "Holdings"))
+"""What went over gRPC once; clients of that time are told so."""
+
 INFO = f"/{SERVICE}/Info"
 MAINTAIN = f"/{SERVICE}/Maintain"
 
@@ -32,8 +31,21 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.enable_http_proxy", 0),
 )
 
+CALLS_OF_ALL_MAX = 64
+CALLS_OF_A_CONNECTION_MAX = 16
+REQUEST_BYTES_MAX = 64 * 1024
+METADATA_BYTES_MAX = 8 * 1024
+GREETING_MS_MAX = 5_000
+IDLE_MS_MAX = 600_000
+"""What tools may ask of a bookie over gRPC: few calls, and short ones. Connections that ask nothing end."""
+
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
-    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_receive_message_length", REQUEST_BYTES_MAX),
+    ("grpc.max_concurrent_streams", CALLS_OF_A_CONNECTION_MAX),
+    ("grpc.max_metadata_size", METADATA_BYTES_MAX),
+    ("grpc.absolute_max_metadata_size", METADATA_BYTES_MAX),
+    ("grpc.server_handshake_timeout_ms", GREETING_MS_MAX),
+    ("grpc.max_connection_idle_ms", IDLE_MS_MAX),
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
     ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_MS // 2),
     ("grpc.http2.max_ping_strikes", 0),

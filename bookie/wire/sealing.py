@@ -27,23 +27,27 @@ _SEED = crc32c(b"bookledger 2")
 """Tells messages laid out so from those of another layout: where that changes, this does."""
 
 
+Sealed = list[bytes | memoryview]
+"""A message in parts, to be sent one behind the other: the columns' bytes are nowhere copied."""
+
+
 class BadMessage(ValueError):
     """Bytes from the network that are no message of this protocol."""
 
 
-def sealed(message: Message, columns: Iterable[Columns] = ()) -> bytes:
-    """The bytes of a message and its frames' columns, behind a checksum: damage on the way changes no meaning."""
+def sealed(message: Message, columns: Iterable[Columns] = ()) -> Sealed:
+    """A message and its frames' columns, behind a checksum: damage on the way changes no meaning."""
     header = message.SerializeToString()
-    parts = [_HEADER_BYTES.pack(len(header)), header]
+    parts: Sealed = [_HEADER_BYTES.pack(len(header)), header]
     for one in columns:
         parts += (one.entry_ids, one.lengths, one.digests, one.payload)
     checksum = _SEED
     for part in parts:
         checksum = crc32c(part, checksum)
-    return b"".join((_CHECKSUM.pack(checksum), *parts))
+    return [_CHECKSUM.pack(checksum), *parts]
 
 
-def checksum_fits(data: bytes) -> bool:
+def checksum_fits(data: bytes | bytearray) -> bool:
     """Whether these are bytes as `sealed` made them, all of them."""
     if len(data) < _HEADER_AT:
         return False
@@ -56,20 +60,31 @@ class Unsealed:
     Raises BadMessage where anything of it has changed.
     """
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes | bytearray) -> None:
         if not checksum_fits(data):
             raise BadMessage("a message arrived with a wrong checksum")
-        view = memoryview(data)
+        view = memoryview(data).toreadonly()
         end = _HEADER_AT + _HEADER_BYTES.unpack_from(data, _CHECKSUM.size)[0]
         if end > len(data):
             raise BadMessage("a message is shorter than its header")
         self.header = view[_HEADER_AT:end]
-        self._rest = view[end:]
+        self._body, self._at = view, end
 
     def columns(self, entries: int, digests_bytes: int, payload_bytes: int) -> Columns:
         """The next columns. Raises BadMessage where they do not fit together, or there are none of this size."""
-        ids, lengths = self._take(ID_BYTES * entries), self._take(LENGTH_BYTES * entries)
-        columns = Columns(ids, lengths, self._take(digests_bytes), self._take(payload_bytes))
+        body, ids = self._body, self._at
+        lengths = ids + ID_BYTES * entries
+        digests = lengths + LENGTH_BYTES * entries
+        payload = digests + digests_bytes
+        self._at = payload + payload_bytes
+        if self._at > len(body):
+            raise BadMessage("a message is shorter than its columns")
+        columns = Columns(
+            bytes(body[ids:lengths]),
+            bytes(body[lengths:digests]),
+            bytes(body[digests:payload]),
+            body[payload : self._at],  # not copied
+        )
         try:
             columns.check()
         except BadColumns as error:
@@ -78,11 +93,5 @@ class Unsealed:
 
     def end(self) -> None:
         """Raises BadMessage where the message says more than its header does."""
-        if len(self._rest):
-            raise BadMessage(f"{len(self._rest)} bytes are left over behind a message")
-
-    def _take(self, width: int) -> bytes:
-        if width > len(self._rest):
-            raise BadMessage("a message is shorter than its columns")
-        taken, self._rest = bytes(self._rest[:width]), self._rest[width:]
-        return taken
+        if (left := len(self._body) - self._at) > 0:
+            raise BadMessage(f"{left} bytes are left over behind a message")

@@ -54,7 +54,7 @@ _GROUPS = {
         "demo",
         "Lose a bookie and a writer, and nothing else, before your eyes.",
     ),
-    "bench": ("bookledger.cli.bench", "bench", "Measure appends beside a plain-socket baseline."),
+    "bench": ("bookledger.cli.bench.command", "bench", "Measure appends beside a plain-socket baseline."),
 }
 
 INTERRUPTED = 128 + signal.SIGINT

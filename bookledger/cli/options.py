@@ -74,6 +74,19 @@ def free_space_option(default_mib: int) -> Callable[[F], F]:
     )
 
 
+def measuring_options(function: F) -> F:
+    """How long a benchmark measures, and on which disk."""
+    seconds = click.option(
+        "--seconds", default=5.0, type=Finite(0.1, 3600), show_default=True, help="For each workload."
+    )
+    data = click.option(
+        "--data",
+        type=click.Path(path_type=Path, exists=True, file_okay=False),
+        help="Directory on the disk to measure [the system's temporary one].",
+    )
+    return seconds(data(function))
+
+
 def ledger_argument(function: F) -> F:
     return click.argument("ledger_id", metavar="LEDGER", type=int)(function)
 

@@ -45,7 +45,8 @@ def print_records(records: Sequence[Mapping[str, Any]], *, as_json: bool, none: 
     elif not records:
         say(none)
     else:
-        print_table(list(records[0]), [[_text(value) for value in record.values()] for record in records])
+        names = list(dict.fromkeys(name for record in records for name in record))
+        print_table(names, [[_text(record.get(name)) for name in names] for record in records])
 
 
 def print_json(fields: Mapping[str, Any]) -> None:

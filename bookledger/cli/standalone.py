@@ -72,6 +72,7 @@ async def _serve(
                 host=host,
                 port=port + n - 1 if port else 0,
                 disk_free_bytes_min=free_space_min_mib * MIB,
+                bookies_in_process=bookies,
             )
             running.append(await stack.enter_async_context(serving(config, store, ClusterPeers)))
         _announce(uri, [bookie.address for bookie in running], as_json)

@@ -93,7 +93,8 @@ class Survey:
     """What was seen. `amiss` are the ledgers that are not whole, with the copies that are not.
 
     `to_copy_bytes`: payload of the copies that must be made, about; `moving`: ledgers of which copies are to be moved
-    for balance. `is_held_back`: the metadata came from a backup that nobody has accepted.
+    for balance. `open_on`: ledgers that are still written, by the bookies that shall be left. `is_held_back`: the
+    metadata came from a backup that nobody has accepted.
     """
 
     cluster_id: str
@@ -110,6 +111,7 @@ class Survey:
     left_behind: list[int] = field(default_factory=list)
     holdings: dict[BookieRef, Holding] = field(default_factory=dict)
     ensemble_sizes: set[int] = field(default_factory=set)
+    open_on: dict[str, list[int]] = field(default_factory=dict)
     is_held_back: bool = False
     to_copy_bytes: int = 0
     moving: int = 0
@@ -186,6 +188,7 @@ def _take(seen: Survey, record: LedgerRecord) -> None:
     seen.ledgers[record.state.value] += 1
     seen.ensemble_sizes.add(record.shape.ensemble_size)
     _count_holdings(seen, record)
+    _note_open(seen, record)
     found = list(copies(record, seen.view))
     size = record.shape.ensemble_size
     for start in range(0, len(found), size):
@@ -211,6 +214,15 @@ def _count_holdings(seen: Survey, record: LedgerRecord) -> None:
     for fragment, size in copy_bytes(record):
         for bookie in fragment.ensemble:
             seen.holdings[bookie].bytes += size
+
+
+def _note_open(seen: Survey, record: LedgerRecord) -> None:
+    """What a drain has to wait for."""
+    for bookie in () if record.is_closed else record.fragments[-1].ensemble:
+        if seen.view.orders.get(bookie.bookie_id) in (OrderKind.DRAIN, OrderKind.GIVEN_UP):
+            found = seen.open_on.setdefault(bookie.bookie_id, [])
+            if len(found) < LEDGERS_LISTED_MAX:
+                found.append(record.ledger_id)
 
 
 def _state(ref: BookieRef, view: ClusterView) -> str:

@@ -14,9 +14,9 @@ from metadata.records.registration import Registration
 
 from .. import aio
 from ..config import ClientConfig
+from ..creating.new_ledger import NewLedger
 from ..errors import ClientClosed, WouldDeadlock
 from ..loop_thread import in_pages, iterate
-from ..new_ledger import NewLedger
 from ..reading.size_steps import SizeStep
 from .face import BlockingClient
 from .read import ReadHandle

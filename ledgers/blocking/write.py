@@ -8,80 +8,21 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Sequence
 from concurrent.futures import Future, InvalidStateError
-from concurrent.futures._base import FINISHED
 from contextlib import suppress
+from functools import partial
 
 from bookie.wire import ENTRY_BYTES_MAX
 
 from .. import aio
 from ..entry import ENTRY_OVERHEAD_BYTES, check_is_bytes
-from ..errors import EntryTooLarge, LedgerError
+from ..errors import EntryTooLarge, LedgerError, WriterFull
 from ..loop_thread import LoopThread
+from ..writing.checked_batch import CheckedBatch
+from .append_result import AppendResult, complete_together
 from .handle import BlockingHandle
-
-
-class Room:
-    """How much callers have handed to the loop's thread that it has not taken in: bounded in bytes.
-
-    Whoever hands over holds `changed`, the condition's lock, from `wait_while_full` to `enter`.
-    """
-
-    def __init__(self, thread: LoopThread) -> None:
-        self._thread = thread
-        self.changed = threading.Condition()
-        self.handed_bytes = 0
-
-    def wait_while_full(self, is_full: Callable[[], bool]) -> None:
-        """Raises ClientClosed, and WouldDeadlock instead of waiting on the loop's thread."""
-        self._thread.check_open()
-        while is_full():
-            self._thread.check_may_wait()
-            self.changed.wait()
-            self._thread.check_open()
-
-    def enter(self, payload: bytes) -> None:
-        """An entry is on its way to the loop's thread."""
-        self.handed_bytes += bytes_of(payload)
-
-    def leave(self, count: int) -> None:
-        """So many bytes were taken in there."""
-        with self.changed:
-            self.handed_bytes -= count
-            self.changed.notify_all()
-
-    def wake(self) -> None:
-        """Something else that callers wait for has changed."""
-        with self.changed:
-            self.changed.notify_all()
-
-
-def bytes_of(payload: bytes) -> int:
-    """What an entry counts until it is confirmed."""
-    return len(payload) + ENTRY_OVERHEAD_BYTES
-
-
-class AppendResult(Future[int]):
-    """Of one append. In a child that is forked before it is done nobody completes it: asking it raises ClientForked."""
-
-    def __init__(self, thread: LoopThread) -> None:
-        super().__init__()
-        self._thread = thread
-
-    def result(self, timeout: float | None = None) -> int:
-        """See `Future.result`."""
-        self._check_process()
-        return super().result(timeout)
-
-    def exception(self, timeout: float | None = None) -> BaseException | None:
-        """See `Future.exception`."""
-        self._check_process()
-        return super().exception(timeout)
-
-    def _check_process(self) -> None:
-        if self._state != FINISHED:  # without the lock, whose holder may not be in this process
-            self._thread.check_process()
+from .room import Room, bytes_of
 
 
 class WriteHandle(BlockingHandle[aio.WriteHandle]):
@@ -91,8 +32,10 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         super().__init__(thread, handle)
         self._bytes_max = handle._config.pending_bytes_max
         self._room = Room(thread)
-        self._handed: deque[tuple[bytes, Future[int]]] = deque()
+        self._handed: deque[tuple[bytes | CheckedBatch, Future[int] | None]] = deque()
+        self._next_entry = 0
         self._is_taking_due = False
+        self._answered = threading.Condition()  # one for all its futures: they are made with every append
         thread.call_soon(self._listen)
 
     def append(self, payload: bytes) -> int:
@@ -111,17 +54,63 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         if len(payload) > ENTRY_BYTES_MAX:
             raise EntryTooLarge(len(payload), ENTRY_BYTES_MAX)
         self._thread.check_process()
-        future = AppendResult(self._thread)
-        with self._room.changed:
-            self._room.wait_while_full(self._is_full)
-            if self._handle.failure is not None:
-                raise self._handle.failure
-            if not self._is_taking_due:
-                self._thread.call_soon(self._take_handed)
-                self._is_taking_due = True
-            self._handed.append((payload, future))
-            self._room.enter(payload)
+        future = AppendResult(self._thread, self._answered)
+        with self._room.lock:
+            self._room.wait_while_full(self._free_bytes)
+            self._hand_over(payload, future, 1, bytes_of(payload))
         return future
+
+    def append_batch(self, payloads: Sequence[bytes]) -> range:
+        """Appends entries one after the other; returns their ids when all are confirmed, as for `append`.
+
+        Raises EntryTooLarge where one of them is: then none was taken in.
+        """
+        self._thread.check_may_wait()
+        batch = CheckedBatch(payloads)
+        self._thread.check_process()
+        future = AppendResult(self._thread, self._answered)
+        with self._room.lock:
+            self._room.wait_while_full(self._free_bytes)
+            first = self._next_entry
+            if not batch.payloads:
+                return range(first, first)
+            size = batch.size_bytes + ENTRY_OVERHEAD_BYTES * len(batch.payloads)
+            self._hand_over(batch, future, len(batch.payloads), size)
+        return range(first, future.result() + 1)
+
+    def append_nowait(self, payload: bytes) -> int:
+        """Takes one entry in and returns its id at once; `confirmed` tells when it is on disk.
+
+        Raises WriterFull instead of waiting for room, else as `append_async`.
+        """
+        check_is_bytes(payload)
+        if len(payload) > ENTRY_BYTES_MAX:
+            raise EntryTooLarge(len(payload), ENTRY_BYTES_MAX)
+        self._thread.check_process()
+        with self._room.lock:
+            self._thread.check_open()
+            self._handle.raise_if_ended()
+            if self._free_bytes() <= 0:
+                raise WriterFull(self.ledger_id, self._bytes_max)
+            self._hand_over(payload, None, 1, bytes_of(payload))
+            return self._next_entry - 1
+
+    def confirmed(self, through: int) -> None:
+        """Waits until every entry through this id, which was appended, is confirmed; raises what ended the writer."""
+        self._thread.run(self._confirmed(through))
+
+    def _hand_over(
+        self, what: bytes | CheckedBatch, future: Future[int] | None, entries: int, size_bytes: int
+    ) -> None:
+        """Whoever calls holds the lock: ids follow the order in which it was had."""
+        if self._handle.failure is not None:
+            raise self._handle.failure
+        if not self._is_taking_due:
+            self._thread.call_soon(self._take_handed)
+            self._is_taking_due = True
+        self._handed.append((what, future))
+        self._next_entry += entries
+        self._room.enter(size_bytes)
 
     def flush(self) -> None:
         """Waits for all appends so far; raises what ended the writer, naming the first unconfirmed entry."""
@@ -135,30 +124,42 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         """Flushes and closes the ledger at its last confirmed entry; raises what ended the writer."""
         self._thread.run(self._close())
 
-    def _is_full(self) -> bool:
+    def _free_bytes(self) -> int:
+        """How much may be handed over now; whoever comes to a writer that has ended is not kept waiting."""
         if self._handle.has_ended:
-            return False
-        full = self._room.handed_bytes + self._handle.pending_bytes >= self._bytes_max
-        return full or self._handle.is_behind
+            return 1
+        if self._handle.is_behind:
+            return 0
+        return self._bytes_max - self._room.handed_bytes - self._handle.pending_bytes
 
     # --- on the loop's thread -------------------------------------------------------------------
 
     def _listen(self) -> None:
         self._handle.on_progress = self._room.wake
+        self._handle.complete_with(partial(complete_together, self._answered))
 
     def _take_handed(self) -> None:
-        with self._room.changed:
+        with self._room.lock:
             handed, self._handed = self._handed, deque()
             self._is_taking_due = False
         taken_bytes = 0
-        for payload, future in handed:  # without the lock: a failed future's callbacks run here
-            taken_bytes += bytes_of(payload)
+        for what, future in handed:  # without the lock: a failed future's callbacks run here
             try:
-                self._handle.submit(payload, future)
+                if isinstance(what, CheckedBatch):
+                    taken_bytes += what.size_bytes + ENTRY_OVERHEAD_BYTES * len(what.payloads)
+                    self._handle.submit_batch(what, future)
+                else:
+                    taken_bytes += len(what) + ENTRY_OVERHEAD_BYTES
+                    self._handle.submit(what, future)
             except LedgerError as error:
                 with suppress(InvalidStateError):  # cancelled in another thread at this moment
-                    future.set_exception(error)
+                    if future is not None:
+                        future.set_exception(error)
         self._room.leave(taken_bytes)
+
+    async def _confirmed(self, through: int) -> None:
+        self._take_handed()
+        await self._handle.confirmed(through)
 
     async def _flush(self) -> None:
         self._take_handed()
@@ -199,10 +200,22 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
         """
         check_is_bytes(payload)
         self._thread.check_process()
-        with self._room.changed:
-            self._room.wait_while_full(lambda: self._is_full and entry_id != self.first_gap)
-            self._room.enter(payload)
+        with self._room.lock:
+            self._room.wait_while_full(lambda: self._may_take(entry_id))
+            self._room.enter(bytes_of(payload))
             return self._thread.submit(self._append(entry_id, payload))
+
+    def append_batch(self, entries: Sequence[tuple[int, bytes]]) -> list[int]:
+        """Appends entries, each with its id; returns the ids when these and all before them are confirmed."""
+        return self._thread.run(self._handle.append_batch(entries))
+
+    def append_nowait(self, entry_id: int, payload: bytes) -> None:
+        """Takes one entry in; `confirmed` tells when it is on disk. Raises WriterFull instead of waiting for room."""
+        self._thread.run(self._append_nowait(entry_id, payload))
+
+    def confirmed(self, through: int) -> None:
+        """Waits until every entry through this id is confirmed. Raises ValueError where one of them is missing yet."""
+        self._thread.run(self._handle.confirmed(through))
 
     def flush(self) -> None:
         """Waits for every entry before the first gap; raises what ended the writer."""
@@ -216,14 +229,16 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
         """Closes the ledger before the first gap; entries behind a gap fail with LedgerClosed."""
         self._thread.run(self._handle.close())
 
-    @property
-    def _is_full(self) -> bool:
-        if self._handle.has_ended:
-            return False
-        return self._room.handed_bytes + self._handle.unconfirmed_bytes >= self._bytes_max
+    def _may_take(self, entry_id: int) -> bool:
+        if self._handle.has_ended or entry_id == self.first_gap:
+            return True
+        return self._room.handed_bytes + self._handle.unconfirmed_bytes < self._bytes_max
 
     def _listen(self) -> None:
         self._handle.on_progress = self._room.wake
+
+    async def _append_nowait(self, entry_id: int, payload: bytes) -> None:
+        self._handle.append_nowait(entry_id, payload)
 
     async def _append(self, entry_id: int, payload: bytes) -> int:
         try:

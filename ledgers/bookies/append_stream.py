@@ -1,21 +1,17 @@
 """One append stream to one bookie: the lanes of all ledgers share it, a message carries all that waited.
 
-Whatever gathers while a message is written is the next message, up to FRAME_BYTES_MAX; no timer is
-involved. At most `window_bytes_max` are sent and unanswered; what more there is waits in the lanes,
-each bounded by itself. When the stream breaks, or an answer does not come in time, all its lanes
-fail at once, and the next lane begins a new stream.
+What gathers in a turn of the event loop is one message, up to FRAME_BYTES_MAX; no timer is involved. At most
+`window_bytes_max` are sent and unanswered; what more there is waits in the lanes, each bounded by itself. When the
+connection breaks, or an answer does not come in time, all lanes fail at once, and the next lane begins a new stream.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-import grpc
-import grpc.aio
 
 from bookie.wire import (
     FRAME_BYTES_MAX,
@@ -28,16 +24,24 @@ from bookie.wire import (
     Status,
     codec,
 )
-from bookie.wire.credentials import NONCE_METADATA_KEY, Purpose
+from bookie.wire.credentials import Purpose
+from bookie.wire.data.connection import Connection
+from bookie.wire.data.framing import Body, Kind
 from metadata.records.ledger_record import BookieRef
 
 from ..bookie_client import LaneListener, LaneTerms
 from ..config import ClientConfig
+from ..errors import BookieUnavailable
 from ..tasks import was_stopped
+from ..turn import Turn
+from .dialing import Dial, goodbye
 from .queued_lane import QueuedLane
 
 FRAME_OVERHEAD_BYTES = 128
 """What a frame takes in a message besides its columns."""
+
+SMALL_MESSAGES_MAX = 2
+"""Messages under way that were not full: past it what comes gathers until one is answered, or a message is full."""
 
 FRAMES_IN_FLIGHT_MAX = 1024
 """Frames sent and unanswered on one stream."""
@@ -45,7 +49,7 @@ FRAMES_IN_FLIGHT_MAX = 1024
 ELSEWHERE = "another bookie answers at its address"
 
 END_SECONDS_MAX = 0.5
-"""How long a bookie has to end a stream that this client has ended."""
+"""How long the kernel may take to send what is left when a stream is closed."""
 
 
 @dataclass(slots=True)
@@ -57,31 +61,43 @@ class _InFlight:
 
 
 class AppendStream:
-    """A bidirectional stream and its two tasks. `on_broken` is called once, when it can be used no more."""
+    """A connection and what is under way on it. `on_broken` is called once, when it can be used no more."""
 
     def __init__(
         self,
         bookie: BookieRef,
         config: ClientConfig,
-        connect: Callable[[], Any],
+        dial: Dial,
         on_broken: Callable[[AppendStream], None],
+        turn: Turn,
     ) -> None:
         self._bookie = bookie
         self._config = config
-        self._connect = connect
+        self._dial = dial
         self._on_broken = on_broken
+        self._turn = turn
         self._lanes: set[QueuedLane] = set()
         self._ready: deque[QueuedLane] = deque()
         self._in_flight: dict[int, _InFlight] = {}
         self._in_flight_bytes = 0
+        self._queued_bytes = 0
+        self._message_ends: deque[int] = deque()  # the last sequence of each message under way
         self._answered_at = 0.0
         self._next_sequence = 0
-        self._work = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
-        self._task = self._loop.create_task(self._run())
         self._nonce = b""
-        self._is_connected = False
-        self._is_closing = False
+        self._is_broken = False
+        self._loop = asyncio.get_running_loop()
+        self._connection: Connection | None = None
+        self._ended = self._loop.create_future()
+        self._will_send = False
+        self._overdue: asyncio.TimerHandle | None = None
+        self._not_overdue_before = 0.0
+        self._connecting = self._loop.create_task(self._connect())
+
+    @property
+    def heard_at(self) -> float:
+        """When something came last from the bookie; never, while it is not connected."""
+        return -math.inf if self._connection is None or self._is_broken else self._connection.heard_at
 
     def open_lane(
         self,
@@ -100,11 +116,15 @@ class AppendStream:
         self._lanes.add(lane)
         return lane
 
+    def lane_queued(self, size_bytes: int) -> None:
+        """So much more waits in a lane; less, where it is negative."""
+        self._queued_bytes += size_bytes
+
     def lane_has_work(self, lane: QueuedLane) -> None:
         if not lane.in_line:
             lane.in_line = True
             self._ready.append(lane)
-        self._work.set()
+        self._send_soon()
 
     def lane_closed(self, lane: QueuedLane) -> None:
         self._lanes.discard(lane)
@@ -114,114 +134,114 @@ class AppendStream:
         return terms.key.credential(Purpose.APPEND, self._bookie.incarnation, self._nonce)
 
     async def close(self) -> None:
-        """Ends the stream; its lanes are told nothing (their owners have closed them).
-
-        The bookie is left to end it: of a call that is given up gRPC tells later, when the loop may be closed.
-        """
-        self._is_closing = True
-        self._work.set()
-        if self._is_connected:
-            await asyncio.wait([self._task], timeout=END_SECONDS_MAX)
-        self._task.cancel()
-        await asyncio.wait([self._task])
+        """Ends the stream; its lanes are told nothing (their owners have closed them)."""
+        self._is_broken = True
+        self._connecting.cancel()
+        await asyncio.wait([self._connecting])
+        self._rest()
+        if self._connection is not None:
+            self._connection.close()
+            await asyncio.wait([self._ended], timeout=END_SECONDS_MAX)
+            self._connection.abort("it was closed")
 
     def give_up(self, why: str) -> None:
         """Breaks: its lanes fail, and the next one needs another stream."""
-        self._task.cancel()
+        self._connecting.cancel()
+        self._break(why)
+
+    # --- what the connection tells --------------------------------------------------------------
+
+    def received(self, kind: Kind, call: int, body: Body) -> None:
+        """Answers, or why the bookie ends the connection."""
+        del call
+        if self._is_broken:
+            return
+        if kind is not Kind.ACKS:
+            self._break(goodbye(body) if kind is Kind.GOODBYE else f"it answers appends with {kind.name}")
+            return
+        try:
+            acks = codec.decode_append_reply(body).acks
+        except BadMessage as error:
+            self._break(f"its answer cannot be understood: {error}")
+            return
+        for ack in acks:
+            self._acked(ack)
+        if acks and acks[-1].status is Status.WRONG_INCARNATION:  # it refuses a message as a whole
+            self._break(ELSEWHERE)
+        elif self._ready:
+            self._send_soon()
+
+    def writable(self) -> None:
+        self._send_soon()
+
+    def lost(self, why: str) -> None:
+        if not self._ended.done():
+            self._ended.set_result(None)
         self._break(why)
 
     # ------------------------------------------------------------------------------------------
 
-    async def _run(self) -> None:
-        """Sends and receives until something breaks; then every lane fails with the same reason."""
+    async def _connect(self) -> None:
         try:
-            why = await self._serve()
-        except asyncio.CancelledError:
-            if self._task.cancelling():
-                raise  # by `close`, or with the whole loop: in either case nobody waits for its lanes
-            why = "its connection was given up"  # gRPC cancels the calls of a channel that is closed
+            connection, welcome = await self._dial(self, self._config.append_seconds_max)
+        except BookieUnavailable as error:
+            self._break(error.why)
+            return
         except Exception as error:
             # Whatever it was, the lanes must hear of it, or their writers wait for ever.
-            why = f"its stream failed: {error!r}"
-        self._break(why)
+            self._break(f"its stream failed: {error!r}")
+            return
+        self._connection, self._nonce = connection, welcome.nonce
+        self._send_soon()
 
-    async def _serve(self) -> str:
-        try:
-            call = await self._connect()
-            self._nonce = await self._nonce_of(call)
-            self._is_connected = True
-        except TimeoutError:
-            return f"it did not answer within {self._config.append_seconds_max:g} s"
-        except (grpc.aio.AioRpcError, OSError, LookupError) as error:
-            return describe(error)
-        sending = self._loop.create_task(self._send_all(call))
-        receiving = self._loop.create_task(self._receive_all(call))
-        overdue = self._loop.create_task(self._until_overdue())
-        tasks = (sending, receiving, overdue)
-        try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            return done.pop().result()
-        finally:
-            for task in tasks:
-                task.cancel()
-            call.cancel()
-            await asyncio.wait(tasks)
+    def _send_soon(self) -> None:
+        """At the end of this turn of the loop: what else is appended in it goes along."""
+        if not (self._will_send or self._connection is None or self._is_broken):
+            self._will_send = True
+            self._turn.send(self._send_what_waits)
 
-    async def _nonce_of(self, call: Any) -> bytes:
-        """What the bookie gave this stream, for proofs that are worth nothing on another."""
-        try:
-            async with asyncio.timeout(self._config.append_seconds_max):
-                metadata = await call.initial_metadata()
-        except BaseException:
-            call.cancel()
-            raise
-        return next((bytes(value) for key, value in metadata or () if key == NONCE_METADATA_KEY), b"")
+    def _send_what_waits(self) -> None:
+        self._will_send = False
+        connection = self._connection
+        if connection is None or self._is_broken:
+            return  # broken since it was asked for
+        while connection.is_writable and self._is_worth_a_message():
+            request = self._next_request()
+            if request is None:
+                break
+            self._message_ends.append(self._next_sequence - 1)
+            connection.send(Kind.APPEND, 0, codec.encode_append_request(request))
+        if self._overdue is None and self._in_flight:
+            self._look_later()
 
-    async def _send_all(self, call: Any) -> str:
-        try:
-            while True:
-                await self._work.wait()
-                request = self._next_request()
-                if request is None:
-                    if self._is_closing:
-                        await call.done_writing()
-                        await asyncio.sleep(END_SECONDS_MAX)
-                        return "it did not end its stream"
-                    self._work.clear()
-                    continue
-                await call.write(codec.encode_append_request(request))
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
-            return await why_ended(call, error)
+    def _is_worth_a_message(self) -> bool:
+        """A message costs the same whatever its size: no third small one is sent before one is answered."""
+        oldest = next(iter(self._in_flight), self._next_sequence)
+        while self._message_ends and self._message_ends[0] < oldest:
+            self._message_ends.popleft()
+        return len(self._message_ends) < SMALL_MESSAGES_MAX or self._queued_bytes >= FRAME_BYTES_MAX
 
-    async def _receive_all(self, call: Any) -> str:
-        try:
-            async for data in call:
-                acks = codec.decode_append_reply(data).acks
-                for ack in acks:
-                    self._acked(ack)
-                if acks and acks[-1].status is Status.WRONG_INCARNATION:  # it refuses a message as a whole
-                    return ELSEWHERE
-                if self._ready:
-                    self._work.set()
-            return "it ended the stream"
-        except grpc.aio.AioRpcError as error:
-            return describe(error)
-        except BadMessage as error:
-            return f"its answer cannot be understood: {error}"
+    def _look_later(self) -> None:
+        """Looks again when something would be unanswered for longer than allowed (rule W6)."""
+        oldest = next(iter(self._in_flight.values()))
+        due = max(oldest.sent_at, self._answered_at) + self._config.append_seconds_max
+        due = max(due, self._not_overdue_before)
+        self._overdue = self._loop.call_at(due, self._look_for_answers, due)
 
-    async def _until_overdue(self) -> str:
-        """Returns when something is unanswered, and nothing was answered for longer than allowed (rule W6)."""
-        limit, not_before = self._config.append_seconds_max, 0.0
-        while True:
-            oldest = next(iter(self._in_flight.values()), None)
-            now = self._loop.time()
-            due = now + limit if oldest is None else max(oldest.sent_at, self._answered_at) + limit
-            due = max(due, not_before)
-            if now >= due:
-                return f"no answer for {limit:g} s"
-            await asyncio.sleep(due - now)
-            if was_stopped(due):
-                not_before = self._loop.time() + limit
+    def _look_for_answers(self, due: float) -> None:
+        """One timer for all that is under way; it is set anew when it rings, not with each message."""
+        self._overdue = None
+        if not self._in_flight:
+            return
+        limit, now = self._config.append_seconds_max, self._loop.time()
+        if was_stopped(due):
+            self._not_overdue_before = now + limit
+        oldest = next(iter(self._in_flight.values()))
+        overdue_at = max(oldest.sent_at, self._answered_at) + limit
+        if now >= max(overdue_at, self._not_overdue_before):
+            self._break(f"no answer for {limit:g} s")
+        else:
+            self._look_later()
 
     def _next_request(self) -> AppendRequest | None:
         """Frames of the ready lanes in turn, up to a message's size; None when the window is full or nothing waits."""
@@ -258,24 +278,20 @@ class AppendStream:
         sent.lane.answered(ack, sent.last_entry, sent.size)
 
     def _break(self, why: str) -> None:
+        if self._is_broken:
+            return
+        self._is_broken = True
         self._on_broken(self)
         for lane in list(self._lanes):
             lane.fail(why)
+        self._rest()
+        if self._connection is not None:
+            self._connection.abort(why)
+
+    def _rest(self) -> None:
+        """Nothing is sent or waited for any more."""
+        if self._overdue is not None:
+            self._overdue.cancel()
+            self._overdue = None
         self._ready.clear()
         self._in_flight.clear()
-
-
-def describe(error: BaseException) -> str:
-    """One line for people."""
-    if isinstance(error, grpc.aio.AioRpcError):
-        return f"{error.code().name.lower().replace('_', ' ')}: {error.details()}"
-    return str(error) or type(error).__name__
-
-
-async def why_ended(call: Any, error: BaseException) -> str:
-    """Why a stream could not be written: what the peer said of it, else the error itself."""
-    if isinstance(error, grpc.aio.AioRpcError):
-        return describe(error)
-    if call.done():
-        return f"{(await call.code()).name.lower().replace('_', ' ')}: {await call.details()}"
-    return describe(error)

@@ -27,6 +27,7 @@ from ..bookie_client import LaneListener, LaneTerms
 class LaneStream(Protocol):
     """What a lane needs of the stream that it is a part of."""
 
+    def lane_queued(self, size_bytes: int) -> None: ...
     def lane_has_work(self, lane: QueuedLane) -> None: ...
     def lane_closed(self, lane: QueuedLane) -> None: ...
     def credential_of(self, terms: LaneTerms) -> Credential: ...
@@ -67,8 +68,10 @@ class QueuedLane:
     def send(self, columns: Columns) -> None:
         if self._listener is None:
             return  # failed or closed: whoever sends has not heard of it yet
+        size = columns.size_bytes
         self._queue.append(columns)
-        self.backlog_bytes += columns.size_bytes
+        self.backlog_bytes += size
+        self._stream.lane_queued(size)
         self._stream.lane_has_work(self)
         if self.backlog_bytes > self._backlog_bytes_max and not self._is_behind:
             self._is_behind = True
@@ -84,6 +87,7 @@ class QueuedLane:
 
     def close(self) -> None:
         self._listener = None
+        self._stream.lane_queued(-sum(columns.size_bytes for columns in self._queue))
         self._queue.clear()
         self._lac_wanted = self._sync_wanted = False
         self.backlog_bytes = 0
@@ -125,6 +129,7 @@ class QueuedLane:
             size += self._queue[0].size_bytes
             entries += len(self._queue[0])
             parts.append(self._queue.popleft())
+        self._stream.lane_queued(-size)
         return self._frame_of(join(parts) if parts else NO_ENTRIES)
 
     def _frame_of(self, columns: Columns) -> Frame:

@@ -41,6 +41,9 @@ async def find_replacements(
     beside = [r for r in registered if r.bookie in staying]
     found = await choose_alive(cluster, candidates, len(effect.failed), beside, rejected)
     placed = _arranged(effect, found, registered, write_quorum, domains_min, rejected)
+    if found and not placed:  # a fault domain may have those only that failed lately
+        found = await choose_alive(cluster, candidates, len(effect.failed), beside, rejected, avoids=False)
+        placed = _arranged(effect, found, registered, write_quorum, domains_min, rejected)
     chosen = {position: one.bookie for position, one in zip(effect.failed, placed, strict=False)}
     left = [position for position in effect.failed if position not in chosen]
     own_places = [

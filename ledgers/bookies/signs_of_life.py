@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from metadata import placement
 from metadata.records.ledger_record import BookieRef
@@ -16,6 +16,9 @@ from ..tasks import end_tasks
 SLOW_ANSWER_SECONDS = 0.5
 """A bookie silent for so long is not waited for alone: another one is asked beside it."""
 
+HEARD_SECONDS_MAX = 1.0
+"""A bookie of which something came so lately lives."""
+
 REMEMBERED_SECONDS_MAX = 1.0
 """How long a bookie that failed lately has for its answer; it is asked only where there is no other."""
 
@@ -26,13 +29,17 @@ async def choose_alive(
     count: int,
     beside: Sequence[Registration],
     rejected: dict[str, str],
+    *,
+    avoids: bool = True,
 ) -> list[Registration]:
     """Up to `count` candidates that answer, best placed first; why others do not goes into `rejected`.
+
+    Those that failed lately are asked when there is no other, or like all others where nobody `avoids` them.
 
     Asks as many at a time as are missing, in parallel. One that is silent is remembered as one that failed, so that
     it costs the next call nothing.
     """
-    search = _Search(cluster, candidates, beside, rejected)
+    search = _Search(cluster, candidates, beside, rejected, cluster.failed_lately if avoids else frozenset)
     try:
         while len(search.alive) < count and search.goes_on(count):
             await search.step()
@@ -50,12 +57,14 @@ class _Search:
         candidates: Sequence[Registration],
         beside: Sequence[Registration],
         rejected: dict[str, str],
+        avoided: Callable[[], Collection[BookieRef]],
     ) -> None:
         self.alive: list[Registration] = []
         self._cluster = cluster
         self._left = list(candidates)
         self._beside = beside
         self._rejected = rejected
+        self._avoided = avoided
         self._asked: dict[asyncio.Task[bool], Registration] = {}
         self._slow: set[asyncio.Task[bool]] = set()
 
@@ -66,7 +75,7 @@ class _Search:
             self._left,
             missing,
             beside=[*self._beside, *self.alive, *self._asked.values()],
-            avoid=self._cluster.failed_lately(),
+            avoid=self._avoided(),
             rng=self._cluster.rng,
         )
         for registration in chosen:
@@ -95,7 +104,13 @@ class _Search:
 
 
 async def takes_entries(cluster: Cluster, bookie: BookieRef, rejected: dict[str, str]) -> bool:
-    """Whether the bookie answers that it takes entries; why not goes into `rejected`."""
+    """Whether the bookie answers that it takes entries; why not goes into `rejected`.
+
+    One that has just been heard of, and is registered as writable, is not asked.
+    """
+    now = asyncio.get_running_loop().time()
+    if now - cluster.bookies.heard_at(bookie) < HEARD_SECONDS_MAX and bookie not in cluster.failed_lately():
+        return True
     patience = REMEMBERED_SECONDS_MAX if bookie in cluster.failed_lately() else None
     try:
         async with asyncio.timeout(patience):

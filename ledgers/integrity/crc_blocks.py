@@ -78,12 +78,12 @@ def _summed(
 
 
 def _starts(entry_ids: bytes, seed: int) -> Registers:
-    """The CRC over the seed and each id: the part of the seed, and one for each byte of the id that is not 0."""
+    """The CRC over the seed and each id: the part of the seed, and one for each byte of an id that may not be 0."""
     ids = np.frombuffer(entry_ids, np.uint8).reshape(-1, ID_BYTES)
     starts = np.full(len(ids), crc32c(bytes(ID_BYTES), seed), np.uint32)
-    for place, table in enumerate(_id_tables()):
-        if ids[:, place].any():
-            starts ^= table.take(ids[:, place])
+    largest = int(np.frombuffer(entry_ids, "<u8").max())
+    for place in range((largest.bit_length() + 7) // 8):
+        starts ^= _id_tables()[place].take(ids[:, place])
     return starts
 
 

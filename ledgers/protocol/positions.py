@@ -77,7 +77,10 @@ class Positions:
     @property
     def are_behind(self) -> bool:
         """Whether some bookie is so far behind that nothing more ought to be appended for now (rule W6)."""
-        return any(position.behind for position in self._positions)
+        for position in self._positions:  # noqa: SIM110 — with every append; a generator takes three times as long
+            if position.behind:
+                return True
+        return False
 
     @property
     def ensemble(self) -> Ensemble:
@@ -85,7 +88,10 @@ class Positions:
 
     def on(self, lane: int) -> Position | None:
         """The place that the lane serves; None where it serves none any more."""
-        return next((position for position in self._positions if position.lane == lane), None)
+        for position in self._positions:
+            if position.lane == lane:
+                return position
+        return None
 
     def open_lane(self, position: Position) -> OpenLane:
         self._lanes_made += 1
@@ -101,12 +107,11 @@ class Positions:
 
     def confirmed_through(self, last_pushed: int) -> int:
         """The last entry that an ack quorum has on disk, with all before it."""
-        return self._striping.confirmed_through(self.acked(), last_pushed)
+        return self._striping.confirmed_through([p.acked_through for p in self._positions], last_pushed)
 
     def accepted_through(self, last_pushed: int) -> int:
         """The last entry that an ack quorum has in its logs, with all before it."""
-        written = {n: position.written_through for n, position in enumerate(self._positions)}
-        return self._striping.confirmed_through(written, last_pushed)
+        return self._striping.confirmed_through([p.written_through for p in self._positions], last_pushed)
 
     def failed(self) -> dict[int, str]:
         """The places without a lane, and why."""

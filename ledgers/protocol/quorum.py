@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -32,9 +32,9 @@ class Quorum:
         can_still = sum(voter not in no for voter in self.voters)
         return Outcome.PENDING if can_still >= self.needed else Outcome.LOST
 
-    def mark(self, marks: Mapping[int, int]) -> int:
+    def mark(self, marks: Mapping[int, int] | Sequence[int]) -> int:
         """The highest mark that `needed` voters have reached, each voter standing at `marks[voter]`."""
-        return sorted((marks[voter] for voter in self.voters), reverse=True)[self.needed - 1]
+        return sorted([marks[voter] for voter in self.voters])[-self.needed]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -61,11 +62,13 @@ class Striping:
         """Fenced: every write set has so many answers that no ack quorum is left outside them (rule R2)."""
         return EveryQuorum(self.absent_quorums)
 
-    def confirmed_through(self, acked_through: dict[int, int], last_pushed: int) -> int:
+    def confirmed_through(self, acked_through: Mapping[int, int] | Sequence[int], last_pushed: int) -> int:
         """The last entry with an ack quorum for it and for every one before it.
 
         `acked_through[position]`: that position has acknowledged every entry it holds up to there.
         """
+        if not self.is_striped:  # every entry has the same voters
+            return min(last_pushed, self.ack_quorums[0].mark(acked_through))
         size = self.shape.ensemble_size
         first_open = last_pushed + 1
         for residue, quorum in enumerate(self.ack_quorums):

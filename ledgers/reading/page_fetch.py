@@ -12,7 +12,7 @@ from ..protocol.page_read import Ask, PageDone, PageEffect, PageFailed, PageRead
 from ..tasks import end_tasks, was_stopped
 from .ledger_view import LedgerView
 
-ENTRIES_A_TURN = 64 * 1024
+ENTRIES_A_TURN = 2 * 1024
 """After so many entries a range is read from other bookies first, so that all share the work."""
 
 

@@ -65,7 +65,7 @@ class ReadHandle:
         when no replica has an entry; what came before has been given. Reads ahead, but never more
         than `read_ahead_bytes_max`, whatever the entries' sizes.
         """
-        async with aclosing(self.read_columns(first_entry, last_entry)) as pages:
+        async with aclosing(self.pages(first_entry, last_entry)) as pages:
             async for columns in pages:
                 for entry in entries_of(columns):
                     yield entry
@@ -96,15 +96,15 @@ class ReadHandle:
         the first such entry of which every replica says that it has none, also past the end of a
         closed ledger; else as `read` does.
         """
-        async with aclosing(self.read_unconfirmed_columns(first_entry, last_entry)) as pages:
+        async with aclosing(self.read_unconfirmed_pages(first_entry, last_entry)) as pages:
             async for columns in pages:
                 for entry in entries_of(columns):
                     yield entry
 
-    async def read_unconfirmed_columns(
+    async def read_unconfirmed_pages(
         self, first_entry: int, last_entry: int
     ) -> AsyncGenerator[Columns, None]:
-        """The same entries as `read_unconfirmed`, in columns as bookies give them."""
+        """The same entries as `read_unconfirmed`, a page at a time; see `pages`."""
         self._view.cluster.check_process()
         end = self.last_add_confirmed if self.is_closed else last_entry
         if not 0 <= first_entry <= last_entry <= end:
@@ -113,10 +113,15 @@ class ReadHandle:
             async for columns in pages:
                 yield columns
 
-    async def read_columns(
+    async def pages(
         self, first_entry: int = 0, last_entry: int | None = None
     ) -> AsyncGenerator[Columns, None]:
-        """The same entries as `read`, in columns as bookies give them, digests verified: for bulk work."""
+        """The same entries as `read`, a verified page at a time: for bulk work, which wants no object for each.
+
+        A page's `ids`, `offsets` (one more than ids) and `payload` are columns: entry `ids[n]` is
+        `payload[offsets[n]:offsets[n + 1]]`. A page is of about `page_bytes`, never empty, and follows the one before
+        without a gap. Its payload may be a read-only view of what was received, and keeps that alive. Raises as `read`.
+        """
         self._view.cluster.check_process()
         last = self.last_add_confirmed if last_entry is None else last_entry
         if last_entry is None and first_entry == last + 1:
@@ -156,13 +161,13 @@ class ReadHandle:
         it can no longer be followed, and as `read` does; then everything before has been given, and
         a new `tail` may go on where this one ended.
         """
-        async with aclosing(self.tail_columns(start)) as pages:
+        async with aclosing(self.tail_pages(start)) as pages:
             async for columns in pages:
                 for entry in entries_of(columns):
                     yield entry
 
-    async def tail_columns(self, start: int = 0) -> AsyncGenerator[Columns, None]:
-        """The same entries as `tail`, in columns as bookies give them."""
+    async def tail_pages(self, start: int = 0) -> AsyncGenerator[Columns, None]:
+        """The same entries as `tail`, a page at a time; see `pages`."""
         self._view.cluster.check_process()
         following = asyncio.create_task(self._view.follow())
         next_entry = start
@@ -170,7 +175,7 @@ class ReadHandle:
             while True:
                 self._view.changed.clear()
                 if next_entry <= self.last_add_confirmed:
-                    async with aclosing(self.read_columns(next_entry)) as pages:
+                    async with aclosing(self.pages(next_entry)) as pages:
                         async for columns in pages:
                             next_entry = columns.last_entry + 1
                             yield columns

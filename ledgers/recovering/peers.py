@@ -21,7 +21,7 @@ from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
 
 from ..bookie_client import BookieClient
-from ..bookies.grpc_bookies import GrpcBookieClient
+from ..bookies.connected_bookies import ConnectedBookies
 from ..cluster import Cluster
 from ..config import ClientConfig
 from ..errors import ClientClosed, EntryUnreadable, LedgerError, MetadataUnavailable, NoSuchLedger
@@ -58,7 +58,7 @@ class ClusterPeers:
         metadata: str | MetadataStore,
         config: ClientConfig | None = None,
         *,
-        bookies: Callable[[MetadataStore, ClientConfig], BookieClient] = GrpcBookieClient,
+        bookies: Callable[[MetadataStore, ClientConfig], BookieClient] = ConnectedBookies,
     ) -> None:
         self._metadata = metadata
         self._config = _gentle(config or ClientConfig())

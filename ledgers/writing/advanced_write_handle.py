@@ -8,7 +8,7 @@ never filled bounds the ledger's end, as it must: an entry is confirmed only aft
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -16,7 +16,7 @@ from bookie.wire import ENTRY_BYTES_MAX
 from metadata.records.ledger_record import LedgerRecord
 
 from ..entry import ENTRY_OVERHEAD_BYTES, check_is_bytes
-from ..errors import DuplicateEntry, EntryTooLarge, LedgerClosed, LedgerError
+from ..errors import DuplicateEntry, EntryTooLarge, LedgerClosed, LedgerError, WriterFull
 from .write_handle import WriteHandle
 
 
@@ -30,7 +30,7 @@ class AdvancedWriteHandle:
         self._writer = writer
         self._pending_bytes_max = pending_bytes_max
         self._next = 0
-        self._early: dict[int, tuple[bytes, asyncio.Future[int]]] = {}
+        self._early: dict[int, tuple[bytes, asyncio.Future[int] | None]] = {}
         self._early_bytes = 0
         self._room = asyncio.Event()
         self._closing = False
@@ -75,24 +75,33 @@ class AdvancedWriteHandle:
         Waits while `pending_bytes_max` are unconfirmed or wait for a gap to be filled. The entry that fills the
         gap waits for others to be confirmed only, never for itself.
         """
-        check_is_bytes(payload)
-        if len(payload) > ENTRY_BYTES_MAX:
-            raise EntryTooLarge(len(payload), ENTRY_BYTES_MAX)
-        self._writer.check_process()
-        self._refuse_duplicate(entry_id)
+        self._check(entry_id, payload)
         while self._must_wait(entry_id):
             self._room.clear()
             await self._room.wait()
         self._refuse_duplicate(entry_id)  # somebody may have appended it while we waited
-        if self._writer.failure is not None:
-            raise self._writer.failure
-        if self._closing:
-            raise LedgerClosed(self.ledger_id, "this writer was closed")
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._early[entry_id] = (payload, future)
-        self._early_bytes += len(payload) + ENTRY_OVERHEAD_BYTES
-        self._send_what_is_due()
+        self._take(entry_id, payload, future)
         return future
+
+    async def append_batch(self, entries: Sequence[tuple[int, bytes]]) -> list[int]:
+        """Appends entries, each with its id; returns the ids when these and all before them are confirmed.
+
+        Raises as `append`; those before the one that is wrong were appended.
+        """
+        futures = [await self.append_async(entry_id, payload) for entry_id, payload in entries]
+        return [await future for future in futures]
+
+    def append_nowait(self, entry_id: int, payload: bytes) -> None:
+        """Takes one entry in; `confirmed` tells when it is on disk. Raises WriterFull instead of waiting for room."""
+        self._check(entry_id, payload)
+        if self._must_wait(entry_id):
+            raise WriterFull(self.ledger_id, self._pending_bytes_max)
+        self._take(entry_id, payload, None)
+
+    async def confirmed(self, through: int) -> None:
+        """Returns when every entry through this id is confirmed. Raises ValueError where one of them is missing yet."""
+        await self._writer.confirmed(through)
 
     async def flush(self) -> None:
         """Returns when every entry before the first gap is confirmed; raises what ended the writer."""
@@ -121,6 +130,22 @@ class AdvancedWriteHandle:
 
     # ------------------------------------------------------------------------------------------
 
+    def _check(self, entry_id: int, payload: bytes) -> None:
+        check_is_bytes(payload)
+        if len(payload) > ENTRY_BYTES_MAX:
+            raise EntryTooLarge(len(payload), ENTRY_BYTES_MAX)
+        self._writer.check_process()
+        self._refuse_duplicate(entry_id)
+
+    def _take(self, entry_id: int, payload: bytes, future: asyncio.Future[int] | None) -> None:
+        if self._writer.failure is not None:
+            raise self._writer.failure
+        if self._closing:
+            raise LedgerClosed(self.ledger_id, "this writer was closed")
+        self._early[entry_id] = (payload, future)
+        self._early_bytes += len(payload) + ENTRY_OVERHEAD_BYTES
+        self._send_what_is_due()
+
     def _writer_moved(self) -> None:
         if self._writer.failure is not None:
             self._fail_early(self._writer.failure)
@@ -130,7 +155,7 @@ class AdvancedWriteHandle:
     def _fail_early(self, error: LedgerError) -> None:
         early, self._early, self._early_bytes = self._early, {}, 0
         for _, future in early.values():
-            if not future.done():
+            if future is not None and not future.done():
                 future.set_exception(error)
                 future.exception()  # told here: nobody is obliged to look at it again
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right, insort
 from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import InvalidStateError
 from contextlib import suppress
 from typing import Protocol
@@ -19,30 +21,47 @@ class AppendFuture(Protocol):
     def set_exception(self, error: BaseException, /) -> None: ...
 
 
+Complete = Callable[[Sequence[tuple[int, AppendFuture]]], None]
+"""Completes futures in this order, each with its entry id; one that was cancelled stays so."""
+
+
 class Answers:
     """The futures of one writer. A future that was cancelled keeps its place, and nobody hears of it."""
 
     def __init__(self) -> None:
-        self._appends: deque[AppendFuture] = deque()
-        self._first_unanswered = 0  # the entry the oldest append stands for
-        self._flushes: deque[tuple[int, AppendFuture]] = deque()
+        self._appends: deque[tuple[int, AppendFuture]] = deque()  # with the last entry that each stands for
+        self._taken_through = -1
+        self._answered_through = -1
+        self._flushes: list[tuple[int, AppendFuture]] = []
         self._forces: deque[tuple[int, AppendFuture]] = deque()
+        self.complete: Complete = _complete_each
 
     @property
     def appends_wait(self) -> bool:
-        return bool(self._appends)
+        return self._taken_through > self._answered_through
 
     @property
     def any_wait(self) -> bool:
-        return bool(self._appends or self._forces)
+        return bool(self.appends_wait or self._forces)
 
-    def append(self, future: AppendFuture) -> None:
-        """The future of the next entry."""
-        self._appends.append(future)
+    @property
+    def next_entry(self) -> int:
+        """The id of the entry that is taken next."""
+        return self._taken_through + 1
 
-    def flush(self, future: AppendFuture) -> None:
-        """A future for every append so far being answered; there must be one."""
-        self._flushes.append((self._first_unanswered + len(self._appends) - 1, future))
+    def append(self, future: AppendFuture | None, entries: int = 1) -> None:
+        """The future of the next entries, which is told the last of them; None where nobody waits."""
+        self._taken_through += entries
+        if future is not None:
+            self._appends.append((self._taken_through, future))
+
+    def flush(self, future: AppendFuture, through: int | None = None) -> None:
+        """A future for every append so far being answered, or for those through an entry; there must be one."""
+        insort(
+            self._flushes,
+            (self._taken_through if through is None else through, future),
+            key=_entry_waited_for,
+        )
 
     def force(self, through: int, future: AppendFuture) -> None:
         """A future for all entries through this one being confirmed; asked for in rising order."""
@@ -50,16 +69,19 @@ class Answers:
 
     def accepted(self, through: int) -> None:
         """Appends through this entry have what they wait for."""
-        take = self._appends.popleft
-        for entry_id in range(self._first_unanswered, through + 1):
-            self._first_unanswered = entry_id + 1
-            future = take()
-            if not future.done():
-                try:
-                    future.set_result(entry_id)
-                except InvalidStateError:  # cancelled in another thread at this moment
-                    continue
-        _complete_through(self._flushes, through)
+        if through <= self._answered_through:
+            return
+        self._answered_through = through
+        appends, answered = self._appends, []
+        while appends and appends[0][0] <= through:
+            answered.append(appends.popleft())
+        if answered:
+            self.complete(answered)
+        if self._flushes:
+            due = bisect_right(self._flushes, through, key=_entry_waited_for)
+            flushed, self._flushes = self._flushes[:due], self._flushes[due:]
+            for last_entry, future in flushed:
+                _complete(future, last_entry)
 
     def confirmed(self, through: int) -> None:
         """Entries through this one are confirmed."""
@@ -68,7 +90,8 @@ class Answers:
 
     def fail(self, error: LedgerError) -> None:
         """Nothing more will be answered."""
-        waiting = [*self._appends, *(future for _, future in (*self._flushes, *self._forces))]
+        waiting = [future for _, future in (*self._appends, *self._flushes, *self._forces)]
+        self._answered_through = self._taken_through
         self._appends.clear()
         self._flushes.clear()
         self._forces.clear()
@@ -80,6 +103,15 @@ class Answers:
                     future.exception()  # told here; flush and close raise it too, so it is not lost
 
 
+def _complete_each(answered: Sequence[tuple[int, AppendFuture]]) -> None:
+    for entry_id, future in answered:
+        _complete(future, entry_id)
+
+
+def _entry_waited_for(waiting: tuple[int, AppendFuture]) -> int:
+    return waiting[0]
+
+
 def _complete_through(waiting: deque[tuple[int, AppendFuture]], through: int) -> None:
     while waiting and waiting[0][0] <= through:
         last_entry, future = waiting.popleft()
@@ -88,5 +120,7 @@ def _complete_through(waiting: deque[tuple[int, AppendFuture]], through: int) ->
 
 def _complete(future: AppendFuture, entry_id: int) -> None:
     if not future.done():
-        with suppress(InvalidStateError):  # cancelled in another thread at this moment
+        try:
             future.set_result(entry_id)
+        except InvalidStateError:
+            return  # cancelled in another thread at this moment

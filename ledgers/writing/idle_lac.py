@@ -2,39 +2,48 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
+
+from ..later import Later
 
 
 class IdleLac:
-    """Has it told once, `seconds` after the last confirmation, if nothing was appended meanwhile."""
+    """Has it told once, when nothing was confirmed or appended since a look before: within twice the time of a look."""
 
     def __init__(
         self,
-        seconds: float,
+        later: Later,
         last_add_confirmed: Callable[[], int],
         is_idle: Callable[[], bool],
         tell: Callable[[], object],
     ) -> None:
-        self._seconds = seconds
+        self._later = later
         self._last_add_confirmed = last_add_confirmed
         self._is_idle = is_idle
         self._tell = tell
-        self._told = -1
-        self._timer: asyncio.TimerHandle | None = None
+        self._told = self._seen = -1
+        self._is_waiting = False
+        self._has_stopped = False
 
     def confirmed(self) -> None:
         """More was confirmed."""
-        if self._timer is None and self._is_idle() and self._told < self._last_add_confirmed():
-            self._timer = asyncio.get_running_loop().call_later(self._seconds, self._time_is_up)
+        if not self._is_waiting and self._is_idle() and self._told < self._last_add_confirmed():
+            self._wait()
 
     def stop(self) -> None:
         """Nothing will be told any more."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._has_stopped = True
 
-    def _time_is_up(self) -> None:
-        self._timer = None
-        if self._is_idle():
-            self._told = self._last_add_confirmed()
-            self._tell()
+    def _wait(self) -> None:
+        self._is_waiting, self._seen = True, self._last_add_confirmed()
+        self._later.call(self._look)
+
+    def _look(self) -> None:
+        self._is_waiting = False
+        if self._has_stopped or not self._is_idle():
+            return
+        if self._seen != self._last_add_confirmed():  # it is at work, and idle only at this moment
+            self._wait()
+            return
+        self._told = self._seen
+        self._tell()

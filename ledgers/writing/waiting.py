@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from bookie.wire import FRAME_BYTES_MAX, FRAME_ENTRIES_MAX
 
 from ..protocol.pending import batch_end
 
@@ -20,9 +22,20 @@ class Waiting:
         self.entries += 1
         self.bytes += len(payload)
 
+    def add_all(self, payloads: Sequence[bytes], size_bytes: int) -> None:
+        """These, whose payloads have so many bytes together."""
+        self._payloads += payloads
+        self.entries += len(payloads)
+        self.bytes += size_bytes
+
     def batches(self) -> Iterator[list[bytes]]:
         """All that waits, a full frame at a time; what is not taken is gone."""
         payloads, self._payloads = self._payloads, []
+        if self.bytes <= FRAME_BYTES_MAX and self.entries <= FRAME_ENTRIES_MAX:  # as nearly always
+            if payloads:
+                yield payloads
+            self.entries = self.bytes = 0
+            return
         start = 0
         while start < len(payloads):
             stop = batch_end(payloads, start)

@@ -53,7 +53,8 @@ class Misfits:
     `unknown`: ledgers newer than the backup; they are kept, and nobody can read them. `open_elsewhere`: ledgers that
     are not closed, of which it holds entries that are placed elsewhere; a recovery could miss these.
     `closed_elsewhere`: the same of closed ones; another bookie should hold them, or did before it was replaced.
-    `lacking`: ledgers of which it lacks something that is placed here; their records say so, too.
+    `lacking`: ledgers of which it lacks something that is placed here; the records of closed ones say so, too. Of an
+    open one nothing at all is here: it may be empty, or was deleted after the backup, and would come back as empty.
     """
 
     bookie: BookieRef

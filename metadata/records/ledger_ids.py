@@ -14,20 +14,28 @@ CONFLICTS_MAX = 1000
 """How many creators may win before us; more than that is not contention but a fault."""
 
 
-async def next_ledger_id(store: MetadataStore) -> int:
-    """An id no other caller has had or will have. A crash after this call skips the id, no more."""
+async def take_ledger_ids(store: MetadataStore, count: int) -> range:
+    """So many ids that no other caller has had or will have; fewer at the very end. A crash skips them, no more."""
+    assert count >= 1
     for _ in range(CONFLICTS_MAX):
         found = await store.get(keys.NEXT_LEDGER_ID)
         try:
             if found is None:
-                await settle.create(store, keys.NEXT_LEDGER_ID, _encode(FIRST_LEDGER_ID + 1))
-                return FIRST_LEDGER_ID
-            taken = _decode(found.value)
-            await settle.replace(store, keys.NEXT_LEDGER_ID, _encode(taken + 1), found.version)
-            return taken
+                first, end = FIRST_LEDGER_ID, FIRST_LEDGER_ID + count
+                await settle.create(store, keys.NEXT_LEDGER_ID, _encode(end))
+            else:
+                first = _decode(found.value)
+                end = max(first + 1, min(first + count, keys.LEDGER_ID_MAX))
+                await settle.replace(store, keys.NEXT_LEDGER_ID, _encode(end), found.version)
+            return range(first, end)
         except (KeyExists, VersionConflict):  # another creator was faster: read again
             continue
     raise BadRecord(keys.NEXT_LEDGER_ID, f"{CONFLICTS_MAX} attempts to take an id met a conflict")
+
+
+async def next_ledger_id(store: MetadataStore) -> int:
+    """An id no other caller has had or will have."""
+    return (await take_ledger_ids(store, 1))[0]
 
 
 async def count_beyond(store: MetadataStore, ledger_id: int) -> None:

@@ -18,7 +18,8 @@ FORMAT_VERSION = 1
 class Registration:
     """A live bookie: its identity, where it answers, and the fault domain it shares with others.
 
-    The disk is as it was told last: when it had changed by much. 0 and "" come from programs that told nothing of it.
+    One that does not heal copies nothing by itself: others do it. The disk is as it was told last: when it had
+    changed by much. 0 and "" come from programs that told nothing of it.
     """
 
     bookie: BookieRef
@@ -29,6 +30,7 @@ class Registration:
     disk_bytes_total: int = 0
     disk_bytes_free: int = 0
     version: str = ""
+    heals: bool = True
 
     @property
     def key(self) -> str:
@@ -46,6 +48,7 @@ class Registration:
             disk_bytes_total=self.disk_bytes_total,
             disk_bytes_free=self.disk_bytes_free,
             version=self.version,
+            takes_no_copies=not self.heals,
         ).SerializeToString()
 
 
@@ -69,6 +72,7 @@ def decode(key: str, value: bytes) -> Registration:
         disk_bytes_total=message.disk_bytes_total,
         disk_bytes_free=message.disk_bytes_free,
         version=message.version,
+        heals=not message.takes_no_copies,
     )
 
 

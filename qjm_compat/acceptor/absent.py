@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import JournalUnavailable
-from ..requests import R, Request
+from ..requests import BatchDone, R, Request, SendEdits
 from .copying import SegmentContent
 
 
@@ -16,6 +16,9 @@ class AbsentAcceptor:
 
     async def call(self, request: Request[R]) -> R:  # noqa: ARG002 — the seam's arguments, here and below
         raise self._unavailable()
+
+    def begin(self, request: SendEdits, done: BatchDone) -> bool:  # noqa: ARG002
+        return False
 
     async def read_segment(
         self,

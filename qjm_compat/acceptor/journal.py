@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from ledgers import LedgerFenced
 from ledgers.aio import LedgerClient
 from metadata.records.journal_record import FinalizedSegment, SegmentRecord
 from metadata.records.journal_store import JournalStore
 from metadata.store import MetadataStore
 
-from ..batch import Batch
 from ..config import JournalConfig
-from ..edits import EditLogError, check_batch
 from ..errors import (
     BadRequest,
     EditsNotCached,
     JournalError,
-    JournalUnavailable,
     NewerTxid,
     SegmentUnreadable,
-    StaleEpoch,
 )
 from ..failures import metadata_errors
 from ..requests import (
+    BatchDone,
     GetJournaledEdits,
     JournaledEdits,
     R,
@@ -35,6 +30,7 @@ from ..requests import (
 )
 from .copying import SegmentContent, SegmentReader, checked_part, copy_segment
 from .edits_cache import EditsCache, cut
+from .intake import EditsIntake, Turns
 from .metrics import AcceptorMetrics
 from .programs import transitions
 from .programs.effects import (
@@ -54,8 +50,7 @@ from .programs.effects import (
 )
 from .programs.machine import CONCURRENT, RESETS, program
 from .programs.manifest import place_of
-from .programs.memory import Memory, OpenSegment
-from .programs.segments import admit_edits
+from .programs.memory import Memory
 from .segment_ledgers import SegmentLedgers
 
 
@@ -84,17 +79,20 @@ class Journal:
         self._peers = peers
         self._memory = Memory(journal_id)
         self._cache = EditsCache(config.edits_cache_bytes_max)
-        self._one_at_a_time = asyncio.Lock()
+        self._turns = Turns()
+        self._intake = EditsIntake(
+            self._memory, self._ledgers, self._cache, self.metrics, config, self._turns, self._run
+        )
 
     async def call(self, request: Request[R]) -> R:
         """Answers one call; what it changes is durable then. Raises JournalError."""
         if isinstance(request, SendEdits):
-            return cast("R", await self._send_edits(request))
+            return cast("R", await self._intake.send(request))
         if isinstance(request, GetJournaledEdits):
             return cast("R", await self._journaled_edits(request))
         if type(request) in CONCURRENT:
             return await self._run(program(self._memory, request))
-        async with self._one_at_a_time:
+        async with self._turns.next():
             answer = await self._run(program(self._memory, request))
             self._note_epochs()
             if type(request) in RESETS:
@@ -106,57 +104,9 @@ class Journal:
         self._memory.open = None
         await self._ledgers.close()
 
-    # --- batches -------------------------------------------------------------------------------------
-
-    async def _send_edits(self, request: SendEdits) -> None:
-        """Checks and appends in the order of the calls; batches may be on their way to disk together."""
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        async with self._one_at_a_time:
-            segment = await self._run(admit_edits(self._memory, request))
-            if segment is None:
-                return
-            batch = self._checked(request)
-            try:
-                appended = await self._ledgers.append(segment.ledger_id, batch)
-            except JournalUnavailable as error:
-                raise self._aborted(segment, error) from error
-            segment.next_txid = batch.last_txid + 1
-        try:
-            await appended.confirmed()
-        except JournalUnavailable as error:
-            raise self._aborted(segment, error) from error
-        segment.durable_txid = max(segment.durable_txid, batch.last_txid)
-        self._cache.store(batch, segment.layout_version)
-        self.metrics.wrote(batch, loop.time() - began, self._memory.committed_txid)
-
-    def _checked(self, request: SendEdits) -> Batch:
-        if self._config.verify_edits:
-            try:
-                check_batch(request.records, request.first_txid, request.num_txns)
-            except EditLogError as error:
-                raise BadRequest(
-                    f"the batch of txids {request.first_txid} to {request.last_txid} is refused: {error} ; "
-                    f"journal id: {self.journal_id}"
-                ) from error
-        return Batch(
-            request.first_txid,
-            request.num_txns,
-            bytes(request.records),
-            self._memory.committed_txid,
-            request.info.epoch,
-        )
-
-    def _aborted(self, segment: OpenSegment, error: JournalUnavailable) -> JournalError:
-        """The segment takes no more here. A fence means that somebody else was promised the journal."""
-        if self._memory.open is segment:
-            self._memory.open = None
-        if isinstance(error.__cause__, LedgerFenced):
-            return StaleEpoch(
-                f"the ledger of segment {segment.start_txid} was fenced by a later writer: epoch "
-                f"{segment.writer_epoch} is over ; journal id: {self.journal_id}"
-            )
-        return error
+    def begin(self, request: SendEdits, done: BatchDone) -> bool:
+        """See `Acceptor.begin`."""
+        return self._intake.begin(request, done)
 
     # --- reading -------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ledgers import LedgerError, NoSuchLedger
 from ledgers.aio import LedgerClient, ReadHandle, WriteHandle
 
-from ..batch import Assembler, Batch, BatchHeader, entries_of, header_of
+from ..batch import PART_BYTES_MAX, Assembler, Batch, BatchHeader, entries_of, header_of
 from ..config import JournalConfig
 from ..errors import JournalUnavailable, SegmentUnreadable
 from ..failures import ledger_errors
@@ -71,6 +71,19 @@ class SegmentLedgers:
             )
         self._writers[writer.ledger_id] = writer
         return writer.ledger_id
+
+    def takes_now(self, ledger_id: int, size_bytes: int) -> bool:
+        """Whether `append_now` takes a batch of so many bytes: nobody has to wait, and one entry holds it."""
+        writer = self._writers.get(ledger_id)
+        return writer is not None and size_bytes <= PART_BYTES_MAX and not writer.is_full
+
+    def append_now(self, ledger_id: int, batch: Batch) -> asyncio.Future[int]:
+        """Takes a batch in that `takes_now`; the future ends when it is on disk. Raises JournalUnavailable."""
+        appended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        (entry,) = entries_of(batch)
+        with ledger_errors(f"ledger {ledger_id} takes no more"):
+            self._writers[ledger_id].submit(entry, appended)
+        return appended
 
     async def append(self, ledger_id: int, batch: Batch) -> Appended:
         """Takes a batch in; batches get to disk in the order of these calls.

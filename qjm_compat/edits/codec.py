@@ -58,8 +58,7 @@ def encode_op(op: EditOp, layout_version: int) -> bytes:
     layout = layout_of(op.opcode, layout_version)
     check_absent(op, layout, layout_version)
     try:
-        body = b"".join([kind.write(getattr(op, name)) for name, kind in layout.fields])
-        return encode_frame(op.opcode, op.txid, body)
+        return encode_frame(op.opcode, op.txid, layout.write(op))
     except (BrokenOp, struct.error, ValueError) as error:
         raise BrokenOp(f"{op.name} {op.txid}: {error}") from error
 

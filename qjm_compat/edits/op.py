@@ -20,6 +20,7 @@ from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from .errors import BrokenOp, UnknownLayout, UnknownOp
 from .fields.kinds import Kind, fields_of
+from .fields.together import writer_of
 from .frames import OLDEST_LAYOUT
 
 NEWEST_LAYOUT = -67
@@ -79,6 +80,8 @@ class OpLayout:
     """(name, default) of those that this layout lacks."""
     readers: tuple[tuple[str, Callable[[bytes, int], tuple[Any, int]]], ...]
     """(name, how it is read) of the fields."""
+    write: Callable[[EditOp], bytes]
+    """The body of an op."""
 
 
 @cache
@@ -94,7 +97,8 @@ def layout_of(opcode: int, layout_version: int) -> OpLayout:
     first = {one.name: one.metadata.get(_SINCE, OLDEST_LAYOUT) for one in dataclasses.fields(cls)}
     there = tuple([(name, kind) for name, kind in fields_of(cls) if layout_version <= first[name]])
     absent = [(one.name, one.default) for one in dataclasses.fields(cls) if layout_version > first[one.name]]
-    return OpLayout(cls, there, tuple(absent), tuple([(name, kind.read) for name, kind in there]))
+    readers = tuple([(name, kind.read) for name, kind in there])
+    return OpLayout(cls, there, tuple(absent), readers, writer_of(there))
 
 
 def check_absent(op: EditOp, layout: OpLayout, layout_version: int) -> None:

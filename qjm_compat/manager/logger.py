@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ledgers.tasks import Tasks
@@ -85,6 +86,8 @@ class Logger:
     def _perform(self, effects: list[ChannelEffect]) -> None:
         for effect in effects:
             match effect:
+                case Send(call, SendEdits() as request) if self._begin(call, request):
+                    pass
                 case Send(call, request):
                     self._tasks.start(self._make(call, request))
                 case Fail(call, error):
@@ -95,15 +98,32 @@ class Logger:
         try:
             reply = await self.acceptor.call(request)
         except Exception as error:
-            failure = error
-            self._end(call, lambda answer: answer.set_exception(failure))
-            self._perform(self.channel.failed(call, self._loop.time()))
-            _raise_defect(error)
+            self._failed(call, error)
         else:
-            effects = self.channel.answered(call, self._loop.time())
-            self._note_latency(call, request, sent)
-            self._end(call, lambda answer: answer.set_result(reply))
-            self._perform(effects)
+            self._answered(call, request, sent, reply)
+
+    def _begin(self, call: int, request: SendEdits) -> bool:
+        """A batch that can be taken in now needs no task: it is in the ledger's lane when this returns."""
+        return self.acceptor.begin(request, partial(self._batch_over, call, request, self._loop.time()))
+
+    def _batch_over(self, call: int, request: SendEdits, sent: float, error: Exception | None) -> None:
+        if self._is_closed:
+            return  # its answer was given
+        if error is None:
+            self._answered(call, request, sent, None)
+        else:
+            self._failed(call, error)
+
+    def _answered(self, call: int, request: Request[Any], sent: float, reply: object) -> None:
+        effects = self.channel.answered(call, self._loop.time())
+        self._note_latency(call, request, sent)
+        self._end(call, lambda answer: answer.set_result(reply))
+        self._perform(effects)
+
+    def _failed(self, call: int, error: Exception) -> None:
+        self._end(call, lambda answer: answer.set_exception(error))
+        self._perform(self.channel.failed(call, self._loop.time()))
+        _raise_defect(error)
 
     def _note_latency(self, call: int, request: Request[Any], sent: float) -> None:
         now = self._loop.time()

@@ -11,6 +11,7 @@ from metadata.home_process import HomeProcess
 
 from ..config import JournalConfig
 from ..requests import Acceptor, R, Request, SendEdits
+from .batches_under_way import BatchesUnderWay
 from .effects import Acceptors, Answers, Ask, Need, Program, SetEpoch
 from .logger import Logger
 from .quorum_call import wait_for
@@ -24,6 +25,7 @@ class LoggerSet:
         self.config = config
         self.loggers = tuple(Logger(acceptor, config) for acceptor in acceptors)
         self.acceptors = Acceptors(tuple(logger.name for logger in self.loggers))
+        self._batches = BatchesUnderWay(self.acceptors, config.write_txns_seconds_max, self._committed)
 
     async def run(self, steps: Program[R]) -> R:
         """Drives one program to its answer."""
@@ -55,21 +57,23 @@ class LoggerSet:
         needed = len(self.loggers) // 2 + 1
         return len(in_sync) < needed or sum(channel.has_room(size) for channel in in_sync) >= needed
 
-    async def edits_settled(self, request: SendEdits, calls: list[asyncio.Future[None]]) -> int:
-        """The last txid, when a majority has the batch on disk. Raises QuorumFailed, QuorumTimeout."""
-        what = f"journal({request.first_txid}-{request.last_txid})"
-        seconds_max = self.config.write_txns_seconds_max
-        answers = await wait_for(what, calls, Need.MAJORITY, seconds_max)
-        self.acceptors.check(what, answers, Need.MAJORITY, seconds_max)
+    def send(self, request: SendEdits) -> asyncio.Future[int]:
+        """Puts a batch into every channel's queue. The future is told its last txid when a majority has it on disk.
+
+        It ends with QuorumFailed or QuorumTimeout else. Raises ClientForked.
+        """
+        return self._batches.add(request, self.calls(request))
+
+    def _committed(self, last_txid: int) -> None:
         for logger in self.loggers:
-            if (logger.channel.committed_txid or 0) < request.last_txid:
-                logger.channel.set_committed(request.last_txid)
+            if (logger.channel.committed_txid or 0) < last_txid:
+                logger.channel.set_committed(last_txid)
                 logger.metrics.committed()
-        return request.last_txid
 
     def report(self) -> str:
         """One line for each acceptor."""
         return "\n".join(logger.report() for logger in self.loggers)
 
     async def close(self) -> None:
+        self._batches.close()
         await asyncio.gather(*(logger.close() for logger in self.loggers))

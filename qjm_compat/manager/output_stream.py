@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from ..edits import EditOp, check_batch, encode_op
 from ..edits.errors import EditLogError
@@ -28,18 +29,33 @@ class EditsBuffer:
         self.num_txns = 0
         self.size = 0
         self._parts: list[bytes] = []
+        self._is_checked = True
 
     @property
     def next_txid(self) -> int:
         return self.first_txid + self.num_txns
 
-    def add(self, records: bytes, num_txns: int) -> None:
+    def add(self, records: bytes, num_txns: int, *, is_checked: bool) -> None:
         self._parts.append(records)
+        self._is_checked &= is_checked
         self.num_txns += num_txns
         self.size += len(records)
 
-    def records(self) -> bytes:
-        return b"".join(self._parts)
+    def request(self, segment_txid: int, *, verify: bool) -> SendEdits:
+        """What is sent to every acceptor. Looked at here once where it was not yet; what is wrong they refuse."""
+        records = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        is_checked = self._is_checked
+        if verify and not is_checked:
+            with suppress(EditLogError):
+                check_batch(records, self.first_txid, self.num_txns)
+                is_checked = True
+        return SendEdits(
+            segment_txid=segment_txid,
+            first_txid=self.first_txid,
+            num_txns=self.num_txns,
+            records=records,
+            is_checked=is_checked,
+        )
 
 
 class EditLogOutputStream:
@@ -62,7 +78,7 @@ class EditLogOutputStream:
         self._loggers = loggers
         self._filling = EditsBuffer(first_txid)
         self._ready = EditsBuffer(first_txid)
-        self._under_way: deque[asyncio.Task[int]] = deque()
+        self._under_way: deque[asyncio.Future[int]] = deque()
         self._committed_txid = first_txid - 1
         self._failure: JournalError | None = None
         self._is_closed = False
@@ -92,7 +108,7 @@ class EditLogOutputStream:
         """Takes one edit in. Raises BadRequest for a transaction that is not the next."""
         if op.txid != self.next_txid:
             raise BadRequest(f"txid {op.txid} cannot be written: {self.next_txid} is next")
-        self._add(encode_op(op, self.layout_version), 1)
+        self._add(encode_op(op, self.layout_version), 1, is_checked=False)
 
     def write_raw(self, records: bytes, num_txns: int) -> None:
         """Takes op frames in as they are. Raises BadRequest unless they are whole, sound and the next."""
@@ -100,7 +116,7 @@ class EditLogOutputStream:
             check_batch(records, self.next_txid, num_txns)
         except EditLogError as error:
             raise BadRequest(f"these frames cannot be written: {error}") from error
-        self._add(bytes(records), num_txns)
+        self._add(bytes(records), num_txns, is_checked=True)
 
     def should_force_sync(self) -> bool:
         """Whether so much is buffered that it is time to flush."""
@@ -124,8 +140,8 @@ class EditLogOutputStream:
             self._check_open()
         return self._committed_txid
 
-    async def flush_async(self) -> asyncio.Task[int]:
-        """Sends what was set apart, and returns a task that ends when it is on a quorum; many may be under way.
+    async def flush_async(self) -> asyncio.Future[int]:
+        """Sends what was set apart, and returns a future that ends when it is on a quorum; many may be under way.
 
         Waits while FLUSHES_UNDER_WAY_MAX are, and while the queues of a majority of the acceptors have no room.
         """
@@ -134,10 +150,10 @@ class EditLogOutputStream:
             await self._until_ended(self._under_way[0])
             self._check_open()
         batch, self._ready = self._ready, EditsBuffer(self._filling.first_txid)
-        task = asyncio.create_task(self._settled(batch))
-        self._under_way.append(task)
-        task.add_done_callback(self._flushed)
-        return task
+        flush = self._sent(batch)
+        self._under_way.append(flush)
+        flush.add_done_callback(self._flushed)
+        return flush
 
     def _must_wait(self) -> bool:
         under_way = len(self._under_way)
@@ -159,8 +175,8 @@ class EditLogOutputStream:
     async def abort(self) -> None:
         """Ends the stream without a word about what was not flushed."""
         self._end()
-        for task in list(self._under_way):
-            task.cancel()
+        for flush in list(self._under_way):
+            flush.cancel()
 
     def report(self) -> str:
         """One line for an operator."""
@@ -177,9 +193,9 @@ class EditLogOutputStream:
         else:
             await self.abort()
 
-    def _add(self, records: bytes, num_txns: int) -> None:
+    def _add(self, records: bytes, num_txns: int, *, is_checked: bool) -> None:
         self._check_open()
-        self._filling.add(records, num_txns)
+        self._filling.add(records, num_txns, is_checked=is_checked)
 
     def _check_open(self) -> None:
         if self._failure is not None:
@@ -187,42 +203,36 @@ class EditLogOutputStream:
         if self._is_closed:
             raise StreamClosed("this stream was closed")
 
-    def _settled(self, batch: EditsBuffer) -> Coroutine[Any, Any, int]:
-        """Puts the batch into every channel's queue, and returns what waits for a quorum of answers."""
+    def _sent(self, batch: EditsBuffer) -> asyncio.Future[int]:
+        """Puts the batch into every channel's queue."""
         if not batch.num_txns:
-            return self._after(list(self._under_way))
-        request = SendEdits(
-            segment_txid=self.first_txid,
-            first_txid=batch.first_txid,
-            num_txns=batch.num_txns,
-            records=batch.records(),
-        )
-        return self._loggers.edits_settled(request, self._loggers.calls(request))
+            return asyncio.create_task(self._after(list(self._under_way)))
+        return self._loggers.send(batch.request(self.first_txid, verify=self._loggers.config.verify_edits))
 
-    async def _after(self, earlier: list[asyncio.Task[int]]) -> int:
+    async def _after(self, earlier: list[asyncio.Future[int]]) -> int:
         """Nothing to send: it is done when what went before it is, and knows no more than that."""
-        for task in earlier:
-            await asyncio.shield(task)
-        return max((self._committed_txid, *(task.result() for task in earlier)))
+        for flush in earlier:
+            await asyncio.shield(flush)
+        return max((self._committed_txid, *(flush.result() for flush in earlier)))
 
-    async def _until_ended(self, task: asyncio.Task[int]) -> None:
+    async def _until_ended(self, flush: asyncio.Future[int]) -> None:
         """Returns when a flush is over and `_flushed` has heard of it, which the loop tells one step later."""
-        await asyncio.wait([task])
-        if task in self._under_way:
+        await asyncio.wait([flush])
+        if flush in self._under_way:
             await asyncio.sleep(0)
 
-    def _flushed(self, task: asyncio.Task[int]) -> None:
-        self._under_way.remove(task)
-        if task.cancelled():
+    def _flushed(self, flush: asyncio.Future[int]) -> None:
+        self._under_way.remove(flush)
+        if flush.cancelled():
             self._fail(
                 StreamClosed("a flush was given up: whether its edits are in the journal is not known")
             )
-        elif (error := task.exception()) is not None:
+        elif (error := flush.exception()) is not None:
             self._fail(
                 error if isinstance(error, JournalError) else StreamClosed(f"a flush broke off: {error!r}")
             )
         else:
-            self._committed_txid = max(self._committed_txid, task.result())
+            self._committed_txid = max(self._committed_txid, flush.result())
 
     def _fail(self, error: JournalError) -> None:
         if self._failure is None:

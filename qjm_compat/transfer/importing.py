@@ -261,7 +261,7 @@ class _Import:
             self.done.notes.append(f"acceptor {name} lacks segments: it was not there, or did not keep up")
 
     async def _write_batches(self, out: EditLogOutputStream, records: memoryview, from_txid: int) -> None:
-        under_way: deque[tuple[RawBatch, asyncio.Task[int]]] = deque()
+        under_way: deque[tuple[RawBatch, asyncio.Future[int]]] = deque()
         size = 0
         for batch in batches_of(records, from_txid, BATCH_BYTES):
             while under_way and size + len(batch.records) > UNDER_WAY_BYTES_MAX:
@@ -273,7 +273,7 @@ class _Import:
         while under_way:
             await self._confirmed(*under_way.popleft())
 
-    async def _confirmed(self, batch: RawBatch, flush: asyncio.Task[int]) -> int:
+    async def _confirmed(self, batch: RawBatch, flush: asyncio.Future[int]) -> int:
         await flush
         self.on_bytes(len(batch.records))
         return len(batch.records)

@@ -107,7 +107,7 @@ class _Opened:
 
     async def pages(self) -> AsyncGenerator[pa.RecordBatch, None]:
         wanted = self._wanted
-        pages = self._reader.read_columns(wanted.first_entry, wanted.last_entry)
+        pages = self._reader.pages(wanted.first_entry, wanted.last_entry)
         with planned(wanted.ledger_id):
             async with aclosing(pages):
                 async for page in pages:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 
 from crc32c import crc32c
 from hypothesis import strategies as st
@@ -76,6 +77,11 @@ runs = st.tuples(natural, natural, u64, u64).map(
 )
 holdings_replies = st.builds(HoldingsReply, statuses, st.lists(runs, max_size=4).map(tuple), i64, text)
 info_replies = st.builds(InfoReply, text, text, text, text, u64, u64, u64, u64, u64, st.booleans())
+
+
+def whole(parts: Iterable[bytes | memoryview]) -> bytes:
+    """A message as it travels."""
+    return b"".join(parts)
 
 
 def with_checksum(body: bytes) -> bytes:

@@ -296,7 +296,7 @@ class SimulatedFile:
         self._disk = disk
         self._inode = inode
 
-    def write(self, buffers: Sequence[bytes], offset: int) -> None:
+    def write(self, buffers: Sequence[bytes | memoryview], offset: int) -> None:
         self._disk.write_to(self._inode, b"".join(buffers), offset)
 
     def datasync(self) -> None:

@@ -8,7 +8,11 @@ import signal
 from collections.abc import Awaitable, Callable
 from random import Random
 
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt
+
+from bookie.errors import DataDirectoryError
 from bookie.serving.directory import format_directory
+from bookledger.cli.processes import BookieProcess
 from metadata import open_store
 from tests.support.etcd import EtcdServer
 
@@ -20,6 +24,9 @@ DOWN_SECONDS_MAX = 8.0
 HUNG_SECONDS_MAX = 6.0
 CUT_SECONDS_MAX = 6.0
 FULL_SECONDS_MAX = 10.0
+FORMAT_TRIES = 10
+"""An etcd that is restarted gives a dead bookie's lease its whole time again, each time."""
+
 WIPE_TRIES = 60
 WIPE_AGAIN_SECONDS = 0.3
 
@@ -114,12 +121,21 @@ class Faults:
         self._note("disk lost")
         bookie.kill()
         shutil.rmtree(bookie.directory)
+        async for attempt in AsyncRetrying(  # as an operator does who is told to try again then
+            retry=retry_if_exception_type(DataDirectoryError),
+            stop=stop_after_attempt(FORMAT_TRIES),
+            reraise=True,
+        ):
+            with attempt:
+                await self._format(bookie)
+        await asyncio.to_thread(bookie.start)
+
+    async def _format(self, bookie: BookieProcess) -> None:
         store = await open_store(self._uri)
         try:
             await format_directory(bookie.directory, bookie.bookie_id, store, replace=True, wait=True)
         finally:
             await store.close()
-        await asyncio.to_thread(bookie.start)
 
     async def _etcd_goes(self, _: Host) -> None:
         if self._etcd is None or self._etcd_is_down:

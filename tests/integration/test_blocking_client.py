@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ import ledgers
 from bookledger.cli.processes import bookie_processes
 from ledgers import (
     ClientConfig,
+    Columns,
     Entry,
     NoSuchEntry,
     NoSuchLedger,
@@ -26,6 +28,15 @@ from ledgers.blocking.client import ClientClosed
 from ledgers.config import MIB
 from tests.support.blocking import in_thread, use_on_bookies
 from tests.support.in_process import InProcessCluster, on_bookies
+
+
+def payloads_of(pages: Iterator[Columns]) -> list[tuple[int, bytes]]:
+    """As the documentation tells it: entry `ids[n]` is `payload[offsets[n]:offsets[n + 1]]`."""
+    return [
+        (entry_id, bytes(page.payload[start:end]))
+        for page in pages
+        for entry_id, (start, end) in zip(page.ids, pairwise(page.offsets), strict=True)
+    ]
 
 
 def test_the_contract_of_the_blocking_client(tmp_path: Path) -> None:
@@ -47,6 +58,9 @@ def test_the_contract_of_the_blocking_client(tmp_path: Path) -> None:
             batch = reader.read_batch(7, entries_max=3, bytes_max=1000)
             assert batch == [Entry(n, b"%d" % n) for n in (7, 8, 9)]
             assert [e.entry_id for e in reader.read_unconfirmed(490, 499)] == list(range(490, 500))
+            assert payloads_of(reader.pages(7, 9)) == [(7, b"7"), (8, b"8"), (9, b"9")]
+            assert payloads_of(reader.read_unconfirmed_pages(498, 499)) == [(498, b"498"), (499, b"499")]
+            assert payloads_of(reader.tail_pages(499)) == [(499, b"499")]
             assert reader.try_read_last_add_confirmed() == reader.read_last_add_confirmed() == 499
             with pytest.raises(NoSuchEntry):
                 reader.read_entry(500)
@@ -193,7 +207,7 @@ def test_an_append_that_waits_for_room_while_the_client_is_closed_ends_with_that
         for bookie in bookies:
             bookie.child.signal(signal.SIGSTOP)
         appending = in_thread(lambda: append_for_ever(writer))
-        while not writer._is_full():
+        while writer._free_bytes() > 0:
             time.sleep(0.01)
         client.close()
         assert isinstance(appending(), ClientClosed)

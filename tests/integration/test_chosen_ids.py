@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bookie.serving import restored_metadata
 from bookie.serving.restored_metadata import give_no_id_twice
 from ledgers import LedgerError, LedgerExists, NoSuchLedger
 from ledgers.aio import LedgerClient
@@ -128,5 +129,31 @@ def test_the_counter_is_raised_for_ids_that_it_could_still_give_and_never_goes_b
         assert await counted_end(cluster.store) == 71
         await count_beyond(cluster.store, 5)
         assert await counted_end(cluster.store) == 71
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_whether_many_ids_were_heard_of_is_told_by_a_listing_and_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids that applications chose lie beyond the counter, and there may be a million of them."""
+    monkeypatch.setattr(restored_metadata, "ASKED_MAX", 2)
+
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        for ledger_id in (40, 50, 60, 70, 80, 90, 100):
+            await (await client.create_ledger(ledger_id=ledger_id)).close()
+        before = await counted_end(cluster.store)
+        for held in ([], [50], [40, 60, 70, 90, 100], [50, 60, 70, 80, 90, 100]):
+            await give_no_id_twice(cluster.store, held)
+            assert await counted_end(cluster.store) == before, "all of them are known"
+        for held, end in (
+            ([30, 50, 60, 100], 31),
+            ([41, 43, 50, 100], 44),
+            ([50, 61, 62, 80, 90], 63),
+            ([50, 89, 90, 100], 90),
+            ([50, 60, 100, 101, 102], 103),
+        ):
+            await give_no_id_twice(cluster.store, held)
+            assert await counted_end(cluster.store) == end
 
     on_bookies(tmp_path, 3, scenario)

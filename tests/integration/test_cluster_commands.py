@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,6 +81,54 @@ def test_a_bookie_that_is_given_up_is_copied_at_once_and_then_forgotten(tmp_path
         assert dead not in [row["bookie_id"] for row in printed("cluster", "bookies", meta)]
         until(lambda: printed("cluster", "status", meta)[0]["whole"])
         assert bookledger("ledger", "check", meta, "1").returncode == 0
+
+
+def test_H1_a_bookie_that_came_back_is_not_forgotten_while_it_lives(tmp_path: Path) -> None:
+    """H1: it would go on taking entries, and never start again."""
+    with cluster(tmp_path, 4) as (meta, bookies):
+        dead = ensemble(meta)[1]
+        bookies[dead].kill()
+        until(lambda: dead not in living(meta))
+        assert bookledger("cluster", "decommission", "--yes", meta, dead).returncode == 0
+        bookies[dead].start()
+        until(lambda: dead in living(meta))
+        until(lambda: dead not in ensemble(meta))
+        line = fails_with_last_line("cluster", "decommission", "--yes", meta, dead)
+        assert line.endswith("or let it stay, with --cancel") and "it lives: stop it" in line
+        bookies[dead].kill()
+        bookies[dead].start()  # its cookie is still there
+        until(lambda: dead in living(meta))
+        printed("cluster", "decommission", "--cancel", meta, dead)
+        until(lambda: printed("cluster", "status", meta)[0]["whole"])
+        assert dead in [row["bookie_id"] for row in printed("cluster", "bookies", meta)]
+
+
+def test_info_has_a_line_for_a_bookie_that_is_registered_and_does_not_answer(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    with bookie_processes(2, tmp_path, uri, lease_seconds=30) as (one, other):
+        one.kill()
+        done = bookledger("bookie", "info", f"--metadata={uri}")
+        assert done.returncode == 0, done
+        lines = done.stdout.decode().splitlines()
+        assert "cannot connect" in next(line for line in lines if line.startswith(one.bookie_id))
+        assert "serving" in next(line for line in lines if line.startswith(other.bookie_id))
+
+
+def test_a_drain_that_stands_still_says_why(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    with cluster(tmp_path, 5) as (meta, bookies), LedgerClient(meta.removeprefix("--metadata=")) as client:
+        writer = client.create_ledger(ensemble_size=4, write_quorum=3, ack_quorum=2)
+        writer.append(b"x")
+        used = [bookie.bookie_id for bookie in writer.record.fragments[0].ensemble]
+        command = [sys.executable, "-m", "bookledger", "bookie", "drain", meta, used[0], "--wait"]
+        with open(said, "wb") as out, subprocess.Popen(command, stdout=out) as draining:
+            until(
+                lambda: b"ledger 2 is open: what it writes now moves when it is closed" in said.read_bytes()
+            )
+            bookies[next(name for name in bookies if name not in used)].kill()
+            writer.close()
+            until(lambda: b"no other living bookie may take its place: add one" in said.read_bytes())
+            draining.kill()
 
 
 def test_a_bookie_is_drained_and_may_be_stopped(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from bookledger.cli.processes import bookie_processes
 from tests.support.etcd import EtcdServer
 from tests.support.forking import FORKS
+from tests.support.interpreter import WARNS_NOT_OF_FORKS
 from tests.support.long_runs import first_then_long
 
 METHODS = ("fork", "forkserver", "spawn")
@@ -35,7 +36,7 @@ def uri(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 def lines_of(*arguments: str) -> list[Any]:
     """What each process of the program printed. It ends well, and nobody complains on stderr."""
-    program = [sys.executable, "-P", "-m", "tests.support.forking", *arguments]
+    program = [sys.executable, *WARNS_NOT_OF_FORKS, "-P", "-m", "tests.support.forking", *arguments]
     done = subprocess.run(program, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
     assert done.stderr == ""
     assert done.returncode == 0
@@ -69,7 +70,7 @@ with LedgerClient(sys.argv[1]) as client, client.create_ledger() as writer:
 
 
 def test_the_future_of_an_append_that_was_not_done_at_the_fork_says_so_in_the_child(uri: str) -> None:
-    program = [sys.executable, "-P", "-c", PENDING_AT_THE_FORK, uri]
+    program = [sys.executable, *WARNS_NOT_OF_FORKS, "-P", "-c", PENDING_AT_THE_FORK, uri]
     done = subprocess.run(program, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 

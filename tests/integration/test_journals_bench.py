@@ -19,8 +19,8 @@ def test_journal_bench_prints_flushes_beside_appends_one_object_a_workload(
     assert done.exit_code == 0, done.output
     results = [json.loads(line) for line in done.stdout.splitlines()]
     assert [result["workload"] for result in results] == [workload.name for workload in WORKLOADS]
-    for result in results:
-        assert result["batch_bytes"] == 8192
+    for workload, result in zip(WORKLOADS, results, strict=True):
+        assert result["batch_bytes"] == workload.batch_bytes
         assert result["batches_per_s"] > 0
         assert 0 < result["p50_ms"] <= result["p99_ms"]
         assert (result["times_ledger"] == 1) or not result["workload"].startswith("ledger")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -146,6 +147,50 @@ def test_bookies_formatted_after_the_backup_join_again_and_are_asked(tmp_path: P
         assert all(unknown[name]["ledgers"] == 1 for name in held - {"first-1"})
         done = bookledger("metadata", "check", "--accept", f"--metadata={new}", stdin=b"n\n")
         assert b"first-1 have not compared" in done.stderr
+
+
+def test_a_disk_that_was_replaced_after_the_backup_joins_again_and_nothing_is_adopted_before_it_is_accepted(
+    tmp_path: Path,
+) -> None:
+    old, new, file = f"sqlite://{tmp_path}/old.db", f"sqlite://{tmp_path}/new.db", tmp_path / "backup"
+    with bookie_processes(4, tmp_path, old, lease_seconds=2) as bookies:
+        with LedgerClient(old) as client, client.create_ledger(ensemble_size=3) as writer:
+            writer.append(b"kept")
+        printed("metadata", "backup", str(file), f"--metadata={old}")
+        replaced = bookies[0]
+        replaced.kill()
+        shutil.rmtree(replaced.directory)
+        anew = ("--replace", "--wait", f"--id={replaced.bookie_id}", f"--data={replaced.directory}")
+        assert bookledger("bookie", "format", f"--metadata={old}", *anew).returncode == 0
+        replaced.start()
+    printed("metadata", "restore", str(file), f"--metadata={new}")
+    with started_again(tmp_path, new), LedgerClient(new) as client:
+        until(lambda: all(row["compared"] for row in check(new)))
+        done = bookledger("bookie", "repair", "bookie-2", "--adopt=bookie-9", f"--metadata={new}")
+        assert done.returncode == 1 and b"bookledger metadata check" in done.stderr
+        assert bookledger("metadata", "check", "--accept", "--yes", f"--metadata={new}").returncode == 0
+        until(lambda: printed("cluster", "status", f"--metadata={new}")[0]["whole"])
+        with client.open_ledger(writer.ledger_id) as reader:
+            assert [entry.payload for entry in reader.read()] == [b"kept"]
+
+
+def test_an_open_ledger_that_was_deleted_after_the_backup_does_not_fit(tmp_path: Path) -> None:
+    """It would come back as one without an entry."""
+    old, new, file = f"sqlite://{tmp_path}/old.db", f"sqlite://{tmp_path}/new.db", tmp_path / "backup"
+    with bookie_processes(4, tmp_path, old, lease_seconds=2), LedgerClient(old) as client:
+        writer = client.create_ledger(ensemble_size=3)
+        writer.append(b"deleted later")
+        held = {one.bookie_id for one in writer.record.fragments[0].ensemble}
+        printed("metadata", "backup", str(file), f"--metadata={old}")
+        writer.close()
+        client.delete_ledger(writer.ledger_id)
+        assert bookledger("bookie", "gc", "run", "--all", f"--metadata={old}").returncode == 0
+    printed("metadata", "restore", str(file), f"--metadata={new}")
+    with started_again(tmp_path, new):
+        until(lambda: all(row["compared"] for row in check(new)))
+        lacking = {row["bookie_id"]: row["lacking"]["ledgers"] for row in check(new)}
+        assert {name for name, count in lacking.items() if count} == held
+        assert bookledger("metadata", "check", f"--metadata={new}").returncode == 1
 
 
 def test_nobody_makes_a_cluster_of_half_a_backup(tmp_path: Path) -> None:

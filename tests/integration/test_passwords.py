@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bookie.wire import (
-    AppendReply,
     AppendRequest,
     Credential,
     Frame,
@@ -17,14 +15,16 @@ from bookie.wire import (
     Status,
     codec,
     of_payloads,
-    rpc,
 )
-from bookie.wire.credentials import NONCE_METADATA_KEY, Purpose
+from bookie.wire.credentials import Purpose
+from bookie.wire.data.framing import Kind
 from ledgers import DigestType, LedgerFenced, Unauthorized
 from ledgers.aio import LedgerClient, WriteHandle
-from ledgers.bookies.grpc_bookies import GrpcBookieClient
+from ledgers.bookies.connected_bookies import ConnectedBookies
+from ledgers.bookies.dialing import address_of
 from ledgers.integrity.ledger_keys import LedgerKey
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloads
+from tests.support.raw_data import greeted
 
 PASSWORD = b"correct horse battery staple"
 BOTH = pytest.mark.parametrize("digest", list(DigestType))
@@ -32,22 +32,20 @@ BOTH = pytest.mark.parametrize("digest", list(DigestType))
 
 async def statuses(cluster: InProcessCluster, writer: WriteHandle, key: LedgerKey) -> set[Status]:
     """What the writer's bookies say to an append and to a fence of whoever holds this key."""
-    bookies = GrpcBookieClient(cluster.store, QUICK)
+    bookies = ConnectedBookies(cluster.store, QUICK)
     found: set[Status] = set()
     for bookie in writer.record.fragments[-1].ensemble:
         credential = key.credential(Purpose.FENCE, bookie.incarnation)
         request = LacRequest(bookie.incarnation, writer.ledger_id, fence=True, credential=credential)
         found.add((await bookies.last_add_confirmed(bookie, request)).status)
-        channel = await bookies._channel(bookie)
-        method: Any = channel.stream_stream(rpc.APPEND)
-        call = method()
-        nonce = dict(await call.initial_metadata())[NONCE_METADATA_KEY]
-        credential = key.credential(Purpose.APPEND, bookie.incarnation, nonce)
-        frame = Frame(writer.ledger_id, of_payloads(0, [b"forged"], bytes(4)), credential=credential)
-        await call.write(codec.encode_append_request(AppendRequest(bookie.incarnation, 0, (frame,))))
-        reply: AppendReply = codec.decode_append_reply(await call.read())
-        found.add(reply.acks[0].status)
-        call.cancel()
+        async with greeted(await address_of(cluster.store, bookie)) as stream:
+            credential = key.credential(Purpose.APPEND, bookie.incarnation, stream.welcome.nonce)
+            frame = Frame(writer.ledger_id, of_payloads(0, [b"forged"], bytes(4)), credential=credential)
+            append = AppendRequest(bookie.incarnation, 0, (frame,))
+            stream.send(Kind.APPEND, 0, codec.encode_append_request(append))
+            acks = await stream.acks()
+            assert acks is not None
+            found.add(acks[0].status)
     await bookies.close()
     return found
 
@@ -122,7 +120,7 @@ def test_a_stranger_who_comes_before_the_writer_owns_nothing(tmp_path: Path) -> 
 def test_a_ledger_that_is_not_there_yet_cannot_be_claimed_or_fenced(tmp_path: Path) -> None:
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
         first = await client.create_ledger()
-        bookies = GrpcBookieClient(cluster.store, QUICK)
+        bookies = ConnectedBookies(cluster.store, QUICK)
         for bookie in first.record.fragments[0].ensemble:
             request = LacRequest(bookie.incarnation, first.ledger_id + 1, fence=True)
             assert (await bookies.last_add_confirmed(bookie, request)).status is Status.UNAUTHORIZED

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import threading
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 
-import grpc
 import pytest
 
 from bookie.upkeep.peers import PeersFailed
@@ -100,6 +101,23 @@ def test_a_recovery_that_cannot_be_decided_is_said_so_and_succeeds_when_the_book
     on_bookies(tmp_path, 3, scenario)
 
 
+def open_connections(addresses: set[str]) -> list[str]:
+    """This process's, to any of these addresses."""
+    ports = {address.rpartition(":")[2] for address in addresses}
+    found = []
+    for number in os.listdir("/proc/self/fd"):
+        with suppress(OSError), socket.socket(fileno=os.dup(int(number))) as one:
+            peer = one.getpeername() if one.family is socket.AF_INET else None
+            if peer is not None and str(peer[1]) in ports:
+                found.append(f"{one.getsockname()} to {peer}")
+    return sorted(found)
+
+
+def threads_started() -> set[threading.Thread]:
+    """All but the loop's own pool, which grows as it likes."""
+    return {thread for thread in threading.enumerate() if not thread.name.startswith("asyncio_")}
+
+
 # --- closing ----------------------------------------------------------------------------------------
 
 
@@ -107,12 +125,14 @@ def test_closing_leaves_no_task_no_channel_and_no_thread(tmp_path: Path) -> None
     async def scenario(cluster: ProcessCluster, client: LedgerClient) -> None:
         record = (await written(client, (3, 2, 2), 20_000)).record
         writer = await client.create_ledger()
-        tasks, threads = asyncio.all_tasks(), threading.active_count()
+        tasks, threads = asyncio.all_tasks(), threads_started()
         seen = Watched(cluster.uri)
 
         async def threads_have_ended() -> bool:
-            return threading.active_count() == threads
+            return threads_started() == threads
 
+        addresses = {one.address for one in await client.list_bookies()}
+        connected = open_connections(addresses)
         await seen.peers.recover(writer.ledger_id)
         pages = seen.peers.entries(record, 0, 19_999, without=record.fragments[0].ensemble[0])
         async with aclosing(pages):
@@ -121,8 +141,8 @@ def test_closing_leaves_no_task_no_channel_and_no_thread(tmp_path: Path) -> None
             await seen.peers.close()
             assert asyncio.all_tasks() <= tasks
             await until_true(threads_have_ended)
-            channels = seen.bookies[0].channels
-            assert {channel.get_state() for channel in channels} == {grpc.ChannelConnectivity.SHUTDOWN}
+            assert seen.bookies[0].addresses <= addresses
+            assert open_connections(addresses) == connected
 
     on_processes(tmp_path, 3, scenario)
 
@@ -136,7 +156,7 @@ def test_closing_ends_a_recovery_whose_bookies_do_not_answer(tmp_path: Path) -> 
         seen = Watched(cluster.uri, ClientConfig(read_seconds_max=60))
 
         async def both_are_called() -> bool:
-            return bool(seen.bookies) and len(seen.bookies[0].channels) == 2
+            return bool(seen.bookies) and len(seen.bookies[0].addresses) == 2
 
         recovering = asyncio.create_task(seen.peers.recover(writer.ledger_id))
         await until_true(both_are_called)
@@ -156,6 +176,6 @@ def test_a_client_of_bookies_that_was_closed_makes_no_connection_any_more(tmp_pa
         bookie = record.fragments[0].ensemble[0]
         with pytest.raises(BookieUnavailable, match="this client is closed"):
             await bookies.read(bookie, ReadRequest(bookie.incarnation, record.ledger_id, 0, 0, MIB))
-        assert not bookies.channels
+        assert not bookies.addresses
 
     on_bookies(tmp_path, 3, scenario)

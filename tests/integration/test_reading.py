@@ -11,7 +11,7 @@ import pytest
 from bookie.wire import ReadReply, ReadRequest
 from ledgers import DigestMismatch, DigestType, Entry, NoSuchEntry
 from ledgers.aio import LedgerClient, WriteHandle
-from ledgers.bookies.grpc_bookies import GrpcBookieClient
+from ledgers.bookies.connected_bookies import ConnectedBookies
 from ledgers.config import MIB, ClientConfig
 from metadata.records.ledger_record import BookieRef
 from tests.support.in_process import InProcessCluster, on_bookies, payloads
@@ -127,9 +127,9 @@ def test_a_bookie_whose_digests_have_another_width_spoils_no_page_of_an_hmac_led
 
 def cut_digests_of(liars: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """These bookies answer with digests of four bytes."""
-    honest = GrpcBookieClient.read
+    honest = ConnectedBookies.read
 
-    async def read(self: GrpcBookieClient, bookie: BookieRef, request: ReadRequest) -> ReadReply:
+    async def read(self: ConnectedBookies, bookie: BookieRef, request: ReadRequest) -> ReadReply:
         reply = await honest(self, bookie, request)
         if str(bookie) not in liars:
             return reply
@@ -137,7 +137,7 @@ def cut_digests_of(liars: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
         short = b"".join(columns.digests[32 * n : 32 * n + 4] for n in range(len(columns)))
         return replace(reply, columns=replace(columns, digests=short))
 
-    monkeypatch.setattr(GrpcBookieClient, "read", read)
+    monkeypatch.setattr(ConnectedBookies, "read", read)
 
 
 @pytest.mark.parametrize("shape", [(5, 3, 2), (4, 2, 2), (3, 2, 2)])

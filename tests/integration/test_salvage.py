@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bookie.disk.disk import OsDisk
+from bookie.index.index import Index
 from bookie.log import segments
 from bookie.log.format import place_of
 from bookie.log.records import Found
@@ -58,19 +59,28 @@ def newest_of(log: Path) -> int:
     return max(n for n in segments.numbers(OsDisk(log)) if records_of(log, n))
 
 
-def flip_in_the_newest(log: Path, share: float = 0.5) -> tuple[str, int]:
-    """One bit of a record after this share of the newest segment; where that is."""
-    found = records_of(log, newest_of(log))
-    _, offset = place_of(found[int(share * len(found))].position)
+def flip_in_the_newest(log: Path) -> tuple[str, int]:
+    """One bit of a record in the middle of the newest segment; where that is."""
+    return flip_one_of(log, records_of(log, newest_of(log)))
+
+
+def flip_behind_the_checkpoint(log: Path) -> tuple[str, int]:
+    """One bit of a record that a start reads, and that later ones vouch for."""
+    index = Index(log.parent / "index")
+    checkpoint = index.checkpoint_position
+    index.close()
+    found = [one for one in records_of(log, newest_of(log)) if one.position >= checkpoint]
+    assert len(found) > ENTRIES // 4, "the last checkpoint was not the one in the middle"
+    return flip_one_of(log, found)
+
+
+def flip_one_of(log: Path, found: list[Found]) -> tuple[str, int]:
+    _, offset = place_of(found[len(found) // 2].position)
     path = log / segments.name_of(newest_of(log))
     data = bytearray(path.read_bytes())
     data[offset + 100] ^= 1
     path.write_bytes(data)
     return path.name, offset
-
-
-def flip_in_the_last_half(log: Path) -> tuple[str, int]:
-    return flip_in_the_newest(log, 0.75)
 
 
 def delete_the_first(log: Path) -> tuple[str, int]:
@@ -98,7 +108,7 @@ def cut_the_newest(log: Path) -> tuple[str, int]:
 DAMAGES = {
     "a record before the checkpoint": Damage(flip_in_the_newest, is_refused=False),
     "a segment that the index needs is gone": Damage(delete_the_first),
-    "a record behind the checkpoint": Damage(flip_in_the_last_half, was_killed=True),
+    "a record behind the checkpoint": Damage(flip_behind_the_checkpoint, was_killed=True),
     "the newest segment is gone": Damage(delete_the_newest, was_killed=True),
     "the newest segment is cut before the checkpoint": Damage(cut_the_newest, was_killed=True),
 }

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bookie.wire import HoldingsRequest, Status, rpc
+from bookie.serving.requests import Requests
+from bookie.wire import HoldingsReply, HoldingsRequest, Status
 from ledgers.aio import LedgerClient
-from ledgers.bookies.grpc_bookies import GrpcBookieClient
+from ledgers.bookies.connected_bookies import ConnectedBookies
 from metadata.records.ledger_record import LedgerRecord
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies
 
@@ -49,12 +50,16 @@ def test_the_steps_are_near_the_truth_with_all_bookies_and_with_one_away(
     on_bookies(tmp_path, 3, scenario)
 
 
-def test_bookies_of_an_older_version_and_ledgers_that_are_open_are_told_apart(
+async def cannot_tell(self: Requests, request: HoldingsRequest) -> HoldingsReply:
+    return HoldingsReply(Status.BAD_REQUEST, detail="it is of a version that cannot tell")
+
+
+def test_bookies_that_cannot_tell_and_ledgers_that_are_open_are_told_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
         record = await skewed(client, (3, 3, 2))
-        monkeypatch.setattr(rpc, "HOLDINGS", "/bookledger.bookie.Bookie/OfALaterVersion")
+        monkeypatch.setattr(Requests, "holdings", cannot_tell)
         assert await client.size_steps(record, step_bytes=STEP_BYTES) == [(0, 0), (len(SIZES), sum(SIZES))]
         async with await client.create_ledger(ensemble_size=3) as writer:  # and is as good a bookie as before
             await writer.append_async(b"x")
@@ -71,7 +76,7 @@ def test_a_bookie_refuses_what_is_no_range_and_another_incarnation(tmp_path: Pat
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
         record = await skewed(client, (3, 3, 2))
         (bookie, *_) = record.fragments[0].ensemble
-        asked = GrpcBookieClient(cluster.store, QUICK)
+        asked = ConnectedBookies(cluster.store, QUICK)
         try:
             for first, last, ledger_id in [(5, 4, 1), (-1, 4, 1), (0, 4, -1)]:
                 request = HoldingsRequest(bookie.incarnation, ledger_id, first, last, 1)

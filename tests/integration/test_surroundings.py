@@ -21,7 +21,7 @@ from ledgers import (
     NoSuchLedger,
 )
 from ledgers.aio import LedgerClient
-from ledgers.bookies.grpc_bookies import GrpcBookieClient
+from ledgers.bookies.connected_bookies import ConnectedBookies
 from metadata.memory import MemoryStore
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
@@ -62,8 +62,8 @@ def test_a_proxy_in_the_environment_is_not_asked_for_bookies(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("append_seconds_max", [1.0, 60.0])
-def test_a_call_whose_channel_is_given_up_fails_and_cancels_nobody(append_seconds_max: float) -> None:
-    """Its CancelledError is gRPC's; the task that asked goes on."""
+def test_a_call_whose_connection_is_given_up_fails_and_cancels_nobody(append_seconds_max: float) -> None:
+    """The task that asked goes on, whether the bookie had greeted back by then or not."""
 
     async def scenario() -> None:
         with socket.create_server(("127.0.0.1", 0)) as accepts_and_is_silent:
@@ -71,10 +71,10 @@ def test_a_call_whose_channel_is_given_up_fails_and_cancels_nobody(append_second
             port = accepts_and_is_silent.getsockname()[1]
             registration = Registration(HUNG, f"127.0.0.1:{port}")
             await store.create(registration.key, registration.encode())
-            bookies = GrpcBookieClient(store, ClientConfig(append_seconds_max=append_seconds_max))
+            bookies = ConnectedBookies(store, ClientConfig(append_seconds_max=append_seconds_max))
             asking = asyncio.create_task(bookies.info(HUNG))
-            await until_true(lambda: asyncio.sleep(0, HUNG in bookies._channels))
-            await bookies._channels[HUNG].close()
+            await until_true(lambda: asyncio.sleep(0, HUNG in bookies._calls))
+            await bookies._calls[HUNG].close()
             with pytest.raises(BookieUnavailable):
                 await asking
             await bookies.close()
@@ -94,7 +94,7 @@ def test_a_client_that_is_closed_while_it_opens_a_ledger_says_so_and_nothing_of_
         other = LedgerClient(cluster.uri, config=ClientConfig(read_seconds_max=50))
         opening = asyncio.create_task(other.open_ledger(writer.ledger_id, recovery=recovery))
         await until_true(
-            lambda: asyncio.sleep(0, other._bookies is not None and len(other._bookies._channels) == 3)
+            lambda: asyncio.sleep(0, other._bookies is not None and len(other._bookies._calls) == 3)
         )
         await other.close()
         with pytest.raises(ClientClosed):

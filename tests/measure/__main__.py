@@ -7,7 +7,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from . import compaction, edits, healing, journals, many, metadata, reading, restart, rolling, spark
+from . import compaction, edits, growth, healing, journals, many, metadata, reading, restart, rolling, spark
 
 WHAT = {
     "reading": reading.measure,
@@ -18,6 +18,7 @@ WHAT = {
     "compaction": compaction.measure,
     "healing": healing.measure,
     "edits": edits.measure,
+    "growth": growth.measure,
     "journals": journals.measure,
     "spark": spark.measure,
 }

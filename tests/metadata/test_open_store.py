@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -13,6 +12,7 @@ from metadata.open import open_store
 from metadata.sqlite.file import SqliteFile
 from metadata.sqlite.uri import uri_of
 from metadata.store import MetadataStore, Versioned
+from metadata.uris import split
 from tests.support.aio import run
 from tests.support.etcd import EtcdServer
 from tests.support.secrets import password_file
@@ -91,7 +91,7 @@ def test_an_etcds_uri_uses_tls(tls_etcd: EtcdServer) -> None:
 
 
 def test_an_endpoint_of_an_etcd_uri_that_names_no_port_has_the_port_of_etcd() -> None:
-    config = config_in(urlsplit("etcd://a,b:5,[::1]/p"))
+    config = config_in(split("etcd://a,b:5,[::1]/p"))
     assert config.endpoints == ("a:2379", "b:5", "[::1]:2379")
 
 

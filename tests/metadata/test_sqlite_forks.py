@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.interpreter import WARNS_NOT_OF_FORKS
+
 PROGRAM = """
 import asyncio, os, sys
 from metadata.sqlite.store import SqliteStore
@@ -94,7 +96,7 @@ asyncio.run(main(sys.argv[1]))
 
 
 def printed(program: str, tmp_path: Path) -> list[str]:
-    command = [sys.executable, "-P", "-c", program, str(tmp_path / "metadata.db")]
+    command = [sys.executable, *WARNS_NOT_OF_FORKS, "-P", "-c", program, str(tmp_path / "metadata.db")]
     environment = {**os.environ, "PYTHONPATH": os.getcwd()}
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
     assert done.stderr == ""

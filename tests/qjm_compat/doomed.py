@@ -22,7 +22,7 @@ from typing import Any, Literal
 from qjm_compat import JournalError, QuorumFailed
 from qjm_compat.acceptor.journal import Journal
 from qjm_compat.aio import QuorumJournalManager
-from qjm_compat.requests import Acceptor, R, Request
+from qjm_compat.requests import Acceptor, BatchDone, R, Request, SendEdits
 
 from .auditor import confirmed_batch
 from .journals import frames, manager_on
@@ -72,6 +72,10 @@ class DoomedAcceptor:
         self._acceptor = acceptor
         self._steps = steps
         self.name = acceptor.name
+
+    def begin(self, request: SendEdits, done: BatchDone) -> bool:
+        """Every call is a step."""
+        return False
 
     async def call(self, request: Request[R]) -> R:
         return await self._steps.around(lambda: self._acceptor.call(request))

@@ -14,7 +14,16 @@ from qjm_compat.acceptor.programs.effects import Effect, SwapState
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.errors import JournalError, JournalUnavailable, QuorumFailed, RuleViolated
 from qjm_compat.manager.loggers import LoggerSet
-from qjm_compat.requests import Acceptor, AcceptRecovery, GetJournalState, NewEpoch, R, Request
+from qjm_compat.requests import (
+    Acceptor,
+    AcceptRecovery,
+    BatchDone,
+    GetJournalState,
+    NewEpoch,
+    R,
+    Request,
+    SendEdits,
+)
 from tests.qjm_compat.journals import ACCEPTORS, JOURNAL, NAMESPACE
 from tests.qjm_compat.model import ModelAcceptor, ModelDisk
 from tests.support.in_process import QUICK
@@ -132,6 +141,10 @@ class FaultyAcceptor:
     @property
     def name(self) -> str:
         return self.acceptor.name
+
+    def begin(self, request: SendEdits, done: BatchDone) -> bool:
+        """Every call goes by the plan."""
+        return False
 
     async def call(self, request: Request[R]) -> R:
         self.plan.before(request)

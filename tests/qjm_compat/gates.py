@@ -13,7 +13,7 @@ from qjm_compat.acceptor.copying import SegmentContent, SegmentReader
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.batch import Batch
 from qjm_compat.manager.logger import Logger
-from qjm_compat.requests import Acceptor, R, Request
+from qjm_compat.requests import Acceptor, BatchDone, R, Request, SendEdits
 from tests.support.aio import until_true
 
 
@@ -41,6 +41,14 @@ class Gate:
         answer = await self._acceptor.call(request)
         await self._may_answer.wait()
         return answer
+
+    def begin(self, request: SendEdits, done: BatchDone) -> bool:
+        """Past an open gate batches go as fast as they can."""
+        is_open = self._may_answer.is_set() and self.refusal is None
+        if not is_open or not self._acceptor.begin(request, done):
+            return False
+        self.calls.append(request)
+        return True
 
     async def close(self) -> None:
         await self._acceptor.close()

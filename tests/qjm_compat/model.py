@@ -46,7 +46,7 @@ from qjm_compat.errors import (
     SegmentUnreadable,
     StaleEpoch,
 )
-from qjm_compat.requests import GetJournaledEdits, JournaledEdits, R, Request, SendEdits
+from qjm_compat.requests import BatchDone, GetJournaledEdits, JournaledEdits, R, Request, SendEdits
 
 
 @dataclass
@@ -189,6 +189,10 @@ class ModelAcceptor:
         self.disk = disks[name]
         self.memory = Memory(journal_id)
         self._disks = disks
+
+    def begin(self, request: SendEdits, done: BatchDone) -> bool:
+        """Nothing is faster than `call` here."""
+        return False
 
     async def call(self, request: Request[R]) -> R:
         return self.answer(request)

@@ -72,7 +72,7 @@ class Rival:
         """One batch, or several that follow each other without waiting."""
         count = self._rng.randint(2, 10) if self._rng.random() < PIPELINED else 1
         prefix = f"{self._name}/{manager.epoch}"
-        sent: list[tuple[asyncio.Task[int], Confirmed]] = []
+        sent: list[tuple[asyncio.Future[int], Confirmed]] = []
         for _ in range(count):
             first, txns = out.next_txid, self._rng.randint(1, TXNS_MAX)
             records = frames(first, txns, f"{prefix}/{self._rng.getrandbits(48):x}")

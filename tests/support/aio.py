@@ -24,8 +24,8 @@ async def take(count: int, items: AsyncIterator[T]) -> list[T]:
     return [await anext(items) for _ in range(count)]
 
 
-async def cancel(task: asyncio.Task[T]) -> None:
-    """Ends a task that a test started."""
+async def cancel(task: asyncio.Future[T]) -> None:
+    """Ends a task that a test started, or gives up what it waits for."""
     task.cancel()
     await asyncio.wait([task])
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ledgers.aio import LedgerClient
 from tests.support.in_process import InProcessCluster, on_bookies
+from tests.support.interpreter import WARNS_NOT_OF_FORKS
 
 ROOT = Path(__file__).parent.parent.parent
 THREAD_SECONDS_MAX = 30.0
@@ -28,6 +29,7 @@ async def run_script(script: str, *arguments: str, seconds_max: float = 20.0) ->
     """Exit code and output of a child process; one that does not end in time is killed, and fails the test."""
     child = await asyncio.create_subprocess_exec(
         sys.executable,
+        *WARNS_NOT_OF_FORKS,
         "-c",
         script,
         *arguments,

@@ -70,7 +70,7 @@ def give(monkeypatch: pytest.MonkeyPatch, maintain_of: Callable[[str], Maintain 
 
     def service(*arguments: Any, **named: Any) -> BookieService:
         asked = inspect.signature(BookieService).bind(*arguments, **named)
-        asked.arguments["maintain"] = maintain_of(asked.arguments["cookie"].bookie_id)
+        asked.arguments["maintain"] = maintain_of(asked.arguments["requests"].bookie_id)
         return BookieService(*asked.args, **asked.kwargs)
 
     monkeypatch.setattr(daemon, "BookieService", service)

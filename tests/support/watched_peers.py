@@ -5,35 +5,33 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import grpc.aio
-
 from bookie.upkeep.peers import Peers
 from bookie.wire import ReadReply, ReadRequest
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient, WriteHandle
-from ledgers.bookies.grpc_bookies import GrpcBookieClient
+from ledgers.bookies.connected_bookies import ConnectedBookies
 from ledgers.recovering.peers import ClusterPeers
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.store import MetadataStore
 from tests.support.in_process import QUICK
 
 
-class WatchedBookies(GrpcBookieClient):
-    """Remembers who was asked, and every connection."""
+class WatchedBookies(ConnectedBookies):
+    """Remembers who was asked, and where connections led."""
 
     def __init__(self, store: MetadataStore, config: ClientConfig) -> None:
         super().__init__(store, config)
         self.asked: set[BookieRef] = set()
-        self.channels: set[grpc.aio.Channel] = set()
+        self.addresses: set[str] = set()
 
     async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply:
         self.asked.add(bookie)
         return await super().read(bookie, request)
 
-    async def _channel(self, bookie: BookieRef) -> grpc.aio.Channel:
-        channel = await super()._channel(bookie)
-        self.channels.add(channel)
-        return channel
+    async def _address(self, bookie: BookieRef) -> str:
+        """Of each connection that is made."""
+        self.addresses.add(await super()._address(bookie))
+        return await super()._address(bookie)
 
 
 class Watched:

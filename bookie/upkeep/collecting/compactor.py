@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 
 from ...index.ledger_state import LedgerState
 from ...index.places import Place, place_of_frame
@@ -181,7 +181,7 @@ class Compactor:
     def _copies(self, batch: Sequence[tuple[Found, Place]]) -> list[Record]:
         # What a run that was interrupted has copied already needs no second copy.
         return [
-            replace(found.record, recovery=False)
+            found.record._replace(recovery=False)
             for found, place in batch
             if not self._has_copy(found, place)
         ]

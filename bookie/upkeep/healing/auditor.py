@@ -25,7 +25,7 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.store import Lease, MetadataStore
 
 from ...upkeep_config import UpkeepConfig
-from ..mending.need import Need
+from ..mending.need import Need, Reason
 from .needs import is_left_behind, needs, takers
 from .view import ClusterView, look
 
@@ -33,6 +33,10 @@ log = logging.getLogger(__name__)
 
 AUDITOR_SECONDS = 15.0
 """How long nobody may be the auditor when it has died."""
+
+LEAVING_SECONDS = 15.0
+LEAVING_SHARE = 4.0
+"""How long after an audit the next one is due while copies have to leave some bookie; so many times as it took."""
 
 LEDGERS_PER_TURN = 50
 """Records looked at before others have their turn: a few milliseconds."""
@@ -69,6 +73,7 @@ class Auditor:
         self._lease: Lease | None = None
         self._audited: object = None
         self._audited_at = 0.0
+        self._audit_seconds = 0.0
 
     async def run(self) -> None:
         """Is the auditor whenever there is no other."""
@@ -106,14 +111,21 @@ class Auditor:
         """Notes who is absent, and audits where something has changed or it is time. Raises MetadataError."""
         view = await look(self._store, self._now_ms(), self._config.lost_bookie_ms)
         await self._note_absences(view)
-        state, now = _state(view), asyncio.get_running_loop().time()
-        if state != self._audited or now - self._audited_at >= self._config.audit_seconds:
+        state, began = _state(view), asyncio.get_running_loop().time()
+        if state != self._audited or began - self._audited_at >= self._seconds_to_next(view):
             if view.is_braked:
                 log.error(
                     "%s are absent: nothing is copied while so many are", ", ".join(view.unexpectedly_absent)
                 )
             await self.audit(view)
-            self._audited, self._audited_at = state, now
+            self._audited, self._audited_at = state, asyncio.get_running_loop().time()
+            self._audit_seconds = self._audited_at - began
+
+    def _seconds_to_next(self, view: ClusterView) -> float:
+        """Soon while some bookie is to be left: ledgers that were open on it are closed one after the other."""
+        if not view.leaves_any:
+            return self._config.audit_seconds
+        return min(self._config.audit_seconds, max(LEAVING_SECONDS, self._audit_seconds * LEAVING_SHARE))
 
     async def _note_absences(self, view: ClusterView) -> None:
         alive = {bookie.bookie_id for bookie in view.living}
@@ -152,7 +164,7 @@ class Auditor:
                 await self._marks.remove(record.ledger_id)
             return
         await self._marks.set(record.ledger_id, reasons, self._now_ms())
-        stuck = [need for need in found if need.bookie not in view.living and not takers(need, view)]
+        stuck = [need for need in found if need.reason is not Reason.LACKING and not takers(need, view)]
         if stuck and (mark is None or NO_TAKER not in mark.why_not):
             await self._marks.failed(record.ledger_id, f"{stuck[0]}: {NO_TAKER}")
 

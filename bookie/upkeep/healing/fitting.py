@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from metadata.backup import hold
 from metadata.backup.hold import Kind, Misfits, Restored
@@ -75,11 +75,12 @@ class Fitting:
 
     async def _compare(self, restored: Restored) -> Misfits:
         await self._bookie.checkpoint()
-        unknown = dict.fromkeys(await in_thread(self._bookie.index.ledger_ids))
+        held = frozenset(await in_thread(self._bookie.index.ledger_ids))
+        unknown = dict.fromkeys(sorted(held))
         elsewhere: dict[bool, list[int]] = {True: [], False: []}
         lacking: list[int] = []
         async for ledger_id, found in self._ledgers.list_with_deleted():
-            if found is not None and self._lacks(found.record):
+            if found is not None and (self._lacks(found.record) or self._has_nothing_of(found.record, held)):
                 lacking.append(ledger_id)
             if ledger_id not in unknown:
                 continue
@@ -99,6 +100,11 @@ class Fitting:
         """Whether its record says, since stock was taken, that something lacks here."""
         mine = (one for one in record.fragments if self._me in one.ensemble)
         return any(one.lacking_at(one.ensemble.index(self._me)) is not None for one in mine)
+
+    def _has_nothing_of(self, record: LedgerRecord, held: Collection[int]) -> bool:
+        """Of a ledger that is still written: it may be empty, or was deleted since, and collected here."""
+        is_open_here = not record.is_closed and self._me in record.fragments[-1].ensemble
+        return is_open_here and record.ledger_id not in held
 
     async def _is_elsewhere(self, record: LedgerRecord) -> bool:
         if all(self._me in fragment.ensemble for fragment in record.fragments):

@@ -80,9 +80,15 @@ def _share_a_domain(fragment: Fragment, view: ClusterView) -> bool:
 # --- who may take it --------------------------------------------------------------------------
 
 
-def takers(need: Need, view: ClusterView) -> list[Registration]:
-    """The bookies that may take the copy's place: of all that can, those that stand best beside the others."""
-    return placement.best(_candidates(need, view), _beside(need, view))
+def takers(need: Need, view: ClusterView, *, second_best: bool = False) -> list[Registration]:
+    """The bookies that may take the copy's place: of all that can, those that stand best beside the others.
+
+    With `second_best` all others too, unless the copy is only to be moved to a better place.
+    """
+    candidates = _candidates(need, view)
+    if second_best and need.reason is not Reason.MISPLACED:
+        return candidates
+    return placement.best(candidates, _beside(need, view))
 
 
 def _candidates(need: Need, view: ClusterView) -> list[Registration]:

@@ -87,13 +87,24 @@ class ClusterView:
         given_up = sum(order is OrderKind.GIVEN_UP for order in self.orders.values())
         return unexpected > 1 and 2 * (unexpected + given_up) >= len(self.formatted)
 
+    @property
+    def leaves_any(self) -> bool:
+        """Whether there is a bookie whose copies have to go elsewhere."""
+        formatted = (BookieRef(name, incarnation) for name, incarnation in self.formatted.items())
+        return any(self.fate(bookie) in (Fate.DRAINING, Fate.LOST) for bookie in formatted)
+
     def takers(self) -> list[Registration]:
-        """The bookies that copies may go to."""
+        """The bookies that copies may go to: whoever takes one has to copy it."""
         return [
             registration
             for bookie, registration in sorted(self.living.items())
-            if registration.writable and self.fate(bookie) is Fate.LIVING
+            if registration.writable and registration.heals and self.fate(bookie) is Fate.LIVING
         ]
+
+    def copies_nothing(self, bookie: BookieRef) -> bool:
+        """Whether it lives, and what it lacks has to go to another."""
+        registration = self.living.get(bookie)
+        return registration is not None and not registration.heals
 
 
 async def look(store: MetadataStore, now_ms: int, wait_ms: int) -> ClusterView:

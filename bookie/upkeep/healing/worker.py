@@ -12,6 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from metadata import keys
 from metadata.backup import hold
@@ -48,6 +49,9 @@ AGAIN_SECONDS_MAX = 3600.0
 
 OTHERS_SECONDS = 20.0
 """After a look at a ledger that is for others to heal."""
+
+OVERDUE_MS = 600_000
+"""A ledger marked for so long is taken by whoever can: those that would stand best do not come to it."""
 
 BACKOFFS_MAX = 100_000
 """Ledgers whose failures are remembered; more of them are just tried again."""
@@ -161,14 +165,21 @@ class Worker:
         self._left_behind.pop(record.ledger_id, None)
         if not needs(record, view):
             await self._marks.remove(mark.ledger_id)
-        elif not (wanted := self._mine(record, view)):
+        elif not (wanted := self._mine(record, view, overdue=self._is_overdue(mark))):
             if await self._held_for_others(record, view):
                 await self._claimed(record.ledger_id, view, self._take_what_is_held)
             else:
                 self._not_before(mark.ledger_id, OTHERS_SECONDS)
         else:
-            is_ours_alone = all(need.bookie == self._me for need in wanted)
-            await (self._heal if is_ours_alone else self._claimed_heal)(record.ledger_id, view)
+            overdue = self._is_overdue(mark)
+            heal = partial(self._heal, chosen=lambda record: self._mine(record, view, overdue=overdue))
+            if all(need.bookie == self._me for need in wanted):
+                await heal(record.ledger_id, view)
+            else:
+                await self._claimed(record.ledger_id, view, heal)
+
+    def _is_overdue(self, mark: Mark) -> bool:
+        return self._now_ms() - mark.since_ms >= OVERDUE_MS
 
     def _not_before(self, ledger_id: int, seconds: float) -> None:
         """Others have to do something first."""
@@ -182,18 +193,23 @@ class Worker:
         since = self._left_behind.setdefault(ledger_id, now)
         return now - since >= self._config.open_ledger_grace_seconds
 
-    def _mine(self, record: LedgerRecord, view: ClusterView) -> list[Need]:
-        """What lacks here, and one place of each fragment at most that this bookie may take."""
+    def _mine(self, record: LedgerRecord, view: ClusterView, *, overdue: bool = False) -> list[Need]:
+        """What lacks here, and one place of each fragment at most that this bookie may take.
+
+        Once it is `overdue`, those that would stand best have had their time.
+        """
         mine: dict[int, Need] = {}
         for need in needs(record, view):
-            if self._is_mine(need, view):
+            if need.reason is Reason.LACKING and view.copies_nothing(need.bookie):
+                need = replace(need, reason=Reason.LOST)
+            if self._is_mine(need, view, overdue=overdue):
                 mine.setdefault(need.fragment.first_entry, need)
         return list(mine.values())
 
-    def _is_mine(self, need: Need, view: ClusterView) -> bool:
+    def _is_mine(self, need: Need, view: ClusterView, *, overdue: bool) -> bool:
         if need.reason is Reason.LACKING:
             return need.bookie == self._me  # what it lacks it fetches itself: all the rest is there
-        return any(one.bookie == self._me for one in takers(need, view))
+        return any(one.bookie == self._me for one in takers(need, view, second_best=overdue))
 
     async def _held_for_others(self, record: LedgerRecord, view: ClusterView) -> list[Need]:
         """Places of others that lack something of them, of which all is here.
@@ -214,9 +230,6 @@ class Worker:
 
     # --- one ledger --------------------------------------------------------------------------
 
-    async def _claimed_heal(self, ledger_id: int, view: ClusterView) -> None:
-        await self._claimed(ledger_id, view, self._heal)
-
     async def _take_what_is_held(self, ledger_id: int, view: ClusterView) -> None:
         found = await self._ledgers.read(ledger_id)
         held = [] if found is None else await self._held_for_others(found.record, view)
@@ -224,16 +237,16 @@ class Worker:
         def still(record: LedgerRecord) -> list[Need]:
             return [one for one in held if one.fragment in record.fragments]
 
-        await self._heal(ledger_id, view, still)
+        await self._heal(ledger_id, view, chosen=still)
 
     async def _heal(
-        self, ledger_id: int, view: ClusterView, chosen: Callable[[LedgerRecord], list[Need]] | None = None
+        self, ledger_id: int, view: ClusterView, *, chosen: Callable[[LedgerRecord], list[Need]]
     ) -> None:
         tally = Tally(ledger_id)
         record: LedgerRecord | None = None
         try:
             async with self._upkeep:
-                record = await self.healer.heal(tally, chosen or (lambda record: self._mine(record, view)))
+                record = await self.healer.heal(tally, chosen)
         except COULD_NOT as error:
             tally.fail(str(error))
         await self._tell(tally)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
+from ..event_loop import EventLoop, factory_of
 from ..membership.leaving import drain
 from ..membership.looking import check_is_cluster
 from ..options import Finite, free_space_option, json_option, metadata_option, optional_metadata_option
@@ -134,6 +136,14 @@ def format_(metadata_uri: str, data: Path, bookie_id: str, replace: bool, wait: 
     "--heal/--no-heal", "heals", default=True, show_default=True, help="Make missing copies by itself."
 )
 @click.option(
+    "--event-loop",
+    envvar="BOOKLEDGER_EVENT_LOOP",
+    default=EventLoop.FASTEST.value,
+    type=click.Choice([one.value for one in EventLoop]),
+    show_default=True,
+    help="What serves connections; fastest is uvloop where it is installed, and asyncio's own elsewhere.",
+)
+@click.option(
     "--accept-loss", is_flag=True, help="Serve an older copy of the data directory, in limbo until a repair."
 )
 @click.option(
@@ -157,6 +167,7 @@ def run(
     segment_mib: int,
     lost_bookie_seconds: float,
     heals: bool,
+    event_loop: str,
     accept_loss: bool,
     until_stdin_closes: bool,
     as_json: bool,
@@ -194,8 +205,11 @@ def run(
         else:
             say(f"bookie {running.cookie.bookie_id} serves on {running.address}")
         sys.stdout.flush()
+        gc.collect()
+        gc.freeze()  # what lives now lives to the end: the collector need not look at it again
 
-    asyncio.run(run_daemon(config, ready, ClusterPeers, until_stdin_closes=until_stdin_closes))
+    with asyncio.Runner(loop_factory=factory_of(EventLoop(event_loop))) as runner:
+        runner.run(run_daemon(config, ready, ClusterPeers, until_stdin_closes=until_stdin_closes))
 
 
 @bookie.command()

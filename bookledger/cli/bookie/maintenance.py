@@ -10,6 +10,7 @@ import click
 
 from metadata.records.ledger_record import BookieRef
 
+from ..membership.looking import check_is_cluster
 from ..options import Finite, json_option, metadata_option
 from ..output import print_record
 from ..terminal import say
@@ -114,6 +115,7 @@ def maintain(
 
     if every == bool(names):
         raise click.UsageError("name the bookies, or give --all for every live one")
+    check_is_cluster(metadata_uri)
     request = MaintainRequest(MaintenanceAction(action), adopt)
     failures: list[str] = []
     with LedgerClient(metadata_uri) as client:

@@ -16,7 +16,7 @@ from metadata.records.bookie_registry import list_bookies
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
-from ..membership.looking import lost_after_option, surveyed, with_store
+from ..membership.looking import check_is_cluster, lost_after_option, surveyed, with_store
 from ..options import json_option, metadata_option
 from ..output import print_json, print_record, print_records
 from ..terminal import say
@@ -38,6 +38,7 @@ def rebalance(
 
     A copy goes away only when the new one is there. Bookies do the work; given again it plans anew.
     """
+    check_is_cluster(metadata_uri)
     if cancel:
         print_record({"cancelled_ledgers": with_store(metadata_uri, moves.cancel)}, as_json=as_json)
         return

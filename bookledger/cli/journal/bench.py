@@ -1,8 +1,8 @@
 """`bookledger journal bench`: flushes of a journal beside bare appends of the same size to a ledger, in the same run.
 
-Rounds take turns, since machines are noisy. What a flush costs beyond its appends: the frames are verified
-twice, by the stream and by the acceptor, and numbered, queued and counted; with three acceptors each edit
-goes to three ledgers, nine copies on the bookies' disks.
+Rounds take turns, since machines are noisy. What a flush costs beyond its appends: the frames are verified once, and
+batches are numbered, queued and counted; with three acceptors each edit goes to three ledgers, nine copies on the
+bookies' disks. With decoded edits each is made and encoded besides.
 """
 
 from __future__ import annotations
@@ -22,16 +22,19 @@ from metadata.sqlite.uri import uri_of
 from qjm_compat import AcceptorConfig, NamespaceInfo
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.edits import encode_frame
+from qjm_compat.edits.ops.namespace import Rename
 from qjm_compat.manager.output_stream import EditLogOutputStream
 
-from ..options import Finite, json_option
+from ..options import json_option, measuring_options
 from ..output import Say, narrator, print_records
 from ..processes import bookie_processes
 from ..scratch import scratch_directory
 
 BATCH_BYTES = 8 * 1024
-FRAMES = 32
-"""Edits in a batch, of 256 bytes each: what an operation on a file takes, more or less."""
+LARGE_BATCH_BYTES = 256 * 1024
+
+EDIT_BYTES = 256
+"""What an operation on a file takes, more or less."""
 
 IN_FLIGHT = 64
 ROUNDS = 4
@@ -47,17 +50,32 @@ Send = Callable[[], Awaitable["asyncio.Future[int]"]]
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Batches with so many under way; to a bare ledger where there are no acceptors."""
+    """Batches with so many under way; to a bare ledger where there are no acceptors.
+
+    `are_decoded`: the edits are handed over one by one, as objects.
+    """
 
     name: str
     acceptors: int
     in_flight: int
+    batch_bytes: int = BATCH_BYTES
+    are_decoded: bool = False
+
+    @property
+    def edits(self) -> int:
+        return self.batch_bytes // EDIT_BYTES
 
 
-WORKLOADS = tuple(
-    Workload(f"{what}, {how}", acceptors, in_flight)
-    for how, in_flight in (("one in flight", 1), ("pipelined", IN_FLIGHT))
-    for what, acceptors in (("ledger", 0), ("journal", 1), ("journal, 3 acceptors", 3))
+WORKLOADS = (
+    *(
+        Workload(f"{what}, {how}", acceptors, in_flight)
+        for how, in_flight in (("one in flight", 1), ("pipelined", IN_FLIGHT))
+        for what, acceptors in (("ledger", 0), ("journal", 1), ("journal, 3 acceptors", 3))
+    ),
+    Workload("journal, decoded edits, one in flight", 1, 1, are_decoded=True),
+    Workload("journal, 3 acceptors, decoded edits, one in flight", 3, 1, are_decoded=True),
+    Workload("ledger, 256 KiB, one in flight", 0, 1, LARGE_BATCH_BYTES),
+    Workload("journal, 256 KiB of decoded edits, one in flight", 1, 1, LARGE_BATCH_BYTES, are_decoded=True),
 )
 
 
@@ -84,12 +102,7 @@ class Result:
 
 
 @click.command("bench")
-@click.option("--seconds", default=5.0, type=Finite(0.1, 3600), show_default=True, help="For each workload.")
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Directory on the disk to measure [the system's temporary one].",
-)
+@measuring_options
 @json_option
 def journal_bench(seconds: float, data: Path | None, as_json: bool) -> None:
     """Measure flushes of 8 KiB beside bare appends: three bookies, write quorum 3, ack quorum 2."""
@@ -117,18 +130,24 @@ async def _rounds(uri: str, seconds: float, measured: dict[Workload, Measured], 
 
 def _result(workload: Workload, measured: dict[Workload, Measured]) -> Result:
     mine = measured[workload]
-    bare = next(m for w, m in measured.items() if w.acceptors == 0 and w.in_flight == workload.in_flight)
+    bare = next(m for w, m in measured.items() if _is_bare(w, workload))
     count = len(mine.latencies)
     return Result(
         workload=workload.name,
-        batch_bytes=BATCH_BYTES,
+        batch_bytes=workload.batch_bytes,
         in_flight=workload.in_flight,
         batches_per_s=round(count / mine.seconds, 1),
-        mb_per_s=round(count * BATCH_BYTES / mine.seconds / 1e6, 3),
+        mb_per_s=round(count * workload.batch_bytes / mine.seconds / 1e6, 3),
         p50_ms=round(1000 * _percentile(mine, 50), 3),
         p99_ms=round(1000 * _percentile(mine, 99), 3),
         times_ledger=round(_cost(workload, mine) / _cost(workload, bare), 2),
     )
+
+
+def _is_bare(one: Workload, workload: Workload) -> bool:
+    """Whether it is the same to a bare ledger."""
+    same = (one.in_flight, one.batch_bytes) == (workload.in_flight, workload.batch_bytes)
+    return one.acceptors == 0 and same
 
 
 def _percentile(measured: Measured, percent: int) -> float:
@@ -142,15 +161,15 @@ def _cost(workload: Workload, measured: Measured) -> float:
 
 
 async def _measure(uri: str, workload: Workload, name: str, seconds: float, into: Measured) -> None:
-    opened = _ledger(uri) if workload.acceptors == 0 else _journal(uri, workload, name)
+    opened = _ledger(uri, workload) if workload.acceptors == 0 else _journal(uri, workload, name)
     async with opened as send:
         await _send_for(send, workload.in_flight, min(1.0, seconds / 4), Measured())  # warm up
         await _send_for(send, workload.in_flight, seconds, into)
 
 
 @asynccontextmanager
-async def _ledger(uri: str) -> AsyncIterator[Send]:
-    payload = bytes(BATCH_BYTES)
+async def _ledger(uri: str, workload: Workload) -> AsyncIterator[Send]:
+    payload = bytes(workload.batch_bytes)
     async with LedgerClient(uri) as client:
         writer = await client.create_ledger(ensemble_size=ENSEMBLE_SIZE, ack_quorum=ACK_QUORUM)
         async with writer:
@@ -161,7 +180,7 @@ async def _ledger(uri: str) -> AsyncIterator[Send]:
 @asynccontextmanager
 async def _journal(uri: str, workload: Workload, name: str) -> AsyncIterator[Send]:
     acceptors = [AcceptorConfig(f"jn{n}", uri) for n in range(1, workload.acceptors + 1)]
-    journal_id = f"{name}-{workload.acceptors}-{workload.in_flight}"
+    journal_id = f"{name}-{WORKLOADS.index(workload)}"
     async with AsyncExitStack() as stack:
         manager = await stack.enter_async_context(
             QuorumJournalManager(uri, journal_id, acceptors=acceptors if len(acceptors) > 1 else None)
@@ -169,20 +188,45 @@ async def _journal(uri: str, workload: Workload, name: str) -> AsyncIterator[Sen
         await manager.format(NAMESPACE)
         await manager.recover_unfinalized_segments()
         out = await stack.enter_async_context(await manager.start_log_segment(1))
-        yield lambda: _flush(out)
+        write = _write_decoded if workload.are_decoded else _write_frames
+        yield lambda: _flush(out, write, workload.edits)
 
 
-async def _flush(out: EditLogOutputStream) -> asyncio.Future[int]:
-    out.write_raw(_batch(out.next_txid), FRAMES)
+async def _flush(
+    out: EditLogOutputStream, write: Callable[[EditLogOutputStream, int], None], edits: int
+) -> asyncio.Future[int]:
+    write(out, edits)
     out.set_ready_to_flush()
     return await out.flush_async()
 
 
-def _batch(first_txid: int) -> bytes:
-    return b"".join([encode_frame(_OPCODE, txid, _BODY) for txid in range(first_txid, first_txid + FRAMES)])
+def _write_frames(out: EditLogOutputStream, edits: int) -> None:
+    first = out.next_txid
+    frames = [encode_frame(_OPCODE, txid, _BODY) for txid in range(first, first + edits)]
+    out.write_raw(b"".join(frames), edits)
 
 
-_BODY = bytes(BATCH_BYTES // FRAMES - _FRAME_BYTES_WITHOUT_BODY)
+def _write_decoded(out: EditLogOutputStream, edits: int) -> None:
+    """A file each that gets its final name, as the writers of tables do it."""
+    for txid in range(out.next_txid, out.next_txid + edits):
+        name = f"{txid:010d}"
+        out.write(
+            Rename(
+                txid=txid,
+                source=_SOURCE + name,
+                target=_TARGET + name,
+                timestamp_ms=1_700_000_000_000,
+                options=(),
+                rpc_client_id=_CLIENT,
+                rpc_call_id=txid & 0xFFFF,
+            )
+        )
+
+
+_BODY = bytes(EDIT_BYTES - _FRAME_BYTES_WITHOUT_BODY)
+_CLIENT = bytes(range(16))
+_SOURCE = "/warehouse/sales.db/orders/.staging/".ljust(90, "x")
+_TARGET = "/warehouse/sales.db/orders/day=2026-11-23/".ljust(91, "x")
 
 
 async def _send_for(send: Send, in_flight: int, seconds: float, into: Measured) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..membership.looking import check_is_cluster
 from ..options import json_option, metadata_option
 from ..output import print_json, print_record, print_records
 from .options import JournalPlace, journal_place
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 @json_option
 def list_(metadata_uri: str, as_json: bool) -> None:
     """Show every journal and its acceptors."""
+    check_is_cluster(metadata_uri)
     rows = asyncio.run(_all(metadata_uri))
     print_records(rows, as_json=as_json, none="there are no journals")
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from ledgers import Entry, LedgerClient
+from ledgers import Columns, Entry, LedgerClient
+from ledgers.reading.batch_read import entries_of
 
 from ..options import first_option, json_option, ledger_argument, metadata_option, password_option, raw_option
 from ..output import print_json, progress
@@ -40,9 +41,9 @@ def read(
     with LedgerClient(metadata_uri) as client:
         reader = client.open_ledger(ledger_id, recovery=recover, password=password)
         with progress(f"reading ledger {ledger_id}", reader.record.length_bytes) as advance:
-            for entry in reader.read(first, last):
-                write(entry)
-                advance(len(entry.payload))
+            for page in reader.pages(first, last):
+                write(page)
+                advance(len(page.payload))
 
 
 @click.command()
@@ -57,17 +58,28 @@ def tail(metadata_uri: str, password: bytes, ledger_id: int, first: int, raw: bo
     write = _printer(raw=raw, as_json=as_json)
     with LedgerClient(metadata_uri) as client:
         reader = client.open_ledger(ledger_id, recovery=False, password=password)
-        for entry in reader.tail(first):
-            write(entry)
+        for page in reader.tail_pages(first):
+            write(page)
             sys.stdout.buffer.flush()
 
 
-def _printer(*, raw: bool, as_json: bool) -> Callable[[Entry], Any]:
+def _printer(*, raw: bool, as_json: bool) -> Callable[[Columns], Any]:
+    """Prints a page."""
     if raw and as_json:
         raise click.UsageError("--raw and --json are two ways to print an entry; take one")
-    out = sys.stdout.buffer
     if raw:
-        return lambda entry: out.write(entry.payload)
+        return lambda page: sys.stdout.buffer.write(page.payload)
+    one = _line_printer(as_json=as_json)
+
+    def lines(page: Columns) -> None:
+        for entry in entries_of(page):
+            one(entry)
+
+    return lines
+
+
+def _line_printer(*, as_json: bool) -> Callable[[Entry], Any]:
+    out = sys.stdout.buffer
     if as_json:
         return lambda entry: print_json(
             {"entry_id": entry.entry_id, "payload_base64": base64.b64encode(entry.payload).decode()}

@@ -11,6 +11,7 @@ import click
 from ledgers import LedgerClient, NewLedger
 from metadata.records.ledger_record import LedgerRecord
 
+from ..membership.looking import check_is_cluster
 from ..options import json_option, ledger_argument, metadata_option, new_ledger_options, password_option
 from ..output import ledger_fields, print_json, print_record
 from ..terminal import say, shown_bytes
@@ -52,6 +53,7 @@ ledger.add_command(check)
 @json_option
 def show(metadata_uri: str, ledger_id: int, as_json: bool) -> None:
     """Show one ledger's metadata, with its fragments and where they are."""
+    check_is_cluster(metadata_uri)
     with LedgerClient(metadata_uri) as client:
         record = client.describe_ledger(ledger_id)
     if as_json:

@@ -7,6 +7,7 @@ the same order.
 from __future__ import annotations
 
 import time
+from collections import Counter, deque
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ import click
 
 from bookledger.cluster.survey import Survey
 from ledgers.errors import LedgerError
-from metadata import keys
+from metadata import keys, settle
 from metadata.healing import orders
 from metadata.healing.orders import Order, OrderKind
 from metadata.records.cluster import read_cookie
@@ -27,10 +28,16 @@ from .looking import lost_after_option, surveyed, with_store
 
 LOOK_SECONDS = 2.0
 
+PACE_LOOKS = 15
+"""A rate is that of so many looks."""
+
+HINDRANCES_MAX = 3
+"""Of each kind so many are told at a time."""
+
 TO_END = {
     OrderKind.DRAIN: "take that back first: bookledger bookie drain NAME --cancel",
     OrderKind.MAINTENANCE: "end that first: bookledger cluster maintenance NAME --end",
-    OrderKind.GIVEN_UP: "it is given up for good: format its disk anew, with --replace",
+    OrderKind.GIVEN_UP: "take that back first: bookledger cluster decommission NAME --cancel",
 }
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only show how much would be copied.")
@@ -73,13 +80,29 @@ def drain(
 @click.option(
     "--wait", is_flag=True, help="Return when nothing refers to it; interrupting that changes nothing."
 )
+@click.option("--cancel", is_flag=True, help="It is back, with its disk, and shall stay.")
 @json_option
 def decommission(
-    metadata_uri: str, lost_after: float, name: str, yes: bool, dry_run: bool, wait: bool, as_json: bool
+    metadata_uri: str,
+    lost_after: float,
+    name: str,
+    yes: bool,
+    dry_run: bool,
+    wait: bool,
+    cancel: bool,
+    as_json: bool,
 ) -> None:
-    """Say that a bookie will never come back: what it held is copied from the others at once."""
+    """Say that a bookie will never come back: what it held is copied from the others at once.
+
+    Once nothing refers to it, this command forgets it: with --wait, or when it is given again.
+    """
+    if cancel:
+        give(metadata_uri, name, None, instead_of=(OrderKind.GIVEN_UP,))
+        print_record({"bookie_id": name, "ordered": None}, as_json=as_json)
+        return
     seen = surveyed(metadata_uri, lost_after)
-    if any(one.bookie.bookie_id == name and one.registration is not None for one in seen.bookies):
+    is_given_up = seen.view.orders.get(name) is OrderKind.GIVEN_UP
+    if not is_given_up and any(one.bookie.bookie_id == name for one in seen.bookies if one.registration):
         raise LedgerError(f"bookie {name} lives: stop it first, or use `bookledger bookie drain {name}`")
     with_store(metadata_uri, lambda store: check_formatted(store, name))
     if dry_run:
@@ -131,11 +154,31 @@ async def check_formatted(store: MetadataStore, name: str) -> None:
 
 
 async def forget(store: MetadataStore, name: str) -> None:
-    """Nothing refers to the bookie, and it does not live: the cluster knows it no more. Raises MetadataError."""
-    for key in (keys.absent(name), keys.life(name), keys.cookie(name), keys.order(name)):
+    """Nothing refers to the bookie: the cluster knows it no more. Raises LedgerError where it lives, and MetadataError.
+
+    One that starts meanwhile is either seen here, or sees once it is registered that its cookie is gone.
+    """
+    cookie = await store.get(keys.cookie(name))
+    if cookie is not None:
+        await _check_is_gone(store, name)
+        await store.delete(keys.cookie(name), cookie.version)
+        try:
+            await _check_is_gone(store, name)
+        except LedgerError:
+            await settle.create(store, keys.cookie(name), cookie.value)
+            raise
+    for key in (keys.absent(name), keys.life(name), keys.order(name)):
         found = await store.get(key)
         if found is not None:
             await store.delete(key, found.version)
+
+
+async def _check_is_gone(store: MetadataStore, name: str) -> None:
+    if await store.get(keys.bookie(name)) is not None:
+        raise LedgerError(
+            f"nothing refers to bookie {name} any more, but it lives: stop it and give this command again, which "
+            "forgets it; or let it stay, with --cancel"
+        )
 
 
 def _check_enough_are_left(seen: Survey, name: str) -> None:
@@ -150,7 +193,8 @@ def _check_enough_are_left(seen: Survey, name: str) -> None:
 def _report(metadata_uri: str, lost_after: float, name: str, what: str, *, wait: bool, as_json: bool) -> None:
     pace = _Pace()
     while True:
-        left = _left(surveyed(metadata_uri, lost_after), name)
+        seen = surveyed(metadata_uri, lost_after)
+        left = _left(seen, name)
         is_done = not left["fragments"]
         if is_done and what == OrderKind.GIVEN_UP.value:
             with_store(metadata_uri, lambda store: forget(store, name))
@@ -158,6 +202,8 @@ def _report(metadata_uri: str, lost_after: float, name: str, what: str, *, wait:
             print_record({"bookie_id": name, "ordered": what, **left, "done": is_done}, as_json=as_json)
         else:
             say(_progress(name, left, pace))
+            for hindrance in _hindrances(seen, name):
+                say(f"  {hindrance}")
         if is_done and not as_json:
             end = "it may be stopped" if what == "draining" else "it is forgotten"
             say(f"nothing refers to {name} any more: {end}")
@@ -167,17 +213,31 @@ def _report(metadata_uri: str, lost_after: float, name: str, what: str, *, wait:
 
 
 class _Pace:
-    """How fast something becomes less."""
+    """How fast something becomes less, lately."""
 
     def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._first: int | None = None
+        self._seen: deque[tuple[float, int]] = deque(maxlen=PACE_LOOKS)
 
     def seconds_left(self, left_bytes: int) -> float | None:
-        """At the rate so far; None where there is none."""
-        first = self._first = left_bytes if self._first is None else self._first
-        done, took = first - left_bytes, time.monotonic() - self._began
-        return left_bytes * took / done if done > 0 else None
+        """At the rate of the last looks; None where nothing moves."""
+        self._seen.append((time.monotonic(), left_bytes))
+        (began, first), (now, last) = self._seen[0], self._seen[-1]
+        return last * (now - began) / (first - last) if first > last > 0 else None
+
+
+def _hindrances(seen: Survey, name: str) -> list[str]:
+    """Why something of it does not move, as far as somebody has told, and what to do."""
+    found = [
+        f"ledger {ledger_id} is open: what it writes now moves when it is closed, or recovered"
+        for ledger_id in seen.open_on.get(name, ())[:HINDRANCES_MAX]
+    ]
+    theirs = {
+        ledger_id
+        for ledger_id, copies in seen.amiss.items()
+        if any(copy.bookie.bookie_id == name for copy in copies)
+    }
+    why = Counter(mark.why_not for mark in seen.marks if mark.ledger_id in theirs and mark.why_not)
+    return found + [f"{count} ledgers: {text}" for text, count in why.most_common(HINDRANCES_MAX)]
 
 
 def _progress(name: str, left: Mapping[str, Any], pace: _Pace) -> str:

@@ -57,6 +57,14 @@ def start_log_segment(me: Memory, request: StartLogSegment) -> Program[None]:
     me.open = OpenSegment(request.txid, ledger_id, layout, epoch, request.txid, request.txid - 1)
 
 
+def admits_from_memory(me: Memory, request: SendEdits) -> bool:
+    """Whether `admit_edits` needs nothing but what is remembered: the writer is the one known, its segment is open."""
+    known = me.stored.state if me.stored is not None else None
+    if known is None or known.storage is None or me.open is None:
+        return False
+    return request.info.epoch <= known.last_promised_epoch
+
+
 def admit_edits(me: Memory, request: SendEdits) -> Program[OpenSegment | None]:
     """Checks C1 to C3 of a batch; returns the segment it belongs to, None for an empty one.
 
@@ -67,10 +75,10 @@ def admit_edits(me: Memory, request: SendEdits) -> Program[OpenSegment | None]:
     info = request.info
     if me.open is not None and known is not None and known.storage is not None:
         me.refuse_stale(info.epoch, known.last_promised_epoch)
-    if known is None or known.storage is None or me.open is None or info.epoch > known.last_promised_epoch:
-        known = yield from admit(me, info)
-    else:
+    if known is not None and admits_from_memory(me, request):
         me.take_number(info)
+    else:
+        known = yield from admit(me, info)
     me.check_writer(info.epoch, known)
     if not request.num_txns:
         return None

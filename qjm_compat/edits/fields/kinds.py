@@ -34,6 +34,7 @@ from .java import (
     write_vint,
     write_vlong,
 )
+from .together import writer_of
 
 T = TypeVar("T")
 E = TypeVar("E", bound=IntEnum)
@@ -52,19 +53,22 @@ class Kind(Generic[T]):
     to_json: Callable[[T], object] = _as_it_is
     size_min: int = 1
     """No value takes fewer bytes: with it, a count is compared with what is there before anything is read."""
+    form: str = ""
+    """Struct's letter for it, where it is a number of fixed width: those are written together."""
 
 
 def _number(form: str, to_json: Callable[[int], object] = _as_it_is) -> Kind[int]:
-    packed = struct.Struct(form)
+    packed = struct.Struct(f">{form}")
     unpack, size = packed.unpack_from, packed.size
 
     def read(data: bytes, at: int) -> tuple[int, int]:
         return unpack(data, at)[0], at + size
 
-    return Kind(read, packed.pack, to_json, size)
+    return Kind(read, packed.pack, to_json, size, form)
 
 
 _U16 = struct.Struct(">H")
+_ONE_BYTE = [bytes([value]) for value in range(VINT_ONE_BYTE_MAX + 1)]
 
 
 def take(data: bytes, at: int, size: int) -> tuple[bytes, int]:
@@ -93,9 +97,15 @@ def _read_text(data: bytes, at: int) -> tuple[str, int]:
     return read_text(raw), end
 
 
+def _write_string(text: str) -> bytes:
+    raw = text.encode("ascii") if text.isascii() else write_utf8(text)
+    return _U16.pack(len(raw)) + raw
+
+
 def _write_text(text: str) -> bytes:
     raw = write_text(text)
-    return write_vint(len(raw)) + raw
+    size = len(raw)
+    return (_ONE_BYTE[size] if size <= VINT_ONE_BYTE_MAX else write_vint(size)) + raw
 
 
 def _read_flag(data: bytes, at: int) -> tuple[bool, int]:
@@ -116,18 +126,18 @@ def _octal(mode: int) -> object:
     return f"{mode & 0xFFFF:04o}"
 
 
-_MODE = _number(">h", _octal)
-STRING = Kind(_read_string, lambda text: _write_short_bytes(write_utf8(text)), size_min=2)
+_MODE = _number("h", _octal)
+STRING = Kind(_read_string, _write_string, size_min=2)
 
-NUMBER_8 = _number(">b")
-NUMBER_32 = _number(">i")
+NUMBER_8 = _number("b")
+NUMBER_32 = _number("i")
 
 I8 = Annotated[int, NUMBER_8]
-I16 = Annotated[int, _number(">h")]
+I16 = Annotated[int, _number("h")]
 I32 = Annotated[int, NUMBER_32]
-I64 = Annotated[int, _number(">q")]
+I64 = Annotated[int, _number("q")]
 Mode = Annotated[int, _MODE]
-Flag = Annotated[bool, Kind(_read_flag, _write_flag)]
+Flag = Annotated[bool, Kind(_read_flag, _write_flag, form="?")]
 String = Annotated[str, STRING]
 Text = Annotated[str, Kind(_read_text, _write_text)]
 ShortBytes = Annotated[bytes, Kind(_read_short_bytes, _write_short_bytes, _hex, 2)]
@@ -161,13 +171,10 @@ def record(cls: type[T]) -> Kind[T]:
             values.append(value)
         return cls(*values), at
 
-    def write(value: T) -> bytes:
-        return b"".join([kind.write(getattr(value, name)) for name, kind in fields])
-
     def to_json(value: T) -> object:
         return {name: kind.to_json(getattr(value, name)) for name, kind in fields}
 
-    return Kind(read, write, to_json, sum(kind.size_min for _, kind in fields))
+    return Kind(read, writer_of(fields), to_json, sum(kind.size_min for _, kind in fields))
 
 
 def flagged(cls: type[T], required: int) -> Kind[T]:
@@ -208,6 +215,7 @@ def flagged(cls: type[T], required: int) -> Kind[T]:
 def array(of: Kind[T], count_max: int) -> Kind[tuple[T, ...]]:
     """A count of four bytes, and so many of a kind."""
     count_of = struct.Struct(">i")
+    none = count_of.pack(0)
 
     def read(data: bytes, at: int) -> tuple[tuple[T, ...], int]:
         count, at = count_of.unpack_from(data, at)[0], at + count_of.size
@@ -219,6 +227,8 @@ def array(of: Kind[T], count_max: int) -> Kind[tuple[T, ...]]:
         return tuple(values), at
 
     def write(values: tuple[T, ...]) -> bytes:
+        if not values:
+            return none
         check_count(len(values), count_max)
         return b"".join([count_of.pack(len(values)), *map(of.write, values)])
 
@@ -248,4 +258,4 @@ def enum(cls: type[E], number: Kind[int]) -> Kind[E]:
         value, end = number.read(data, at)
         return to_enum(cls, value), end
 
-    return Kind(read, number.write, lambda value: value.name, number.size_min)
+    return Kind(read, number.write, lambda value: value.name, number.size_min, number.form)

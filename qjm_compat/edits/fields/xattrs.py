@@ -77,8 +77,11 @@ def _change_to_json(change: XAttrChange) -> object:
     return {"path": change.path, "attributes": _list_to_json(change.attributes)}
 
 
+_NONE = b"\0"  # an empty message: most files have no attributes
+
+
 def _read_list(data: bytes, at: int) -> tuple[tuple[XAttr, ...], int]:
-    if data[at] == 0:  # most files have none
+    if data[at] == _NONE[0]:
         return (), at + 1
     change, end = _read_change(data, at)
     if change.path is not None:
@@ -87,7 +90,7 @@ def _read_list(data: bytes, at: int) -> tuple[tuple[XAttr, ...], int]:
 
 
 def _write_list(attributes: tuple[XAttr, ...]) -> bytes:
-    return _write_change(XAttrChange(None, attributes))
+    return _write_change(XAttrChange(None, attributes)) if attributes else _NONE
 
 
 def _list_to_json(attributes: tuple[XAttr, ...]) -> object:

@@ -29,6 +29,7 @@ from bookie.log.format import (
     position_of,
     record_bytes,
 )
+from bookie.wire.messages import VERIFIER_BYTES
 from tests.bookie import messages
 from tests.bookie.entries import frame_of, lac_of
 
@@ -39,6 +40,7 @@ SYNCED = position_of(3, 512)
 frames = frame_of(7, [4, 5], payload_bytes=3, lac=2)
 SMALL = Record(Kind.ENTRIES, 7, frames.columns, frames.last_add_confirmed, recovery=True)
 
+verifiers = st.just(b"") | st.binary(min_size=VERIFIER_BYTES, max_size=VERIFIER_BYTES)
 records = st.builds(
     Record,
     st.just(Kind.ENTRIES),
@@ -46,7 +48,11 @@ records = st.builds(
     messages.some_columns(),
     messages.maybe_lac,
     st.booleans(),
-) | st.builds(Record, st.just(Kind.FENCE), messages.natural)
+    verifiers,
+    st.just(b""),
+) | st.builds(
+    lambda ledger_id, verifier: Record(Kind.FENCE, ledger_id, verifier=verifier), messages.natural, verifiers
+)
 positions = st.builds(
     position_of, st.integers(0, 2**31), st.integers(0, 2**29 - 1).map(lambda n: n * ALIGNMENT)
 )

@@ -383,7 +383,7 @@ def test_a_crash_while_the_torn_tail_is_being_cut_changes_nothing(monkeypatch: p
 def test_a_record_that_says_less_was_synced_than_before_it_lies_is_no_proof_of_damage() -> None:
     """The same group, written by hand: its records all say that only the header was on disk."""
     synced = position_of(0, SEGMENT_HEADER.size)
-    parts = [encode_segment_header(SegmentHeader(0, INCARNATION))]
+    parts: list[bytes | memoryview] = [encode_segment_header(SegmentHeader(0, INCARNATION))]
     for index, record in enumerate(RECORDS[:3]):
         parts += encode_record(record, position=position_of(0, offset_of(index)), synced=synced)
     disk = disk_with([(FIRST, b"".join(parts))], Random(0))

@@ -1,21 +1,19 @@
-"""A bookie served on a free port, as the daemon runs it, and a client that speaks raw messages to it."""
+"""A bookie served on a free port, as the daemon runs it, and a client that speaks raw frames to it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import grpc
-import grpc.aio
-
 from bookie.config import BookieConfig
 from bookie.serving.daemon import RunningBookie, serving
 from bookie.serving.directory import format_directory
-from bookie.wire import codec, rpc
+from bookie.wire import codec
+from bookie.wire.data.framing import Body, Kind
 from bookie.wire.messages import (
     Ack,
     AppendRequest,
@@ -32,6 +30,7 @@ from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Sh
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import Lease
 from tests.support.aio import run
+from tests.support.raw_data import RawConnection, greeted
 
 OK = Status.OK
 PAGE_BYTES = 1024 * 1024
@@ -43,44 +42,50 @@ class Client:
     """Speaks to one bookie in raw messages."""
 
     bookie: RunningBookie
-    channel: grpc.aio.Channel
 
     @property
     def incarnation(self) -> str:
         return self.bookie.cookie.incarnation
 
-    def stream(self) -> Any:
-        return self.channel.stream_stream(rpc.APPEND)()
+    def stream(self) -> AbstractAsyncContextManager[RawConnection]:
+        return greeted(self.bookie.address)
 
-    def request(self, first_sequence: int, *frames: Frame, incarnation: str | None = None) -> bytes:
+    def request(
+        self, first_sequence: int, *frames: Frame, incarnation: str | None = None
+    ) -> list[bytes | memoryview]:
         return codec.encode_append_request(
             AppendRequest(incarnation or self.incarnation, first_sequence, frames)
         )
 
-    async def append(self, *requests: bytes) -> list[Ack]:
-        """Sends the requests on a stream of their own; all acknowledgements, in the order they came."""
-        stream = self.stream()
-        for request in requests:
-            await stream.write(request)
-        await stream.done_writing()
-        return [ack async for reply in stream for ack in codec.decode_append_reply(reply).acks]
+    async def append(self, *requests: list[bytes | memoryview]) -> list[Ack]:
+        """Sends the requests on a connection of their own; all acknowledgements, in the order they came."""
+        found: list[Ack] = []
+        count = sum(len(codec.decode_append_request(b"".join(request)).frames) for request in requests)
+        async with self.stream() as stream:
+            for request in requests:
+                stream.send(Kind.APPEND, 0, request)
+            while len(found) < count:
+                acks = await stream.acks()
+                assert acks is not None, "the bookie has ended the connection"
+                found += acks
+        return found
 
     async def read(self, ledger_id: int, first: int, last: int, **others: Any) -> ReadReply:
         request = ReadRequest(
             others.pop("incarnation", self.incarnation), ledger_id, first, last, PAGE_BYTES, **others
         )
-        return codec.decode_read_reply(await self.call(rpc.READ, codec.encode_read_request(request)))
+        return codec.decode_read_reply(await self.call(Kind.READ, codec.encode_read_request(request)))
 
     async def last_add_confirmed(self, ledger_id: int, **others: Any) -> LacReply:
         request = LacRequest(others.pop("incarnation", self.incarnation), ledger_id, **others)
-        return codec.decode_lac_reply(
-            await self.call(rpc.LAST_ADD_CONFIRMED, codec.encode_lac_request(request))
-        )
+        body = codec.encode_lac_request(request)
+        return codec.decode_lac_reply(await self.call(Kind.LAST_ADD_CONFIRMED, body))
 
-    async def call(self, method: str, request: bytes) -> bytes:
-        unary: Any = self.channel.unary_unary(method)
-        answer: bytes = await unary(request, timeout=20)
-        return answer
+    async def call(self, kind: Kind, body: list[bytes | memoryview]) -> Body:
+        async with self.stream() as stream:
+            answer = await stream.call(kind, body)
+            assert answer.kind is kind, answer
+            return answer.body
 
 
 async def formatted(directory: Path, store: MemoryStore, name: str = "b1", **settings: Any) -> BookieConfig:
@@ -107,17 +112,12 @@ async def _give_ledgers(store: MemoryStore) -> None:
 
 
 @asynccontextmanager
-async def client_of(bookie: RunningBookie) -> AsyncIterator[Client]:
-    async with grpc.aio.insecure_channel(bookie.address, options=rpc.CHANNEL_OPTIONS) as channel:
-        yield Client(bookie, channel)
-
-
-@asynccontextmanager
 async def served(directory: Path, store: MemoryStore | None = None, **settings: Any) -> AsyncIterator[Client]:
     """A bookie on a free port, as the daemon runs it, and a client of it."""
     store = store or MemoryStore()
     config = await formatted(directory, store, **settings)
-    async with serving(config, store) as bookie, client_of(bookie) as client:
+    async with serving(config, store) as bookie:
+        client = Client(bookie)
         yield client
 
 

@@ -7,14 +7,12 @@ import errno
 from pathlib import Path
 from random import Random
 
-import grpc
-import grpc.aio
 import pytest
 
 from bookie.errors import BookieError, DataDirectoryError, LogFailed, NameTaken
 from bookie.serving import daemon, listener
 from bookie.serving.daemon import RunningBookie, serving, until_one_fails
-from bookie.wire import codec
+from bookie.wire.data.framing import Kind
 from bookie.wire.messages import (
     Ack,
     LacReply,
@@ -26,7 +24,7 @@ from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 from tests.bookie.bookies import entries
 from tests.bookie.entries import entries_of, frame_of
-from tests.bookie.serving.served import LeaseEndingStore, client_of, formatted, plain, serve_until, served
+from tests.bookie.serving.served import Client, LeaseEndingStore, formatted, plain, serve_until, served
 from tests.bookie.simulated_disk import SimulatedDisk
 from tests.support.aio import run
 from tests.support.etcd import free_port
@@ -64,21 +62,21 @@ def test_stopping_answers_what_was_accepted_and_waits_for_no_client(tmp_path: Pa
         stop = asyncio.Event()
         serve = asyncio.create_task(serve_until(config, store, ready, stop))
         running = await ready
-        async with client_of(running) as client, client_of(running) as idle:
-            idle_stream = idle.stream()
-            await idle_stream.write(idle.request(0, frame_of(8, [0])))
-            await idle_stream.read()
-            polling = asyncio.create_task(idle.last_add_confirmed(8, wait_ms=60_000))
-            stream = client.stream()
+        client = Client(running)
+        async with client.stream() as idle_stream, client.stream() as stream:
+            idle_stream.send(Kind.APPEND, 0, client.request(0, frame_of(8, [0])))
+            await idle_stream.acks()
+            polling = asyncio.create_task(client.last_add_confirmed(8, wait_ms=60_000))
             for n in range(50):
-                await stream.write(client.request(n, frame_of(7, [n])))
-            first = codec.decode_append_reply(await stream.read()).acks
+                stream.send(Kind.APPEND, 0, client.request(n, frame_of(7, [n])))
+            first = await stream.acks()
+            assert first is not None
             stopped_at = loop.time()
             stop.set()
             rest: list[Ack] = []
-            while (reply := await stream.read()) is not grpc.aio.EOF:
-                rest += codec.decode_append_reply(reply).acks
-            assert await idle_stream.read() is grpc.aio.EOF
+            while (more := await stream.acks()) is not None:
+                rest += more
+            assert await idle_stream.acks() is None
             assert await polling == LacReply(OK)
             await serve
             assert loop.time() - stopped_at < STOP_SECONDS_EXPECTED
@@ -86,7 +84,8 @@ def test_stopping_answers_what_was_accepted_and_waits_for_no_client(tmp_path: Pa
         answered = [sequence for sequence, status in answers if status is OK]
         assert answered == list(range(len(answered)))
         assert {status for _, status in answers} <= {OK, Status.STOPPING}
-        async with serving(config, store) as running, client_of(running) as client:
+        async with serving(config, store) as running:
+            client = Client(running)
             assert set(answered) <= set((await client.read(7, 0, 99)).columns.ids)
 
     run(test())
@@ -131,11 +130,12 @@ def test_a_failed_log_ends_the_bookie_with_the_reason(
         monkeypatch.setattr(daemon, "OsDisk", lambda _: disk)
         monkeypatch.setattr(listener, "STOP_SECONDS_MAX", 0.2)
         with pytest.raises(LogFailed, match="the disk is broken"):
-            async with serving(config, store) as running, client_of(running) as client:
+            async with serving(config, store) as running:
+                client = Client(running)
                 disk.fail_sync_after(0, OSError(errno.EIO, "the disk is broken"))
-                stream = client.stream()
-                await stream.write(client.request(0, frame_of(7, [0])))
-                await until_one_fails(running)
+                async with client.stream() as stream:
+                    stream.send(Kind.APPEND, 0, client.request(0, frame_of(7, [0])))
+                    await until_one_fails(running)
         assert await find_bookie(store, "b1") is None
 
     run(test())

@@ -18,12 +18,15 @@ import pytest
 
 from bookie.config import BookieConfig
 from bookie.errors import BookieError, DamagedLog, NameTaken
-from bookie.serving import daemon, listener
+from bookie.serving import daemon
 from bookie.serving.daemon import RunningBookie, serving
+from bookie.serving.data import session
 from bookie.serving.directory import read_cookie
 from bookie.serving.registration import Registrar
 from bookie.storage.bookie import Bookie
 from bookie.wire import codec, rpc
+from bookie.wire.data.framing import Kind
+from bookie.wire.data.greeting import Hello
 from metadata import open_store
 from metadata.memory import MemoryStore
 from metadata.records.bookie_registry import find_bookie
@@ -31,9 +34,11 @@ from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 from tests.bookie.bookies import entries
 from tests.bookie.entries import entries_of, frame_of
-from tests.bookie.serving.served import LeaseEndingStore, client_of, formatted, serve_until, served
+from tests.bookie.messages import whole
+from tests.bookie.serving.served import Client, LeaseEndingStore, formatted, serve_until, served
 from tests.support.aio import cancel, run
 from tests.support.etcd import free_port
+from tests.support.raw_data import raw_connection
 
 STOP_SECONDS_EXPECTED = 10.0
 """Far less than the time a bookie waits for its name."""
@@ -87,7 +92,8 @@ def test_a_bookie_whose_name_is_taken_does_not_touch_the_log(tmp_path: Path) -> 
             found = await find_bookie(store, "b1")
             assert found is not None
             assert found.address == "elsewhere:3181"
-        async with serving(config, store) as running, client_of(running) as client:
+        async with serving(config, store) as running:
+            client = Client(running)
             assert entries_of((await client.read(7, 0, 9)).columns) == entries(7, range(2))
         assert contents(tmp_path) != before, "there was something to cut"
 
@@ -113,7 +119,7 @@ def test_a_bookie_that_cannot_have_its_port_does_not_touch_the_log(tmp_path: Pat
 async def info_of(address: str) -> bytes:
     async with grpc.aio.insecure_channel(address, options=rpc.CHANNEL_OPTIONS) as channel:
         ask: Any = channel.unary_unary(rpc.INFO)
-        answer: bytes = await ask(codec.encode_info_request(None), timeout=20)
+        answer: bytes = await ask(whole(codec.encode_info_request(None)), timeout=20)
         return answer
 
 
@@ -121,12 +127,19 @@ async def refusal_from(address: str, method: str) -> grpc.aio.AioRpcError:
     """What a call of any kind ends with; it does not wait for its time limit."""
     async with grpc.aio.insecure_channel(address, options=rpc.CHANNEL_OPTIONS) as channel:
         with pytest.raises(grpc.aio.AioRpcError) as refused:
-            if method == rpc.APPEND:
-                await channel.stream_stream(method)().read()
-            else:
-                ask: Any = channel.unary_unary(method)
-                await ask(b"", timeout=20)
+            ask: Any = channel.unary_unary(method)
+            await ask(b"", timeout=20)
         return refused.value
+
+
+async def goodbye_from(address: str) -> bytes:
+    """What a client of the data protocol is told."""
+    async with raw_connection(address) as raw:
+        raw.send(Kind.HELLO, 0, [Hello().encode()])
+        answer = await raw.receive()
+        assert answer is not None and answer.kind is Kind.GOODBYE
+        assert await raw.receive() is None
+        return bytes(answer.body)
 
 
 class SlowReplay:
@@ -162,12 +175,13 @@ def test_a_bookie_keeps_its_name_however_long_its_log_is_read_and_callers_are_to
             found = await find_bookie(store, "b1")
             assert found is not None
             address = found.address
-            for method in (rpc.INFO, rpc.READ, rpc.LAST_ADD_CONFIRMED, rpc.APPEND):
+            for method in (rpc.INFO, rpc.MAINTAIN):
                 refused = await refusal_from(address, method)
                 assert (refused.code(), refused.details()) == (
                     grpc.StatusCode.UNAVAILABLE,
                     "the bookie is starting: it reads its log",
                 )
+            assert await goodbye_from(address) == b"the bookie is starting: it reads its log"
         assert not ready.done()
         replay.go_on.set()
         running = await ready
@@ -225,7 +239,7 @@ def test_sigterm_ends_a_bookie_that_waits_for_its_name(tmp_path: Path) -> None:
         async with elsewhere(store, config):
             serve = asyncio.create_task(daemon.run(config, ready.append))
             refused = await refusal_from(f"{config.host}:{config.port}", rpc.INFO)
-            while refused.details() != listener.STARTING:
+            while refused.details() != session.STARTING:
                 refused = await refusal_from(f"{config.host}:{config.port}", rpc.INFO)
             os.kill(os.getpid(), signal.SIGTERM)
             await serve

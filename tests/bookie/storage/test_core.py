@@ -3,8 +3,6 @@ answered before it is on disk."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -190,7 +188,7 @@ V1, V2 = b"1" * VERIFIER_BYTES, b"2" * VERIFIER_BYTES
 
 
 def keyed(verifier: bytes) -> Frame:
-    return replace(ADD, credential=Credential(verifier, b"p" * PROOF_BYTES))
+    return ADD._replace(credential=Credential(verifier, b"p" * PROOF_BYTES))
 
 
 def test_the_first_verifier_of_a_ledger_is_its_verifier() -> None:
@@ -212,8 +210,8 @@ def test_a_stranger_can_fence_nothing() -> None:
 def test_a_recovery_add_must_show_the_verifier_too() -> None:
     ledgers = Ledgers()
     ledgers.core.fence(7, "a", V1)
-    assert ledgers.core.append(replace(keyed(V2), recovery=True), "b") == [Answer("b", Status.UNAUTHORIZED)]
-    assert isinstance(ledgers.core.append(replace(keyed(V1), recovery=True), "c")[0], Write)
+    assert ledgers.core.append(keyed(V2)._replace(recovery=True), "b") == [Answer("b", Status.UNAUTHORIZED)]
+    assert isinstance(ledgers.core.append(keyed(V1)._replace(recovery=True), "c")[0], Write)
 
 
 def test_a_fence_record_carries_the_verifier_it_was_asked_with() -> None:
@@ -232,7 +230,7 @@ def test_the_verifier_of_what_is_on_disk_is_known_after_a_restart() -> None:
 
 def test_a_record_with_deferred_sync_is_answered_once_when_it_is_written() -> None:
     ledgers = Ledgers()
-    (write,) = ledgers.core.append(replace(ADD, deferred_sync=True), "a")
+    (write,) = ledgers.core.append(ADD._replace(deferred_sync=True), "a")
     assert isinstance(write, Write) and write.deferred_sync
     assert ledgers.core.written("a") == [Answer("a", Status.WRITTEN)]
     assert ledgers.core.on_disk(write.record, None) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -255,7 +254,7 @@ def test_a_frame_that_an_interrupted_run_has_copied_is_not_copied_again(tmp_path
             await interleaved(bookie, 2, 20)
             await bookie.forget([0])
             copies = [
-                replace(found.record, recovery=False)
+                found.record._replace(recovery=False)
                 for found in walk(bookie.disk, 0)
                 if isinstance(found, Found)
                 and found.record.kind is Kind.ENTRIES
@@ -279,7 +278,7 @@ def test_a_copy_with_other_bytes_is_no_copy(tmp_path: Path) -> None:
             assert await append(bookie, frame_of(1, [0], payload_bytes=40)) == [OK]
             await append(bookie, *(frame_of(0, [n]) for n in range(40)))
             other = frame_of(2, [0], payload_bytes=40).columns
-            assert await append(bookie, replace(frame_of(1, [0]), columns=other)) == [OK]
+            assert await append(bookie, frame_of(1, [0])._replace(columns=other)) == [OK]
             await bookie.checkpoint()
             await bookie.forget([0])
             await compactor(bookie).compact(0.99)

@@ -19,8 +19,10 @@ from tests.support.aio import run
 from .test_replacements import Answering
 
 
-def chosen(domains: dict[str, str], shape: Shape, *, domains_min: int = 1, seed: int = 1) -> list[str]:
-    """The fault domains of the ensemble, in its order."""
+def chosen(
+    domains: dict[str, str], shape: Shape, *, domains_min: int = 1, seed: int = 1, failed: str = ""
+) -> list[str]:
+    """The fault domains of the ensemble, in its order. `failed`: the bookie that failed lately, and answers again."""
 
     async def scenario() -> list[str]:
         store = MemoryStore()
@@ -30,6 +32,9 @@ def chosen(domains: dict[str, str], shape: Shape, *, domains_min: int = 1, seed:
             await store.create(registration.key, registration.encode())
         config = ClientConfig(fault_domains_min=domains_min)
         cluster = Cluster(store, LedgerStore(store), Answering(refs, ()), config, random.Random(seed))
+        for ref in refs:
+            if ref.bookie_id == failed:
+                cluster.note_failure(ref)
         return [domains[ref.bookie_id] for ref in await choose_ensemble(cluster, shape)]
 
     return run(scenario())
@@ -49,6 +54,13 @@ def test_no_ledger_is_made_on_fewer_fault_domains_than_are_wanted() -> None:
     assert sorted(chosen(racks, Shape(3, 3, 2), domains_min=2)) == ["/r1", "/r1", "/r2"]
     with pytest.raises(NotEnoughBookies, match="copies in 3 fault domains, where these have 2"):
         chosen(racks, Shape(3, 3, 2), domains_min=3)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_policy_counts_more_than_that_the_only_bookie_of_a_domain_failed_lately(seed: int) -> None:
+    racks = {"b1": "/r1", "b2": "/r1", "b3": "/r2"}
+    assert set(chosen(racks, Shape(2, 2, 2), domains_min=2, seed=seed, failed="b3")) == {"/r1", "/r2"}
+    assert set(chosen(racks, Shape(2, 2, 2), seed=seed, failed="b3")) == {"/r1"}, "without one it is avoided"
 
 
 def test_bookies_without_a_fault_domain_do_not_satisfy_a_policy() -> None:

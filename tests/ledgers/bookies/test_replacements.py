@@ -10,7 +10,7 @@ import pytest
 
 from bookie.wire import InfoReply
 from ledgers.bookie_client import BookieClient
-from ledgers.bookies.grpc_bookies import GrpcBookieClient
+from ledgers.bookies.connected_bookies import ConnectedBookies
 from ledgers.bookies.replacements import find_replacements
 from ledgers.bookies.signs_of_life import REMEMBERED_SECONDS_MAX, choose_alive
 from ledgers.cluster import Cluster
@@ -30,7 +30,7 @@ HUNG_SECONDS = 60.0
 SEARCH_SECONDS_MAX = 10.0
 
 
-class Answering(GrpcBookieClient):
+class Answering(ConnectedBookies):
     """Only these bookies answer; some say that they are read-only."""
 
     def __init__(
@@ -176,16 +176,21 @@ RACKS = {B1: "/r1", B2: "/r2", B3: "/r2", B4: "/r2", B5: "/r1"}
 
 
 @pytest.mark.parametrize(
-    ("domains_min", "spares", "chosen"),
+    ("domains_min", "spares", "failed_lately", "chosen"),
     [
-        (1, (B4,), {0: B4}),  # all in one rack, rather than a copy less
-        (2, (B4,), {}),
-        (2, (B4, B5), {0: B5}),
-        (3, (B4, B5), {0: B5}),  # no worse than it was
+        (1, (B4,), None, {0: B4}),  # all in one rack, rather than a copy less
+        (2, (B4,), None, {}),
+        (2, (B4, B5), None, {0: B5}),
+        (2, (B4, B5), B5, {0: B5}),  # there is no other of its rack
+        (1, (B4, B5), B5, {0: B4}),
+        (3, (B4, B5), None, {0: B5}),  # no worse than it was
     ],
 )
 def test_no_bookie_is_taken_that_leaves_copies_on_too_few_fault_domains(
-    domains_min: int, spares: tuple[BookieRef, ...], chosen: dict[int, BookieRef]
+    domains_min: int,
+    spares: tuple[BookieRef, ...],
+    failed_lately: BookieRef | None,
+    chosen: dict[int, BookieRef],
 ) -> None:
     async def scenario() -> tuple[dict[int, BookieRef], dict[str, str]]:
         store = MemoryStore()
@@ -195,6 +200,8 @@ def test_no_bookie_is_taken_that_leaves_copies_on_too_few_fault_domains(
         cluster = Cluster(
             store, LedgerStore(store), Answering([B2, B3, *spares], ()), ClientConfig(), random.Random(1)
         )
+        if failed_lately is not None:
+            cluster.note_failure(failed_lately)
         effect = FindReplacements((B1, B2, B3), {0: "gone"})
         return await find_replacements(cluster, effect, 3, domains_min=domains_min)
 

@@ -70,9 +70,9 @@ def test_nothing_is_good(digest: Digester) -> None:
 def test_a_lac_statement_is_bound_to_its_entry_and_length(digest: Digester) -> None:
     statement = digest.sign_lac(9, 100)
     assert digest.is_valid_lac(statement)
-    assert not digest.is_valid_lac(replace(statement, last_entry=10))
-    assert not digest.is_valid_lac(replace(statement, length_bytes=101))
-    assert not digest.is_valid_lac(replace(statement, digest=b""))
+    assert not digest.is_valid_lac(statement._replace(last_entry=10))
+    assert not digest.is_valid_lac(statement._replace(length_bytes=101))
+    assert not digest.is_valid_lac(statement._replace(digest=b""))
 
 
 @both

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from bookie.wire import NO_CREDENTIAL, Credential
@@ -46,7 +44,7 @@ def test_a_proof_holds_for_nothing_else(signed: bytes) -> None:
 
 
 def test_nobody_proves_a_verifier_with_another_key() -> None:
-    forged = replace(LedgerKey(7, b"guess").credential(Purpose.FENCE, "i1"), verifier=KEY.verifier)
+    forged = LedgerKey(7, b"guess").credential(Purpose.FENCE, "i1")._replace(verifier=KEY.verifier)
     assert not is_proven(forged, FENCE)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -95,6 +96,10 @@ class DictionaryBookies:
         last_add_confirmed: Callable[[], LacStatement | None],
     ) -> Lane:
         raise NotImplementedError
+
+    def heard_at(self, bookie: BookieRef) -> float:
+        del bookie
+        return -math.inf
 
     async def info(self, bookie: BookieRef) -> InfoReply:
         raise NotImplementedError

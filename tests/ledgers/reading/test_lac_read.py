@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -44,7 +44,7 @@ async def knows_nothing(_: LacRequest) -> LacReply:
 
 
 async def forges(_: LacRequest) -> LacReply:
-    return LacReply(Status.OK, replace(DIGEST.sign_lac(3, 30), last_entry=99))
+    return LacReply(Status.OK, DIGEST.sign_lac(3, 30)._replace(last_entry=99))
 
 
 async def is_down(_: LacRequest) -> LacReply:

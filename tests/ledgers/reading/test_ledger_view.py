@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ledgers.bookies.grpc_bookies import GrpcBookieClient
+from ledgers.bookies.connected_bookies import ConnectedBookies
 from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
 from ledgers.errors import NoSuchLedger
@@ -21,7 +21,7 @@ OPEN = LedgerRecord(7, Shape(1, 1, 1), (Fragment(0, (BookieRef("b1", "i1"),)),))
 
 def view_of(found: VersionedRecord) -> LedgerView:
     store, config = MemoryStore(), ClientConfig()
-    cluster = Cluster(store, LedgerStore(store), GrpcBookieClient(store, config), config, random.Random(0))
+    cluster = Cluster(store, LedgerStore(store), ConnectedBookies(store, config), config, random.Random(0))
     return LedgerView(cluster, found, Crc32cDigester(7))
 
 

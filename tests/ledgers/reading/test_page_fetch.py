@@ -256,7 +256,7 @@ def test_nothing_past_the_last_confirmed_entry_is_read_without_saying_so() -> No
             reader.read_entry(9),
             reader.read_batch(9, entries_max=1, bytes_max=1),
             anext(reader.read(3, 9)),
-            anext(reader.read_columns(9, 9)),
+            anext(reader.pages(9, 9)),
         ):
             with pytest.raises(NoSuchEntry, match="no readable entry 9; its last confirmed entry is 8"):
                 await read

@@ -44,7 +44,7 @@ async def held_at_most(reader: ReadHandle, bookies: DictionaryBookies) -> int:
     """Most bytes that bookies had given and the reader had not yet, at any time."""
     most = taken_bytes = 0
     next_entry = 0
-    async with aclosing(reader.read_columns()) as pages:
+    async with aclosing(reader.pages()) as pages:
         async for page in pages:
             assert list(page.ids) == list(range(next_entry, page.last_entry + 1))
             next_entry = page.last_entry + 1
@@ -117,7 +117,7 @@ def test_a_closed_ledger_is_asked_for_in_pages_from_the_first_on(size: int) -> N
     async def scenario() -> None:
         bookies = DictionaryBookies([size] * (3 * MIB // (size + 16)))
         reader, _ = await reader_of(bookies)
-        async with aclosing(reader.read_columns()) as pages:
+        async with aclosing(reader.pages()) as pages:
             await anext(pages)
         _, first = bookies.asked[0]
         asked_bytes = (first.last_entry + 1) * (size + 16)
@@ -130,7 +130,7 @@ def test_when_entries_turn_out_larger_the_range_is_cut_anew_and_read_in_parallel
     async def scenario() -> None:
         bookies = DictionaryBookies([10] * 20_000 + [4 * MIB] * 30)
         reader, _ = await reader_of(bookies, record_of(bookies, closed=False))
-        async with aclosing(reader.read_columns()) as pages:
+        async with aclosing(reader.pages()) as pages:
             async for page in pages:
                 await until_idle()
                 if page.last_entry == 20_005:

@@ -11,9 +11,9 @@ async def ids_in_every_way(reader: ReadHandle) -> list[list[int]]:
     """By all calls that may be made without saying where to begin."""
     return [
         [entry.entry_id async for entry in reader.read()],
-        [entry_id async for page in reader.read_columns() for entry_id in page.ids],
+        [entry_id async for page in reader.pages() for entry_id in page.ids],
         [entry.entry_id async for entry in reader.tail()],
-        [entry_id async for page in reader.tail_columns() for entry_id in page.ids],
+        [entry_id async for page in reader.tail_pages() for entry_id in page.ids],
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from ledgers.later import Later
 from ledgers.writing.idle_lac import IdleLac
 from tests.support.aio import run
 
@@ -18,7 +19,7 @@ class Writer:
         self.is_idle = True
         self.told: list[int] = []
         self.timer = IdleLac(
-            0.0,
+            Later(0.0),
             lambda: self.last_add_confirmed,
             lambda: self.is_idle,
             lambda: self.told.append(self.last_add_confirmed),
@@ -52,6 +53,21 @@ def test_a_busy_writer_tells_nothing_apart() -> None:
         writer.is_idle = True
         await writer.confirmed(4)
         assert writer.told == [4]
+
+    run(scenario())
+
+
+def test_a_writer_that_confirms_meanwhile_is_at_work_and_tells_when_it_has_done() -> None:
+    async def scenario() -> None:
+        writer = Writer()
+        for through in range(3):
+            writer.last_add_confirmed = through
+            writer.timer.confirmed()
+            await asyncio.sleep(0)
+        assert writer.told == []
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        assert writer.told == [2]
 
     run(scenario())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -75,6 +76,10 @@ class HeldBookies:
 
     async def last_add_confirmed(self, bookie: BookieRef, request: LacRequest) -> LacReply:
         raise NotImplementedError
+
+    def heard_at(self, bookie: BookieRef) -> float:
+        del bookie
+        return -math.inf
 
     async def info(self, bookie: BookieRef) -> InfoReply:
         raise BookieUnavailable(str(bookie), "silent")

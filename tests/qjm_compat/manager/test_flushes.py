@@ -23,7 +23,7 @@ ROOM = 2000
 """Bytes that may wait for one acceptor, where a test fills that up."""
 
 
-async def send(out: EditLogOutputStream) -> asyncio.Task[int]:
+async def send(out: EditLogOutputStream) -> asyncio.Future[int]:
     out.write_raw(frames(out.next_txid, 1), 1)
     out.set_ready_to_flush()
     return await out.flush_async()
@@ -120,7 +120,7 @@ def test_while_no_majority_has_room_the_next_flush_waits_instead_of_failing(tmp_
         out = await manager.start_log_segment(1)
         b.shut()
         c.shut()
-        sent: list[asyncio.Task[int]] = []
+        sent: list[asyncio.Future[int]] = []
         queues = [logger.channel for logger in manager._set.loggers]
         while queues[1].queued_bytes + len(frames(out.next_txid, 1)) <= ROOM:
             sent.append(await send(out))

@@ -27,7 +27,7 @@ SOON = 0.05
 """How long what must not happen is given to happen."""
 
 
-async def send(out: EditLogOutputStream) -> asyncio.Task[int]:
+async def send(out: EditLogOutputStream) -> asyncio.Future[int]:
     out.write_raw(frames(out.next_txid, 1), 1)
     out.set_ready_to_flush()
     return await out.flush_async()

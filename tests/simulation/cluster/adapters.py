@@ -26,6 +26,7 @@ from bookie.index.index import Index
 from bookie.log import appender
 from bookie.serving import daemon, directory, listener, registration
 from bookie.upkeep import upkeep
+from bookie.wire.data import sockets
 from ledgers.bookies.append_stream import AppendStream
 from ledgers.bookies.queued_lane import QueuedLane
 from ledgers.loop_thread import PageSource
@@ -34,11 +35,13 @@ from ledgers.writing.write_handle import WriteHandle
 from metadata.memory import Waker
 from tests.simulation.engine.processes import PROCESS
 from tests.simulation.shells.adapters import in_order, telling_faults
-from tests.simulation.shells.channels import VirtualChannel
 from tests.simulation.shells.metadata import VirtualStore
+from tests.simulation.shells.sockets import Factory
 
+from .channels import VirtualChannel
 from .hosts import Hosts
 from .seen import watched
+from .server import VirtualPort
 
 SMALL = (
     (appender, "SMALL_GROUP_BYTES", 500),
@@ -62,12 +65,21 @@ def in_virtual_time(hosts: Hosts) -> Iterator[None]:
 
     def open_channel(address: str, options: object = None) -> VirtualChannel:
         del options
-        channel = VirtualChannel(site, _node(), hosts.by_name[address.split(":")[0]])
-        hosts.channels.append(channel)
-        return channel
+        return VirtualChannel(site, _node(), hosts.by_name[address.split(":")[0]])
 
-    def serve(options: object = None) -> Any:
-        del options
+    async def connect(address: str, protocol: Factory) -> None:
+        await hosts.sockets.connect(_node(), hosts.by_name[address.split(":")[0]], protocol)
+
+    def bound(host: str, port: int) -> VirtualPort:
+        del host
+        return hosts.here.new_port(port)
+
+    async def listen(port: VirtualPort, protocol: Factory) -> VirtualPort:
+        port.protocol = protocol
+        return port
+
+    def serve(options: object = None, maximum_concurrent_rpcs: int | None = None) -> Any:
+        del options, maximum_concurrent_rpcs
         return hosts.here.new_server()
 
     async def open_store(uri: str, *, create: bool = False) -> VirtualStore:
@@ -86,7 +98,6 @@ def in_virtual_time(hosts: Hosts) -> Iterator[None]:
     chance = random.Random(site.world.seed)
     new_uuid = SimpleNamespace(uuid4=lambda: uuid.UUID(int=chance.getrandbits(128)), UUID=uuid.UUID)
     dice = SimpleNamespace(Random=lambda: random.Random(chance.getrandbits(32)))
-    sockets = SimpleNamespace(create_server=lambda address: _NoSocket())
     boot = SimpleNamespace(read_text=lambda: hosts.here.name)
     space = SimpleNamespace(statvfs=lambda path: hosts.machine_of(path).statvfs())
     patches = (
@@ -95,7 +106,9 @@ def in_virtual_time(hosts: Hosts) -> Iterator[None]:
         (grpc.aio, "server", serve),
         (tenacity, "time", clock),
         (upkeep, "time", SimpleNamespace(time=site.loop.time)),
-        (listener, "socket", sockets),
+        (sockets, "connect", connect),
+        (sockets, "bound", bound),
+        (sockets, "listen", listen),
         (registration, "BOOT_ID", boot),
         (space_guard, "os", space),
         (daemon, "open_store", open_store),
@@ -142,13 +155,3 @@ def _node() -> str:
     """Where the present code runs, as the network calls it."""
     process = PROCESS.get()
     return OUTSIDE if process is None else process.name.split("/")[0]
-
-
-class _NoSocket:
-    """A port that was free."""
-
-    def __enter__(self) -> None:
-        """It is taken for a moment."""
-
-    def __exit__(self, *_: object) -> None:
-        """And free again."""

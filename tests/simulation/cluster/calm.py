@@ -34,8 +34,8 @@ LAST_RECOVERY_TRIES = 5
 END_SECONDS_MAX = 400.0
 """So long after the calm every application has come to its end."""
 
-DEREGISTERED_SECONDS = 40.0
-"""Time for calls whose callers are gone to end at the bookies: the slowest message."""
+DEREGISTERED_SECONDS = 140.0
+"""Time for bookies to notice that clients are gone of whom nothing is heard any more."""
 
 WHOLE_SECONDS_MAX = 300.0
 WHOLE_LOOK_SECONDS = 5.0
@@ -243,8 +243,9 @@ class Calm:
                 await user.process.start(user.client.close())
             self._no_task_is_left(user.process)
         ours = {user.name for user in self._users.values() if not user.process.is_dead}
-        if left := [c for c in self._hosts.channels if not c.is_closed and c.client in ours]:
-            raise Violation("leftovers", f"a channel of {left[0].client} was never closed")
+        wires = self._hosts.sockets.opened
+        if left := [wire for wire in wires if wire.near.is_open and wire.client in ours]:
+            raise Violation("leftovers", f"a connection of {left[0].client} was never closed")
         await asyncio.sleep(DEREGISTERED_SECONDS)
         for host in self._hosts.by_name.values():
             self._deleted_ones_are_collected(host)
@@ -252,16 +253,18 @@ class Calm:
         for host in self._hosts.by_name.values():
             await self._stops(host)
         hosts = self._hosts.by_name
-        if any(not channel.is_closed and channel.client in hosts for channel in self._hosts.channels):
-            raise Violation("leftovers", "a channel of a bookie was never closed")
+        if any(wire.near.is_open and wire.client in hosts for wire in wires):
+            raise Violation("leftovers", "a connection of a bookie was never closed")
 
     def _no_call_is_left(self, host: Host) -> None:
         """But for what other bookies have open here."""
         assert host.server is not None
-        hosts, channels = self._hosts.by_name, self._hosts.channels
-        theirs = sum(len(c.calls) for c in channels if c.client in hosts and c.host is host)
-        if host.server.calls > theirs:
-            raise Violation("leftovers", f"{host.name} still serves {host.server.calls - theirs} calls")
+        hosts = self._hosts.by_name
+        for wire in self._hosts.sockets.opened:
+            if wire.host is host and wire.client not in hosts and wire.far.is_open:
+                raise Violation("leftovers", f"{host.name} still serves a connection of {wire.client}")
+        if host.server.calls:
+            raise Violation("leftovers", f"{host.name} still serves {host.server.calls} calls")
 
     async def _stops(self, host: Host) -> None:
         gone = asyncio.Event()

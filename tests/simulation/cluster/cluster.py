@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from ledgers import loop_thread
-from ledgers.blocking import write
-from ledgers.new_ledger import NewLedger
+from ledgers.blocking import room, write
+from ledgers.creating.new_ledger import NewLedger
 from metadata.records.ledger_record import DigestType
 from tests.simulation.engine.app_threads import AppThreads
 from tests.simulation.engine.loop import OWNER
@@ -37,7 +37,7 @@ class Cluster:
     async def run(self) -> None:
         """Raises Violation."""
         OWNER.set("run")
-        with in_virtual_time(self.hosts), self.threads.instead_of_real_ones(loop_thread, write):
+        with in_virtual_time(self.hosts), self.threads.instead_of_real_ones(loop_thread, write, room):
             try:
                 await self._run(self.site.plan)
             finally:

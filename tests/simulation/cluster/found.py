@@ -11,7 +11,7 @@ from .plan import DiskLost, DiskRestored, DisksExchanged, Moved, Plan, Stop, Use
 MOVED = Found(
     "a bookie that had moved was not found: another answered at its old address, and clients went on asking that one",
     Plan(
-        seed=107,
+        seed=93,
         shape=(4, 3, 2),
         hosts=4,
         pace=0.001,
@@ -29,7 +29,7 @@ MOVED = Found(
 UNFENCED = Found(
     "limbo ended, and the writer of a closed ledger could go on at a bookie that had forgotten its fence",
     Plan(
-        seed=100554,
+        seed=138,
         shape=(3, 3, 2),
         hosts=3,
         overtaken=0.0,
@@ -51,7 +51,7 @@ UNFENCED = Found(
 RECOVERED = Found(
     "copies of a ledger were moved while it was being recovered",
     Plan(
-        seed=300129,
+        seed=9,
         shape=(2, 2, 1),
         hosts=4,
         figures=Figures(loss=0.05),

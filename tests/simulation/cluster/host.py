@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import Context
 
 from bookie.config import BookieConfig
 from bookie.errors import BookieError, DataDirectoryError
@@ -17,11 +18,11 @@ from metadata.errors import MetadataError
 from tests.simulation.engine.processes import Process
 from tests.simulation.engine.threads import THREAD_SECONDS, Died
 from tests.simulation.engine.world import Violation
-from tests.simulation.shells.connections import ServerStream
+from tests.simulation.shells.sockets import Factory, VirtualSocket
 
 from .machine import Machine
 from .seen import Seen
-from .server import VirtualServer
+from .server import VirtualPort, VirtualServer
 from .site import ClusterSite
 
 AGAIN_SECONDS = 2.0
@@ -34,7 +35,7 @@ ENDS = (BookieError, MetadataError, OSError)
 
 
 class Host:
-    """Keeps `shells.connections.Host`. `is_wanted`: is to be up; `is_left_alone`: no operator is at it."""
+    """Keeps `shells.sockets.Host`. `is_wanted`: is to be up; `is_left_alone`: no operator is at it."""
 
     def __init__(self, site: ClusterSite, seen: Seen, name: str, machine: Machine) -> None:
         self.site = site
@@ -42,6 +43,7 @@ class Host:
         self.machine = machine
         self.process: Process | None = None
         self.server: VirtualServer | None = None
+        self.port: VirtualPort | None = None
         self.running: RunningBookie | None = None
         self.is_ready = asyncio.Event()
         self.accepts_loss = False
@@ -60,7 +62,12 @@ class Host:
 
     @property
     def is_up(self) -> bool:
-        return self.server is not None and self.server.is_up
+        return (
+            self.port is not None
+            and self.port.is_open
+            and self.process is not None
+            and not self.process.is_dead
+        )
 
     def deliver(self, event: Callable[[], None]) -> None:
         """A process that stands still is told by its kernel when it goes on."""
@@ -70,9 +77,18 @@ class Host:
         assert self.server is not None
         return self.server.serve(method, data)
 
-    def serve_stream(self, method: str, stream: ServerStream) -> asyncio.Task[None]:
-        assert self.server is not None
-        return self.server.serve_stream(method, stream)
+    def accept(self) -> tuple[Factory, Context]:
+        assert self.port is not None and self.port.protocol is not None and self.process is not None
+        return self.port.protocol, self.process.context()
+
+    def keep(self, end: VirtualSocket) -> None:
+        assert self.process is not None
+        self.process.at_death.append(lambda: end.die(tells=True))
+
+    def new_port(self, port: int) -> VirtualPort:
+        """The process that runs binds it."""
+        self.port = VirtualPort(port)
+        return self.port
 
     def new_server(self) -> VirtualServer:
         """The process that runs asks for one."""

@@ -7,8 +7,8 @@ from pathlib import Path
 from bookie.serving.directory import format_directory
 from metadata.errors import MetadataError
 from tests.simulation.engine.processes import PROCESS
-from tests.simulation.shells.channels import VirtualChannel
 from tests.simulation.shells.metadata import VirtualStore
+from tests.simulation.shells.sockets import Sockets
 
 from .host import Host
 from .machine import Machine
@@ -19,12 +19,12 @@ OPERATOR = "operator"
 
 
 class Hosts:
-    """By name; `channels` are all that were opened."""
+    """By name; `sockets` knows all connections that were opened."""
 
     def __init__(self, site: ClusterSite) -> None:
         self.site = site
         self.seen = Seen(site)
-        self.channels: list[VirtualChannel] = []
+        self.sockets = Sockets(site)
         self.by_name: dict[str, Host] = {}
         for name in site.plan.host_names:
             machine = Machine(site.host_loop, name, site.plan.seed, site.directory / name)

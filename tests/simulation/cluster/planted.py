@@ -46,7 +46,7 @@ PLANTS = (
     Plant((shells.believes_in_its_close_before_it_stands,), 400),
     Plant((shells.an_ended_writer_answers_nobody,), 100),
     Plant((shells.tells_readers_what_is_not_confirmed,), 50),
-    Plant((shells.leaves_channels_open,), 100),
+    Plant((shells.leaves_connections_open,), 100),
     Plant((shells.sends_early_entries_as_they_come,), 200),
     Plant((shells.takes_a_lost_answer_for_success,), 400, known=(148,)),
 )

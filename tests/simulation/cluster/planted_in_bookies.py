@@ -155,13 +155,9 @@ def takes_writers_entries_behind_a_fence(patch: Patch) -> None:
     append = BookieCore.append
 
     def broken(self: BookieCore, frame: Frame, ticket: object) -> Any:
-        return append(self, type(frame)(**{**_fields(frame), "recovery": True}), ticket)
+        return append(self, frame._replace(recovery=True), ticket)
 
     patch.setattr(BookieCore, "append", broken)
-
-
-def _fields(frame: Frame) -> dict[str, Any]:
-    return {name: getattr(frame, name) for name in frame.__dataclass_fields__}
 
 
 # --- upkeep -----------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ledgers.blocking.write import WriteHandle
-from ledgers.bookies.grpc_bookies import GrpcBookieClient
+from ledgers.bookies.connected_bookies import ConnectedBookies
 
 Patch = pytest.MonkeyPatch
 
@@ -15,7 +15,7 @@ Patch = pytest.MonkeyPatch
 
 def never_looks_up_a_bookie_again(patch: Patch) -> None:
     """A bookie that has moved, and another that answers at its old address: it counts as gone for ever."""
-    patch.setattr(GrpcBookieClient, "_look_up_again", lambda self, bookie: None)
+    patch.setattr(ConnectedBookies, "_look_up_again", lambda self, bookie: None)
 
 
 # --- the blocking client ----------------------------------------------------------------------------

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from qjm_compat import aio
-from qjm_compat.acceptor.journal import Journal
+from qjm_compat.acceptor.intake import EditsIntake
 from qjm_compat.acceptor.programs.effects import LedgerEnd
 from qjm_compat.acceptor.segment_ledgers import Appended, SegmentLedgers
 from qjm_compat.errors import StaleEpoch
-from qjm_compat.requests import SendEdits
+from qjm_compat.requests import BatchDone, SendEdits
 
 Patch = pytest.MonkeyPatch
 
@@ -23,7 +25,16 @@ def answers_a_batch_before_it_is_on_disk(patch: Patch) -> None:
     async def broken(self: Appended) -> None:
         return None
 
+    begin = EditsIntake.begin
+
+    def broken_too(self: EditsIntake, request: SendEdits, done: BatchDone) -> bool:
+        is_taken = begin(self, request, lambda error: None)
+        if is_taken:
+            asyncio.get_running_loop().call_soon(done, None)
+        return is_taken
+
     patch.setattr(Appended, "confirmed", broken)
+    patch.setattr(EditsIntake, "begin", broken_too)
 
 
 def ends_no_ledger_of_an_earlier_writer(patch: Patch) -> None:
@@ -37,15 +48,19 @@ def ends_no_ledger_of_an_earlier_writer(patch: Patch) -> None:
 
 def lets_a_lost_writer_go_on(patch: Patch) -> None:
     """A fence met in an append is taken for a bookie's failure, and the batch for written."""
-    send = Journal._send_edits
+    send, begin = EditsIntake.send, EditsIntake.begin
 
-    async def broken(self: Journal, request: SendEdits) -> None:
+    async def broken(self: EditsIntake, request: SendEdits) -> None:
         try:
             await send(self, request)
         except StaleEpoch:
             return
 
-    patch.setattr(Journal, "_send_edits", broken)
+    def broken_too(self: EditsIntake, request: SendEdits, done: BatchDone) -> bool:
+        return begin(self, request, lambda error: done(None if isinstance(error, StaleEpoch) else error))
+
+    patch.setattr(EditsIntake, "send", broken)
+    patch.setattr(EditsIntake, "begin", broken_too)
 
 
 def keeps_its_ledgers_open(patch: Patch) -> None:

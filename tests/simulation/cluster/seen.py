@@ -200,8 +200,8 @@ def watched(seen: Seen, host: Callable[[], Host]) -> Iterator[None]:
             seen.site.watch[ledger_id].checker.fence_answered(_ref_of(self))
         return status, detail
 
-    async def tells_lac(self: Bookie, request: LacRequest) -> LacReply:
-        reply = await lac(self, request)
+    async def tells_lac(self: Bookie, request: LacRequest, *hurried: Any) -> LacReply:
+        reply = await lac(self, request, *hurried)
         if reply.status is Status.OK and not host().machine.has_lost:
             seen.tells_lac(_ref_of(self), request.ledger_id, reply.last_add_confirmed)
         return reply

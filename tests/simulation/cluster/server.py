@@ -1,34 +1,35 @@
-"""gRPC's server as `bookie.serving.listener` uses it."""
+"""What `bookie.serving.listener` listens with: gRPC's server, and the port of the data protocol."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import grpc
 
 from tests.simulation.engine.processes import Process
-from tests.simulation.shells.connections import ServerStream
-from tests.simulation.shells.served import Served
+
+from .channels import Aborted
 
 
 class VirtualServer:
-    """One process's. `is_up` while it takes calls."""
+    """gRPC's of one process. `is_up` while it takes calls."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
-        self._served = Served(process.start)
         self._handlers: list[Any] = []
         self._is_started = False
+        self._under_way: dict[asyncio.Task[Any], None] = {}
 
     # --- what the product uses ------------------------------------------------------------------
 
     def add_generic_rpc_handlers(self, handlers: tuple[Any, ...]) -> None:
         self._handlers.extend(handlers)
 
-    def add_insecure_port(self, address: str) -> int:
-        return int(address.rpartition(":")[2])
+    def add_insecure_port(self, address: str) -> None:
+        assert address.startswith("unix-abstract:")
 
     async def start(self) -> None:
         self._is_started = True
@@ -36,13 +37,11 @@ class VirtualServer:
     async def stop(self, grace: float | None) -> None:
         """No new calls; those under way may go on for so long, and are cancelled then."""
         self._is_started = False
-        calls = list(self._served.under_way)
-        if calls and grace:
-            await asyncio.wait(calls, timeout=grace)
+        if self._under_way and grace:
+            await asyncio.wait(self._under_way, timeout=grace)
         self.cut()
-        left = list(self._served.under_way)
-        if left:
-            await asyncio.wait(left)
+        if self._under_way:
+            await asyncio.wait(self._under_way)
 
     # --- what the network uses ------------------------------------------------------------------
 
@@ -52,22 +51,49 @@ class VirtualServer:
 
     @property
     def calls(self) -> int:
-        return len(self._served.under_way)
+        return len(self._under_way)
 
     def cut(self) -> None:
         """Ends all calls: as cancelled here, as broken there."""
-        for task in list(self._served.under_way):
+        for task in list(self._under_way):
             task.cancel()
 
     def serve(self, method: str, data: bytes) -> asyncio.Task[bytes]:
-        handler = self._handler(method)
-        if handler.unary_unary is None:
-            return self._served.refused(handler)
-        return self._served.one(handler, data)
-
-    def serve_stream(self, method: str, stream: ServerStream) -> asyncio.Task[None]:
-        return self._served.stream(self._handler(method), stream)
-
-    def _handler(self, method: str) -> grpc.RpcMethodHandler[Any, Any]:
         details: Any = SimpleNamespace(method=method)
-        return next(found for one in self._handlers if (found := one.service(details)) is not None)
+        handler = next(found for one in self._handlers if (found := one.service(details)) is not None)
+
+        async def work() -> bytes:
+            if handler.unary_unary is None:  # of a kind that only aborts
+                await handler.stream_stream(None, _Context())
+            reply = await handler.unary_unary(data, _Context())
+            return bytes(handler.response_serializer(reply))
+
+        task = self._process.start(work())
+        self._under_way[task] = None
+        task.add_done_callback(lambda done: self._under_way.pop(done, None))
+        return task
+
+
+class _Context:
+    """What a handler may ask of its call."""
+
+    async def abort(self, code: grpc.StatusCode, details: str) -> NoReturn:
+        raise Aborted(code, details)
+
+
+class VirtualPort:
+    """A socket that is bound, and listens once it is told whose protocol serves. `is_open` while connections come."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self.protocol: Callable[[], asyncio.BaseProtocol] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.protocol is not None
+
+    def getsockname(self) -> tuple[str, int]:
+        return "", self._port
+
+    def close(self) -> None:
+        self.protocol = None

@@ -11,7 +11,7 @@ import asyncio
 import concurrent.futures
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -177,12 +177,12 @@ class AppThreads:
             thread.kill()
 
     @contextmanager
-    def instead_of_real_ones(self, loop_thread: Any, write: Any) -> Iterator[None]:
-        """In these modules of the product."""
+    def instead_of_real_ones(self, loop_thread: Any, *locking: Any) -> Iterator[None]:
+        """In these modules of the product: the one with the thread, and those that only take locks."""
         threads = SimpleNamespace(
             Thread=lambda **given: AppThread(world=self, **given),
             RLock=lambda: _Lock(self),
-            Condition=lambda: _Condition(self),
+            Condition=lambda lock=None: _Condition(self),  # its lock is never contended either
             get_ident=self._ident,
         )
         tasks = SimpleNamespace(**{**vars(asyncio), "all_tasks": lambda loop: loop.tasks()})
@@ -196,13 +196,15 @@ class AppThreads:
             return result(future, timeout)
 
         with (
+            ExitStack() as patches,
             patch.object(loop_thread, "threading", threads),
-            patch.object(write, "threading", threads),
             patch.object(loop_thread, "asyncio", tasks),
             patch.object(loop_thread, "take_loop", lambda: _ThreadsLoop(self)),
             patch.object(loop_thread, "give_back_loop", lambda loop: None),
             patch.object(concurrent.futures.Future, "result", waits),
         ):
+            for module in locking:
+                patches.enter_context(patch.object(module, "threading", threads))
             yield
 
     def _ident(self) -> int:
@@ -299,6 +301,13 @@ class _Condition(_Lock):
         finally:
             if thread in self._waiting:
                 self._waiting.remove(thread)
+
+    def wait_for(self, predicate: Callable[[], bool], timeout: float | None = None) -> bool:
+        """Nobody of this world gives it a time limit."""
+        assert timeout is None
+        while not predicate():
+            self.wait()
+        return True
 
     def notify_all(self) -> None:
         waiting, self._waiting = self._waiting, []

@@ -47,6 +47,7 @@ class Process:
         self.signals: dict[int, tuple[Context, Callable[[], object]]] = {}
         self.asked: dict[asyncio.Future[Any], None] = {}
         self.set_aside: list[asyncio.Handle] = []
+        self.at_death: list[Work] = []
         self.on_power_off = on_power_off
         self._loop = loop
         self._context = copy_context()
@@ -56,6 +57,10 @@ class Process:
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """A task of this process."""
         return self._loop.create_task(work, context=self._context)
+
+    def context(self) -> Context:
+        """In which its callbacks run."""
+        return self._context.copy()
 
     def run(self, work: Callable[[], T]) -> T:
         """Does it here and now, as this process."""
@@ -79,6 +84,8 @@ class Process:
         self.is_dead = True
         self.go_on()
         self._loop.is_gone(self)
+        for work in self.at_death:
+            work()
         for done in list(self.asked):
             done.cancel()
         for task in self.tasks():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bookie.serving.service import too_large
+from bookie.serving.requests import too_large
 from bookie.wire import (
     NO_ENTRY,
     Ack,

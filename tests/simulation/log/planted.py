@@ -95,7 +95,7 @@ def says_too_much_was_synced(patch: Patch) -> None:
     """B2: every record says that its own group was on disk, so a torn group looks like damage."""
     encode = log_format.encode_record
 
-    def broken(record: Record, *, position: int, synced: int) -> list[bytes]:
+    def broken(record: Record, *, position: int, synced: int) -> list[bytes | memoryview]:
         return encode(record, position=position, synced=position)
 
     patch.setattr(appender, "encode_record", broken)
@@ -259,7 +259,7 @@ def speaks_for_more_than_it_has_read(patch: Patch) -> None:
 def drops_the_recovery_flag(patch: Patch) -> None:
     """R4: what a recoverer writes back is refused like the writer's."""
     frame_from = codec._frame_from
-    patch.setattr(codec, "_frame_from", lambda *from_wire: replace(frame_from(*from_wire), recovery=False))
+    patch.setattr(codec, "_frame_from", lambda *from_wire: frame_from(*from_wire)._replace(recovery=False))
 
 
 def drops_the_fence_of_a_read(patch: Patch) -> None:
@@ -295,7 +295,7 @@ def acknowledges_before_it_is_written(patch: Patch) -> None:
         effects = append(self, frame, ticket)
         if isinstance(effects[0], Answer):
             return effects
-        return [replace(effects[0], ticket=storage.Waiting(_deaf)), Answer(ticket, Status.OK)]
+        return [effects[0]._replace(ticket=storage.Waiting(_deaf)), Answer(ticket, Status.OK)]
 
     patch.setattr(BookieCore, "append", broken)
 

@@ -112,12 +112,12 @@ class Storage:
     @property
     def waits_for_disk(self) -> int:
         """Records that are not reported durable."""
-        return len(self.log._waiting) + len(self.log._unsynced)
+        return self.log.waiting + len(self.log._unsynced)
 
     @property
     def has_group(self) -> bool:
         """Whether some record is not even written yet."""
-        return bool(self.log._waiting)
+        return bool(self.log.waiting)
 
     def commit_group(self) -> None:
         """One turn of the log's thread: the next group, or where nothing waits what an overdue sync covers.

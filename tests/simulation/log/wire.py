@@ -61,7 +61,8 @@ class Wire:
     def lac_reply(self, sent: LacReply) -> LacReply:
         return self._carry(codec.encode_lac_reply(sent), codec.decode_lac_reply)
 
-    def _carry(self, data: bytes, decode: Callable[[bytes], T]) -> T:
+    def _carry(self, parts: list[bytes | memoryview], decode: Callable[[bytes], T]) -> T:
+        data = b"".join(parts)
         if self.is_healed or not self._chance.happens(DAMAGED_MESSAGES):
             return decode(data)
         self._messages.damaged += 1

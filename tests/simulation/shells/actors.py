@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 from grpc.aio import AioRpcError
 
 from ledgers.aio import LedgerClient
+from ledgers.creating.new_ledger import NewLedger
 from ledgers.errors import LedgerError
-from ledgers.new_ledger import NewLedger
 from metadata.errors import MetadataError
 from tests.simulation.engine.chance import Stream
 from tests.simulation.engine.world import Violation
@@ -29,6 +29,9 @@ OPERATION_SECONDS_MAX = 300.0
 """No operation may take longer, whatever happens: each has time limits of its own inside."""
 
 CANCEL_SECONDS_MAX = 30.0
+
+PATIENCE_SECONDS_MAX = 3.0
+"""Before an operation is cancelled that is to be."""
 """A cancelled operation has to end by then: it may wait for what it started."""
 
 CREATE_TRIES_MAX = 20
@@ -104,12 +107,18 @@ class Actor:
         await asyncio.sleep(self.chance.unit() ** 2 * PAUSE_SECONDS_MAX)
 
     async def attempt(
-        self, what: str, work: Coroutine[Any, Any, T], *, may_cancel: bool = True
+        self,
+        what: str,
+        work: Coroutine[Any, Any, T],
+        *,
+        may_cancel: bool = True,
+        cancels_share: float | None = None,
     ) -> T | LedgerError | Cancelled:
         """Performs one operation; its value, its error, or that it was cancelled."""
         task = asyncio.create_task(work)
-        is_cancelled = may_cancel and self.chance.happens(self.setting.cancels_share)
-        patience = self.chance.unit() ** 3 * 3.0 if is_cancelled else OPERATION_SECONDS_MAX
+        share = self.setting.cancels_share if cancels_share is None else cancels_share
+        is_cancelled = may_cancel and self.chance.happens(share)
+        patience = self.chance.unit() ** 3 * PATIENCE_SECONDS_MAX if is_cancelled else OPERATION_SECONDS_MAX
         await asyncio.wait([task], timeout=patience)
         if not task.done() and is_cancelled:
             task.cancel()

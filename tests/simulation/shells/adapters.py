@@ -2,7 +2,7 @@
 that do not come from the event loop are taken from the seed.
 
 What the product would need so that this module were empty: `LedgerClient` taking a `Cluster` it does not make,
-`GrpcBookieClient` taking what opens a channel, retries that ask the loop for the time and the client for chance.
+retries that ask the loop for the time and the client for chance.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-import grpc.aio
 import tenacity
 
+from bookie.wire.data import sockets
 from ledgers.aio import LedgerClient
 from ledgers.bookies.append_stream import AppendStream
-from ledgers.bookies.grpc_bookies import GrpcBookieClient
+from ledgers.bookies.connected_bookies import ConnectedBookies
 from ledgers.bookies.queued_lane import QueuedLane
 from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
+from ledgers.turn import Turn
 from ledgers.writing.write_handle import WriteHandle
 from metadata.memory import Waker
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
-from .channels import VirtualChannel
-from .connections import Host
 from .site import Site
+from .sockets import Factory, Host, Sockets
 
 CLOSED_CLIENTS_URI = "closed://"
 """A client that is used after it was closed opens its store again: this one cannot be opened."""
 
 
-class NamedBookieClient(GrpcBookieClient):
-    """The product's client; an address says whose channel it is for."""
+class NamedBookieClient(ConnectedBookies):
+    """The product's client; an address says whose connection it is for."""
 
-    def __init__(self, store: MetadataStore, config: ClientConfig, client: str) -> None:
-        super().__init__(store, config)
+    def __init__(self, store: MetadataStore, config: ClientConfig, client: str, turn: Turn) -> None:
+        super().__init__(store, config, turn)
         self._client = client
 
     async def _address(self, bookie: BookieRef) -> str:
@@ -53,10 +53,11 @@ class NamedBookieClient(GrpcBookieClient):
 def client_of(site: Site, name: str, store: MetadataStore, config: ClientConfig) -> LedgerClient:
     """A connected `LedgerClient` over this store and the simulated network."""
     client = LedgerClient(CLOSED_CLIENTS_URI, config=config)
-    bookies = NamedBookieClient(store, config, name)
+    turn = Turn()
+    bookies = NamedBookieClient(store, config, name, turn)
     chance = random.Random(f"{site.world.seed} {name}")
     client._store = store
-    client._cluster = Cluster(store, LedgerStore(store), bookies, config, chance)
+    client._cluster = Cluster(store, LedgerStore(store), bookies, config, chance, turn=turn)
     return client
 
 
@@ -78,20 +79,18 @@ def call_on_progress(writer: WriteHandle, then: Callable[[], None]) -> None:
 
 
 @contextmanager
-def in_virtual_time(site: Site, hosts: Mapping[str, Host], opened: list[VirtualChannel]) -> Iterator[None]:
-    """While it lasts: channels lead to `hosts`, retries follow the loop's clock, and chance follows the seed."""
+def in_virtual_time(site: Site, hosts: Mapping[str, Host], network: Sockets) -> Iterator[None]:
+    """While it lasts: connections lead to `hosts`, retries follow the loop's clock, and chance follows the seed."""
 
-    def open_channel(address: str, options: object = None) -> VirtualChannel:
+    async def connect(address: str, protocol: Factory) -> None:
         client, host = address.split(">")
-        channel = VirtualChannel(site, client, hosts[host])
-        opened.append(channel)
-        return channel
+        await network.connect(client, hosts[host], protocol)
 
     clock = SimpleNamespace(monotonic=site.loop.time)
     before = random.getstate()
     random.seed(site.world.seed)
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(grpc.aio, "insecure_channel", open_channel))
+        stack.enter_context(mock.patch.object(sockets, "connect", connect))
         stack.enter_context(mock.patch.object(tenacity, "time", clock))
         stack.enter_context(mock.patch.object(AppendStream, "_break", telling_faults(site)))
         for product_class in (QueuedLane, WriteHandle, Waker):

@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar, cast
 
 from bookie.index.ledger_state import Fence, LedgerState
 from bookie.log.format import Record
+from bookie.storage.answers import Answers
 from bookie.storage.bookie import Counters
 from bookie.storage.core import Answer, BookieCore, Effect, Write, remember
 from bookie.wire import (
@@ -76,6 +77,7 @@ class LogInMemory:
         self._unsynced: list[tuple[Record, object, bool]] = []
         self._heard: dict[int, asyncio.Event] = {}
         self._may_wait = True
+        self.answers = Answers()
         self.is_dead = False
         self.incarnation = host.ref.incarnation
         self.counters = Counters()
@@ -100,6 +102,10 @@ class LogInMemory:
 
     # --- requests -------------------------------------------------------------------------------
 
+    @property
+    def has_room(self) -> bool:
+        return True
+
     async def room(self) -> None:
         """The queue of this log has room for whatever the streams' windows let through."""
 
@@ -115,7 +121,10 @@ class LogInMemory:
                 return ReadReply(status, detail=detail)
         return self._page(request)
 
-    async def last_add_confirmed(self, request: LacRequest) -> LacReply:
+    async def last_add_confirmed(
+        self, request: LacRequest, hurried: asyncio.Future[None] | None = None
+    ) -> LacReply:
+        del hurried  # nobody comes past a limit here
         if request.fence:
             status, detail = await self._fence(request.ledger_id, request.credential.verifier)
             if status is not Status.OK:
@@ -206,11 +215,12 @@ class LogInMemory:
             refused = [(ticket, record) for record, ticket, is_written in group if not is_written]
             self._perform(self._core.refused(refused, DISK_FULL))
             group = [item for item in group if item[2]]
-        for record, ticket, was_answered in group:
-            self._store(record)
-            self._perform(self._core.on_disk(record, None if was_answered else ticket))
-            if record.last_add_confirmed is not None and record.ledger_id in self._heard:
-                self._heard[record.ledger_id].set()
+        with self.answers:
+            for record, ticket, was_answered in group:
+                self._store(record)
+                self._perform(self._core.on_disk(record, None if was_answered else ticket))
+                if record.last_add_confirmed is not None and record.ledger_id in self._heard:
+                    self._heard[record.ledger_id].set()
         return None
 
     def _store(self, record: Record) -> None:

@@ -1,22 +1,24 @@
 """Bookies in virtual time: the product's service and core over a simulated log, and its registration.
 
-What a client sends reaches `bookie.serving.service.BookieService` as bytes, through the product's codec. Between the
-service and the core stands `bookie_log`.
+What a client sends reaches the product's `bookie.serving.data` as bytes. Between that and the core stands `bookie_log`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextvars import Context
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
-import grpc
-
 from bookie.errors import NameTaken
+from bookie.limits_config import Limits
+from bookie.serving.data.session import Session
+from bookie.serving.limits.crowd import Visitor
+from bookie.serving.limits.descriptors import UNLIMITED
+from bookie.serving.limits.guard import Guard
 from bookie.serving.registration import Registrar
-from bookie.serving.service import BookieService
+from bookie.serving.requests import Requests
 from bookie.storage.bookie import Bookie
 from bookie.wire import (
     Status,
@@ -33,9 +35,8 @@ from tests.simulation.engine.loop import owned_by
 from tests.simulation.engine.world import Action
 
 from .bookie_log import LogInMemory
-from .connections import ServerStream
-from .served import Served
 from .site import Site
+from .sockets import Factory, VirtualSocket
 from .watch import Watch
 
 PAGE_ENTRIES_MAX = 6
@@ -64,8 +65,8 @@ class VirtualBookie(Node):
         self.ref = BookieRef(name, f"incarnation of {name}")
         self.disk = SimulatedDisk(site.world, name, sync_seconds)
         self.pages = site.world.stream("page", name)
-        self._served = Served(self._start_task)
-        self.calls = self._served.under_way
+        self.sessions: dict[Session, None] = {}
+        self._sockets: list[VirtualSocket] = []
         self._store = store
         self._sync_seconds = sync_seconds
         self._slowed = 1.0
@@ -77,9 +78,10 @@ class VirtualBookie(Node):
     def _start(self) -> None:
         self.up = True
         self._log = LogInMemory(self)
+        self._guard = Guard(Limits(), UNLIMITED, self.site.loop.time)
         cookie = Cookie("cluster", self.name, self.ref.incarnation)
-        # The service uses of a Bookie what LogInMemory has.
-        self._service = BookieService(cast("Bookie", self._log), cookie, Path(), "simulated")
+        # Requests use of a Bookie what LogInMemory has.
+        self._requests = Requests(cast("Bookie", self._log), cookie, Path(), "simulated")
         self._registering = self._start_task(self._keep_registered())
 
     @property
@@ -99,6 +101,10 @@ class VirtualBookie(Node):
             self._life += 1
             self.wake()
             self._log.die(keeps)
+            sockets, self._sockets = self._sockets, []
+            for socket in sockets:
+                socket.die()
+            self.sessions.clear()
             self._end_tasks()
 
     def restart(self) -> None:
@@ -134,16 +140,19 @@ class VirtualBookie(Node):
     def stop(self) -> None:
         """As an operator stops it: streams end when all they sent is answered."""
         self.world.note("%s stops", self.name)
-        self._service.stop()
+        self._log.end_waits()
+        for session in list(self.sessions):
+            session.stop()
 
     def tasks(self) -> list[asyncio.Task[Any]]:
         """The calls that are served here, and the registration."""
-        return [task for task in (*self.calls, self._registering) if task is not None]
+        return self.site.loop.running_tasks(self.name)
 
     async def leave(self) -> None:
         """At the end of the run."""
         self._end_tasks()
-        await asyncio.wait(self.tasks())
+        if left := self.tasks():
+            await asyncio.wait(left)
 
     def _end_tasks(self) -> None:
         for task in self.tasks():
@@ -160,18 +169,25 @@ class VirtualBookie(Node):
             except (MetadataError, NameTaken):  # the daemon ends, and whoever watches it starts it again
                 await asyncio.sleep(REGISTER_AGAIN_SECONDS)
 
-    # --- calls --------------------------------------------------------------------------------------
+    # --- connections --------------------------------------------------------------------------------
 
-    def serve(self, method: str, data: bytes) -> asyncio.Task[bytes]:
-        return self._served.one(self._handler(method), data)
+    def accept(self) -> tuple[Factory, Context]:
+        guard = self._guard
 
-    def serve_stream(self, method: str, stream: ServerStream) -> asyncio.Task[None]:
-        return self._served.stream(self._handler(method), stream)
+        def begin() -> asyncio.BaseProtocol:
+            visitor = guard.crowd.enter("one network", lambda _: None)
+            assert isinstance(visitor, Visitor), visitor
+            session = Session(lambda: self._requests, guard, visitor, self._has_lost)
+            self.sessions[session] = None
+            return session.connection
 
-    def _handler(self, method: str) -> Any:
-        return self._service.handlers().service(
-            cast("grpc.HandlerCallDetails", SimpleNamespace(method=method))
-        )
+        return begin, owned_by(self.name)
+
+    def keep(self, end: VirtualSocket) -> None:
+        self._sockets.append(end)
+
+    def _has_lost(self, session: Session) -> None:
+        self.sessions.pop(session, None)
 
     def _start_task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         return self.site.loop.create_task(work, context=owned_by(self.name))

@@ -6,7 +6,7 @@ import asyncio
 
 from ledgers.aio import LedgerClient, ReadHandle
 from ledgers.config import MIB, ClientConfig
-from ledgers.new_ledger import NewLedger
+from ledgers.creating.new_ledger import NewLedger
 from metadata.records.ledger_record import DigestType
 from tests.simulation.engine.chance import Stream
 from tests.simulation.engine.loop import OWNER, VirtualLoop, owned_by
@@ -15,10 +15,10 @@ from tests.simulation.engine.world import Violation
 from .actors import Actor, Board, Setting
 from .adapters import client_of, in_virtual_time
 from .bookies import VirtualBookie
-from .channels import VirtualChannel
 from .faults import PACES_SECONDS, draw_faults, draw_figures, draw_rules, happen
 from .metadata import VirtualMetadata, VirtualStore
 from .site import Site
+from .sockets import Sockets
 from .users import Deleter, Reader, Recoverer, TailReader, User, read_into
 from .watch import Watch, WatchedLedger
 from .writers import AdvancedWriter, DeferredWriter, Writer
@@ -35,8 +35,8 @@ LAST_RECOVERY_TRIES = 5
 END_SECONDS_MAX = 400.0
 """So long after the calm every application has come to its end."""
 
-DEREGISTERED_SECONDS = 40.0
-"""Time for calls whose callers are gone to end at the bookies: the slowest message."""
+DEREGISTERED_SECONDS = 140.0
+"""Time for bookies to notice that clients are gone of whom nothing is heard any more."""
 
 TIMER_SECONDS_MAX = 1.5
 """What a closed client leaves behind may be a timer that does nothing, soon."""
@@ -56,13 +56,13 @@ class Cluster:
         self.figures = draw_figures(chance)
         self.names = [f"b{n}" for n in range(min(BOOKIES_MAX, self.shape[0] + chance.below(4)))]
         self.bookies: dict[str, VirtualBookie] = {}
-        self.channels: list[VirtualChannel] = []
+        self.sockets = Sockets(self.site)
         self.clients: list[LedgerClient] = []
         self.actors: list[Actor] = []
 
     async def run(self) -> None:
         OWNER.set("run")
-        with in_virtual_time(self.site, self.bookies, self.channels):
+        with in_virtual_time(self.site, self.bookies, self.sockets):
             for name in self.names:
                 store = VirtualStore(self.store, name)
                 sync_seconds = self.figures.sync_seconds
@@ -213,12 +213,12 @@ class Cluster:
         self._no_task_is_left("clients")
         self._no_task_is_left("run")
         self._no_timer_is_left()
-        if any(not channel.is_closed for channel in self.channels):
-            raise Violation("leftovers", "a channel was never closed")
+        if any(wire.near.is_open for wire in self.sockets.opened):
+            raise Violation("leftovers", "a connection was never closed")
         await asyncio.sleep(DEREGISTERED_SECONDS)
         for bookie in self.bookies.values():
-            if bookie.calls:
-                raise Violation("leftovers", f"{bookie.name} still serves {len(bookie.calls)} calls")
+            if bookie.sessions:
+                raise Violation("leftovers", f"{bookie.name} still has {len(bookie.sessions)} connections")
             bookie.stop()
             await bookie.leave()
             self._no_task_is_left(bookie.name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
@@ -11,8 +10,11 @@ from typing import Any
 import pytest
 
 from bookie.wire import Ack, Columns, LacStatement, ReadReply, Status
+from bookie.wire.data.connection import Connection
+from bookie.wire.data.framing import FrameReader
 from ledgers.bookies.append_stream import AppendStream
-from ledgers.bookies.grpc_bookies import GrpcBookieClient
+from ledgers.bookies.bookie_calls import BookieCalls
+from ledgers.bookies.connected_bookies import ConnectedBookies
 from ledgers.bookies.queued_lane import QueuedLane
 from ledgers.errors import BookieUnavailable, MetadataUnavailable
 from ledgers.protocol.effects import ChangeRecord, ReadFenced, RecoveryEffect
@@ -22,7 +24,8 @@ from ledgers.reading.read_handle import ReadHandle
 from ledgers.recovering import recover
 from ledgers.tasks import Tasks
 from ledgers.writing.advanced_write_handle import AdvancedWriteHandle
-from ledgers.writing.answers import Answers, AppendFuture
+from ledgers.writing.answers import Answers
+from ledgers.writing.signed_lac import SignedLac
 from ledgers.writing.write_handle import WriteHandle
 from metadata.errors import MetadataError, OutcomeUnknown, WatchCompacted
 from metadata.records.ledger_record import LedgerRecord
@@ -45,10 +48,11 @@ def answers_an_append_when_it_is_sent(patch: Patch) -> None:
             self._answers.accepted(self._machine.last_add_pushed)
 
     def accepted(self: Answers, through: int) -> None:
-        for _ in range(min(len(self._appends), through + 1 - self._first_unanswered)):
-            future, self._first_unanswered = self._appends.popleft(), self._first_unanswered + 1
+        self._answered_through = max(self._answered_through, through)
+        while self._appends and self._appends[0][0] <= through:
+            last_entry, future = self._appends.popleft()
             if not future.done():
-                future.set_result(self._first_unanswered - 1)
+                future.set_result(last_entry)
 
     patch.setattr(WriteHandle, "_take_waiting", broken)
     patch.setattr(Answers, "accepted", accepted)
@@ -56,11 +60,13 @@ def answers_an_append_when_it_is_sent(patch: Patch) -> None:
 
 def a_cancelled_append_gives_its_answer_to_the_next(patch: Patch) -> None:
     def broken(self: Answers, through: int) -> None:
-        while self._first_unanswered <= through and self._appends:
-            future = self._appends.popleft()
+        entry_id = self._answered_through + 1
+        while entry_id <= through and self._appends:
+            _, future = self._appends.popleft()
             if not future.done():
-                future.set_result(self._first_unanswered)
-                self._first_unanswered += 1
+                future.set_result(entry_id)
+                entry_id += 1
+        self._answered_through = entry_id - 1
 
     patch.setattr(Answers, "accepted", broken)
 
@@ -70,9 +76,9 @@ def a_cancelled_append_is_not_sent(patch: Patch) -> None:
     take = WriteHandle._take_waiting
 
     def broken(self: WriteHandle) -> None:
-        futures: deque[AppendFuture] = self._answers._appends
         payloads = self._waiting._payloads
-        fresh = list(futures)[-len(payloads) :] if payloads else []
+        appends = list(self._answers._appends)
+        fresh = [future for _, future in appends[-len(payloads) :]] if payloads else []
         both = zip(payloads, fresh, strict=True)
         self._waiting._payloads = [
             payload for payload, future in both if not (future.done() and isinstance(future, asyncio.Future))
@@ -95,11 +101,11 @@ def closes_without_flushing(patch: Patch) -> None:
 
 
 def tells_readers_what_is_not_confirmed(patch: Patch) -> None:
-    def broken(self: WriteHandle) -> LacStatement | None:
+    def broken(self: SignedLac) -> LacStatement | None:
         pushed = self._machine.last_add_pushed
         return None if pushed < 0 else self._digester.sign_lac(pushed, self._machine.confirmed_length)
 
-    patch.setattr(WriteHandle, "_lac_statement", broken)
+    patch.setattr(SignedLac, "now", broken)
 
 
 def an_ended_writer_answers_nobody(patch: Patch) -> None:
@@ -127,7 +133,7 @@ def sends_early_entries_as_they_come(patch: Patch) -> None:
     patch.setattr(AdvancedWriteHandle, "_send_what_is_due", broken)
 
 
-# --- append_stream, grpc_bookies -------------------------------------------------------------------
+# --- connections, append_stream, connected_bookies ---------------------------------------------------
 
 
 def matches_acks_with_the_latest_frame(patch: Patch) -> None:
@@ -151,11 +157,28 @@ def sends_the_newest_first(patch: Patch) -> None:
 
 
 def keeps_using_a_broken_stream(patch: Patch) -> None:
-    patch.setattr(GrpcBookieClient, "_retire", lambda self, stream: None)
+    patch.setattr(ConnectedBookies, "_retire", lambda self, stream: None)
 
 
-def leaves_channels_open(patch: Patch) -> None:
-    patch.setattr(GrpcBookieClient, "_close_later", lambda self, channel: None)
+def leaves_connections_open(patch: Patch) -> None:
+    """`BookieCalls.close` forgets its connection."""
+
+    async def broken(self: BookieCalls) -> None:
+        self._is_closed = True
+
+    patch.setattr(BookieCalls, "close", broken)
+
+
+def loses_the_beginning_of_a_frame_that_comes_in_two_pieces(patch: Patch) -> None:
+    def broken(self: FrameReader) -> None:
+        self._begin = self._end = 0
+
+    patch.setattr(FrameReader, "_close_up", broken)
+
+
+def never_misses_a_sign_of_life(patch: Patch) -> None:
+    """A connection on which nothing arrives any more is kept for ever."""
+    patch.setattr(Connection, "_look_for_life", lambda self: None)
 
 
 # --- recover, settle -------------------------------------------------------------------------------
@@ -261,7 +284,9 @@ PLANTS = (
     Plant((matches_acks_with_the_latest_frame,), 40),
     Plant((sends_the_newest_first,), 200),
     Plant((keeps_using_a_broken_stream,), 200),
-    Plant((leaves_channels_open,), 20),
+    Plant((leaves_connections_open,), 20),
+    Plant((loses_the_beginning_of_a_frame_that_comes_in_two_pieces,), 40),
+    Plant((never_misses_a_sign_of_life,), 200),
     Plant((believes_in_its_close_before_it_stands,), 40),
     Plant((takes_silence_for_absence,), 300, is_slow=True),
     Plant((takes_a_lost_answer_for_success,), 300),

@@ -15,6 +15,8 @@ from .actors import CREATE_TRIES_MAX, OPERATION_SECONDS_MAX, Actor, Cancelled
 from .adapters import call_on_progress, writer_of
 
 BIG_ENTRY_BYTES = 300_000
+CLOSES_CANCELLED_SHARE = 0.4
+"""Closing is quick: most of these are done before they are cancelled."""
 
 
 @dataclass(slots=True)
@@ -188,7 +190,7 @@ class Writer(Actor):
         if self.chance.happens(0.5) and not writer_of(handle).has_ended:
             await self._append_async(handle)
         due = self.due_for_flush(handle)
-        closed = await self.attempt("close", handle.close())
+        closed = await self.attempt("close", handle.close(), cancels_share=CLOSES_CANCELLED_SHARE)
         if isinstance(closed, Cancelled) and not self.has_left:
             closed = await self.attempt("close again", handle.close(), may_cancel=False)
         if closed is None:

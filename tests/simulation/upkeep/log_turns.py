@@ -46,13 +46,13 @@ class SteppedLogWriter(LogWriter):
         if self._has_ended:
             return
         try:
-            self._commit((self._next_group() or ()) if self._waiting else ())
+            self._commit((self._next_group() or ()) if self.waiting else ())
         except Exception as error:  # as in `_run`
             self._has_ended = True
             self._on_failure(error)
             return
         self._is_due = False
-        if self._waiting:
+        if self.waiting:
             self._want_turn()
         elif self._unsynced:
             self._want_turn(DEFERRED_SYNC_SECONDS_MAX)

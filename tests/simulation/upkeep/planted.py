@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -107,7 +106,7 @@ def keeps_recovery_writes_under_a_wrong_name(patch: Patch) -> None:
 
     def broken(self: Compactor, batch: Any) -> list[Record]:
         records = copies(self, batch)
-        return [replace(one, ledger_id=records[0].ledger_id) for one in records]
+        return [one._replace(ledger_id=records[0].ledger_id) for one in records]
 
     patch.setattr(Compactor, "_copies", broken)
 

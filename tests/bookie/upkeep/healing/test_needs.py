@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -122,6 +123,14 @@ def test_only_a_bookie_that_takes_entries_and_is_not_there_yet_may_take_a_place(
     assert [str(one.bookie) for one in takers(need, seen)] == ["d"]
 
 
+def test_H2_a_bookie_that_does_not_heal_takes_no_place() -> None:
+    """H2: nobody would copy anything, and nobody else would try."""
+    seen = view(B, C, D, E, absent_ms=LONG)
+    stubborn = {one: replace(found, heals=one != D) for one, found in seen.living.items()}
+    (need,) = needs(closed(ABC), seen)
+    assert [str(one.bookie) for one in takers(need, replace(seen, living=stubborn))] == ["e"]
+
+
 def test_a_place_goes_to_a_rack_without_a_copy_if_there_is_one() -> None:
     racks = {"b": "r1", "c": "r2", "d": "r1", "e": "r3", "f": "r2"}
     seen = view(B, C, D, E, F, absent_ms=LONG, racks=racks)
@@ -171,14 +180,20 @@ def test_a_taker_stands_as_well_as_any_that_there_is(data: st.DataObject) -> Non
 GONE = {"a": OrderKind.GIVEN_UP}
 
 
+def test_a_bookie_that_has_not_told_of_its_disk_yet_is_chosen_like_the_others() -> None:
+    rng = random.Random(7)
+    told = Registration(A, "a:1", disk_bytes_total=8 << 30, disk_bytes_free=4 << 30)
+    silent = Registration(B, "b:1")
+    chosen = [placement.choose([told, silent], 1, rng=rng)[0].bookie for _ in range(1000)]
+    assert 400 < chosen.count(B) < 600
+
+
 @pytest.mark.parametrize(("free", "least"), [((1, 1), 350), ((1, 3), 600), ((1, 0), 0)])
 def test_bookies_with_more_room_are_chosen_more_often(free: tuple[int, int], least: int) -> None:
     """In proportion: of a thousand choices between two."""
-    import random
-
     rng = random.Random(7)
     candidates = [
-        Registration(one, f"{one}:1", disk_bytes_free=gib << 30)
+        Registration(one, f"{one}:1", disk_bytes_total=8 << 30, disk_bytes_free=gib << 30)
         for one, gib in zip((A, B), free, strict=True)
     ]
     chosen = [placement.choose(candidates, 1, rng=rng)[0].bookie for _ in range(1000)]

@@ -7,10 +7,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
+from bookie.upkeep.healing import auditor
 from bookie.upkeep.healing.auditor import NO_TAKER, NOT_CLOSED, Auditor
 from bookie.upkeep.healing.stock import StockTaker
 from bookie.upkeep.healing.view import look
-from bookie.upkeep.healing.worker import AGAIN_SECONDS_MIN, Worker
+from bookie.upkeep.healing.worker import AGAIN_SECONDS_MIN, OVERDUE_MS, Worker
 from bookie.upkeep.inventory.inventory import Inventory
 from bookie.upkeep.pace import Pace
 from bookie.upkeep_config import UpkeepConfig
@@ -268,6 +271,86 @@ def test_a_ledger_that_was_left_behind_is_closed_and_then_healed(tmp_path: Path)
             record = await one.record(7)
             assert (record.last_entry, record.fragments[0].ensemble) == (49, (B1, ME, B3))
             assert await one.marks.read(7) is None
+
+    run(test())
+
+
+def test_where_nobody_can_take_what_is_to_leave_a_living_bookie_the_mark_says_so_too(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B2)))
+            await one.dies(B3)
+            await one.given_up(B3)
+            await orders.give(one.store, Order(B2.bookie_id, OrderKind.DRAIN, 0))
+            await one.auditor.look_once()
+            mark = await one.marks.read(7)
+            assert mark is not None and mark.why_not == f"entries 0 to 99: b2 is being drained: {NO_TAKER}"
+
+    run(test())
+
+
+def test_H2_what_is_closed_on_a_bookie_that_is_to_leave_is_marked_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H2: nothing else changes in the cluster then that the auditor would look for."""
+    monkeypatch.setattr(auditor, "LEAVING_SECONDS", 0.0)
+    monkeypatch.setattr(auditor, "LEAVING_SHARE", 0.0)
+
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            await open_ledger(one.ledgers, 7, SHAPE, Fragment(0, (ME, B1, B2)))
+            await orders.give(one.store, Order(B2.bookie_id, OrderKind.DRAIN, 0))
+            await one.auditor.look_once()
+            assert await one.marks.read(7) is None
+            found = await one.ledgers.read(7)
+            assert found is not None
+            await one.ledgers.change(found.record.closed(LAST, 1000), found.version)
+            await one.auditor.look_once()
+            mark = await one.marks.read(7)
+            assert mark is not None and mark.reasons == ("entries 0 to 99: b2 is being drained",)
+
+    run(test())
+
+
+def test_H2_what_a_bookie_that_does_not_heal_lacks_goes_to_another(tmp_path: Path) -> None:
+    """H2"""
+
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            record = await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+            found = await one.ledgers.read(7)
+            assert found is not None
+            await one.ledgers.change(record.with_lacking(1, 98, 99), found.version)
+            await one.dies(B2)
+            registration = Registration(B2, "b2:1", heals=False)
+            await one.store.create(registration.key, registration.encode())
+            await one.marks.set(7, ["b2 lacks something"], 0)
+            await one.worker.look_once()
+            assert (await one.record(7)).fragments[0].ensemble == (B1, ME, B3)
+            assert await one.world.read(7, 0, LAST) == (list(range(100)), set())
+
+    run(test())
+
+
+def test_H2_a_place_that_the_best_taker_does_not_take_goes_to_whoever_can(tmp_path: Path) -> None:
+    """H2: it lives, and something keeps it from healing."""
+
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            for bookie, rack in ((ME, "r1"), (B1, "r1"), (B3, "r2")):
+                await one.dies(bookie)
+                registration = Registration(bookie, f"{bookie}:1", rack)
+                await one.store.create(registration.key, registration.encode())
+            await closed_ledger(one.ledgers, 7, Shape(2, 2, 2), LAST, Fragment(0, (B1, B2)))
+            await one.dies(B2)
+            await one.given_up(B2)
+            await one.auditor.look_once()
+            await one.worker.look_once()
+            assert (await one.record(7)).fragments[0].ensemble == (B1, B2), "b3 stands better"
+            one.now += OVERDUE_MS / 1000
+            one.worker._backoffs.clear()
+            await one.worker.look_once()
+            assert (await one.record(7)).fragments[0].ensemble == (B1, ME)
 
     run(test())
 

@@ -78,7 +78,7 @@ def takes_adds_of_a_fenced_ledger(patch: Patch) -> None:
 
 def _unmarked(effects: list[Effect], frame: Frame) -> list[Effect]:
     return [
-        replace(effect, record=replace(effect.record, recovery=frame.recovery))
+        effect._replace(record=effect.record._replace(recovery=frame.recovery))
         if isinstance(effect, Write)
         else effect
         for effect in effects
@@ -93,7 +93,7 @@ def acknowledges_before_it_is_on_disk(patch: Patch) -> None:
         effects = append(self, frame, ticket)
         if isinstance(effects[0], Answer):
             return effects
-        return [replace(effects[0], ticket=_deaf), Answer(ticket, Status.OK)]
+        return [effects[0]._replace(ticket=_deaf), Answer(ticket, Status.OK)]
 
     patch.setattr(BookieCore, "append", broken)
 

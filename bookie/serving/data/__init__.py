@@ -1,0 +1,1 @@
+"""A bookie's end of the data protocol."""

@@ -1,0 +1,167 @@
+"""One connection's appends: frames in, acknowledgements out, each message as full as it can be.
+
+What waits to be written is bounded by the bookie's log queue: nothing more is read from the connection while that is
+full, nor while the client does not take its answers, and TCP holds the client back. What a large message takes before
+that is counted against `memory`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from ...wire import AppendReply, AppendRequest, codec
+from ...wire.data.connection import Connection
+from ...wire.data.framing import Body, Kind
+from ...wire.messages import Ack, Status
+from ..limits.budget import Account
+from ..limits.proofs import PeerProofs
+from ..requests import TOO_LARGE, Requests, too_large
+
+STOPPING = "the bookie is stopping"
+
+TAKES = "an earlier message waits for the log, for a proof, or for a verifier"
+
+Refused = Mapping[int, tuple[Status, str]]
+
+
+class Appends:
+    """See the module. `on_answered` is called after each message of answers."""
+
+    def __init__(
+        self,
+        requests: Requests,
+        connection: Connection,
+        proofs: PeerProofs,
+        memory: Account,
+        on_answered: Callable[[], None],
+    ) -> None:
+        self._requests = requests
+        self._bookie = requests.bookie
+        self._connection = connection
+        self._on_answered = on_answered
+        self._proofs = proofs
+        self._memory = memory
+        self._loop = asyncio.get_running_loop()
+        self._acks: list[Ack] = []
+        self._will_tell = False
+        # Came while something of an earlier message is looked up, with what they take of the memory.
+        self._waiting: deque[tuple[AppendRequest, int]] = deque()
+        self._working: asyncio.Task[None] | None = None
+        self._unanswered = 0
+        self.is_stopping = False
+
+    @property
+    def are_answered(self) -> bool:
+        """Whether nothing waits, neither for the log nor for this connection."""
+        return not (self._unanswered or self._acks or self._waiting)
+
+    def received(self, body: Body) -> None:
+        """A message of frames. Raises BadMessage."""
+        request = codec.decode_append_request(body)
+        large_bytes = len(body) if isinstance(body, bytearray) else 0
+        if self._working is None and self._is_ready_for(request):
+            self._take(request, {}, large_bytes)
+            return
+        self._waiting.append((request, large_bytes))  # as much as one receive may have brought
+        if self._working is None:
+            self._connection.hold(TAKES)
+            self._work()
+
+    def end(self) -> None:
+        """The connection is lost: what is answered later goes nowhere."""
+        if self._working is not None:
+            self._working.cancel()
+
+    # ------------------------------------------------------------------------------------------
+
+    def _is_ready_for(self, request: AppendRequest) -> bool:
+        """Whether it can be taken here and now."""
+        if not self._bookie.has_room:
+            return False
+        if not all(self._proofs.knows(frame.ledger_id, frame.credential) for frame in request.frames):
+            return False
+        return self._requests.verifiers is None or all(
+            self._bookie.knows_verifier(frame.ledger_id) for frame in request.frames
+        )
+
+    def _work(self) -> None:
+        self._working = self._loop.create_task(self._take_waiting())
+        self._working.add_done_callback(self._has_taken)
+
+    async def _take_waiting(self) -> None:
+        while self._waiting:
+            request, large_bytes = self._waiting[0]
+            unproven = await self._unproven(request)
+            proven = [frame.ledger_id for frame in request.frames if frame.ledger_id not in unproven]
+            unwelcome = await self._unwelcome(proven)
+            self._waiting.popleft()
+            self._take(request, {**unproven, **unwelcome}, large_bytes)
+
+    async def _unproven(self, request: AppendRequest) -> Refused:
+        """Everything from the first false proof on: it ends the stream."""
+        for number, frame in enumerate(request.frames):
+            if not await self._proofs.may_append(frame.ledger_id, frame.credential):
+                return {one.ledger_id: (Status.UNAUTHORIZED, "") for one in request.frames[number:]}
+        return {}
+
+    async def _unwelcome(self, ledger_ids: Sequence[int]) -> Refused:
+        """Ledgers that the metadata lets nobody write to. There is room in the log's queue when it returns."""
+        verifiers = self._requests.verifiers
+        while True:
+            await self._bookie.room()
+            refused = await verifiers.refused(ledger_ids) if verifiers else {}
+            if self._bookie.has_room:
+                return refused
+
+    def _has_taken(self, task: asyncio.Task[None]) -> None:
+        self._working = None
+        if task.cancelled():
+            return
+        if (error := task.exception()) is not None:
+            self._connection.abort(f"the bookie failed: {error!r}")
+            raise error
+        if self._waiting:  # came between the task's last look and here
+            self._work()
+        else:
+            self._connection.go_on(TAKES)
+
+    def _take(self, request: AppendRequest, refused: Refused, large_bytes: int) -> None:
+        self._memory.change(-large_bytes)  # from here on the log's queue counts it
+        wrong = request.incarnation != self._bookie.incarnation
+        for sequence, frame in enumerate(request.frames, request.first_sequence):
+            self._unanswered += 1
+            if wrong:
+                why = f"this is incarnation {self._bookie.incarnation}"
+                self._answer(sequence, Status.WRONG_INCARNATION, why)
+            elif self.is_stopping:
+                self._answer(sequence, Status.STOPPING, STOPPING)
+            elif too_large(frame):
+                self._answer(sequence, Status.BAD_REQUEST, TOO_LARGE)
+            elif frame.ledger_id in refused:
+                self._answer(sequence, *refused[frame.ledger_id])
+            else:
+                self._bookie.append(frame, partial(self._answer, sequence))
+
+    def _answer(self, sequence: int, status: Status, detail: str) -> None:
+        self._unanswered -= 1
+        self._acks.append(Ack(sequence, status, detail))
+        if not self._will_tell:
+            self._will_tell = True
+            self._bookie.answers.tell_soon(self._tell)
+
+    def _tell(self) -> None:
+        """All that was answered together, in one message."""
+        self._will_tell = False
+        if not self._connection.is_writable and not self._connection.is_lost:
+            return  # nothing more is read from it meanwhile
+        acks, self._acks = tuple(self._acks), []
+        self._connection.send(Kind.ACKS, 0, codec.encode_append_reply(AppendReply(acks)))
+        self._on_answered()
+
+    def writable(self) -> None:
+        """The client takes its answers again."""
+        if self._acks and not self._will_tell:
+            self._tell()

@@ -1,0 +1,156 @@
+"""One connection's calls: each a task, with one answer, until it is answered or nobody waits for it any more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from ...wire import BadMessage, codec
+from ...wire.data.connection import Connection
+from ...wire.data.framing import Body, Kind, Part
+from ...wire.messages import HOLDINGS_BYTES_MAX, HoldingsRequest, LacReply, LacRequest, ReadRequest
+from ..limits.crowd import Visitor
+from ..limits.guard import Guard
+from ..limits.proofs import PeerProofs
+from ..limits.untaken import Untaken
+from ..requests import Requests
+
+CALLS_MAX = 4096
+"""Calls of one connection under way, most of them long polls."""
+
+READS_AT_ONCE_MAX = 16
+"""Pages of one connection in memory: a reader that takes none of them has no more read for it."""
+
+CALL_BYTES_MAX = 2 * 1024
+"""Largest call; none needs a tenth of it."""
+
+TOO_MANY = "too many calls of this connection are under way"
+TOO_MANY_OF_ALL = "too many calls of this bookie's clients are under way; ask again later, or another bookie"
+
+
+class Calls:
+    """See the module. `on_answered` is called after each answer."""
+
+    def __init__(
+        self,
+        requests: Requests,
+        connection: Connection,
+        proofs: PeerProofs,
+        guard: Guard,
+        visitor: Visitor,
+        on_answered: Callable[[], None],
+    ) -> None:
+        self._requests = requests
+        self._connection = connection
+        self._proofs = proofs
+        self._guard = guard
+        self._peer = visitor.peer
+        self._on_answered = on_answered
+        self._running: dict[int, asyncio.Task[None]] = {}
+        self._reads = asyncio.Semaphore(READS_AT_ONCE_MAX)
+        self._untaken = Untaken(connection, guard, visitor)
+        self._writable = asyncio.Event()
+        self._writable.set()
+
+    @property
+    def are_answered(self) -> bool:
+        return not self._running
+
+    def received(self, kind: Kind, call: int, body: Body) -> None:
+        """A call, or the end of one."""
+        if kind is Kind.CANCEL:
+            if call in self._running:
+                self._running[call].cancel()
+            return
+        if len(body) > CALL_BYTES_MAX:
+            self._refuse(call, f"a call of {len(body)} bytes; the limit is {CALL_BYTES_MAX}")
+        elif len(self._running) >= CALLS_MAX or call in self._running:
+            self._refuse(call, TOO_MANY)
+        elif not self._guard.calls.take_now(self._peer, 1):
+            self._refuse(call, TOO_MANY_OF_ALL)
+        else:
+            task = asyncio.get_running_loop().create_task(self._serve(kind, call, body))
+            self._running[call] = task
+            task.add_done_callback(lambda _: self._ended(call))
+
+    def end(self) -> None:
+        """The connection is lost: nobody waits for anything."""
+        self._untaken.close()
+        for task in self._running.values():
+            task.cancel()
+
+    def writable(self) -> None:
+        self._untaken.settle()
+        self._writable.set()
+
+    def _ended(self, call: int) -> None:
+        task = self._running.pop(call)
+        self._guard.calls.give(self._peer, 1)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._refuse(call, f"the bookie failed: {error!r}")
+            raise error
+        self._on_answered()
+
+    async def _serve(self, kind: Kind, call: int, body: Body) -> None:
+        try:
+            match kind:
+                case Kind.READ:
+                    await self._read(call, codec.decode_read_request(body))
+                case Kind.LAST_ADD_CONFIRMED:
+                    reply = await self._last_add_confirmed(codec.decode_lac_request(body))
+                    self._connection.send(kind, call, codec.encode_lac_reply(reply))
+                case Kind.HOLDINGS:
+                    await self._holdings(call, codec.decode_holdings_request(body))
+                case Kind.INFO:
+                    codec.decode_info_request(body)
+                    info = await self._requests.info()
+                    self._connection.send(kind, call, codec.encode_info_reply(info))
+                case _:
+                    raise BadMessage(f"a call of kind {kind.name}")
+        except BadMessage as error:
+            self._refuse(call, str(error))
+
+    async def _read(self, call: int, request: ReadRequest) -> None:
+        async def page() -> Sequence[Part]:
+            return codec.encode_read_reply(await self._requests.read(request, self._proofs))
+
+        async with self._reads:
+            await self._answer_large(Kind.READ, call, request.bytes_max, page)
+
+    async def _holdings(self, call: int, request: HoldingsRequest) -> None:
+        async def runs() -> Sequence[Part]:
+            return codec.encode_holdings_reply(await self._requests.holdings(request))
+
+        await self._answer_large(Kind.HOLDINGS, call, HOLDINGS_BYTES_MAX, runs)
+
+    async def _last_add_confirmed(self, request: LacRequest) -> LacReply:
+        if not request.wait_ms:
+            return await self._requests.last_add_confirmed(request, self._proofs)
+        hurried = self._guard.polls.begin(self._peer)
+        try:
+            return await self._requests.last_add_confirmed(request, self._proofs, hurried)
+        finally:
+            self._guard.polls.end(self._peer, hurried)
+
+    async def _room(self) -> None:
+        """Until the client has taken what was sent to it."""
+        while not self._connection.is_writable and not self._connection.is_lost:
+            self._writable.clear()
+            await self._writable.wait()
+
+    async def _answer_large(
+        self, kind: Kind, call: int, bytes_max: int, answer: Callable[[], Awaitable[Sequence[Part]]]
+    ) -> None:
+        """Makes the answer once there is room for it; it is counted until the kernel has it."""
+        await self._room()
+        reserved = await self._untaken.reserve(bytes_max)
+        try:
+            body = await answer()
+        except BaseException:
+            self._untaken.release(reserved)
+            raise
+        self._connection.send(kind, call, body)
+        self._untaken.sent(reserved, sum(map(len, body)))
+
+    def _refuse(self, call: int, why: str) -> None:
+        self._connection.send(Kind.REFUSED, call, [why.encode()])

@@ -1,0 +1,105 @@
+"""The first bytes of a connection say what it speaks: the data protocol, or gRPC, which is handed on.
+
+So a bookie has one port, for its clients and for the tools that speak gRPC.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import cast
+
+from ...wire.data.connection import Connection
+from ...wire.data.framing import Kind, framed
+from ..limits.crowd import Crowd, Visitor
+from .forwarding import Forwarding
+from .session import HELLO_SECONDS_MAX
+
+log = logging.getLogger(__name__)
+
+GRPC_BEGINS = b"PRI "
+"""HTTP/2 connections begin so; a frame of the data protocol that did would be larger than any may be."""
+
+
+class Door(asyncio.Protocol):
+    """The protocol of a connection until it has said enough to be known; `on_known` hears of it then, or at its end.
+
+    Who finds no room is told so in words that clients of the data protocol understand.
+    """
+
+    def __init__(
+        self,
+        crowd: Crowd,
+        session: Callable[[Visitor], Connection],
+        forwarding: Callable[[Visitor], Forwarding],
+        on_known: Callable[[Door], None],
+    ) -> None:
+        self._crowd = crowd
+        self._session = session
+        self._forwarding = forwarding
+        self._on_known = on_known
+        self._seen = b""
+        self._visitor: Visitor | None = None
+        self._transport: asyncio.Transport | None = None
+        self._patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        entered = self._crowd.enter(_address_of(transport), self.abort)
+        if isinstance(entered, str):
+            self._refuse(entered)
+            return
+        self._visitor = entered
+        loop = asyncio.get_running_loop()
+        self._patience = loop.call_later(HELLO_SECONDS_MAX, self._transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        if self._visitor is None:  # refused
+            return
+        self._seen += data
+        if len(self._seen) < len(GRPC_BEGINS):
+            return
+        assert self._transport is not None and self._patience is not None
+        self._patience.cancel()
+        if not self._seen.startswith(GRPC_BEGINS):
+            self._hand_on(self._session(self._visitor))
+        elif self._crowd.is_tool(self._visitor):
+            self._hand_on(self._forwarding(self._visitor))
+        else:
+            self.abort("too many tools are connected")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        if self._patience is not None:
+            self._patience.cancel()
+        if self._visitor is not None:
+            self._crowd.leave(self._visitor)
+        self._on_known(self)
+
+    def abort(self, why: str = "") -> None:
+        """Ends the connection; who has not said what he speaks cannot be told why."""
+        log.debug("a connection was cut: %s", why)
+        if self._transport is not None:
+            self._transport.abort()
+
+    # ------------------------------------------------------------------------------------------
+
+    def _hand_on(self, inside: Connection | Forwarding) -> None:
+        assert self._transport is not None
+        self._on_known(self)
+        self._transport.set_protocol(inside)
+        inside.connection_made(self._transport)
+        inside.feed(self._seen)
+
+    def _refuse(self, why: str) -> None:
+        assert self._transport is not None
+        for part in framed(Kind.GOODBYE, 0, [why.encode()]):
+            self._transport.write(part)
+        self._transport.close()
+
+
+def _address_of(transport: asyncio.BaseTransport) -> str:
+    """Whose connection it is, as far as the network tells."""
+    name = transport.get_extra_info("peername")
+    return str(name[0]) if name else ""

@@ -1,0 +1,115 @@
+"""A connection that speaks gRPC, handed on to the server that does: bytes both ways, as fast as the slower end.
+
+What comes in is for tools, which say little: a flood of it is let through at a rate that disturbs nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+from ...wire.data import sockets
+from ..limits.rate import Rate
+
+FULL, CONNECTING, TOO_FAST = "the other end is full", "there is no other end yet", "it says too much"
+
+
+class _End(asyncio.Protocol):
+    """One of two connections: what comes in here goes out there, and one ends with the other."""
+
+    other: _End
+
+    def __init__(self) -> None:
+        self.transport: asyncio.Transport | None = None
+        self._holds: set[str] = set()
+
+    def hold(self, reason: str) -> None:
+        """Nothing more is read here until `go_on` was called for every reason there is."""
+        if not self._holds and self.transport is not None and not self.transport.is_closing():
+            self.transport.pause_reading()
+        self._holds.add(reason)
+
+    def go_on(self, reason: str) -> None:
+        self._holds.discard(reason)
+        if not self._holds and self.transport is not None and not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self.other.transport is not None:
+            self.other.transport.write(data)
+
+    def pause_writing(self) -> None:
+        self.other.hold(FULL)
+
+    def resume_writing(self) -> None:
+        self.other.go_on(FULL)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        if self.other.transport is not None:
+            self.other.transport.close()
+
+
+class Forwarding(_End):
+    """The outer end. `path`: the Unix socket of the inner one, abstract or not. `on_lost` is called once at the end.
+
+    `rate`: what all of them together may hand on.
+    """
+
+    def __init__(self, path: str, rate: Rate, on_lost: Callable[[Forwarding], None]) -> None:
+        super().__init__()
+        self._path = path
+        self._on_lost = on_lost
+        self._connecting: asyncio.Task[None] | None = None
+        self._early = b""
+        self._rate = rate
+        self._waits: asyncio.TimerHandle | None = None
+        self.other = _End()
+        self.other.other = self
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.hold(CONNECTING)
+        self._connecting = asyncio.get_running_loop().create_task(self._connect())
+
+    def feed(self, data: bytes) -> None:
+        """Bytes that came before this was the connection's protocol."""
+        self._early += data
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        seconds = self._rate.spend(len(data))
+        if seconds and self._waits is None:
+            self.hold(TOO_FAST)
+            self._waits = asyncio.get_running_loop().call_later(seconds, self._may_go_on)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._connecting is not None:
+            self._connecting.cancel()
+        if self._waits is not None:
+            self._waits.cancel()
+        self._on_lost(self)
+
+    def abort(self, why: str = "") -> None:
+        """Ends the connection; HTTP/2 knows no words for the reason."""
+        del why
+        if self.transport is not None:
+            self.transport.abort()
+
+    async def _connect(self) -> None:
+        try:
+            await sockets.connect_inside(self._path, lambda: self.other)
+        except OSError:  # the server is ending
+            self.abort()
+            return
+        self.data_received(self._early)
+        self.go_on(CONNECTING)
+
+    def _may_go_on(self) -> None:
+        self._waits = None
+        self.go_on(TOO_FAST)

@@ -1,0 +1,174 @@
+"""One client's connection, from the greeting to the end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable
+
+from ...wire import BadMessage
+from ...wire.credentials import NONCE_BYTES
+from ...wire.data.connection import Connection
+from ...wire.data.framing import Body, Kind
+from ...wire.data.greeting import BadGreeting, Welcome, chosen_version, decode_hello
+from ..limits.crowd import Visitor
+from ..limits.guard import Guard
+from ..limits.proofs import FALSE_PROOF, PeerProofs
+from ..requests import Requests
+from .appends import STOPPING, Appends
+from .calls import Calls
+
+log = logging.getLogger(__name__)
+
+HELLO_SECONDS_MAX = 5.0
+"""A connection whose client has not said hello by then is ended."""
+
+UNTAKEN_BYTES_MAX = 16 * 1024
+"""Answers that a client does not take: past it nothing more is read from it. Pages are counted apart (`Limits`)."""
+
+LARGE_KINDS = frozenset({Kind.APPEND})
+"""What may be large of what a client says."""
+
+SILENCE_SECONDS_MAX = 60.0
+"""A client is heard of every ten seconds; one that is stopped for less than this finds its connection as it was."""
+
+PENALTY = "its address brought false proofs"
+
+STARTING = "the bookie is starting: it reads its log"
+
+RequestsOf = Callable[[], Requests | None]
+
+
+class Session:
+    """The handler of one connection. `requests_of` gives None until the bookie can serve."""
+
+    def __init__(
+        self, requests_of: RequestsOf, guard: Guard, visitor: Visitor, on_lost: Callable[[Session], None]
+    ) -> None:
+        self.connection = Connection(
+            self,
+            asks=False,
+            silence_seconds_max=SILENCE_SECONDS_MAX,
+            untaken_bytes_max=UNTAKEN_BYTES_MAX,
+        )
+        self._guard = guard
+        self._visitor = visitor
+        visitor.cut = self._cut
+        self._memory = guard.account(guard.received, visitor, self._received)
+        self.connection.memory = self._memory
+        self._requests_of = requests_of
+        self._on_lost = on_lost
+        self._proofs: PeerProofs | None = None
+        self._appends: Appends | None = None
+        self._calls: Calls | None = None
+        self._is_stopping = self._has_ended = False
+        self._greeting = asyncio.get_running_loop().call_later(
+            HELLO_SECONDS_MAX, self.connection.abort, "it did not say hello"
+        )
+
+    def received(self, kind: Kind, call: int, body: Body) -> None:
+        if self._appends is not None and kind is Kind.APPEND:
+            try:
+                self._appends.received(body)
+            except BadMessage as error:
+                self.end(str(error))
+            return
+        if isinstance(body, bytearray):  # what is small is taken at once
+            self._memory.change(-len(body))
+        if self._calls is None:
+            self._greet(kind, body)
+        else:
+            self._calls.received(kind, call, body)
+
+    def writable(self) -> None:
+        if self._appends is not None and self._calls is not None:
+            self._appends.writable()
+            self._calls.writable()
+
+    def lost(self, why: str) -> None:
+        log.debug("a connection has ended: %s", why)
+        self._greeting.cancel()
+        self._guard.crowd.leave(self._visitor)
+        self._memory.close()
+        if self._appends is not None and self._calls is not None:
+            self._appends.end()
+            self._calls.writable()
+            self._calls.end()
+        self._on_lost(self)
+
+    def stop(self) -> None:
+        """Answers what has come, takes nothing more, and ends the connection."""
+        self._is_stopping = True
+        if self._appends is not None:
+            self._appends.is_stopping = True
+        self._end_if_stopped()
+
+    def end(self, why: str) -> None:
+        """Says so, and ends the connection."""
+        if not self._has_ended:
+            self._has_ended = True
+            self.connection.send(Kind.GOODBYE, 0, [why.encode()])
+            self.connection.close(why)
+
+    # ------------------------------------------------------------------------------------------
+
+    def _greet(self, kind: Kind, body: Body) -> None:
+        requests = self._requests_of()
+        try:
+            if kind is not Kind.HELLO or not self._visitor.is_stranger:
+                raise BadGreeting("a client says hello first")
+            version = chosen_version(decode_hello(body))
+            if requests is None or self._is_stopping:
+                raise BadGreeting(STOPPING if self._is_stopping else STARTING)
+        except BadGreeting as error:
+            self.end(str(error))
+            return
+        self._greeting.cancel()
+        self._guard.crowd.is_known(self._visitor, self._is_idle)
+        if penalty := self._guard.suspects.penalty_seconds(self._visitor.peer):
+            self.connection.hold(PENALTY)
+            self._greeting = asyncio.get_running_loop().call_later(penalty, self._welcome, requests, version)
+        else:
+            self._welcome(requests, version)
+
+    def _welcome(self, requests: Requests, version: int) -> None:
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        proofs = PeerProofs(self._guard, self._visitor.peer, requests.bookie.incarnation, nonce)
+        self._appends = Appends(requests, self.connection, proofs, self._memory, self._answered)
+        self._calls = Calls(requests, self.connection, proofs, self._guard, self._visitor, self._answered)
+        self._proofs = proofs
+        self.connection.reader.has_greeted(LARGE_KINDS)
+        self.connection.go_on(PENALTY)
+        welcome = Welcome(version, requests.bookie.incarnation, nonce)
+        self.connection.send(Kind.WELCOME, 0, [welcome.encode()])
+
+    def _answered(self) -> None:
+        """Something was answered."""
+        if self._proofs is not None and self._proofs.is_false:
+            self.connection.hold(FALSE_PROOF)
+            if self._appends is None or self._appends.are_answered:
+                self.end(FALSE_PROOF)
+        else:
+            self._end_if_stopped()
+
+    def _end_if_stopped(self) -> None:
+        if self._is_stopping and self._is_idle():
+            self.end(STOPPING)
+
+    def _is_idle(self) -> bool:
+        return (self._appends is None or self._appends.are_answered) and (
+            self._calls is None or self._calls.are_answered
+        )
+
+    def _received(self) -> int | None:
+        """What has come so far, while it is the client's turn to send the rest of a message."""
+        connection = self.connection
+        return (
+            connection.received_bytes if connection.reader.is_under_way and not connection.is_held else None
+        )
+
+    def _cut(self, why: str) -> None:
+        """Now: who does not take what is sent takes no goodbye either."""
+        self.connection.send(Kind.GOODBYE, 0, [why.encode()])
+        self.connection.abort(why)

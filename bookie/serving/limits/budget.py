@@ -1,0 +1,184 @@
+"""A quantity that peers share: bytes, or calls. Who asks for more than is left waits; who holds the least is next.
+
+The last quarter is for those that hold little: however much a few take, others find something.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+LITTLE_SHARE = 64
+"""A peer that holds less than this part of all holds little."""
+
+
+class _Wish(NamedTuple):
+    amount: int
+    granted: asyncio.Future[None]
+
+
+class Budget:
+    """`in_all` for everybody, `a_peer` for each address. Belongs to one event loop.
+
+    `held_max` and `waits` tell how far it was used, and how often somebody had to wait or was refused; `on_short` hears
+    when somebody begins to wait.
+    """
+
+    def __init__(self, in_all: int, a_peer: int, on_short: Callable[[], None] = lambda: None) -> None:
+        self.in_all, self.a_peer = in_all, min(a_peer, in_all)
+        self.on_short = on_short
+        self._for_many = max(self.a_peer, in_all - in_all // 4)
+        self.held = self.held_max = self.waits = 0
+        self.accounts: dict[Account, None] = {}
+        """Those that hold something."""
+        self._by_peer: dict[str, int] = {}
+        self._lines: dict[str, deque[_Wish]] = {}
+
+    @property
+    def somebody_waits(self) -> bool:
+        return bool(self._lines)
+
+    def is_short_for(self, peer: str) -> bool:
+        """Whether somebody waits for what this peer holds: others for what there is in all, its own for its share."""
+        return peer in self._lines or any(
+            self._fits_peer(other, line[0].amount) for other, line in self._lines.items()
+        )
+
+    def take_now(self, peer: str, amount: int) -> bool:
+        """Takes so much if it is there and nobody of this peer waits."""
+        if peer in self._lines or not self._fits(peer, amount):
+            self.waits += 1
+            return False
+        self.force(peer, amount)
+        return True
+
+    async def take(self, peer: str, amount: int) -> None:
+        """Returns when so much is taken; `amount` is at most `a_peer`."""
+        if peer not in self._lines and self._fits(peer, amount):
+            self.force(peer, amount)
+            return
+        wish = _Wish(amount, asyncio.get_running_loop().create_future())
+        self._lines.setdefault(peer, deque()).append(wish)
+        self.on_short()
+        try:
+            await wish.granted
+        except asyncio.CancelledError:
+            if wish.granted.done() and not wish.granted.cancelled():
+                self.give(peer, amount)
+            else:
+                self._leave(peer, wish)
+            raise
+
+    def force(self, peer: str, amount: int) -> None:
+        """Takes it whatever is left: it is in memory already."""
+        self.held += amount
+        self.held_max = max(self.held_max, self.held)
+        self._by_peer[peer] = self._by_peer.get(peer, 0) + amount
+
+    def give(self, peer: str, amount: int) -> None:
+        """So much is free again."""
+        self.held -= amount
+        self._by_peer[peer] -= amount
+        if not self._by_peer[peer]:
+            del self._by_peer[peer]
+        self._serve_lines()
+
+    # ------------------------------------------------------------------------------------------
+
+    def _fits_peer(self, peer: str, amount: int) -> bool:
+        return self._by_peer.get(peer, 0) + amount <= self.a_peer
+
+    def _fits(self, peer: str, amount: int) -> bool:
+        is_little = self._by_peer.get(peer, 0) + amount <= self.in_all // LITTLE_SHARE
+        there_is = self.in_all if is_little else self._for_many
+        return self.held + amount <= there_is and self._fits_peer(peer, amount)
+
+    def _leave(self, peer: str, wish: _Wish) -> None:
+        line = self._lines[peer]
+        line.remove(wish)
+        if not line:
+            del self._lines[peer]
+        self._serve_lines()  # what stands behind it may be smaller
+
+    def _serve_lines(self) -> None:
+        """One of each peer in turn, beginning with the one that holds the least, as long as anything fits."""
+        found = bool(self._lines)
+        while found:
+            found = False
+            for peer in sorted(self._lines, key=lambda one: self._by_peer.get(one, 0)):
+                found |= self._serve_first(peer)
+
+    def _serve_first(self, peer: str) -> bool:
+        line = self._lines[peer]
+        if not self._fits(peer, line[0].amount):
+            return False
+        wish = line.popleft()
+        if not line:
+            del self._lines[peer]
+        if not wish.granted.done():
+            self.force(peer, wish.amount)
+            wish.granted.set_result(None)
+        return True
+
+
+class Account:
+    """What one connection holds of a budget. `close` gives all of it back, and nothing is taken afterwards.
+
+    `moved` tells how many bytes have moved so far, or None while it is not the peer's turn to move something;
+    `cut` ends the connection; `on_held` hears when something is held that was nothing before.
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        peer: str,
+        moved: Callable[[], int | None],
+        cut: Callable[[str], None],
+        on_held: Callable[[], None],
+    ) -> None:
+        self.budget, self.peer = budget, peer
+        self.moved, self.cut = moved, cut
+        self._on_held = on_held
+        self.held = 0
+        self.seen: int | None = None
+        """What `moved` told when it was looked at last."""
+        self.slow_seconds = self.still_seconds = 0.0
+        self._is_closed = False
+
+    def take_now(self, amount: int) -> bool:
+        if not self.budget.take_now(self.peer, amount):
+            return False
+        self._note(amount)
+        return True
+
+    async def take(self, amount: int) -> None:
+        await self.budget.take(self.peer, amount)
+        self._note(amount)
+
+    def change(self, amount: int) -> None:
+        """It turned out to be so much more, or less."""
+        if self._is_closed:
+            return
+        if amount > 0:
+            self.budget.force(self.peer, amount)
+        elif amount < 0:
+            self.budget.give(self.peer, -amount)
+        self.held += amount
+        if not self.held:
+            self.budget.accounts.pop(self, None)
+
+    def close(self) -> None:
+        self.change(-self.held)
+        self._is_closed = True
+
+    def _note(self, amount: int) -> None:
+        if self._is_closed:
+            self.budget.give(self.peer, amount)
+            return
+        if not self.held:
+            self.seen, self.slow_seconds, self.still_seconds = None, 0.0, 0.0
+            self.budget.accounts[self] = None
+            self._on_held()
+        self.held += amount

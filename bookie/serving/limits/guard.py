@@ -1,0 +1,66 @@
+"""All limits of one bookie at work, and what an operator is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...limits_config import Limits
+from .budget import Account, Budget
+from .crowd import Crowd, Visitor
+from .descriptors import connections_that_fit
+from .polls import Polls
+from .rate import TOOLS_BYTES_A_SECOND, Rate
+from .standstill import Standstill
+from .suspects import Suspects
+from .turns import Turns
+
+
+class Guard:
+    """See the module. `descriptors`: how many this process may have open; `now`: the loop's clock.
+
+    Raises BookieError for too few.
+    """
+
+    def __init__(self, limits: Limits, descriptors: int, now: Callable[[], float]) -> None:
+        self.limits = limits
+        fit = connections_that_fit(descriptors, limits.tools_max)
+        self.crowd = Crowd(limits, min(limits.connections_max, fit))
+        self.received = Budget(limits.received_bytes_max, limits.received_bytes_a_peer_max)
+        self.untaken = Budget(limits.untaken_bytes_max, limits.untaken_bytes_a_peer_max)
+        self.calls = Budget(limits.calls_max, limits.calls_a_peer_max)
+        self.polls = Polls(limits.polls_max, limits.polls_a_peer_max)
+        self.suspects = Suspects(now)
+        self.proofs = Turns()
+        self.tools = Rate(TOOLS_BYTES_A_SECOND, now)
+        self.standstill = Standstill((self.received, self.untaken))
+
+    def account(self, budget: Budget, visitor: Visitor, moved: Callable[[], int | None]) -> Account:
+        """What this connection holds of one of the budgets."""
+        return Account(budget, visitor.peer, moved, visitor.cut, self.standstill.begin)
+
+    def close(self) -> None:
+        self.standstill.end()
+
+    def report(self) -> dict[str, Any]:
+        """Each limit: what is held now, what was held at most, how often somebody came past it."""
+        crowd, limits = self.crowd, self.limits
+        told = {
+            "connections": _told(crowd.count, crowd.held_max, limits.connections_max, crowd.refused),
+            "strangers": {"now": crowd.strangers, "limit": limits.strangers_max, "past": crowd.made_way},
+            "received_bytes": _of(self.received),
+            "untaken_bytes": _of(self.untaken),
+            "calls": _of(self.calls),
+            "polls": _told(self.polls.held, self.polls.held_max, limits.polls_max, self.polls.hurried),
+            "proofs_refused": self.suspects.proofs_refused,
+            "standstill_cuts": self.standstill.cuts,
+        }
+        return {"limits": told}
+
+
+def _of(budget: Budget) -> dict[str, int]:
+    return _told(budget.held, budget.held_max, budget.in_all, budget.waits)
+
+
+def _told(now: int, most: int, limit: int, past: int) -> dict[str, int]:
+    return {"now": now, "most": most, "limit": limit, "past": past}

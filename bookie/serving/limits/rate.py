@@ -1,0 +1,26 @@
+"""So much a second: who spends more pauses until it is earned again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TOOLS_BYTES_A_SECOND = 64 * 1024
+"""What all tools together may say: each call of theirs costs a millisecond that appends would have."""
+
+
+class Rate:
+    """Earns `a_second`, and keeps a second's worth at most. `now` is the loop's clock."""
+
+    def __init__(self, a_second: float, now: Callable[[], float]) -> None:
+        self._a_second = a_second
+        self._now = now
+        self._left = a_second
+        self._earned_at = now()
+
+    def spend(self, amount: float) -> float:
+        """It is spent in any case; returns the seconds after which something is left again."""
+        now = self._now()
+        earned = (now - self._earned_at) * self._a_second
+        self._left = min(self._a_second, self._left + earned) - amount
+        self._earned_at = now
+        return max(0.0, -self._left / self._a_second)

@@ -1,0 +1,51 @@
+"""Pages of one connection in memory: from before they are read until the kernel has taken them."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ...wire.columns import ENTRY_BYTES_MAX
+from ...wire.data.connection import Connection
+from .crowd import Visitor
+from .guard import Guard
+
+
+class Untaken:
+    """See the module. What turns out larger than it was reserved for counts as it is."""
+
+    def __init__(self, connection: Connection, guard: Guard, visitor: Visitor) -> None:
+        self._connection = connection
+        self._account = guard.account(guard.untaken, visitor, self._taken)
+        self._ends: deque[tuple[int, int]] = deque()
+
+    async def reserve(self, bytes_max: int) -> int:
+        """Returns when there is room for a reply of about so many bytes, and what was reserved for it."""
+        self.settle()
+        reserved = max(1, min(bytes_max, ENTRY_BYTES_MAX))
+        await self._account.take(reserved)
+        return reserved
+
+    def release(self, reserved: int) -> None:
+        """There is no reply."""
+        self._account.change(-reserved)
+
+    def sent(self, reserved: int, size_bytes: int) -> None:
+        """The reply is with the connection."""
+        self._account.change(size_bytes - reserved)
+        self._ends.append((self._connection.sent_bytes, size_bytes))
+        self.settle()
+
+    def settle(self) -> None:
+        """What the kernel has taken is not held any more."""
+        taken = self._connection.taken_bytes
+        while self._ends and self._ends[0][0] <= taken:
+            self._account.change(-self._ends.popleft()[1])
+
+    def close(self) -> None:
+        self._ends.clear()
+        self._account.close()
+
+    def _taken(self) -> int | None:
+        """What the client has taken so far, while there is something for it to take."""
+        self.settle()
+        return self._connection.taken_bytes if self._ends else None

@@ -1,0 +1,38 @@
+"""When those who wait are told: once for all that was answered together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+Tell = Callable[[], None]
+
+
+class Answers:
+    """Use as `with answers:` around what answers many at once. Belongs to the event loop."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._are_together = False
+        self._to_tell: list[Tell] = []
+
+    def tell_soon(self, tell: Tell) -> None:
+        """Calls it when all that is answered together is, or else at the end of this turn of the loop."""
+        if self._are_together:
+            self._to_tell.append(tell)
+        else:
+            self._loop.call_soon(tell)
+
+    def __enter__(self) -> None:
+        self._are_together = True
+
+    def __exit__(self, *_: object) -> None:
+        self._are_together = False
+        to_tell, self._to_tell = self._to_tell, []
+        waiting = iter(to_tell)
+        try:
+            for tell in waiting:
+                tell()
+        finally:
+            for tell in waiting:  # one has failed; the others are told all the same
+                self._loop.call_soon(tell)

@@ -1,0 +1,1 @@
+"""`bookledger bench`: what is measured, how, and beside what."""

@@ -1,0 +1,125 @@
+"""The workloads that append, and those that make ledgers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import replace
+
+from ledgers import LedgerClient as BlockingClient
+from ledgers import WriteHandle as BlockingWriter
+from ledgers.aio import LedgerClient, WriteHandle
+
+from .workloads import BATCH_ENTRIES, How, Measured, Workload, of_steps
+
+ENSEMBLE_SIZE, ACK_QUORUM = 3, 2
+
+
+async def append_async(client: LedgerClient, workload: Workload, seconds: float) -> Measured:
+    """After a second of warming up."""
+    return of_steps(*await _measured(client, workload, seconds))
+
+
+def append_blocking(uri: str, workload: Workload, seconds: float) -> Measured:
+    """The same in ordinary code."""
+    return of_steps(*_append_blocking(uri, workload, seconds))
+
+
+async def _measured(client: LedgerClient, workload: Workload, seconds: float) -> tuple[list[float], float]:
+    if workload.how is How.LEDGERS:
+        await _make_ledgers_for(client, workload, min(1.0, seconds / 4))
+        return await _make_ledgers_for(client, workload, seconds)
+    writers = [await created(client) for _ in range(workload.ledgers)]
+    append = _append_batches_for if workload.how is How.BATCHES else _append_for
+    share = replace(workload, in_flight=max(1, workload.in_flight // workload.ledgers))
+    for warm_up in (True, False):
+        for_seconds = min(1.0, seconds / 4) if warm_up else seconds
+        measured = await asyncio.gather(*(append(writer, share, for_seconds) for writer in writers))
+    for writer in writers:
+        await writer.close()
+        await client.delete_ledger(writer.ledger_id)
+    return [one for latencies, _ in measured for one in latencies], max(took for _, took in measured)
+
+
+async def created(client: LedgerClient) -> WriteHandle:
+    return await client.create_ledger(ensemble_size=ENSEMBLE_SIZE, ack_quorum=ACK_QUORUM)
+
+
+async def _make_ledgers_for(
+    client: LedgerClient, workload: Workload, seconds: float
+) -> tuple[list[float], float]:
+    """One after the other; each latency is from before the creation to after the close."""
+    payload, clock = workload.payload, time.perf_counter
+    latencies: list[float] = []
+    began = clock()
+    while (now := clock()) < began + seconds or not latencies:
+        async with await created(client) as writer:
+            await writer.append(payload)
+        latencies.append(clock() - now)
+    return latencies, clock() - began
+
+
+async def _append_for(writer: WriteHandle, workload: Workload, seconds: float) -> tuple[list[float], float]:
+    """Keeps `in_flight` appends under way; latency is from the append to when its confirmation is seen."""
+    payload = workload.payload
+    under_way: deque[tuple[float, asyncio.Future[int]]] = deque()
+    latencies: list[float] = []
+    clock = time.perf_counter
+    began = clock()
+    end = began + seconds
+    while (now := clock()) < end or under_way:
+        while now < end and len(under_way) < workload.in_flight:
+            under_way.append((now, await writer.append_async(payload)))
+        await under_way[0][1]
+        now = clock()
+        while under_way and under_way[0][1].done():
+            appended_at, future = under_way.popleft()
+            future.result()
+            latencies.append(now - appended_at)
+    return latencies, clock() - began
+
+
+async def _append_batches_for(
+    writer: WriteHandle, workload: Workload, seconds: float
+) -> tuple[list[float], float]:
+    """The same with a list at a time; an entry's latency is that of its list."""
+    payloads, clock = [workload.payload] * BATCH_ENTRIES, time.perf_counter
+    latencies: list[float] = []
+    began = clock()
+
+    async def append_lists() -> None:
+        while (now := clock()) < began + seconds:
+            await writer.append_batch(payloads)
+            latencies.extend([clock() - now] * BATCH_ENTRIES)
+
+    await asyncio.gather(*(append_lists() for _ in range(workload.in_flight // BATCH_ENTRIES)))
+    return latencies, clock() - began
+
+
+def _append_blocking(uri: str, workload: Workload, seconds: float) -> tuple[list[float], float]:
+    with BlockingClient(uri) as client:
+        with client.create_ledger(ensemble_size=ENSEMBLE_SIZE, ack_quorum=ACK_QUORUM) as writer:
+            _append_futures_for(writer, workload, min(1.0, seconds / 4))
+            measured = _append_futures_for(writer, workload, seconds)
+        client.delete_ledger(writer.ledger_id)
+    return measured
+
+
+def _append_futures_for(
+    writer: BlockingWriter, workload: Workload, seconds: float
+) -> tuple[list[float], float]:
+    payload, clock = workload.payload, time.perf_counter
+    under_way: deque[tuple[float, Future[int]]] = deque()
+    latencies: list[float] = []
+    began = clock()
+    end = began + seconds
+    while (now := clock()) < end or under_way:
+        while now < end and len(under_way) < workload.in_flight:
+            under_way.append((now, writer.append_async(payload)))
+        under_way[0][1].result()
+        now = clock()
+        while under_way and under_way[0][1].done():
+            latencies.append(now - under_way.popleft()[0])
+    return latencies, clock() - began

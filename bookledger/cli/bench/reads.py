@@ -1,0 +1,57 @@
+"""The workloads that read: a ledger that was written before, in order, again and again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import islice
+
+from ledgers import LedgerClient, ReadHandle
+
+from .appends import ACK_QUORUM, ENSEMBLE_SIZE
+from .workloads import How, Measured, Workload
+
+STEP_ENTRIES = 1000
+"""As many as a page of them holds."""
+
+READ_BYTES = 200_000_000
+"""What is read over and over; it stays in the page cache."""
+
+
+def read(uri: str, workload: Workload, seconds: float) -> Measured:
+    """Reads in ordinary code for so long, after reading all of it once."""
+    with LedgerClient(uri) as client:
+        ledger_id = _written(client, workload, min(1.0, seconds / 5))
+        reader = client.open_ledger(ledger_id)
+        take = _pages if workload.how is How.PAGES else _entries
+        sum(take(reader))
+        entries, steps, began = 0, list[float](), time.perf_counter()
+        end = before = began
+        while end < began + seconds:
+            for count in take(reader):
+                end = time.perf_counter()
+                entries += count
+                steps.append(end - before)
+                before = end
+        client.delete_ledger(ledger_id)
+    return Measured(entries, sorted(steps), end - began)
+
+
+def _written(client: LedgerClient, workload: Workload, share: float) -> int:
+    payload = workload.payload
+    with client.create_ledger(ensemble_size=ENSEMBLE_SIZE, ack_quorum=ACK_QUORUM) as writer:
+        for _ in range(int(READ_BYTES * share) // workload.entry_bytes):
+            writer.append_async(payload)
+    return writer.ledger_id
+
+
+def _pages(reader: ReadHandle) -> Iterator[int]:
+    """Entries of each page."""
+    return map(len, reader.pages())
+
+
+def _entries(reader: ReadHandle) -> Iterator[int]:
+    """So many objects at a time: to ask for the time at each of them would take a tenth of it."""
+    entries = reader.read()
+    while count := sum(1 for _ in islice(entries, STEP_ENTRIES)):
+        yield count

@@ -1,0 +1,95 @@
+"""What `bookledger bench` measures, and what it says of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class How(StrEnum):
+    """How a workload is done: in asyncio with a future for each append, or where its name says otherwise.
+
+    BATCHES: lists of BATCH_ENTRIES. BLOCKING: the blocking client's futures. LEDGERS: ledgers are made, given one entry
+    each, and closed. READ: a closed ledger is read by the blocking client, entry by entry; PAGES: in columns.
+    """
+
+    FUTURES = "futures"
+    BATCHES = "batches"
+    BLOCKING = "blocking"
+    LEDGERS = "ledgers"
+    READ = "read"
+    PAGES = "pages"
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Entries of one size with so many under way, over so many ledgers."""
+
+    name: str
+    entry_bytes: int
+    in_flight: int
+    how: How = How.FUTURES
+    ledgers: int = 1
+
+    @property
+    def payload(self) -> bytes:
+        repeated = bytes(range(256)) * (self.entry_bytes // 256 + 1)
+        return repeated[: self.entry_bytes]
+
+
+BATCH_ENTRIES = 100
+
+WORKLOADS = (
+    Workload("throughput", 1000, 4000),
+    Workload("throughput, batches", 1000, 4000, How.BATCHES),
+    Workload("throughput, blocking", 1000, 4000, How.BLOCKING),
+    Workload("small entries", 100, 8000),
+    Workload("small entries, batches", 100, 8000, How.BATCHES),
+    Workload("a hundred in flight", 1000, 100),
+    Workload("a hundred ledgers", 1000, 4000, ledgers=100),
+    Workload("a thousand ledgers", 1000, 4000, ledgers=1000),
+    Workload("one in flight", 1000, 1),
+    Workload("ledgers made and closed", 1000, 1, How.LEDGERS),
+    Workload("reading", 1000, 1, How.READ),
+    Workload("reading, pages", 1000, 1, How.PAGES),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """`adds_per_s` are entries read where a workload reads; its times are then those of a page, not of an entry."""
+
+    workload: str
+    entry_bytes: int
+    in_flight: int
+    adds_per_s: float
+    mb_per_s: float
+    p50_ms: float
+    p99_ms: float
+    baseline_mb_per_s: float = 0.0
+    ratio: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a workload has come to: so many entries, the times of its steps (sorted), how long it took; in seconds."""
+
+    entries: int
+    steps: list[float]
+    seconds: float
+
+    def result(self, workload: Workload) -> Result:
+        return Result(
+            workload=workload.name,
+            entry_bytes=workload.entry_bytes,
+            in_flight=workload.in_flight,
+            adds_per_s=round(self.entries / self.seconds, 1),
+            mb_per_s=round(self.entries * workload.entry_bytes / self.seconds / 1e6, 3),
+            p50_ms=round(1000 * self.steps[len(self.steps) // 2], 3),
+            p99_ms=round(1000 * self.steps[len(self.steps) * 99 // 100], 3),
+        )
+
+
+def of_steps(latencies: list[float], seconds: float) -> Measured:
+    """One entry a step."""
+    return Measured(len(latencies), sorted(latencies), seconds)

@@ -1,0 +1,179 @@
+"""The BookieClient over the data protocol: to each bookie that is used a connection for appends, one for calls."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from bookie.wire import (
+    BadMessage,
+    HoldingsReply,
+    HoldingsRequest,
+    InfoReply,
+    LacReply,
+    LacRequest,
+    LacStatement,
+    ReadReply,
+    ReadRequest,
+    Status,
+    codec,
+)
+from bookie.wire.data.connection import Connection, Handler
+from bookie.wire.data.framing import Body, Kind, Part
+from bookie.wire.data.greeting import Welcome
+from bookie.wire.messages import MaintainReply, MaintainRequest
+from metadata.records.ledger_record import BookieRef
+from metadata.store import MetadataStore
+
+from ..bookie_client import LaneListener, LaneTerms
+from ..config import ClientConfig
+from ..errors import BookieUnavailable
+from ..turn import Turn
+from .append_stream import ELSEWHERE, AppendStream
+from .bookie_calls import BookieCalls
+from .dialing import Dial, address_of, dial
+from .maintenance import Maintenance
+from .queued_lane import QueuedLane
+
+Reply = TypeVar("Reply")
+Answer = TypeVar("Answer", ReadReply, LacReply, HoldingsReply)
+
+LONG_POLL_GRACE_SECONDS = 5.0
+"""How much longer than it was told a long poll may take."""
+
+
+class ConnectedBookies:
+    """See BookieClient. Addresses come from the registrations, by name, when a connection is made."""
+
+    def __init__(self, store: MetadataStore, config: ClientConfig, turn: Turn | None = None) -> None:
+        self._store = store
+        self._turn = turn or Turn()
+        self._config = config
+        self._streams: dict[BookieRef, AppendStream] = {}
+        self._calls: dict[BookieRef, BookieCalls] = {}
+        self._is_closed = False
+
+    def open_lane(
+        self,
+        bookie: BookieRef,
+        terms: LaneTerms,
+        listener: LaneListener,
+        last_add_confirmed: Callable[[], LacStatement | None],
+    ) -> QueuedLane:
+        stream = self._streams.get(bookie)
+        if stream is None:
+            stream = AppendStream(bookie, self._config, self._dial_to(bookie), self._retire, self._turn)
+            self._streams[bookie] = stream
+        return stream.open_lane(terms, listener, last_add_confirmed)
+
+    async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply:
+        body = codec.encode_read_request(request)
+        seconds = self._config.read_seconds_max
+        return self._from_here(
+            bookie, await self._call(bookie, Kind.READ, body, codec.decode_read_reply, seconds)
+        )
+
+    async def last_add_confirmed(self, bookie: BookieRef, request: LacRequest) -> LacReply:
+        seconds = self._config.read_seconds_max
+        if request.wait_ms:
+            seconds = request.wait_ms / 1000 + LONG_POLL_GRACE_SECONDS
+        body = codec.encode_lac_request(request)
+        return self._from_here(
+            bookie, await self._call(bookie, Kind.LAST_ADD_CONFIRMED, body, codec.decode_lac_reply, seconds)
+        )
+
+    async def holdings(self, bookie: BookieRef, request: HoldingsRequest) -> HoldingsReply:
+        """Where the bytes of a ledger lie on a bookie."""
+        body = codec.encode_holdings_request(request)
+        seconds = self._config.read_seconds_max
+        return self._from_here(
+            bookie, await self._call(bookie, Kind.HOLDINGS, body, codec.decode_holdings_reply, seconds)
+        )
+
+    def heard_at(self, bookie: BookieRef) -> float:
+        """When something came last from the bookie, by the loop's clock; -inf where nobody is connected to it."""
+        known = (self._streams.get(bookie), self._calls.get(bookie))
+        return max((one.heard_at for one in known if one is not None), default=-math.inf)
+
+    async def info(self, bookie: BookieRef) -> InfoReply:
+        """What the bookie says of itself. Raises BookieUnavailable also when it is another incarnation.
+
+        Where another one answers at the address that is known, the address is looked up once more.
+        """
+        reply = await self._info(bookie)
+        if reply.incarnation != bookie.incarnation:
+            self._look_up_again(bookie)
+            reply = await self._info(bookie)
+        if reply.incarnation != bookie.incarnation:
+            raise BookieUnavailable(str(bookie), f"it is another incarnation now ({reply.incarnation})")
+        return reply
+
+    async def maintain(
+        self, bookie: BookieRef, request: MaintainRequest, timeout_seconds: float
+    ) -> MaintainReply:
+        """Has the bookie look after itself. Raises BookieUnavailable; the bookie ends what takes too long."""
+        address = await self._address(bookie)
+        return await Maintenance().ask(str(bookie), address, request, timeout_seconds)
+
+    async def close(self) -> None:
+        self._is_closed = True
+        streams, self._streams = list(self._streams.values()), {}
+        calls, self._calls = list(self._calls.values()), {}
+        await asyncio.gather(*[stream.close() for stream in streams], *[one.close() for one in calls])
+
+    # ------------------------------------------------------------------------------------------
+
+    async def _info(self, bookie: BookieRef) -> InfoReply:
+        body = codec.encode_info_request(None)
+        return await self._call(
+            bookie, Kind.INFO, body, codec.decode_info_reply, self._config.append_seconds_max
+        )
+
+    async def _call(
+        self,
+        bookie: BookieRef,
+        kind: Kind,
+        body: Sequence[Part],
+        decode: Callable[[Body], Reply],
+        seconds: float,
+    ) -> Reply:
+        if self._is_closed:
+            raise BookieUnavailable(str(bookie), "this client is closed")
+        calls = self._calls.get(bookie)
+        if calls is None:
+            calls = self._calls[bookie] = BookieCalls(bookie, self._dial_to(bookie))
+        try:
+            return decode(await calls.call(kind, body, seconds))
+        except BadMessage as error:
+            raise BookieUnavailable(str(bookie), str(error)) from error
+
+    def _dial_to(self, bookie: BookieRef) -> Dial:
+        async def dialed(handler: Handler, seconds_max: float) -> tuple[Connection, Welcome]:
+            return await dial(bookie, await self._address(bookie), handler, seconds_max)
+
+        return dialed
+
+    async def _address(self, bookie: BookieRef) -> str:
+        return await address_of(self._store, bookie)
+
+    def _from_here(self, bookie: BookieRef, reply: Answer) -> Answer:
+        if reply.status is Status.WRONG_INCARNATION:
+            self._look_up_again(bookie)
+        return reply
+
+    def _look_up_again(self, bookie: BookieRef) -> None:
+        """Another one answers where this bookie was: it has moved, or is gone for good (rule W7)."""
+        stream = self._streams.get(bookie)
+        if stream is not None:
+            stream.give_up(ELSEWHERE)
+        calls = self._calls.get(bookie)
+        if calls is not None:
+            calls.hang_up(ELSEWHERE)
+
+    def _retire(self, stream: AppendStream) -> None:
+        """A stream is broken: the next lane to this bookie makes a new one."""
+        for bookie, known in list(self._streams.items()):
+            if known is stream:
+                del self._streams[bookie]

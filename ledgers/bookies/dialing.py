@@ -1,0 +1,119 @@
+"""Connecting to a bookie: where it is, and what both say before anything else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+
+from bookie.wire.data import sockets
+from bookie.wire.data.connection import Connection, Handler
+from bookie.wire.data.framing import Body, Kind
+from bookie.wire.data.greeting import BadGreeting, Hello, Welcome, decode_welcome
+from metadata.errors import MetadataError
+from metadata.records import bookie_registry
+from metadata.records.ledger_record import BookieRef
+from metadata.store import MetadataStore
+
+from ..errors import BookieUnavailable
+
+Dial = Callable[[Handler, float], Awaitable[tuple[Connection, Welcome]]]
+"""Connects for this handler, within so many seconds. Raises BookieUnavailable."""
+
+GOODBYE_CHARACTERS_MAX = 500
+"""Of what a bookie says when it ends a connection, so much is told on."""
+
+
+async def address_of(store: MetadataStore, bookie: BookieRef) -> str:
+    """Where its registration says that it answers. Raises BookieUnavailable."""
+    try:
+        found = await bookie_registry.find_bookie(store, bookie.bookie_id)
+    except MetadataError as error:
+        raise BookieUnavailable(str(bookie), f"its address is unknown: {error}") from error
+    if found is None:
+        why = "it is not registered: it is stopped, or cut off from the metadata"
+        raise BookieUnavailable(str(bookie), why)
+    if found.bookie != bookie:
+        why = f"another incarnation is registered under its name ({found.bookie.incarnation})"
+        raise BookieUnavailable(str(bookie), why)
+    return found.address
+
+
+async def dial(
+    bookie: BookieRef, address: str, handler: Handler, seconds_max: float
+) -> tuple[Connection, Welcome]:
+    """A connection to the address on which both sides have said who they are. Raises BookieUnavailable.
+
+    The handler hears nothing of a connection that did not come about.
+    """
+    greeting = _Greeting()
+    connection = Connection(greeting, asks=True)
+    greeting.connection = connection
+    try:
+        async with asyncio.timeout(seconds_max):
+            await sockets.connect(address, lambda: connection)
+            connection.send(Kind.HELLO, 0, [Hello().encode()])
+            welcome = await greeting.welcome
+    except TimeoutError:
+        connection.abort("it did not answer in time")
+        why = f"it did not answer within {seconds_max:g} s"
+        raise BookieUnavailable(str(bookie), why) from None
+    except OSError as error:
+        why = f"cannot connect to {address}: {_told(error)}"
+        raise BookieUnavailable(str(bookie), why) from error
+    except _NoWelcome as error:
+        raise BookieUnavailable(str(bookie), str(error)) from None
+    except BaseException:
+        connection.abort("nobody waits for it any more")
+        raise
+    connection.handler = handler
+    if connection.is_lost:
+        raise BookieUnavailable(str(bookie), "it ended the connection")
+    return connection, welcome
+
+
+def _told(error: OSError) -> str:
+    if error.errno is not None and error.errno > 0:  # asyncio's own words name the address once more
+        return os.strerror(error.errno)
+    return error.strerror or str(error)
+
+
+class _NoWelcome(Exception):
+    """The bookie did not say what it should."""
+
+
+class _Greeting:
+    """The handler of a connection until the bookie has welcomed us."""
+
+    connection: Connection
+
+    def __init__(self) -> None:
+        self.welcome: asyncio.Future[Welcome] = asyncio.get_running_loop().create_future()
+
+    def received(self, kind: Kind, call: int, body: Body) -> None:
+        del call
+        try:
+            if kind is Kind.GOODBYE:
+                raise BadGreeting(goodbye(body))
+            if kind is not Kind.WELCOME:
+                raise BadGreeting("it does not greet back")
+            welcome = decode_welcome(body)
+        except BadGreeting as error:
+            self.connection.abort(str(error))
+            return
+        self.connection.reader.has_greeted()
+        if not self.welcome.done():
+            self.welcome.set_result(welcome)
+
+    def writable(self) -> None:
+        """Nothing waits."""
+
+    def lost(self, why: str) -> None:
+        if not self.welcome.done():
+            self.welcome.set_exception(_NoWelcome(why))
+            self.welcome.exception()  # whoever waits is told; perhaps nobody does any more
+
+
+def goodbye(body: Body) -> str:
+    """What a bookie says at the end, for people."""
+    return bytes(body).decode(errors="replace")[:GOODBYE_CHARACTERS_MAX] or "it ended the connection"

@@ -1,0 +1,37 @@
+"""Ids for new ledgers, taken from the cluster's counter a block at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from metadata.records.ledger_ids import take_ledger_ids
+from metadata.store import MetadataStore
+
+BLOCK_IDS_MAX = 64
+"""Largest block. The first of a client is one id, so that a client which makes one ledger leaves no gap."""
+
+BLOCK_SECONDS_MAX = 10.0
+"""Ids that were not used for so long are skipped: ids of ledgers that are made at a time are near each other."""
+
+
+class IdBlock:
+    """One client's. Ids rise, are never given twice, and have gaps."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+        self._taking = asyncio.Lock()
+        self._ids: deque[int] = deque()
+        self._taken_at = 0.0
+        self._size = 1
+
+    async def next(self) -> int:
+        """Raises MetadataError. Whoever asks has looked that restored metadata was accepted."""
+        async with self._taking:  # our own creations wait for each other, and do not conflict
+            loop = asyncio.get_running_loop()
+            is_old = loop.time() - self._taken_at > BLOCK_SECONDS_MAX
+            if is_old or not self._ids:
+                self._size = 1 if is_old else min(BLOCK_IDS_MAX, self._size * 2)
+                self._taken_at = loop.time()
+                self._ids = deque(await take_ledger_ids(self._store, self._size))
+            return self._ids.popleft()

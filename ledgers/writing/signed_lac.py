@@ -1,0 +1,26 @@
+"""The last-add-confirmed as a writer tells it: signed once, however many bookies are told."""
+
+from __future__ import annotations
+
+from bookie.wire import LacStatement
+
+from ..integrity.digest import Digester
+from ..protocol.append import AppendPipeline
+
+
+class SignedLac:
+    """Of one writer."""
+
+    def __init__(self, digester: Digester, machine: AppendPipeline) -> None:
+        self._digester = digester
+        self._machine = machine
+        self._signed: LacStatement | None = None
+
+    def now(self) -> LacStatement | None:
+        """As it stands; None while nothing is confirmed."""
+        confirmed = self._machine.last_add_confirmed
+        if confirmed < 0:
+            return None
+        if self._signed is None or self._signed.last_entry != confirmed:
+            self._signed = self._digester.sign_lac(confirmed, self._machine.confirmed_length)
+        return self._signed

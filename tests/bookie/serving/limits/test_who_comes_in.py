@@ -1,0 +1,188 @@
+"""Connections, polls and false proofs: at each limit, and one past it."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from bookie.errors import BookieError
+from bookie.limits_config import Limits
+from bookie.serving.limits import crowd as crowd_module
+from bookie.serving.limits import descriptors, suspects
+from bookie.serving.limits.crowd import Crowd, Visitor
+from bookie.serving.limits.polls import Polls
+from bookie.serving.limits.suspects import Suspects
+from bookie.serving.limits.turns import Turns
+from tests.support.aio import run
+
+
+@dataclass
+class Visits:
+    """A crowd, and who was cut."""
+
+    crowd: Crowd
+    cut: list[str] = field(default_factory=list)
+
+    def enter(self, peer: str, *, busy: bool | None = None) -> Visitor | str:
+        """A newcomer; one of whom it is known whether it is busy has said what it is."""
+        visitor = self.crowd.enter(peer, lambda _: self.cut.append(peer))
+        if busy is not None:
+            assert isinstance(visitor, Visitor), visitor
+            self.crowd.is_known(visitor, lambda: not busy)
+        return visitor
+
+
+def with_crowd(test: Callable[[Visits], None], connections_max: int = 6, **limits: int) -> None:
+    async def main() -> None:
+        test(Visits(Crowd(Limits(**limits), connections_max)))
+
+    run(main())
+
+
+def test_an_address_has_so_many_connections_and_not_one_more() -> None:
+    def test(visits: Visits) -> None:
+        first = visits.enter("a")
+        assert isinstance(first, Visitor) and isinstance(visits.enter("a"), Visitor)
+        assert visits.enter("a") == "2 connections of this address are open, and no more may be"
+        assert isinstance(visits.enter("b"), Visitor) and visits.crowd.refused == 1
+        visits.crowd.leave(first)
+        visits.crowd.leave(first)
+        assert isinstance(visits.enter("a"), Visitor) and visits.crowd.count == 3
+
+    with_crowd(test, connections_a_peer_max=2)
+
+
+def test_where_all_places_are_taken_the_largest_crowd_gives_one_of_those_that_wait_for_nothing() -> None:
+    def test(visits: Visits) -> None:
+        for busy in (True, False, False, True):
+            visits.enter("many", busy=busy)
+        for _ in range(2):
+            visits.enter("few", busy=False)
+        assert isinstance(visits.enter("new"), Visitor) and visits.cut == ["many"]
+        assert isinstance(visits.enter("few"), str), "with three each nobody gives way"
+        assert visits.cut == ["many"] and visits.crowd.count == 6
+
+    with_crowd(test)
+
+
+def test_nobody_who_waits_for_something_gives_way() -> None:
+    def test(visits: Visits) -> None:
+        for _ in range(6):
+            visits.enter("many", busy=True)
+        assert visits.enter("new") == "6 connections are open at this bookie, and no more may be"
+        assert not visits.cut and visits.crowd.refused == 1
+
+    with_crowd(test)
+
+
+def test_a_stranger_that_had_its_time_gives_way_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    def test(visits: Visits) -> None:
+        for peer in ("a", "b", "b"):
+            visits.enter(peer)
+        assert not visits.cut, "none of them had the time to say what it is"
+        monkeypatch.setattr(crowd_module, "STRANGER_SECONDS_MIN", 0.0)
+        visits.enter("b")
+        assert visits.cut == ["b"], "its own address is past its bound"
+        visits.enter("c")
+        assert visits.cut == ["b", "a"], "the oldest of all"
+        assert visits.crowd.strangers == 3
+
+    with_crowd(test, connections_max=20, strangers_max=3, strangers_a_peer_max=2)
+
+
+def test_so_many_tools_are_let_in() -> None:
+    def test(visits: Visits) -> None:
+        seen = [visits.enter(peer) for peer in ("a", "a", "b", "c")]
+        visitors = [one for one in seen if isinstance(one, Visitor)]
+        assert [visits.crowd.is_tool(one) for one in visitors] == [True, False, True, False]
+        visits.crowd.leave(visitors[0])
+        assert visits.crowd.is_tool(visitors[3])
+
+    with_crowd(test, tools_max=2, tools_a_peer_max=1)
+
+
+def test_past_the_bound_the_poll_that_waits_the_longest_is_answered() -> None:
+    async def main() -> None:
+        polls = Polls(3, 2)
+        first, second = polls.begin("a"), polls.begin("a")
+        third = polls.begin("a")
+        assert (first.done(), second.done(), polls.held, polls.hurried) == (True, False, 2, 1)
+        other = polls.begin("b")
+        assert not second.done() and polls.held == 3
+        last = polls.begin("b")
+        assert second.done() and not other.done(), "of the address that has the most"
+        for peer, poll in (("a", first), ("a", third), ("b", other), ("b", last), ("b", last)):
+            polls.end(peer, poll)
+        assert (polls.held, polls.held_max) == (0, 3)
+
+    run(main())
+
+
+def test_false_proofs_make_an_address_wait_longer_each_time_and_are_forgotten() -> None:
+    now = [0.0]
+    seen = Suspects(lambda: now[0])
+    assert seen.penalty_seconds("a") == 0
+    waits = []
+    for _ in range(8):
+        seen.was_false("a")
+        waits.append(seen.penalty_seconds("a"))
+    assert waits[:4] == [0.1, 0.2, 0.4, 0.8] and waits[-1] == suspects.PENALTY_SECONDS_MAX
+    assert seen.penalty_seconds("b") == 0 and seen.proofs_refused == 8
+    now[0] = suspects.FORGIVEN_SECONDS
+    assert seen.penalty_seconds("a") == 0
+    seen.was_false("a")
+    assert seen.penalty_seconds("a") == 0.1
+
+
+def test_so_many_suspects_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suspects, "SUSPECTS_MAX", 2)
+    seen = Suspects(lambda: 0.0)
+    for peer in ("a", "b", "a", "c"):
+        seen.was_false(peer)
+    assert [seen.penalty_seconds(peer) for peer in "abc"] == [0.2, 0.0, 0.1]
+
+
+def test_in_a_turn_of_the_loop_so_many_are_done_and_others_go_on_in_between() -> None:
+    async def main() -> None:
+        turns, done = Turns(4), [0]
+        most, before = 0, 0
+
+        async def work() -> None:
+            await turns.take()
+            done[0] += 1
+
+        working = [asyncio.create_task(work()) for _ in range(40)]
+        while not all(task.done() for task in working):
+            await asyncio.sleep(0)
+            most, before = max(most, done[0] - before), done[0]
+        assert done[0] == 40 and most <= 8, "what was left of the turn before, and a whole one"
+
+    run(main())
+
+
+def test_connections_stay_far_below_what_the_process_may_open() -> None:
+    least = descriptors.DESCRIPTORS_KEPT + 2 * 10 + descriptors.CONNECTIONS_MIN
+    assert descriptors.connections_that_fit(least, 10) == descriptors.CONNECTIONS_MIN
+    with pytest.raises(BookieError, match=f"may open {least - 1} files, a bookie needs {least} at least"):
+        descriptors.connections_that_fit(least - 1, 10)
+
+
+def test_the_soft_limit_is_raised_to_the_hard_one() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(512, before[1]), before[1]))
+        assert descriptors.allow_most() in (before[1], descriptors.UNLIMITED)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == before[1]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_limit_lets_somebody_in_and_a_whole_message_too() -> None:
+    with pytest.raises(ValueError, match="would let nobody in"):
+        Limits(strangers_max=0)
+    with pytest.raises(ValueError, match="room for a message"):
+        Limits(received_bytes_a_peer_max=1024)

@@ -1,0 +1,49 @@
+"""Who is answered together with others is told once, and when all are answered."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bookie.storage.answers import Answers
+from tests.support.aio import run
+
+
+def test_who_is_answered_with_others_is_told_when_all_are_answered_and_before_the_turn_ends() -> None:
+    async def scenario() -> None:
+        answers, told = Answers(), list[str]()
+        with answers:
+            answers.tell_soon(lambda: told.append("one"))
+            answers.tell_soon(lambda: told.append("another"))
+            assert told == []
+        assert told == ["one", "another"]
+
+    run(scenario())
+
+
+def test_who_is_answered_alone_is_told_at_the_end_of_the_turn() -> None:
+    async def scenario() -> None:
+        answers, told = Answers(), list[str]()
+        answers.tell_soon(lambda: told.append("one"))
+        assert told == []
+        await asyncio.sleep(0)
+        assert told == ["one"]
+
+    run(scenario())
+
+
+def test_one_that_cannot_be_told_keeps_no_other_waiting() -> None:
+    async def scenario() -> None:
+        answers, told = Answers(), list[str]()
+
+        def fail() -> None:
+            raise OSError("gone")
+
+        with pytest.raises(OSError, match="gone"), answers:
+            answers.tell_soon(fail)
+            answers.tell_soon(lambda: told.append("another"))
+        await asyncio.sleep(0)
+        assert told == ["another"]
+
+    run(scenario())

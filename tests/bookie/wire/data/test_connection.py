@@ -1,0 +1,288 @@
+"""Both ends of a connection, on real sockets: what is sent arrives, who is held is not read, silence ends it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from bookie.wire.data import connection as module
+from bookie.wire.data import sockets
+from bookie.wire.data.connection import WRITE_BUFFER_BYTES_MAX, Connection
+from bookie.wire.data.framing import FRAMES_AT_ONCE_MAX, Body, Kind, framed
+from tests.support.aio import run, until_true
+
+MIB = 1024 * 1024
+
+
+class Ear:
+    """Keeps what it hears."""
+
+    def __init__(
+        self, *, asks: bool, silence_seconds_max: float = 20.0, untaken_bytes_max: int | None = None
+    ) -> None:
+        self.heard: list[tuple[Kind, int, Body]] = []
+        self.why: list[str] = []
+        self.times_writable = 0
+        self.fails_with: Exception | None = None
+        self.connection = Connection(
+            self,
+            asks=asks,
+            silence_seconds_max=silence_seconds_max,
+            untaken_bytes_max=untaken_bytes_max,
+        )
+        self.connection.reader.has_greeted()
+
+    def received(self, kind: Kind, call: int, body: Body) -> None:
+        if self.fails_with is not None:
+            raise self.fails_with
+        self.heard.append((kind, call, body))
+
+    def writable(self) -> None:
+        self.times_writable += 1
+
+    def lost(self, why: str) -> None:
+        self.why.append(why)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async def holds() -> bool:
+        return bool(condition())
+
+    await until_true(holds, pause_seconds=0.002)
+
+
+@asynccontextmanager
+async def both_ends(
+    *,
+    client_silence: float = 20.0,
+    server_silence: float = 60.0,
+    asks: bool = True,
+    untaken_bytes_max: int | None = None,
+) -> AsyncIterator[tuple[Ear, Ear]]:
+    client = Ear(asks=asks, silence_seconds_max=client_silence)
+    server = Ear(asks=False, silence_seconds_max=server_silence, untaken_bytes_max=untaken_bytes_max)
+    listening = sockets.bound("127.0.0.1", 0)
+    serving = await sockets.listen(listening, lambda: server.connection)
+    try:
+        await sockets.connect(f"127.0.0.1:{listening.getsockname()[1]}", lambda: client.connection)
+        await until(lambda: server.connection.is_writable)
+        yield client, server
+    finally:
+        for ear in (client, server):
+            ear.connection.abort("the test has ended")
+        await until(lambda: client.why and server.why)
+        serving.close()
+        await serving.wait_closed()
+
+
+def on_both(test: Callable[[Ear, Ear], Awaitable[None]], **options: float | bool | None) -> None:
+    async def main() -> None:
+        async with both_ends(**options) as (client, server):  # type: ignore[arg-type]
+            await test(client, server)
+
+    run(main())
+
+
+def test_frames_of_every_size_arrive_in_order_both_ways() -> None:
+    async def test(client: Ear, server: Ear) -> None:
+        sizes = [0, 1, 4095, 65_524, 65_525, MIB, 3, 7 * MIB, 5]
+        for number, size in enumerate(sizes):
+            client.connection.send(Kind.APPEND, number, [bytes(size // 2), bytes(size - size // 2)])
+            server.connection.send(Kind.ACKS, number, [bytes(size)])
+        await until(lambda: len(client.heard) == len(server.heard) == len(sizes))
+        assert [(call, len(body)) for _, call, body in server.heard] == list(enumerate(sizes))
+        assert [(call, len(body)) for _, call, body in client.heard] == list(enumerate(sizes))
+
+    on_both(test)
+
+
+def test_who_is_held_is_not_read_and_the_sender_is_told_when_there_is_room_again() -> None:
+    async def test(client: Ear, server: Ear) -> None:
+        server.connection.hold("a reason")
+        server.connection.hold("another")
+        sent = 0
+        while client.connection.is_writable:
+            client.connection.send(Kind.APPEND, 0, [bytes(MIB)])
+            sent += 1
+            assert sent < 64, "nobody holds the sender back"
+        await asyncio.sleep(0.05)
+        before = len(server.heard)
+        assert before < sent and client.times_writable == 0
+        server.connection.go_on("a reason")
+        await asyncio.sleep(0.05)
+        assert len(server.heard) <= before + 1, "one reason is left"
+        server.connection.go_on("another")
+        await until(lambda: len(server.heard) == sent and client.times_writable)
+        assert client.connection.is_writable
+
+    on_both(test)
+    assert WRITE_BUFFER_BYTES_MAX <= MIB
+
+
+def test_what_was_sent_before_a_close_arrives_and_then_the_end() -> None:
+    async def test(client: Ear, server: Ear) -> None:
+        client.connection.send(Kind.APPEND, 1, [bytes(5 * MIB)])
+        client.connection.close("done")
+        await until(lambda: server.why)
+        assert [(kind, len(body)) for kind, _, body in server.heard] == [(Kind.APPEND, 5 * MIB)]
+        assert (client.why, server.why) == (["done"], ["it ended the connection"])
+        client.connection.send(Kind.APPEND, 2, [b"into the void"])
+
+    on_both(test)
+
+
+def test_bytes_that_are_no_frame_end_the_connection_with_the_reason() -> None:
+    async def test(client: Ear, server: Ear) -> None:
+        assert client.connection._transport is not None
+        client.connection._transport.write(b"GET / HTTP/1.1\r\n\r\n")
+        await until(lambda: server.why and client.why)
+        assert server.why[0].startswith("what it sent cannot be understood: a frame of")
+
+    on_both(test)
+
+
+def test_a_handler_that_fails_ends_its_connection_and_hears_so_once() -> None:
+    async def test(client: Ear, server: Ear) -> None:
+        problems: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: problems.append(context["exception"])
+        )
+        server.fails_with = LookupError("a bug")
+        client.connection.send(Kind.APPEND)
+        client.connection.send(Kind.APPEND)
+        await until(lambda: server.why and client.why)
+        assert server.why == ["its stream failed: LookupError('a bug')"]
+        assert problems == [server.fails_with], "it is not swallowed"
+
+    on_both(test)
+
+
+def test_an_idle_connection_lives_as_long_as_the_other_end_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KEEPALIVE_SECONDS", 0.05)
+
+    async def test(client: Ear, server: Ear) -> None:
+        await asyncio.sleep(0.7)
+        assert not client.why and not server.why and not client.heard and not server.heard
+
+    on_both(test, client_silence=0.3, server_silence=0.4)
+
+
+def test_an_end_that_hears_nothing_gives_the_connection_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that is cut off, or stopped, resets nothing."""
+    monkeypatch.setattr(module, "KEEPALIVE_SECONDS", 0.05)
+
+    async def test(client: Ear, server: Ear) -> None:
+        server.connection.hold("it stands still")
+        await until(lambda: client.why)
+        assert client.why == ["no sign of life for 0 s"]
+
+    on_both(test, client_silence=0.3)
+
+
+def test_a_client_that_says_nothing_at_all_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(client: Ear, server: Ear) -> None:
+        await until(lambda: server.why)
+        assert server.why == ["no sign of life for 0 s"]
+
+    on_both(test, asks=False, server_silence=0.2)
+
+
+class HandLoop:
+    """A clock that is put forward by hand, and the one timer that is set."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.due = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+    def call_at(self, due: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        self.due = due
+        return cast("asyncio.TimerHandle", SimpleNamespace(cancel=lambda: None))
+
+
+class Answering:
+    """A transport whose other end answers each sign of life that is asked for, two milliseconds later."""
+
+    def __init__(self, loop: HandLoop) -> None:
+        self._loop = loop
+        self.asked: list[float] = []
+        self.is_aborted = False
+
+    def set_write_buffer_limits(self, high: int) -> None: ...
+
+    def write(self, data: bytes) -> None:
+        self.asked.append(self._loop.now)
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+@pytest.mark.parametrize("late_seconds", [0.0, 0.001, 0.9])
+def test_nobody_is_given_up_who_was_not_asked_first_however_late_the_timers_are(late_seconds: float) -> None:
+    async def main() -> None:
+        ear, loop = Ear(asks=True), HandLoop()
+        connection, transport = ear.connection, Answering(loop)
+        connection._loop = cast("asyncio.AbstractEventLoop", loop)
+        connection.connection_made(cast("asyncio.BaseTransport", transport))
+        for look in range(1, 31):
+            asked = len(transport.asked)
+            loop.now = loop.due + (late_seconds if look % 3 == 0 else 0.0)
+            connection._look_for_life()
+            assert not transport.is_aborted, f"given up at the {look}th look"
+            if len(transport.asked) > asked:
+                loop.now += 0.002
+                connection.feed(b"".join(bytes(part) for part in framed(Kind.PONG, 0, ())))
+        silences = [after - before for before, after in pairwise(transport.asked)]
+        assert max(silences) < module.SILENCE_SECONDS_MAX
+
+    run(main())
+
+
+def test_a_server_reads_nothing_from_one_that_takes_nothing_and_ends_it_in_time() -> None:
+    async def test(client: Ear, server: Ear) -> None:
+        client.connection.hold("it takes nothing")
+        while server.connection.is_writable:
+            server.connection.send(Kind.READ, 1, [bytes(MIB)])
+            await asyncio.sleep(0)
+        assert server.connection.is_held
+        client.connection.send(Kind.INFO, 2, [b"heard by nobody"])
+        await until(lambda: server.why)
+        assert server.why == [module.UNTAKEN] and not server.heard
+
+    on_both(test, server_silence=0.2, untaken_bytes_max=16 * 1024)
+
+
+def test_many_small_frames_are_taken_a_few_a_turn_in_order() -> None:
+    async def test(client: Ear, server: Ear) -> None:
+        client.connection.send(Kind.PING)
+        for number in range(500):
+            client.connection.send(Kind.INFO, number, [b""])
+        await until(lambda: len(server.heard) == 500)
+        assert [call for _, call, _ in server.heard] == list(range(500))
+        assert not server.connection.is_held and not client.why
+
+    on_both(test)
+
+
+def test_who_asks_too_often_for_signs_of_life_is_heard_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KEEPALIVE_SECONDS", 5.0)  # so half a second lies between two
+
+    async def test(client: Ear, server: Ear) -> None:
+        for number in range(20):
+            client.connection.send(Kind.PING)
+            client.connection.send(Kind.INFO, number, [b""])
+        began = asyncio.get_running_loop().time()
+        await until(lambda: len(server.heard) > FRAMES_AT_ONCE_MAX)  # what came with the first two questions
+        assert asyncio.get_running_loop().time() - began > 0.2, "nothing of it was heard meanwhile"
+        assert [call for _, call, _ in server.heard] == list(range(len(server.heard)))
+        assert not client.why and not server.why
+
+    on_both(test)

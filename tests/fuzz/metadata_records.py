@@ -1,0 +1,88 @@
+"""What is read from the metadata, and the files that hold a copy of it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+from metadata import keys
+from metadata.backup import file as backup
+from metadata.errors import BackupUnusable, BadRecord
+from metadata.healing import absences, holder, marks, moves, orders
+from metadata.records import journal_record, ledger_codec, registration
+from metadata.records.cluster import Cookie
+from metadata.records.ledger_record import BookieRef, Fragment, Lacking, LedgerRecord, Shape
+from metadata.store import Versioned
+
+from .target import Target
+
+BOOKIE = BookieRef("b1", "i1")
+LEDGER = LedgerRecord(
+    7,
+    Shape(2, 2, 1),
+    (Fragment(0, (BOOKIE, BookieRef("b2", "i2")), 0, (Lacking(1, 3, 5),)),),
+    custom_metadata={"name": b"value"},
+)
+REGISTRATION = registration.Registration(BOOKIE, "host:3181", "rack 1", version="0.4")
+
+
+def targets() -> list[Target]:
+    return [
+        _of("cookie", lambda data: Cookie.decode("cookies/b1", data), [Cookie("c1", "b1", "i1").encode()]),
+        _of(
+            "registration", lambda data: registration.decode(REGISTRATION.key, data), [REGISTRATION.encode()]
+        ),
+        _of(
+            "ledger_record",
+            ledger_record,
+            [ledger_codec.encode(LEDGER), ledger_codec.encode_tombstone(b"nonce")],
+        ),
+        _of(
+            "journal_state", lambda data: journal_record.decode_state("journals/j/a/state", data), _journals()
+        ),
+        _of(
+            "finalized_segment",
+            lambda data: journal_record.decode_finalized("journals/j/a/segments/1", data),
+            [journal_record.encode_finalized(journal_record.FinalizedSegment(1, 9, 7, -67, 3, 0), b"nonce")],
+        ),
+        _of("holder", lambda data: holder.decode("healing/office", data), [b"\x08\x01"]),
+        _of("absence", lambda data: absences._decode("healing/absent/b1", data), [b"\x08\x01\x12\x02b1"]),
+        _of("order", lambda data: orders._decode("healing/orders/b1", data), [b"\x08\x01\x12\x02b1"]),
+        _of("mark", lambda data: marks._decode(_item("underreplicated/7", data)), [b"\x08\x01"]),
+        _of("moves", lambda data: moves._decode(_item("moves/7", data)), [b"\x08\x01"]),
+        Target("backup", read_backup, (BackupUnusable,), lambda: [a_backup()]),
+    ]
+
+
+def ledger_record(data: bytes) -> None:
+    found = ledger_codec.decode(keys.ledger(7), data)
+    if found is not None:
+        assert ledger_codec.decode(keys.ledger(7), ledger_codec.encode(found)) == found
+
+
+def read_backup(data: bytes) -> None:
+    file = io.BytesIO(data)
+    backup.read_header(file)
+    for _ in backup.read_items(file):
+        pass
+
+
+def a_backup() -> bytes:
+    file = io.BytesIO()
+    writer = backup.BackupWriter(file, backup.Header("c1", 1_700_000_000_000))
+    writer.add(backup.Item("ledgers/7", ledger_codec.encode(LEDGER)))
+    writer.end()
+    return file.getvalue()
+
+
+def _of(name: str, parse: Callable[[bytes], Any], seeds: list[bytes]) -> Target:
+    return Target(name, parse, (BadRecord,), lambda: seeds)
+
+
+def _item(key: str, value: bytes) -> Versioned:
+    return Versioned(key, value, 1)
+
+
+def _journals() -> list[bytes]:
+    return [journal_record.encode_state(journal_record.JournalState())]

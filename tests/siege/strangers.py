@@ -1,0 +1,47 @@
+"""Hostile clients in a process of their own: `python -m tests.siege.strangers NICE LARGE_LEDGER ATTACKS ADDRESS...`.
+
+Each has an address of its own and does everything in `attacks` (or only some) at once to every bookie, until it is
+killed; a line of JSON a second tells how often. With a high NICE they leave the processor to others: strangers have
+their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+
+from bookie.serving.limits.descriptors import allow_most
+
+from .attacks import Stranger, again_and_again
+
+STRANGERS = 8
+TELL_SECONDS = 1.0
+
+
+async def besiege(large_ledger: int, only: list[str], addresses: list[str]) -> None:
+    counts: dict[str, int] = {}
+    attacking = [
+        asyncio.create_task(again_and_again(attack, counts))
+        for number in range(STRANGERS)
+        for address in addresses
+        for attack in Stranger(f"127.0.0.{10 + number}", address, large_ledger).attacks()
+        if not only or attack.__name__ in only
+    ]
+    while True:
+        print(json.dumps(counts), flush=True)
+        await asyncio.sleep(TELL_SECONDS)
+        for task in attacking:
+            if task.done():
+                task.result()  # what no stranger expects
+
+
+def main() -> None:
+    os.nice(int(sys.argv[1]))
+    allow_most()
+    asyncio.run(besiege(int(sys.argv[2]), sys.argv[3].split(",") if sys.argv[3] else [], sys.argv[4:]))
+
+
+if __name__ == "__main__":
+    main()

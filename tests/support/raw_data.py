@@ -1,0 +1,72 @@
+"""A client that speaks raw frames of the data protocol, and one that says nothing at all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+from bookie.wire import Ack, codec
+from bookie.wire.data.framing import HEADER, Kind, Received, framed
+from bookie.wire.data.greeting import Hello, Welcome, decode_welcome
+
+
+@dataclass
+class RawConnection:
+    """Frames out and in, one at a time. `welcome` is what the bookie said first."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    welcome: Welcome = field(init=False)
+
+    def send(self, kind: Kind, call: int = 0, body: Iterable[bytes | memoryview] = ()) -> None:
+        self.writer.write(b"".join(framed(kind, call, list(body))))
+
+    async def receive(self) -> Received | None:
+        """The next frame, None where the other end has ended the connection."""
+        try:
+            size, call, kind = HEADER.unpack(await self.reader.readexactly(HEADER.size))
+            return Received(Kind(kind), call, await self.reader.readexactly(size))
+        except (asyncio.IncompleteReadError, ConnectionResetError):
+            return None
+
+    async def greet(self) -> None:
+        self.send(Kind.HELLO, 0, [Hello().encode()])
+        answer = await self.receive()
+        assert answer is not None and answer.kind is Kind.WELCOME, answer
+        self.welcome = decode_welcome(answer.body)
+
+    async def acks(self) -> tuple[Ack, ...] | None:
+        """Of the next message; None where the bookie says goodbye."""
+        answer = await self.receive()
+        if answer is None or answer.kind is Kind.GOODBYE:
+            return None
+        assert answer.kind is Kind.ACKS
+        return codec.decode_append_reply(answer.body).acks
+
+    async def call(self, kind: Kind, body: Iterable[bytes | memoryview]) -> Received:
+        self.send(kind, 1, body)
+        answer = await self.receive()
+        assert answer is not None and answer.call == 1, answer
+        return answer
+
+
+@asynccontextmanager
+async def raw_connection(address: str) -> AsyncIterator[RawConnection]:
+    """Nothing is said on it yet."""
+    host, _, port = address.rpartition(":")
+    raw = RawConnection(*await asyncio.open_connection(host, int(port)))
+    try:
+        yield raw
+    finally:
+        raw.writer.close()
+        with suppress(ConnectionError):
+            await raw.writer.wait_closed()
+
+
+@asynccontextmanager
+async def greeted(address: str) -> AsyncIterator[RawConnection]:
+    async with raw_connection(address) as raw:
+        await raw.greet()
+        yield raw
