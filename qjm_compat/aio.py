@@ -17,24 +17,22 @@ from metadata.errors import MetadataError
 from metadata.home_process import HomeProcess
 
 from .acceptor.absent import AbsentAcceptor
-from .acceptor.copying import checked_part
 from .acceptor.journal import Journal
 from .batch import Batch
 from .config import AcceptorConfig, JournalConfig
 from .edits import EditOp
 from .errors import BadJournalState, BadRequest, RuleViolated
 from .manager.effects import Need
-from .manager.input_stream import EditLogInputStream, decoded
+from .manager.follower import Follower
+from .manager.input_stream import EditLogInputStream
 from .manager.loggers import LoggerSet
 from .manager.output_stream import EditLogOutputStream
 from .manager.proposer import Proposer
-from .manager.quorum_call import collected, wait_for
-from .manager.segments_seen import SegmentSeen, durable_edits, segments_seen
+from .manager.quorum_call import wait_for
+from .manager.segments_seen import SegmentSeen, segments_seen
 from .requests import (
     GetEditLogManifest,
-    GetJournaledEdits,
     GetStorageInfo,
-    JournaledEdits,
     NamespaceInfo,
     PurgeLogs,
     SegmentState,
@@ -262,15 +260,21 @@ class QuorumJournalManager:
 
     def purge_logs_older_than(self, min_txid_to_keep: int) -> None:
         """Has segments that end before a txid deleted. Returns at once; what fails is done by the next purge."""
-        for call in self._set.calls(PurgeLogs(min_txid_to_keep=min_txid_to_keep)):
-            self._purges.add(call)
-            call.add_done_callback(self._purges.discard)
+        self._purge(min_txid_to_keep)
 
     async def purge(self, min_txid_to_keep: int) -> None:
         """The same, and waits until it is done at a majority. Raises QuorumFailed."""
-        request = PurgeLogs(min_txid_to_keep=min_txid_to_keep)
         seconds_max = self.config.operations_seconds_max
-        await self._set.run(self._set.acceptors.ask("purgeLogs", request, Need.MAJORITY, seconds_max))
+        answers = await wait_for("purgeLogs", self._purge(min_txid_to_keep), Need.MAJORITY, seconds_max)
+        self._set.acceptors.check("purgeLogs", answers, Need.MAJORITY, seconds_max)
+
+    def _purge(self, min_txid_to_keep: int) -> list[asyncio.Future[None]]:
+        """Begins it; whoever closes the manager waits for the acceptors that are late."""
+        calls = self._set.calls(PurgeLogs(min_txid_to_keep=min_txid_to_keep))
+        for call in calls:
+            self._purges.add(call)
+            call.add_done_callback(self._purges.discard)
+        return calls
 
     # --- reading ------------------------------------------------------------------------------------------
 
@@ -299,7 +303,7 @@ class QuorumJournalManager:
 
         Raises QuorumFailed where too few acceptors have them at hand; then the input streams still may.
         """
-        edits = await self._durable_edits(from_txid)
+        edits = await self._follower.durable_edits(from_txid)
         return None if edits is None else edits[0]
 
     async def tail(self, from_txid: int) -> AsyncGenerator[EditOp, None]:
@@ -311,42 +315,9 @@ class QuorumJournalManager:
 
     async def tail_batches(self, from_txid: int) -> AsyncGenerator[list[EditOp], None]:
         """The same edits as `tail`, as many at a time as there are."""
-        next_txid = from_txid
-        while True:
-            found = await self._durable_edits(next_txid)
-            if found is None:
-                await asyncio.sleep(self.config.tail_poll_seconds)
-                continue
-            batch, layout_version = found
-            yield decoded(batch, layout_version)
-            next_txid = batch.last_txid + 1
-
-    async def _durable_edits(self, from_txid: int) -> tuple[Batch, int] | None:
-        seconds_max = self.config.select_input_streams_seconds_max
-        calls = self._set.calls(GetJournaledEdits(from_txid, self.config.tail_txns_max))
-        try:
-            return await self._durable_of(calls, from_txid, seconds_max)
-        finally:
-            for call in calls:
-                call.cancel()  # one that hangs is asked again with the next poll
-
-    async def _durable_of(
-        self, calls: list[asyncio.Future[JournaledEdits]], from_txid: int, seconds_max: float
-    ) -> tuple[Batch, int] | None:
-        answers = await wait_for("getJournaledEdits", calls, Need.MAJORITY, seconds_max)
-        self._set.acceptors.check("getJournaledEdits", answers, Need.MAJORITY, seconds_max)
-        quorum = self._quorum
-        found = durable_edits(answers.replies, quorum)
-        if found is None and any(reply.txn_count for reply in answers.replies.values()):
-            # One that lags has nothing to read and answers first: with the others there may be a quorum.
-            patience = self.config.tail_poll_seconds
-            await wait_for("getJournaledEdits", calls, Need.ALL, patience, is_polling=True)
-            found = durable_edits(collected(calls).replies, quorum)
-        if found is None:
-            return None
-        edits, count = found
-        whole = Batch(from_txid, edits.txn_count, edits.records, None, edits.writer_epoch)
-        return checked_part(whole, from_txid, from_txid + count - 1), edits.layout_version
+        async with aclosing(self._follower.batches(from_txid)) as batches:
+            async for ops in batches:
+                yield ops
 
     # --- what is going on -----------------------------------------------------------------------------------
 
@@ -369,6 +340,10 @@ class QuorumJournalManager:
     @property
     def _quorum(self) -> Quorum:
         return majority(tuple(range(len(self._acceptors))))
+
+    @property
+    def _follower(self) -> Follower:
+        return Follower(self._set, self._quorum, self.config)
 
     @property
     def _set(self) -> LoggerSet:

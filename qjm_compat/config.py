@@ -22,7 +22,8 @@ class JournalConfig:
     `output_buffer_bytes`: edits an output stream gathers before it wants to be flushed.
     `edits_cache_bytes_max`: the latest edits an acceptor keeps at hand for readers. `tail_txns_max`,
     `tail_bytes_max`: edits an acceptor gives at a time when tailing; one batch it always gives.
-    `tail_poll_seconds`: how often a follower asks for more. `verify_edits`: refuse a batch whose frames,
+    `tail_poll_seconds`: how often a follower asks for more. `tail_behind_seconds_max`: how long the acceptors may
+    know of less than a follower that goes on has read. `verify_edits`: refuse a batch whose frames,
     checksums or txids are wrong; Hadoop does not look.
     """
 
@@ -49,6 +50,7 @@ class JournalConfig:
     tail_txns_max: int = 5000
     tail_bytes_max: int = 8 * MIB
     tail_poll_seconds: float = 0.2
+    tail_behind_seconds_max: float = 20.0
     verify_edits: bool = True
 
     def __post_init__(self) -> None:

@@ -1,0 +1,99 @@
+"""Following a journal: the edits that a quorum has on disk, as they come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+from ledgers.protocol.quorum import Quorum
+
+from ..acceptor.copying import checked_part
+from ..batch import Batch
+from ..config import JournalConfig
+from ..edits import EditOp
+from ..errors import NewerTxid, QuorumFailed
+from ..requests import GetJournaledEdits, JournaledEdits
+from .effects import Need
+from .input_stream import decoded
+from .loggers import LoggerSet
+from .quorum_call import collected, wait_for
+from .segments_seen import durable_edits
+
+
+class Follower:
+    """Asks all acceptors for the next edits, and gives those that a quorum has."""
+
+    def __init__(self, loggers: LoggerSet, quorum: Quorum, config: JournalConfig) -> None:
+        self._loggers = loggers
+        self._quorum = quorum
+        self._config = config
+
+    async def batches(self, from_txid: int) -> AsyncGenerator[list[EditOp], None]:
+        """The edits from a txid on, as many at a time as there are, for ever. Raises JournalError."""
+        next_txid = from_txid
+        patience = Patience(self._config.tail_behind_seconds_max)
+        while True:
+            try:
+                found = await self.durable_edits(next_txid)
+            except QuorumFailed as error:
+                patience.check(error)
+                found = None
+            else:
+                patience.renew()
+            if found is None:
+                await asyncio.sleep(self._config.tail_poll_seconds)
+                continue
+            batch, layout_version = found
+            yield decoded(batch, layout_version)
+            next_txid = batch.last_txid + 1
+
+    async def durable_edits(self, from_txid: int) -> tuple[Batch, int] | None:
+        """The next edits and their layout version, None where no quorum has any. Raises QuorumFailed."""
+        calls = self._loggers.calls(GetJournaledEdits(from_txid, self._config.tail_txns_max))
+        try:
+            return await self._durable_of(calls, from_txid)
+        finally:
+            for call in calls:
+                call.cancel()  # one that hangs is asked again with the next poll
+
+    async def _durable_of(
+        self, calls: list[asyncio.Future[JournaledEdits]], from_txid: int
+    ) -> tuple[Batch, int] | None:
+        seconds_max = self._config.select_input_streams_seconds_max
+        answers = await wait_for("getJournaledEdits", calls, Need.MAJORITY, seconds_max)
+        self._loggers.acceptors.check("getJournaledEdits", answers, Need.MAJORITY, seconds_max)
+        found = durable_edits(answers.replies, self._quorum)
+        if found is None and any(reply.txn_count for reply in answers.replies.values()):
+            # One that lags has nothing to read and answers first: with the others there may be a quorum.
+            patience = self._config.tail_poll_seconds
+            await wait_for("getJournaledEdits", calls, Need.ALL, patience, is_polling=True)
+            found = durable_edits(collected(calls).replies, self._quorum)
+        if found is None:
+            return None
+        edits, count = found
+        whole = Batch(from_txid, edits.txn_count, edits.records, None, edits.writer_epoch)
+        return checked_part(whole, from_txid, from_txid + count - 1), edits.layout_version
+
+
+class Patience:
+    """With acceptors that know of less than the follower has read.
+
+    What an acceptor can tell of a segment in progress may be older than what it told before: while its writer ends
+    the segment, or when the bookie that had heard of the latest edit is away. The next look mostly knows more.
+    """
+
+    def __init__(self, seconds_max: float) -> None:
+        self._seconds_max = seconds_max
+        self._ends_at: float | None = None
+
+    def renew(self) -> None:
+        """The acceptors know what the follower knows."""
+        self._ends_at = None
+
+    def check(self, error: QuorumFailed) -> None:
+        """Raises the error, unless all that was refused is an edit too new, and not for too long."""
+        now = asyncio.get_running_loop().time()
+        if self._ends_at is None:
+            self._ends_at = now + self._seconds_max
+        if now >= self._ends_at or not all(isinstance(one, NewerTxid) for one in error.errors.values()):
+            raise error
