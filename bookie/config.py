@@ -23,7 +23,8 @@ class BookieConfig:
     `disk_reserve_bytes`: kept back for fences and recovery writes. `segment_bytes_max`: where a segment of the log
     ends and the next begins (None: `log.appender.SEGMENT_BYTES_MAX`). `accept_loss`: serve an older
     copy of the directory, in limbo. `limits`: what its clients may use. `bookies_in_process`: so many share what the
-    process may have open.
+    process may have open. `certificates`: directory with its own and its authorities' (`wire.trust.certificates`);
+    without, plain text is spoken, which takes `insecure` where other machines reach it.
     """
 
     data_directory: Path
@@ -46,6 +47,8 @@ class BookieConfig:
     accept_loss: bool = False
     upkeep: UpkeepConfig = field(default_factory=UpkeepConfig)
     limits: Limits = field(default_factory=Limits)
+    certificates: Path | None = None
+    insecure: bool = False
     bookies_in_process: int = 1
 
     def __post_init__(self) -> None:

@@ -80,8 +80,8 @@ class LedgerClient:
         self._writers: weakref.WeakSet[WriteHandle] = weakref.WeakSet()
 
     async def connect(self) -> None:
-        """Opens the metadata store; done by `async with`. Raises LedgerError for a URI that cannot be used,
-        ClientClosed, ClientForked, MetadataUnavailable."""
+        """Opens the metadata store; done by `async with`. Raises LedgerError for a URI or certificates that
+        cannot be used, ClientClosed, ClientForked, MetadataUnavailable."""
         self._home.check()
         async with self._connecting:
             if self._is_closed:
@@ -90,7 +90,11 @@ class LedgerClient:
                 with self._asking():
                     self._store = await open_store(self._uri)
                 turn = Turn()
-                self._bookies = ConnectedBookies(self._store, self._config, turn)
+                try:
+                    self._bookies = ConnectedBookies(self._store, self._config, turn)
+                except LedgerError:
+                    await self._store.close()
+                    raise
                 ledgers, rng = LedgerStore(self._store), random.Random()
                 self._cluster = Cluster(self._store, ledgers, self._bookies, self._config, rng, turn=turn)
 

@@ -45,8 +45,8 @@ class LaneListener(Protocol):
         """The bookie failed; what was not acknowledged may or may not be on its disk."""
         ...
 
-    def refused(self, status: Status) -> None:
-        """The bookie refuses this writer: FENCED or UNAUTHORIZED."""
+    def refused(self, status: Status, why: str) -> None:
+        """The bookie refuses this writer: FENCED or UNAUTHORIZED; `why` in its own words, if it says more."""
         ...
 
 

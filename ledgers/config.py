@@ -8,6 +8,9 @@ from bookie.wire import ENTRY_BYTES_MAX
 
 MIB = 1024 * 1024
 
+PLAIN_TEXT = ""
+"""For `certificates`: none, whatever the environment names."""
+
 SECONDS_MAX = 1e9
 """Longer than anybody waits."""
 
@@ -81,7 +84,9 @@ class ClientConfig:
     ledger is closed; a writer that closes waits for its copies as long as they move. `retry_replacement_seconds`:
     how soon a writer that has found no replacement looks for one again. `recovery_tries_max`: how often a recovery
     asks a bookie that does not answer; `recovery_attempts_max`: how often it begins again because another one was
-    faster. `long_poll_seconds`: how long a follower's question for news may wait at a bookie.
+    faster. `long_poll_seconds`: how long a follower's question for news may wait at a bookie. `certificates`: directory
+    with the client's own and its authorities' (`bookie.wire.trust.certificates`); with them a client speaks TLS and
+    nothing else. None takes what BOOKLEDGER_CERTS names in the environment, and "" plain text in any.
     """
 
     pending_bytes_max: int = 32 * MIB
@@ -107,6 +112,7 @@ class ClientConfig:
     quarantine_window_seconds: float = 300.0
     quarantine_seconds: float = 1800.0
     fault_domains_min: int = 1
+    certificates: str | None = None
 
     def __post_init__(self) -> None:
         for name in BYTES:

@@ -171,11 +171,19 @@ class AppendTimeout(UnconfirmedError):
 
 
 class Unauthorized(UnconfirmedError):
-    """The password given is not the one the ledger was created with, or the ledger has been deleted."""
+    """The password given is not the one the ledger was created with, or the ledger has been deleted.
 
-    def __init__(self, ledger_id: int, *, by_bookie: bool = False) -> None:
+    Or a bookie does not let this client do it, whatever its password is: `why` says so.
+    """
+
+    def __init__(self, ledger_id: int, *, by_bookie: bool = False, why: str = "") -> None:
         or_deleted = ", or the ledger is deleted" if by_bookie else ""
-        super().__init__(f"the password does not fit ledger {ledger_id}{or_deleted}")
+        told = (
+            f"ledger {ledger_id}: {why}"
+            if why
+            else f"the password does not fit ledger {ledger_id}{or_deleted}"
+        )
+        super().__init__(told)
         self.ledger_id = ledger_id
 
 

@@ -44,7 +44,7 @@ from .obeying import obey_orders
 from .registration import Registrar, lock_identity
 from .requests import Requests
 from .restored_metadata import give_no_id_twice
-from .service import BookieService
+from .service import BookieService, WhoIs
 from .verifiers import Verifiers
 from .waiting import started
 
@@ -157,7 +157,7 @@ async def serving(
                 peers = peers_of(store)
                 storage.push_async_callback(peers.close)
                 upkeep = Upkeep(bookie, store, cookie, config.upkeep, peers, listener.guard.report)
-                listener.serve(bookie, _service(config, bookie, cookie, store, upkeep))
+                listener.serve(bookie, _service(config, bookie, cookie, store, upkeep, listener.who_is))
                 watching = bookie.watch_space(lambda space: _tell_space(registrar, space))
                 publishing = lived.publish(this, lambda: bookie.log_position)
                 obeying = obey_orders(store, cookie.bookie_id, bookie.space, config.upkeep.heal_look_seconds)
@@ -240,11 +240,16 @@ async def _vouch_for_nothing_lost(bookie: Bookie, lived: Lives) -> None:
 
 
 def _service(
-    config: BookieConfig, bookie: Bookie, cookie: Cookie, store: MetadataStore, upkeep: Upkeep
+    config: BookieConfig,
+    bookie: Bookie,
+    cookie: Cookie,
+    store: MetadataStore,
+    upkeep: Upkeep,
+    who_is: WhoIs,
 ) -> BookieService:
     verifiers = Verifiers(bookie, LedgerStore(store))
     requests = Requests(bookie, cookie, config.data_directory, program_version(), verifiers)
-    return BookieService(requests, upkeep.maintain, config.limits.maintenance_max)
+    return BookieService(requests, upkeep.maintain, config.limits.maintenance_max, who_is)
 
 
 @asynccontextmanager

@@ -8,6 +8,8 @@ writer that asks for a sign of life takes another bookie instead of waiting.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import logging
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -22,8 +24,11 @@ from ..storage.bookie import Bookie
 from ..wire import rpc
 from ..wire.data import sockets
 from ..wire.data.connection import Connection
+from ..wire.trust.certificates import BadCertificates, Certificates
+from ..wire.trust.identity import NOBODY, Peer
 from .data.door import Door
 from .data.forwarding import Forwarding
+from .data.reception import Reception
 from .data.session import STARTING, Session
 from .limits import descriptors
 from .limits.crowd import Visitor
@@ -38,12 +43,16 @@ ABORT_SECONDS_MAX = 1.0
 """How long it may take until all connections that were cut have said so."""
 
 
+log = logging.getLogger(__name__)
+
+
 class Listener:
     """One bookie's port: its data protocol, and gRPC behind it. Nothing is served until `serve` names what serves."""
 
     def __init__(self, config: BookieConfig) -> None:
         """Binds the port. Raises BookieError where that cannot be done, saying why."""
         mine = descriptors.allow_most() // config.bookies_in_process
+        self._certificates = _certificates(config)
         self.guard = Guard(config.limits, mine, asyncio.get_running_loop().time)
         self._socket = _bound(config)
         port = self._socket.getsockname()[1]
@@ -57,15 +66,21 @@ class Listener:
         self._grpc.add_generic_rpc_handlers((self._gate,))
         self._grpc.add_insecure_port(f"unix-abstract:{self._inside}")
         self._server: asyncio.AbstractServer | None = None
+        self._reception: Reception | None = None
         self._sessions: dict[Session, None] = {}
         self._others: dict[Door | Forwarding, None] = {}
+        self._tools: dict[str, Peer] = {}
+        self._tools_so_far = 0
         self._all_lost = asyncio.Event()
         self._bookie: Bookie | None = None
         self._service: BookieService | None = None
 
     async def start(self) -> None:
         await self._grpc.start()
-        self._server = await sockets.listen(self._socket, self._door)
+        if self._certificates is None:
+            self._server = await sockets.listen(self._socket, self._door)
+        else:
+            self._reception = Reception(self._socket, self.guard.crowd, self._certificates, self._door)
 
     def serve(self, bookie: Bookie, service: BookieService) -> None:
         """From now on calls reach the bookie."""
@@ -78,6 +93,8 @@ class Listener:
             self._service.stop()
         if self._server is not None:
             self._server.close()
+        if self._reception is not None:
+            await self._reception.close()
         self._socket.close()
         # After a failed log nothing that waits will be answered: end at once (B1).
         may_answer = self._bookie is not None and not self._bookie.failed.done()
@@ -89,8 +106,15 @@ class Listener:
 
     # ------------------------------------------------------------------------------------------
 
-    def _door(self) -> Door:
-        door = Door(self.guard.crowd, self._new_session, self._new_forwarding, self._gone)
+    def _door(self, visitor: Visitor | None = None) -> Door:
+        door = Door(
+            self.guard.crowd,
+            self._new_session,
+            self._new_forwarding,
+            self._gone,
+            self._certificates,
+            visitor,
+        )
         self._others[door] = None
         return door
 
@@ -108,14 +132,23 @@ class Listener:
             self._all_lost.set()
 
     def _new_forwarding(self, visitor: Visitor) -> Forwarding:
+        self._tools_so_far += 1
+        name = f"{self._inside}-{self._tools_so_far}"
+
         def gone(forwarding: Forwarding) -> None:
             self.guard.crowd.leave(visitor)
+            self._tools.pop(name)
             self._gone(forwarding)
 
-        forwarding = Forwarding(f"\0{self._inside}", self.guard.tools, gone)
+        forwarding = Forwarding(f"\0{self._inside}", f"\0{name}", self.guard.tools, gone)
+        self._tools[name] = visitor.who
         visitor.cut = forwarding.abort
         self._others[forwarding] = None
         return forwarding
+
+    def who_is(self, grpc_peer: str) -> Peer:
+        """Whose a connection inside is. One that did not come through our port is nobody's, and may do nothing."""
+        return self._tools.get(grpc_peer.removeprefix("unix-abstract:"), NOBODY)
 
     def _gone(self, other: Door | Forwarding) -> None:
         self._others.pop(other, None)
@@ -154,6 +187,30 @@ class _Gate(grpc.GenericRpcHandler):
 
 async def _is_starting(_: AsyncIterator[bytes], context: grpc.aio.ServicerContext[Any, Any]) -> None:
     await context.abort(grpc.StatusCode.UNAVAILABLE, STARTING)
+
+
+def _certificates(config: BookieConfig) -> Certificates | None:
+    """None for plain text, which is for one machine only, unless it is asked for. Raises BookieError."""
+    try:
+        if config.certificates is not None:
+            return Certificates(config.certificates)
+    except BadCertificates as error:
+        raise BookieError(str(error)) from error
+    if not _is_loopback(config.host):
+        if not config.insecure:
+            raise BookieError(
+                f"{config.host} is reached from other machines, and without certificates whoever reaches it may do "
+                "anything: give --certs (bookledger certs makes them), or --insecure to serve all the same"
+            )
+        log.warning("INSECURE: whoever reaches %s may read, write and maintain this bookie", config.host)
+    return None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _bound(config: BookieConfig) -> Any:

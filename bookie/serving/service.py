@@ -19,6 +19,8 @@ from ..errors import BookieError
 from ..limits_config import Limits
 from ..wire import BadMessage, codec, rpc
 from ..wire.messages import REPORT_BYTES_MAX, InfoReply, MaintainReply, MaintainRequest, Status
+from ..wire.trust.identity import Peer
+from ..wire.trust.roles import METHODS
 from .requests import Requests
 
 TOO_MUCH_MAINTENANCE = (
@@ -32,6 +34,7 @@ OVER_THE_DATA_PROTOCOL = (
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Maintain = Callable[[MaintainRequest], Awaitable[MaintainReply]]
+WhoIs = Callable[[str], Peer]
 
 
 class BookieService:
@@ -39,7 +42,7 @@ class BookieService:
 
     `maintain` does what an operator asks for, and is cancelled when the operator waits no longer or the
     bookie stops; what it raises of BookieError, MetadataError and OSError is the answer. At most `maintenance_max`
-    at a time.
+    at a time. `who_is`: whose a connection is, by what gRPC calls its peer.
     """
 
     def __init__(
@@ -47,10 +50,12 @@ class BookieService:
         requests: Requests,
         maintain: Maintain | None = None,
         maintenance_max: int = Limits().maintenance_max,
+        who_is: WhoIs = lambda _: Peer(""),
     ) -> None:
         self.requests = requests
         self._maintain = maintain
         self._maintenance_max = maintenance_max
+        self._who_is = who_is
         self._maintained_now = 0
         self._stopping = asyncio.Event()
 
@@ -62,14 +67,34 @@ class BookieService:
     def handlers(self) -> grpc.GenericRpcHandler:
         unary = grpc.unary_unary_rpc_method_handler
         methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
-            rpc.INFO: unary(_decoding(codec.decode_info_request, self._info), None, _info_bytes),
+            rpc.INFO: unary(
+                self._serving(rpc.INFO, codec.decode_info_request, self._info), None, _info_bytes
+            ),
             rpc.MAINTAIN: unary(
-                _decoding(codec.decode_maintain_request, self._maintained), None, _maintain_bytes
+                self._serving(rpc.MAINTAIN, codec.decode_maintain_request, self._maintained),
+                None,
+                _maintain_bytes,
             ),
         }
         methods |= dict.fromkeys(rpc.OLD_METHODS, grpc.stream_stream_rpc_method_handler(_is_elsewhere))
         names = {path.rsplit("/", 1)[1]: handler for path, handler in methods.items()}
         return grpc.method_handlers_generic_handler(rpc.SERVICE, names)
+
+    def _serving(
+        self, method: str, decode: Callable[[bytes], Any], serve: Callable[[Any], Any]
+    ) -> Callable[[bytes, Context], Any]:
+        """A handler for those who may call it; it decodes by itself, so that a bad message gets a clear answer."""
+
+        async def handler(data: bytes, context: Context) -> Any:
+            if why := self._who_is(context.peer()).may_not(METHODS[method]):
+                await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
+            try:
+                request = decode(data)
+            except BadMessage as error:
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            return await serve(request)
+
+        return handler
 
     async def _info(self, _: None) -> InfoReply:
         return await self.requests.info()
@@ -114,16 +139,3 @@ def _maintain_bytes(reply: Any) -> bytes:
 
 async def _is_elsewhere(_: AsyncIterator[bytes], context: Context) -> None:
     await context.abort(grpc.StatusCode.FAILED_PRECONDITION, OVER_THE_DATA_PROTOCOL)
-
-
-def _decoding(decode: Callable[[bytes], Any], serve: Callable[[Any], Any]) -> Callable[[bytes, Context], Any]:
-    """A handler that decodes by itself, so that a bad message gets a clear answer."""
-
-    async def handler(data: bytes, context: Context) -> Any:
-        try:
-            request = decode(data)
-        except BadMessage as error:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-        return await serve(request)
-
-    return handler

@@ -49,6 +49,11 @@ _GROUPS = {
         "Copy ledgers or a journal's edits to Parquet, on Spark.",
     ),
     "sim": ("bookledger.cli.spark.sim", "sim", "Run the simulator's campaign as Spark tasks."),
+    "certs": (
+        "bookledger.cli.certs.group",
+        "certs",
+        "Make certificates for the processes of a cluster.",
+    ),
     "demo": (
         "bookledger.cli.demo.demo",
         "demo",

@@ -57,6 +57,25 @@ def _metadata_option(*, required: bool) -> Callable[[F], F]:
     )
 
 
+def certificates_option(function: F) -> F:
+    """`certificates`: where a bookie's own are, or None for plain text."""
+    return click.option(
+        "--certs",
+        "certificates",
+        type=click.Path(path_type=Path, file_okay=False, exists=True),
+        envvar="BOOKLEDGER_CERTS",
+        help="Directory with its ca.pem, cert.pem and key.pem: speak TLS only. Also from BOOKLEDGER_CERTS.",
+    )(function)
+
+
+def insecure_option(function: F) -> F:
+    return click.option(
+        "--insecure",
+        is_flag=True,
+        help="Speak plain text where other machines reach it, and do all that is asked.",
+    )(function)
+
+
 def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")(function)
 

@@ -6,14 +6,25 @@ A child serves until its standard input closes, so it ends with its parent, howe
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+from bookie.wire.trust.certificates import ENVIRONMENT
+
 from .child import Child, ChildFailed
 
-__all__ = ["BOOKLEDGER", "BookieProcess", "Child", "ChildFailed", "bookie_processes"]
+__all__ = [
+    "BOOKLEDGER",
+    "BookieProcess",
+    "Child",
+    "ChildFailed",
+    "bookie_processes",
+    "in_plain_text",
+    "started",
+]
 
 BOOKLEDGER = ("-m", "bookledger")
 """What runs the command line in a child."""
@@ -26,7 +37,7 @@ class BookieProcess:
     """A real bookie in a process of its own, which can be killed and started again on its data.
 
     `environment` comes on top of our own where the bookie runs, from the next start on; `options` are more of those
-    of `bookledger bookie run`.
+    of `bookledger bookie run`. Certificates are its own concern: those that our environment names are ours.
     """
 
     def __init__(
@@ -66,7 +77,9 @@ class BookieProcess:
         )
         command = (*BOOKLEDGER, "-v", "bookie", "run", "--json", *self._places, *options)
         name = f"bookie {self.bookie_id}"
-        self._child = Child(command, name=name, log=self.log, environment=self.environment)
+        self._child = Child(
+            command, name=name, log=self.log, environment={ENVIRONMENT: "", **(self.environment or {})}
+        )
 
     def await_ready(self) -> None:
         """Raises ChildFailed, with the bookie's last words, when it does not come up."""
@@ -111,6 +124,11 @@ async def _format(metadata_uri: str, directory: Path, bookie_id: str) -> None:
         await store.close()
 
 
+def in_plain_text() -> None:
+    """For commands that talk to bookies of their own on this machine: certificates are for another cluster."""
+    os.environ.pop(ENVIRONMENT, None)
+
+
 @contextmanager
 def bookie_processes(
     count: int,
@@ -134,13 +152,20 @@ def bookie_processes(
         )
         for n in range(1, count + 1)
     ]
+    with started(bookies):
+        yield bookies
+
+
+@contextmanager
+def started(bookies: Sequence[BookieProcess]) -> Iterator[None]:
+    """Formats and starts them; stops those that live when the block ends."""
     try:
         for bookie in bookies:
             bookie.format()
             bookie.launch()
         for bookie in bookies:
             bookie.await_ready()
-        yield bookies
+        yield
     finally:
         for bookie in bookies:
             bookie.stop()

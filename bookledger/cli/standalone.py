@@ -11,7 +11,7 @@ import click
 
 from metadata.store import MetadataStore
 
-from .options import free_space_option, json_option
+from .options import free_space_option, insecure_option, json_option
 from .output import print_json
 from .terminal import say
 
@@ -35,10 +35,11 @@ PORT_MAX = 65535
     show_default=True,
     help="Port of the first bookie, the others follow; 0 takes free ones.",
 )
+@insecure_option
 @free_space_option(256)
 @json_option
 def standalone(
-    data: Path, bookies: int, host: str, port: int, free_space_min_mib: int, as_json: bool
+    data: Path, bookies: int, host: str, port: int, insecure: bool, free_space_min_mib: int, as_json: bool
 ) -> None:
     """Run bookies and an embedded metadata store until SIGTERM or SIGINT. Data stays for the next time."""
     if port and port + bookies - 1 > PORT_MAX:
@@ -47,17 +48,23 @@ def standalone(
         )
     from bookie.serving.daemon import until_stopped
 
-    asyncio.run(until_stopped(_serve(data.absolute(), bookies, host, port, free_space_min_mib, as_json)))
+    serving = _serve(data.absolute(), bookies, host, port, insecure, free_space_min_mib, as_json)
+    asyncio.run(until_stopped(serving))
 
 
 async def _serve(
-    data: Path, bookies: int, host: str, port: int, free_space_min_mib: int, as_json: bool
+    data: Path, bookies: int, host: str, port: int, insecure: bool, free_space_min_mib: int, as_json: bool
 ) -> None:
     from bookie.config import MIB, BookieConfig
     from bookie.serving.daemon import serving, until_one_fails
+    from ledgers import ClientConfig
+    from ledgers.config import PLAIN_TEXT
     from ledgers.recovering.peers import ClusterPeers
     from metadata import open_store
     from metadata.sqlite.uri import uri_of
+
+    def peers_of(store: MetadataStore) -> ClusterPeers:
+        return ClusterPeers(store, ClientConfig(certificates=PLAIN_TEXT))  # one machine: plain text
 
     data.mkdir(parents=True, exist_ok=True)
     uri = uri_of(data / "metadata.db")
@@ -71,10 +78,11 @@ async def _serve(
                 metadata_uri=uri,
                 host=host,
                 port=port + n - 1 if port else 0,
+                insecure=insecure,
                 disk_free_bytes_min=free_space_min_mib * MIB,
                 bookies_in_process=bookies,
             )
-            running.append(await stack.enter_async_context(serving(config, store, ClusterPeers)))
+            running.append(await stack.enter_async_context(serving(config, store, peers_of)))
         _announce(uri, [bookie.address for bookie in running], as_json)
         await until_one_fails(*running)
 

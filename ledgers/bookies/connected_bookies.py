@@ -24,12 +24,13 @@ from bookie.wire.data.connection import Connection, Handler
 from bookie.wire.data.framing import Body, Kind, Part
 from bookie.wire.data.greeting import Welcome
 from bookie.wire.messages import MaintainReply, MaintainRequest
+from bookie.wire.trust.certificates import BadCertificates, Certificates, directory_of_environment
 from metadata.records.ledger_record import BookieRef
 from metadata.store import MetadataStore
 
 from ..bookie_client import LaneListener, LaneTerms
 from ..config import ClientConfig
-from ..errors import BookieUnavailable
+from ..errors import BookieUnavailable, LedgerError
 from ..turn import Turn
 from .append_stream import ELSEWHERE, AppendStream
 from .bookie_calls import BookieCalls
@@ -45,7 +46,10 @@ LONG_POLL_GRACE_SECONDS = 5.0
 
 
 class ConnectedBookies:
-    """See BookieClient. Addresses come from the registrations, by name, when a connection is made."""
+    """See BookieClient. Addresses come from the registrations, by name, when a connection is made.
+
+    Raises LedgerError where the configuration names certificates that cannot be used.
+    """
 
     def __init__(self, store: MetadataStore, config: ClientConfig, turn: Turn | None = None) -> None:
         self._store = store
@@ -53,6 +57,7 @@ class ConnectedBookies:
         self._config = config
         self._streams: dict[BookieRef, AppendStream] = {}
         self._calls: dict[BookieRef, BookieCalls] = {}
+        self._certificates = _certificates(config)
         self._is_closed = False
 
     def open_lane(
@@ -115,7 +120,7 @@ class ConnectedBookies:
     ) -> MaintainReply:
         """Has the bookie look after itself. Raises BookieUnavailable; the bookie ends what takes too long."""
         address = await self._address(bookie)
-        return await Maintenance().ask(str(bookie), address, request, timeout_seconds)
+        return await Maintenance(self._certificates).ask(str(bookie), address, request, timeout_seconds)
 
     async def close(self) -> None:
         self._is_closed = True
@@ -151,7 +156,8 @@ class ConnectedBookies:
 
     def _dial_to(self, bookie: BookieRef) -> Dial:
         async def dialed(handler: Handler, seconds_max: float) -> tuple[Connection, Welcome]:
-            return await dial(bookie, await self._address(bookie), handler, seconds_max)
+            address = await self._address(bookie)
+            return await dial(bookie, address, handler, seconds_max, self._certificates)
 
         return dialed
 
@@ -177,3 +183,11 @@ class ConnectedBookies:
         for bookie, known in list(self._streams.items()):
             if known is stream:
                 del self._streams[bookie]
+
+
+def _certificates(config: ClientConfig) -> Certificates | None:
+    directory = directory_of_environment() if config.certificates is None else config.certificates
+    try:
+        return Certificates(directory) if directory else None
+    except BadCertificates as error:
+        raise LedgerError(str(error)) from error

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 from collections.abc import Awaitable, Callable
 
 from bookie.wire.data import sockets
 from bookie.wire.data.connection import Connection, Handler
 from bookie.wire.data.framing import Body, Kind
 from bookie.wire.data.greeting import BadGreeting, Hello, Welcome, decode_welcome
+from bookie.wire.trust.certificates import Certificates
+from bookie.wire.trust.identity import Identity, NoIdentity
+from bookie.wire.trust.roles import Role
 from metadata.errors import MetadataError
 from metadata.records import bookie_registry
 from metadata.records.ledger_record import BookieRef
@@ -19,6 +23,10 @@ from ..errors import BookieUnavailable
 
 Dial = Callable[[Handler, float], Awaitable[tuple[Connection, Welcome]]]
 """Connects for this handler, within so many seconds. Raises BookieUnavailable."""
+
+PERHAPS_TLS = (
+    " before it greeted; a bookie with certificates does so with clients that have none (BOOKLEDGER_CERTS)"
+)
 
 GOODBYE_CHARACTERS_MAX = 500
 """Of what a bookie says when it ends a connection, so much is told on."""
@@ -40,18 +48,26 @@ async def address_of(store: MetadataStore, bookie: BookieRef) -> str:
 
 
 async def dial(
-    bookie: BookieRef, address: str, handler: Handler, seconds_max: float
+    bookie: BookieRef,
+    address: str,
+    handler: Handler,
+    seconds_max: float,
+    certificates: Certificates | None = None,
 ) -> tuple[Connection, Welcome]:
     """A connection to the address on which both sides have said who they are. Raises BookieUnavailable.
 
-    The handler hears nothing of a connection that did not come about.
+    With certificates, whoever answers shows one of this bookie. The handler hears nothing of a connection that did not
+    come about.
     """
     greeting = _Greeting()
     connection = Connection(greeting, asks=True)
     greeting.connection = connection
     try:
         async with asyncio.timeout(seconds_max):
-            await sockets.connect(address, lambda: connection)
+            tls = None if certificates is None else certificates.client
+            await sockets.connect(address, lambda: connection, tls)
+            if certificates is not None:
+                _check_is(bookie, certificates.identity_of(connection.tls))
             connection.send(Kind.HELLO, 0, [Hello().encode()])
             welcome = await greeting.welcome
     except TimeoutError:
@@ -61,8 +77,12 @@ async def dial(
     except OSError as error:
         why = f"cannot connect to {address}: {_told(error)}"
         raise BookieUnavailable(str(bookie), why) from error
+    except NoIdentity as error:
+        connection.abort(str(error))
+        raise BookieUnavailable(str(bookie), f"who answers at {address}: {error}") from None
     except _NoWelcome as error:
-        raise BookieUnavailable(str(bookie), str(error)) from None
+        why = str(error) if certificates else f"{error}{PERHAPS_TLS if greeting.is_silent else ''}"
+        raise BookieUnavailable(str(bookie), why) from None
     except BaseException:
         connection.abort("nobody waits for it any more")
         raise
@@ -72,7 +92,14 @@ async def dial(
     return connection, welcome
 
 
+def _check_is(bookie: BookieRef, identity: Identity) -> None:
+    if identity != Identity(Role.BOOKIE, bookie.bookie_id):
+        raise NoIdentity(f"it is {identity} by its certificate, and not bookie:{bookie.bookie_id}")
+
+
 def _told(error: OSError) -> str:
+    if isinstance(error, ssl.SSLError):
+        return f"TLS: {getattr(error, 'verify_message', '') or error.reason or error}"
     if error.errno is not None and error.errno > 0:  # asyncio's own words name the address once more
         return os.strerror(error.errno)
     return error.strerror or str(error)
@@ -89,9 +116,11 @@ class _Greeting:
 
     def __init__(self) -> None:
         self.welcome: asyncio.Future[Welcome] = asyncio.get_running_loop().create_future()
+        self.is_silent = True
 
     def received(self, kind: Kind, call: int, body: Body) -> None:
         del call
+        self.is_silent = False
         try:
             if kind is Kind.GOODBYE:
                 raise BadGreeting(goodbye(body))

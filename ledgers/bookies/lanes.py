@@ -102,9 +102,9 @@ class _LaneEvents:
         self.cluster.note_failure(self.opened.bookie)
         self.events.lane_failed(self.opened.lane, why)
 
-    def refused(self, status: Status) -> None:
+    def refused(self, status: Status, why: str) -> None:
         if status is Status.UNAUTHORIZED:
-            error: LedgerError = Unauthorized(self.ledger_id, by_bookie=True)
+            error: LedgerError = Unauthorized(self.ledger_id, by_bookie=True, why=why)
         else:
             error = LedgerFenced(self.ledger_id, f"bookie {self.opened.bookie} refuses its writer")
         self.events.refused(self.opened.lane, error)

@@ -163,7 +163,7 @@ class QueuedLane:
             listener.written(last_entry)
         elif ack.status in (Status.FENCED, Status.UNAUTHORIZED):
             self.close()
-            listener.refused(ack.status)
+            listener.refused(ack.status, ack.detail)
         else:
             self.close()
             listener.failed(f"{ack.status}{': ' + ack.detail if ack.detail else ''}")

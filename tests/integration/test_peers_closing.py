@@ -129,7 +129,7 @@ def test_closing_leaves_no_task_no_channel_and_no_thread(tmp_path: Path) -> None
         seen = Watched(cluster.uri)
 
         async def threads_have_ended() -> bool:
-            return threads_started() == threads
+            return threads_started() <= threads  # one of an earlier test may end meanwhile
 
         addresses = {one.address for one in await client.list_bookies()}
         connected = open_connections(addresses)

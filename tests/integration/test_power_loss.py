@@ -216,7 +216,7 @@ class Answer:
     def failed(self, why: str) -> None:
         self.given.set_result(why)
 
-    def refused(self, status: Status) -> None:
+    def refused(self, status: Status, why: str) -> None:
         self.given.set_result(status)
 
 

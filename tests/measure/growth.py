@@ -97,7 +97,7 @@ class _Counting:
         self.failure = self.failure or why
         self._room.release()
 
-    def refused(self, status: object) -> None:
+    def refused(self, status: object, why: str) -> None:
         self.failed(str(status))
 
 

@@ -13,6 +13,7 @@ from bookie.serving import directory
 from bookie.serving.daemon import RunningBookie, serving
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient, ReadHandle
+from ledgers.config import PLAIN_TEXT
 from ledgers.recovering.peers import ClusterPeers
 from metadata import open_store
 from metadata.store import MetadataStore
@@ -26,6 +27,15 @@ LITTLE_SPACE: dict[str, Any] = {"disk_free_bytes_min": 16 << 20, "disk_reserve_b
 """However full the disk is that these tests run on."""
 
 
+CertificatesOf = Callable[[str], Path]
+"""Where the certificates of a bookie of this name are."""
+
+
+def peers_with(certificates: Path | None) -> Callable[[MetadataStore], ClusterPeers]:
+    config = ClientConfig(certificates=str(certificates) if certificates else PLAIN_TEXT)
+    return lambda store: ClusterPeers(store, config)
+
+
 @dataclass
 class InProcessCluster:
     """Bookies served by this loop, which can be stopped and started one by one."""
@@ -33,6 +43,7 @@ class InProcessCluster:
     path: Path
     uri: str
     store: MetadataStore
+    certificates: CertificatesOf | None = None
     stacks: dict[str, AsyncExitStack] = field(default_factory=dict)
     running: dict[str, RunningBookie] = field(default_factory=dict)
 
@@ -42,19 +53,24 @@ class InProcessCluster:
             await directory.format_directory(data, name, self.store)
         stack = self.stacks[name] = AsyncExitStack()
         port = int(self.running[name].address.rsplit(":", 1)[1]) if name in self.running else 0
-        config = BookieConfig(data_directory=data, metadata_uri=self.uri, port=port, **LITTLE_SPACE)
-        self.running[name] = await stack.enter_async_context(serving(config, self.store, ClusterPeers))
+        own = self.certificates(name) if self.certificates else None
+        config = BookieConfig(
+            data_directory=data, metadata_uri=self.uri, port=port, certificates=own, **LITTLE_SPACE
+        )
+        self.running[name] = await stack.enter_async_context(serving(config, self.store, peers_with(own)))
 
     async def stop(self, name: str) -> None:
         await self.stacks.pop(name).aclose()
 
 
 @asynccontextmanager
-async def cluster_of(tmp_path: Path, bookies: int) -> AsyncIterator[InProcessCluster]:
+async def cluster_of(
+    tmp_path: Path, bookies: int, certificates: CertificatesOf | None = None
+) -> AsyncIterator[InProcessCluster]:
     """Bookies b1, b2, … on a SQLite store of their own."""
     uri = f"sqlite://{tmp_path}/metadata.db"
     store = await open_store(uri, create=True)
-    cluster = InProcessCluster(tmp_path, uri, store)
+    cluster = InProcessCluster(tmp_path, uri, store, certificates)
     try:
         for n in range(1, bookies + 1):
             await cluster.start(f"b{n}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ class RawConnection:
         try:
             size, call, kind = HEADER.unpack(await self.reader.readexactly(HEADER.size))
             return Received(Kind(kind), call, await self.reader.readexactly(size))
-        except (asyncio.IncompleteReadError, ConnectionResetError):
+        except (asyncio.IncompleteReadError, ConnectionResetError, ssl.SSLError):
             return None
 
     async def greet(self) -> None:
@@ -53,20 +54,20 @@ class RawConnection:
 
 
 @asynccontextmanager
-async def raw_connection(address: str) -> AsyncIterator[RawConnection]:
+async def raw_connection(address: str, tls: ssl.SSLContext | None = None) -> AsyncIterator[RawConnection]:
     """Nothing is said on it yet."""
     host, _, port = address.rpartition(":")
-    raw = RawConnection(*await asyncio.open_connection(host, int(port)))
+    raw = RawConnection(*await asyncio.open_connection(host, int(port), ssl=tls))
     try:
         yield raw
     finally:
         raw.writer.close()
-        with suppress(ConnectionError):
+        with suppress(ConnectionError, ssl.SSLError):
             await raw.writer.wait_closed()
 
 
 @asynccontextmanager
-async def greeted(address: str) -> AsyncIterator[RawConnection]:
-    async with raw_connection(address) as raw:
+async def greeted(address: str, tls: ssl.SSLContext | None = None) -> AsyncIterator[RawConnection]:
+    async with raw_connection(address, tls) as raw:
         await raw.greet()
         yield raw

@@ -16,6 +16,8 @@ from ...wire import AppendReply, AppendRequest, codec
 from ...wire.data.connection import Connection
 from ...wire.data.framing import Body, Kind
 from ...wire.messages import Ack, Status
+from ...wire.trust.identity import Peer
+from ...wire.trust.roles import CALLS
 from ..limits.budget import Account
 from ..limits.proofs import PeerProofs
 from ..requests import TOO_LARGE, Requests, too_large
@@ -34,6 +36,7 @@ class Appends:
         self,
         requests: Requests,
         connection: Connection,
+        who: Peer,
         proofs: PeerProofs,
         memory: Account,
         on_answered: Callable[[], None],
@@ -42,6 +45,7 @@ class Appends:
         self._bookie = requests.bookie
         self._connection = connection
         self._on_answered = on_answered
+        self._may_not = who.may_not(CALLS[Kind.APPEND])
         self._proofs = proofs
         self._memory = memory
         self._loop = asyncio.get_running_loop()
@@ -136,6 +140,8 @@ class Appends:
             if wrong:
                 why = f"this is incarnation {self._bookie.incarnation}"
                 self._answer(sequence, Status.WRONG_INCARNATION, why)
+            elif self._may_not:
+                self._answer(sequence, Status.UNAUTHORIZED, self._may_not)
             elif self.is_stopping:
                 self._answer(sequence, Status.STOPPING, STOPPING)
             elif too_large(frame):

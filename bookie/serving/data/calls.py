@@ -8,7 +8,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from ...wire import BadMessage, codec
 from ...wire.data.connection import Connection
 from ...wire.data.framing import Body, Kind, Part
-from ...wire.messages import HOLDINGS_BYTES_MAX, HoldingsRequest, LacReply, LacRequest, ReadRequest
+from ...wire.messages import (
+    HOLDINGS_BYTES_MAX,
+    HoldingsRequest,
+    LacReply,
+    LacRequest,
+    ReadReply,
+    ReadRequest,
+    Status,
+)
+from ...wire.trust.roles import CALLS, Right
 from ..limits.crowd import Visitor
 from ..limits.guard import Guard
 from ..limits.proofs import PeerProofs
@@ -45,6 +54,7 @@ class Calls:
         self._proofs = proofs
         self._guard = guard
         self._peer = visitor.peer
+        self._who = visitor.who
         self._on_answered = on_answered
         self._running: dict[int, asyncio.Task[None]] = {}
         self._reads = asyncio.Semaphore(READS_AT_ONCE_MAX)
@@ -92,6 +102,9 @@ class Calls:
         self._on_answered()
 
     async def _serve(self, kind: Kind, call: int, body: Body) -> None:
+        if why := self._who.may_not(CALLS[kind]) if kind in CALLS else "":
+            self._refuse(call, why)
+            return
         try:
             match kind:
                 case Kind.READ:
@@ -112,6 +125,8 @@ class Calls:
 
     async def _read(self, call: int, request: ReadRequest) -> None:
         async def page() -> Sequence[Part]:
+            if request.fence and (why := self._who.may_not(Right.FENCE)):
+                return codec.encode_read_reply(ReadReply(Status.UNAUTHORIZED, detail=why))
             return codec.encode_read_reply(await self._requests.read(request, self._proofs))
 
         async with self._reads:
@@ -124,6 +139,8 @@ class Calls:
         await self._answer_large(Kind.HOLDINGS, call, HOLDINGS_BYTES_MAX, runs)
 
     async def _last_add_confirmed(self, request: LacRequest) -> LacReply:
+        if request.fence and (why := self._who.may_not(Right.FENCE)):
+            return LacReply(Status.UNAUTHORIZED, detail=why)
         if not request.wait_ms:
             return await self._requests.last_add_confirmed(request, self._proofs)
         hurried = self._guard.polls.begin(self._peer)

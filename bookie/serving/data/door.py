@@ -1,6 +1,7 @@
 """The first bytes of a connection say what it speaks: the data protocol, or gRPC, which is handed on.
 
-So a bookie has one port, for its clients and for the tools that speak gRPC.
+So a bookie has one port, for its clients and for the tools that speak gRPC. Where there are certificates, both speak
+inside of TLS (`reception`), and who shows one that names nobody goes no further.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import cast
 
 from ...wire.data.connection import Connection
 from ...wire.data.framing import Kind, framed
+from ...wire.trust.certificates import Certificates
+from ...wire.trust.identity import NoIdentity
 from ..limits.crowd import Crowd, Visitor
 from .forwarding import Forwarding
 from .session import HELLO_SECONDS_MAX
@@ -34,33 +37,36 @@ class Door(asyncio.Protocol):
         session: Callable[[Visitor], Connection],
         forwarding: Callable[[Visitor], Forwarding],
         on_known: Callable[[Door], None],
+        certificates: Certificates | None = None,
+        visitor: Visitor | None = None,
     ) -> None:
+        """`visitor`: who was counted before, with TLS."""
         self._crowd = crowd
+        self._certificates = certificates
         self._session = session
         self._forwarding = forwarding
         self._on_known = on_known
         self._seen = b""
-        self._visitor: Visitor | None = None
+        self._visitor = visitor
         self._transport: asyncio.Transport | None = None
         self._patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        entered = self._crowd.enter(_address_of(transport), self.abort)
-        if isinstance(entered, str):
-            self._refuse(entered)
+        why = self._enter(self._transport)
+        if why:
+            self._refuse(why)
             return
-        self._visitor = entered
         loop = asyncio.get_running_loop()
         self._patience = loop.call_later(HELLO_SECONDS_MAX, self._transport.abort)
 
     def data_received(self, data: bytes) -> None:
-        if self._visitor is None:  # refused
+        if self._visitor is None or self._patience is None:  # refused
             return
         self._seen += data
         if len(self._seen) < len(GRPC_BEGINS):
             return
-        assert self._transport is not None and self._patience is not None
+        assert self._transport is not None
         self._patience.cancel()
         if not self._seen.startswith(GRPC_BEGINS):
             self._hand_on(self._session(self._visitor))
@@ -84,6 +90,23 @@ class Door(asyncio.Protocol):
             self._transport.abort()
 
     # ------------------------------------------------------------------------------------------
+
+    def _enter(self, transport: asyncio.Transport) -> str:
+        """Why it may not; empty where it may."""
+        if self._visitor is None:
+            entered = self._crowd.enter(_address_of(transport), self.abort)
+            if isinstance(entered, str):
+                return entered
+            self._visitor = entered
+        self._visitor.cut = self.abort
+        if self._certificates is not None:
+            try:
+                self._visitor.identity = self._certificates.identity_of(
+                    transport.get_extra_info("ssl_object")
+                )
+            except NoIdentity as error:
+                return str(error)
+        return ""
 
     def _hand_on(self, inside: Connection | Forwarding) -> None:
         assert self._transport is not None

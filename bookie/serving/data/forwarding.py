@@ -57,12 +57,14 @@ class _End(asyncio.Protocol):
 class Forwarding(_End):
     """The outer end. `path`: the Unix socket of the inner one, abstract or not. `on_lost` is called once at the end.
 
-    `rate`: what all of them together may hand on.
+    `name`: what the inner end calls itself, so that the server knows whose connection it is. `rate`: what all of them
+    together may hand on.
     """
 
-    def __init__(self, path: str, rate: Rate, on_lost: Callable[[Forwarding], None]) -> None:
+    def __init__(self, path: str, name: str, rate: Rate, on_lost: Callable[[Forwarding], None]) -> None:
         super().__init__()
         self._path = path
+        self._name = name
         self._on_lost = on_lost
         self._connecting: asyncio.Task[None] | None = None
         self._early = b""
@@ -103,7 +105,7 @@ class Forwarding(_End):
 
     async def _connect(self) -> None:
         try:
-            await sockets.connect_inside(self._path, lambda: self.other)
+            await sockets.connect_inside(self._path, self._name, lambda: self.other)
         except OSError:  # the server is ending
             self.abort()
             return

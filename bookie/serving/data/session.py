@@ -135,7 +135,8 @@ class Session:
     def _welcome(self, requests: Requests, version: int) -> None:
         nonce = secrets.token_bytes(NONCE_BYTES)
         proofs = PeerProofs(self._guard, self._visitor.peer, requests.bookie.incarnation, nonce)
-        self._appends = Appends(requests, self.connection, proofs, self._memory, self._answered)
+        who = self._visitor.who
+        self._appends = Appends(requests, self.connection, who, proofs, self._memory, self._answered)
         self._calls = Calls(requests, self.connection, proofs, self._guard, self._visitor, self._answered)
         self._proofs = proofs
         self.connection.reader.has_greeted(LARGE_KINDS)

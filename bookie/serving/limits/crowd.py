@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ...limits_config import Limits
+from ...wire.trust.identity import Identity, Peer
 
 log = logging.getLogger(__name__)
 
@@ -17,13 +18,20 @@ STRANGER_SECONDS_MIN = 1.0
 
 @dataclass(eq=False, slots=True)
 class Visitor:
-    """One connection. `cut` ends it; `is_idle` tells whether it waits for nothing."""
+    """One connection. `cut` ends it; `is_idle` tells whether it waits for nothing. `identity`: by its certificate."""
 
     peer: str
     came_at: float
     cut: Callable[[str], None]
     is_idle: Callable[[], bool] = field(default=lambda: True)
     is_stranger: bool = True
+    identity: Identity | None = None
+
+    @property
+    def who(self) -> Peer:
+        if self.identity is None:
+            return Peer(self.peer)
+        return Peer(self.peer, self.identity, self.identity.rights)
 
 
 class Crowd:

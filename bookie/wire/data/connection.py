@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import ssl
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import Protocol, cast
@@ -126,6 +127,12 @@ class Connection(asyncio.BufferedProtocol):
         if not self._holds and self._transport is not None and not self.is_lost:
             self.heard_at = self._loop.time()  # who is not read from may not be blamed for silence
             self._transport.resume_reading()
+
+    @property
+    def tls(self) -> ssl.SSLObject:
+        """Of a connection with TLS: what it knows of the other end."""
+        assert self._transport is not None
+        return cast("ssl.SSLObject", self._transport.get_extra_info("ssl_object"))
 
     @property
     def taken_bytes(self) -> int:
@@ -313,4 +320,6 @@ class Connection(asyncio.BufferedProtocol):
 
 
 def _told(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        return f"TLS: {error.reason or error}"
     return getattr(error, "strerror", None) or str(error) or type(error).__name__

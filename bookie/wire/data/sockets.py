@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable
 
 BACKLOG = 1024
@@ -11,6 +12,10 @@ BACKLOG = 1024
 
 ACCEPTED_A_TURN_MAX = 32
 """Of them in one turn of the event loop: a crowd at the door stops nobody inside."""
+
+HANDSHAKE_SECONDS_MAX = 5.0
+GOODBYE_SECONDS_MAX = 1.0
+"""How long the other end may take to greet with TLS, and to say that it has heard our goodbye."""
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -26,18 +31,52 @@ async def listen(sock: socket.socket, protocol: Callable[[], asyncio.BaseProtoco
     return server
 
 
-async def connect(address: str, protocol: Callable[[], asyncio.BaseProtocol]) -> None:
-    """Connects to "host:port". Raises OSError."""
+async def connect(
+    address: str, protocol: Callable[[], asyncio.BaseProtocol], tls: ssl.SSLContext | None = None
+) -> None:
+    """Connects to "host:port", with TLS where there is a context for it. Raises OSError."""
     host, _, port = address.rpartition(":")
-    await asyncio.get_running_loop().create_connection(protocol, host, int(port))
+    loop = asyncio.get_running_loop()
+    if tls is None:
+        await loop.create_connection(protocol, host, int(port))
+    else:
+        await loop.create_connection(
+            protocol,
+            host,
+            int(port),
+            ssl=tls,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX,
+            ssl_shutdown_timeout=GOODBYE_SECONDS_MAX,
+        )
 
 
-async def connect_inside(path: str, protocol: Callable[[], asyncio.BaseProtocol]) -> None:
-    """Connects to a Unix socket, abstract or not. Raises OSError."""
+async def accepted(sock: socket.socket) -> tuple[socket.socket, str]:
+    """The next connection to a socket that is bound, and the address it comes from. Raises OSError."""
+    sock.setblocking(False)
+    connection, address = await asyncio.get_running_loop().sock_accept(sock)
+    return connection, str(address[0])
+
+
+async def secured(
+    sock: socket.socket, protocol: Callable[[], asyncio.BaseProtocol], tls: ssl.SSLContext
+) -> None:
+    """Serves a connection that was accepted, with TLS. Raises OSError; the protocol has heard nothing then."""
+    await asyncio.get_running_loop().connect_accepted_socket(
+        protocol,
+        sock,
+        ssl=tls,
+        ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX,
+        ssl_shutdown_timeout=GOODBYE_SECONDS_MAX,
+    )
+
+
+async def connect_inside(path: str, name: str, protocol: Callable[[], asyncio.BaseProtocol]) -> None:
+    """Connects to a Unix socket, abstract or not; `name` is our end's. Raises OSError."""
     loop = asyncio.get_running_loop()
     sock = socket.socket(socket.AF_UNIX)
     try:
         sock.setblocking(False)
+        sock.bind(name)
         await loop.sock_connect(sock, path)  # by ourselves: uvloop takes no abstract path
         await loop.create_unix_connection(protocol, sock=sock)
     except BaseException:

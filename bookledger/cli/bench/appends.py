@@ -8,6 +8,7 @@ from collections import deque
 from concurrent.futures import Future
 from dataclasses import replace
 
+from ledgers import ClientConfig
 from ledgers import LedgerClient as BlockingClient
 from ledgers import WriteHandle as BlockingWriter
 from ledgers.aio import LedgerClient, WriteHandle
@@ -22,9 +23,9 @@ async def append_async(client: LedgerClient, workload: Workload, seconds: float)
     return of_steps(*await _measured(client, workload, seconds))
 
 
-def append_blocking(uri: str, workload: Workload, seconds: float) -> Measured:
+def append_blocking(uri: str, config: ClientConfig, workload: Workload, seconds: float) -> Measured:
     """The same in ordinary code."""
-    return of_steps(*_append_blocking(uri, workload, seconds))
+    return of_steps(*_append_blocking(uri, config, workload, seconds))
 
 
 async def _measured(client: LedgerClient, workload: Workload, seconds: float) -> tuple[list[float], float]:
@@ -98,8 +99,10 @@ async def _append_batches_for(
     return latencies, clock() - began
 
 
-def _append_blocking(uri: str, workload: Workload, seconds: float) -> tuple[list[float], float]:
-    with BlockingClient(uri) as client:
+def _append_blocking(
+    uri: str, config: ClientConfig, workload: Workload, seconds: float
+) -> tuple[list[float], float]:
+    with BlockingClient(uri, config=config) as client:
         with client.create_ledger(ensemble_size=ENSEMBLE_SIZE, ack_quorum=ACK_QUORUM) as writer:
             _append_futures_for(writer, workload, min(1.0, seconds / 4))
             measured = _append_futures_for(writer, workload, seconds)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 
-from ledgers import LedgerClient, ReadHandle
+from ledgers import ClientConfig, LedgerClient, ReadHandle
 
 from .appends import ACK_QUORUM, ENSEMBLE_SIZE
 from .workloads import How, Measured, Workload
@@ -18,9 +18,9 @@ READ_BYTES = 200_000_000
 """What is read over and over; it stays in the page cache."""
 
 
-def read(uri: str, workload: Workload, seconds: float) -> Measured:
+def read(uri: str, config: ClientConfig, workload: Workload, seconds: float) -> Measured:
     """Reads in ordinary code for so long, after reading all of it once."""
-    with LedgerClient(uri) as client:
+    with LedgerClient(uri, config=config) as client:
         ledger_id = _written(client, workload, min(1.0, seconds / 5))
         reader = client.open_ledger(ledger_id)
         take = _pages if workload.how is How.PAGES else _entries

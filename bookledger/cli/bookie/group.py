@@ -13,7 +13,15 @@ import click
 from ..event_loop import EventLoop, factory_of
 from ..membership.leaving import drain
 from ..membership.looking import check_is_cluster
-from ..options import Finite, free_space_option, json_option, metadata_option, optional_metadata_option
+from ..options import (
+    Finite,
+    certificates_option,
+    free_space_option,
+    insecure_option,
+    json_option,
+    metadata_option,
+    optional_metadata_option,
+)
 from ..output import print_json, print_record, print_records
 from ..standalone import PORT_MAX
 from ..terminal import say
@@ -78,6 +86,8 @@ def format_(metadata_uri: str, data: Path, bookie_id: str, replace: bool, wait: 
     help="Port to listen on; 0 takes a free one.",
 )
 @click.option("--advertise", "advertised_host", help="Host name that clients reach this bookie by.")
+@certificates_option
+@insecure_option
 @click.option("--fault-domain", default="", help="What it shares its fate with, such as /room/rack.")
 @click.option(
     "--lease-seconds",
@@ -158,6 +168,8 @@ def run(
     host: str,
     port: int,
     advertised_host: str | None,
+    certificates: Path | None,
+    insecure: bool,
     fault_domain: str,
     lease_seconds: float,
     free_space_min_mib: int,
@@ -177,7 +189,10 @@ def run(
     from bookie.serving.daemon import RunningBookie
     from bookie.serving.daemon import run as run_daemon
     from bookie.upkeep_config import UpkeepConfig
+    from ledgers import ClientConfig
+    from ledgers.config import PLAIN_TEXT
     from ledgers.recovering.peers import ClusterPeers
+    from metadata.store import MetadataStore
 
     config = BookieConfig(
         data_directory=data,
@@ -185,6 +200,8 @@ def run(
         host=host,
         port=port,
         advertised_host=advertised_host,
+        certificates=certificates,
+        insecure=insecure,
         fault_domain=fault_domain,
         lease_seconds=lease_seconds,
         disk_free_bytes_min=free_space_min_mib * MIB,
@@ -199,6 +216,11 @@ def run(
         ),
     )
 
+    def peers_of(store: MetadataStore) -> ClusterPeers:
+        return ClusterPeers(
+            store, ClientConfig(certificates=str(certificates) if certificates else PLAIN_TEXT)
+        )
+
     def ready(running: RunningBookie) -> None:
         if as_json:
             print_json({**asdict(running.cookie), "address": running.address})
@@ -209,7 +231,7 @@ def run(
         gc.freeze()  # what lives now lives to the end: the collector need not look at it again
 
     with asyncio.Runner(loop_factory=factory_of(EventLoop(event_loop))) as runner:
-        runner.run(run_daemon(config, ready, ClusterPeers, until_stdin_closes=until_stdin_closes))
+        runner.run(run_daemon(config, ready, peers_of, until_stdin_closes=until_stdin_closes))
 
 
 @bookie.command()

@@ -20,7 +20,7 @@ from metadata.sqlite.uri import uri_of
 
 from ..options import json_option
 from ..output import Say, narrator, print_json, print_table
-from ..processes import bookie_processes
+from ..processes import bookie_processes, in_plain_text
 from ..scratch import scratch_directory
 from ..terminal import say
 from .steps import Demo, Findings
@@ -77,6 +77,7 @@ def demo(
     say = narrator(quiet=as_json)
     with scratch_directory("demo", None, say) as directory:
         uri = metadata_uri or uri_of(directory / "metadata.db")
+        in_plain_text()
         asyncio.run(_check(uri))
         findings = _run(file, uri, directory, bookies, record_bytes, say)
     report(findings, as_json)

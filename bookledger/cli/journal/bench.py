@@ -27,7 +27,7 @@ from qjm_compat.manager.output_stream import EditLogOutputStream
 
 from ..options import json_option, measuring_options
 from ..output import Say, narrator, print_records
-from ..processes import bookie_processes
+from ..processes import bookie_processes, in_plain_text
 from ..scratch import scratch_directory
 
 BATCH_BYTES = 8 * 1024
@@ -106,6 +106,7 @@ class Result:
 @json_option
 def journal_bench(seconds: float, data: Path | None, as_json: bool) -> None:
     """Measure flushes of 8 KiB beside bare appends: three bookies, write quorum 3, ack quorum 2."""
+    in_plain_text()
     say = narrator(quiet=as_json)
     with scratch_directory("journal-bench", data, say) as directory:
         results = run(directory, seconds, say)

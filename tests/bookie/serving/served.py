@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -159,3 +160,11 @@ class LeaseEndingStore(MemoryStore):
     async def end_leases(self) -> None:
         for lease in self._granted:
             await self.revoke_lease(lease)
+
+
+def inside() -> set[str]:
+    """The abstract sockets of gRPC servers in this process, as anybody on the host can find them."""
+    mine = {os.readlink(fd) for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink()}
+    lines = [line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:]]
+    names = {line[7].removeprefix("@") for line in lines if len(line) > 7 and f"socket:[{line[6]}]" in mine}
+    return {name for name in names if name.startswith("bookledger-") and name.count("-") == 1}

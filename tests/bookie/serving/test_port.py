@@ -19,15 +19,9 @@ from bookie.wire.data.greeting import Hello
 from bookie.wire.messages import LacRequest
 from tests.bookie.entries import frame_of
 from tests.bookie.messages import whole
-from tests.bookie.serving.served import Client, with_client
+from tests.bookie.serving.served import Client, inside, with_client
 from tests.support.aio import until_true
 from tests.support.raw_data import raw_connection
-
-
-def inside() -> set[str]:
-    """The sockets of gRPC servers that bookies of this machine have behind their ports."""
-    lines = Path("/proc/net/unix").read_text().splitlines()
-    return {line.split()[-1] for line in lines if "@bookledger-" in line}
 
 
 async def said_to(client: Client, data: bytes) -> bytes:

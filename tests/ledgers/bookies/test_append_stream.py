@@ -121,7 +121,7 @@ class Listener:
     def failed(self, why: str) -> None:
         self.heard.append(why)
 
-    def refused(self, status: Status) -> None:
+    def refused(self, status: Status, why: str) -> None:
         self.heard.append(status)
 
 

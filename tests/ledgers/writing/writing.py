@@ -97,7 +97,7 @@ class HeldBookies:
 
     def fence(self) -> None:
         """Another client recovers the ledger."""
-        self.lanes[0].listener.refused(Status.FENCED)
+        self.lanes[0].listener.refused(Status.FENCED, "")
 
 
 async def writer_of(

@@ -1,0 +1,81 @@
+"""Connections that have to begin with TLS: each is counted, then its certificate is looked at, then it is let in."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+
+from ...wire.data import sockets
+from ...wire.trust.certificates import Certificates
+from ..limits.crowd import Crowd, Visitor
+
+ACCEPT_PAUSE_SECONDS = 1.0
+"""After the kernel would give no connection, for example without file descriptors, none is asked for so long."""
+
+log = logging.getLogger(__name__)
+
+
+class Reception:
+    """Accepts on a socket that is bound until it is closed. `door` makes the protocol of a visitor."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        crowd: Crowd,
+        certificates: Certificates,
+        door: Callable[[Visitor], asyncio.BaseProtocol],
+    ) -> None:
+        self._socket = sock
+        self._crowd = crowd
+        self._certificates = certificates
+        self._door = door
+        self._greeting: set[asyncio.Task[None]] = set()
+        self._accepting = asyncio.get_running_loop().create_task(self._accept())
+
+    async def close(self) -> None:
+        """Takes nobody more; who is not greeted yet is sent away."""
+        tasks = [self._accepting, *self._greeting]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _accept(self) -> None:
+        while True:
+            try:
+                connection, peer = await sockets.accepted(self._socket)
+            except OSError as error:
+                log.warning("no connection can be accepted: %s", error)
+                await asyncio.sleep(ACCEPT_PAUSE_SECONDS)
+            else:
+                self._receive(connection, peer)
+
+    def _receive(self, connection: socket.socket, peer: str) -> None:
+        visitor = self._crowd.enter(peer, lambda _: None)
+        if isinstance(visitor, str):
+            connection.close()  # before the greeting there are no words that it would understand
+            return
+        task = asyncio.get_running_loop().create_task(self._greet(connection, visitor))
+
+        def cut(why: str) -> None:
+            log.debug("a connection was cut: %s", why)
+            task.cancel()
+
+        visitor.cut = cut
+        self._greeting.add(task)
+        task.add_done_callback(self._greeting.discard)
+
+    async def _greet(self, connection: socket.socket, visitor: Visitor) -> None:
+        try:
+            await sockets.secured(connection, lambda: self._door(visitor), self._certificates.server)
+        except OSError as error:
+            log.info("%s cannot be greeted: %s", visitor.peer, error)
+            self._send_away(connection, visitor)
+        except asyncio.CancelledError:
+            self._send_away(connection, visitor)
+            raise
+
+    def _send_away(self, connection: socket.socket, visitor: Visitor) -> None:
+        connection.close()
+        self._crowd.leave(visitor)

@@ -1,0 +1,162 @@
+"""A process's certificate, its key and the authorities it trusts: files of one directory, read again when they change.
+
+    ca.pem       certificates of the authorities that others' certificates have to come from
+    cert.pem     our own certificate, and those between it and the authority
+    key.pem      its key, for its owner alone
+    names.json   optional: {"DNS:nn1.example.org": "journal:nn1"}, for certificates of another authority
+
+What cannot be used when it is read again, for example because only half of it was renewed yet, changes nothing:
+connections go on with what was there before, and the next one looks again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from metadata.secret_file import read_bounded
+
+from .identity import Identity, NoIdentity, identity_of, parse_identity
+
+CA, CERTIFICATE, KEY, NAMES = "ca.pem", "cert.pem", "key.pem", "names.json"
+
+ENVIRONMENT = "BOOKLEDGER_CERTS"
+"""Names the directory where nothing else does."""
+
+log = logging.getLogger(__name__)
+
+
+class BadCertificates(ValueError):
+    """The files cannot be used; says which, and why."""
+
+
+def directory_of_environment() -> str | None:
+    """What BOOKLEDGER_CERTS names."""
+    return os.environ.get(ENVIRONMENT) or None
+
+
+@dataclass(frozen=True, slots=True)
+class Pem:
+    """The files' content."""
+
+    authorities: bytes
+    certificate: bytes
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    pem: Pem
+    names: Mapping[str, str]
+    server: ssl.SSLContext
+    client: ssl.SSLContext
+
+
+class Certificates:
+    """Those of one directory. Raises BadCertificates, also when it is made."""
+
+    def __init__(self, directory: str | Path) -> None:
+        self._directory = Path(directory)
+        self._seen = self._look()
+        self._loaded = self._load()
+
+    @property
+    def server(self) -> ssl.SSLContext:
+        """For whoever accepts a connection: TLS 1.3, and a certificate of ours is asked for."""
+        return self._newest().server
+
+    @property
+    def client(self) -> ssl.SSLContext:
+        """For whoever makes a connection. Who answers is told by `identity_of`, not by the name of a host."""
+        return self._newest().client
+
+    @property
+    def pem(self) -> Pem:
+        return self._newest().pem
+
+    def identity_of(self, connection: ssl.SSLObject) -> Identity:
+        """Who is at the other end. Raises NoIdentity."""
+        return identity_of(connection.getpeercert(), self._loaded.names)
+
+    # ------------------------------------------------------------------------------------------
+
+    def _newest(self) -> _Loaded:
+        seen = self._look()
+        if seen != self._seen:
+            try:
+                self._loaded = self._load()
+            except BadCertificates as error:
+                log.warning("%s; going on with what was there before", error)
+            else:
+                log.info("certificates were read again from %s", self._directory)
+            self._seen = seen
+        return self._loaded
+
+    def _look(self) -> tuple[object, ...]:
+        """What changes with the files: links are followed, for whoever exchanges a whole directory behind one."""
+        found: list[object] = []
+        for name in (CA, CERTIFICATE, KEY, NAMES):
+            try:
+                status = (self._directory / name).stat()
+            except OSError:
+                found.append(None)
+            else:
+                found.append((status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode))
+        return tuple(found)
+
+    def _load(self) -> _Loaded:
+        try:
+            pem = Pem(self._read(CA), self._read(CERTIFICATE), self._read(KEY, private=True))
+            names = _names_in(self._directory / NAMES)
+            server, client = self._context(is_server=True), self._context(is_server=False)
+        except (OSError, ValueError) as error:  # an SSLError is an OSError
+            raise BadCertificates(
+                f"certificates in {self._directory} cannot be used: {_told(error)}"
+            ) from error
+        return _Loaded(pem, names, server, client)
+
+    def _read(self, name: str, *, private: bool = False) -> bytes:
+        return read_bounded(self._directory / name, private=private)
+
+    def _context(self, *, is_server: bool) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if is_server else ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_REQUIRED
+        # A key with a password of its own would be asked for on the terminal.
+        context.load_cert_chain(self._directory / CERTIFICATE, self._directory / KEY, password=b"")
+        context.load_verify_locations(self._directory / CA)
+        if is_server:
+            context.num_tickets = 0  # sessions are long, and never resumed
+            context.set_alpn_protocols(["h2"])  # tools that speak gRPC insist on it
+        return context
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        return f"{error.reason or error}: do key and certificate belong together, and is the key without a password?"
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+def _names_in(path: Path) -> Mapping[str, str]:
+    if not path.exists():
+        return {}
+    try:
+        found = json.loads(read_bounded(path))
+    except (ValueError, RecursionError) as error:
+        raise BadCertificates(f"{path} is no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise BadCertificates(f"{path} is no JSON object of alternative names and who they are")
+    for name, who in found.items():
+        try:
+            parse_identity(str(who))
+        except NoIdentity as error:
+            raise BadCertificates(f"{path}, {name!r}: {error}") from None
+    return found

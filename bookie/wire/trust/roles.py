@@ -1,0 +1,64 @@
+"""Which role may ask what of a bookie: the one table.
+
+A certificate names one role. Without certificates everybody may do everything, so plain text is for one machine.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from .. import rpc
+from ..data.framing import Kind
+
+
+class Right(StrEnum):
+    """Something that can be asked of a bookie."""
+
+    APPEND = "append entries"
+    READ = "read entries"
+    FENCE = "fence a ledger"
+    INFO = "ask who a bookie is"
+    MAINTAIN = "run maintenance"
+
+
+EVERYTHING = frozenset(Right)
+
+
+class Role(StrEnum):
+    """What a process is in a cluster."""
+
+    BOOKIE = "bookie"
+    CLIENT = "client"
+    READER = "reader"
+    JOURNAL = "journal"
+    AUDITOR = "auditor"
+    CONSOLE = "console"
+    ADMIN = "admin"
+
+
+_WRITERS = frozenset({Right.APPEND, Right.READ, Right.FENCE, Right.INFO})
+
+MAY: dict[Role, frozenset[Right]] = {
+    Role.BOOKIE: _WRITERS,  # heals what it has to hold, and recovers what nobody writes any more
+    Role.CLIENT: _WRITERS,
+    Role.JOURNAL: _WRITERS,
+    Role.READER: frozenset({Right.READ, Right.INFO}),
+    Role.AUDITOR: frozenset({Right.INFO}),  # it asks the metadata
+    Role.CONSOLE: frozenset({Right.INFO}),
+    Role.ADMIN: EVERYTHING,
+}
+
+CALLS: dict[Kind, Right] = {
+    Kind.APPEND: Right.APPEND,
+    Kind.READ: Right.READ,
+    Kind.LAST_ADD_CONFIRMED: Right.READ,
+    Kind.HOLDINGS: Right.READ,
+    Kind.INFO: Right.INFO,
+}
+"""What a frame asks for. A read or a look at the LAC that fences takes Right.FENCE as well."""
+
+FREE = frozenset({Kind.HELLO, Kind.CANCEL, Kind.PING, Kind.PONG})
+"""Of what a client may say, this asks for nothing."""
+
+METHODS: dict[str, Right] = {rpc.INFO: Right.INFO, rpc.MAINTAIN: Right.MAINTAIN}
+"""What a gRPC method asks for."""

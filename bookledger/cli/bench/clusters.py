@@ -1,0 +1,57 @@
+"""The bookies that a benchmark asks: three that speak plain text, and three that speak TLS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bookie.wire.trust.identity import Identity
+from bookie.wire.trust.roles import Role
+from ledgers import ClientConfig
+from ledgers.config import PLAIN_TEXT
+from metadata.sqlite.uri import uri_of
+
+from ..certs.authority import Authority, make_authority
+from ..processes import BookieProcess, bookie_processes, started
+from .appends import ENSEMBLE_SIZE
+
+CERTIFICATE_DAYS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class BenchCluster:
+    """Three bookies: `config` is how a client reaches them, `suffix` what a workload's name gets."""
+
+    uri: str
+    config: ClientConfig
+    suffix: str
+
+
+@contextmanager
+def plain_cluster(directory: Path) -> Iterator[BenchCluster]:
+    directory.mkdir()
+    uri = uri_of(directory / "metadata.db")
+    with bookie_processes(ENSEMBLE_SIZE, directory, uri):
+        yield BenchCluster(uri, ClientConfig(certificates=PLAIN_TEXT), "")
+
+
+@contextmanager
+def tls_cluster(directory: Path) -> Iterator[BenchCluster]:
+    """The same with certificates of an authority that is made for it."""
+    directory.mkdir()
+    uri = uri_of(directory / "metadata.db")
+    make_authority(directory / "authority", "bookledger bench", CERTIFICATE_DAYS)
+    authority = Authority(directory / "authority")
+    authority.issue(directory / "client", Identity(Role.CLIENT, "bench"), [], CERTIFICATE_DAYS)
+    bookies = [_with_certificate(directory, uri, n, authority) for n in range(1, ENSEMBLE_SIZE + 1)]
+    with started(bookies):
+        yield BenchCluster(uri, ClientConfig(certificates=str(directory / "client")), ", TLS")
+
+
+def _with_certificate(directory: Path, uri: str, number: int, authority: Authority) -> BookieProcess:
+    name = f"bookie-{number}"
+    certificates = directory / f"{name}-certs"
+    authority.issue(certificates, Identity(Role.BOOKIE, name), ["127.0.0.1"], CERTIFICATE_DAYS)
+    return BookieProcess(name, directory / name, uri, options=[f"--certs={certificates}"])

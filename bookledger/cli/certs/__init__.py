@@ -1,0 +1,1 @@
+"""`bookledger certs`: an authority of one's own."""

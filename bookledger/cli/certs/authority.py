@@ -1,0 +1,181 @@
+"""An authority of one's own: a key that signs certificates for the processes of a cluster.
+
+ca.pem        the authority's certificate: everybody gets a copy
+ca-key.pem    its key: whoever has it can be anybody
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import secrets
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from bookie.wire.trust.certificates import CA, CERTIFICATE, KEY
+from bookie.wire.trust.identity import Identity
+from metadata.secret_file import read_bounded
+
+AUTHORITY_KEY = "ca-key.pem"
+
+CLOCKS_APART = timedelta(minutes=5)
+"""A certificate is good this long before it is made, for hosts whose clocks are behind."""
+
+COMMON_NAME_CHARACTERS_MAX = 64
+
+
+class BadAuthority(ValueError):
+    """The files of an authority are not there, or are no authority's, or there is one already."""
+
+
+def make_authority(directory: Path, name: str, days: int) -> x509.Certificate:
+    """A new one in a directory that has none. Raises BadAuthority, OSError."""
+    if (directory / AUTHORITY_KEY).exists() or (directory / CA).exists():
+        raise BadAuthority(f"{directory} holds an authority already; give another directory")
+    key = _new_key()
+    subject = _named(name)
+    unsigned = (
+        _builder(subject, subject, key, days)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+    certificate = unsigned.sign(key, hashes.SHA256())
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _put(directory / AUTHORITY_KEY, _pem_of(key), private=True)
+    _put(directory / CA, certificate.public_bytes(Encoding.PEM))
+    return certificate
+
+
+class Authority:
+    """One that was made before. Raises BadAuthority."""
+
+    def __init__(self, directory: Path) -> None:
+        try:
+            self._pem = read_bounded(directory / CA)
+            self.certificate = x509.load_pem_x509_certificate(self._pem)
+            key = load_pem_private_key(read_bounded(directory / AUTHORITY_KEY, private=True), None)
+        except (OSError, ValueError, TypeError) as error:
+            raise BadAuthority(f"{directory} holds no authority that can be used: {error}") from error
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise BadAuthority(f"{directory / AUTHORITY_KEY} is no key of this kind of authority")
+        self._key = key
+
+    def issue(self, directory: Path, identity: Identity, hosts: Sequence[str], days: int) -> x509.Certificate:
+        """A new certificate and key in a directory, with what it takes to check others'. Raises OSError."""
+        names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(identity.urn), *map(_host, hosts)]
+        return self._sign(directory, _named(str(identity)), x509.SubjectAlternativeName(names), days)
+
+    def renew(self, directory: Path, days: int) -> x509.Certificate:
+        """The same once more, with a new key. Raises BadAuthority where there is none, OSError."""
+        old = certificate_in(directory)
+        try:
+            names = old.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        except x509.ExtensionNotFound as error:
+            raise BadAuthority(
+                f"{directory / CERTIFICATE} has no alternative names: issue it anew"
+            ) from error
+        return self._sign(directory, old.subject, names, days)
+
+    def _sign(
+        self, directory: Path, subject: x509.Name, names: x509.SubjectAlternativeName, days: int
+    ) -> x509.Certificate:
+        key = _new_key()
+        both = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        unsigned = (
+            _builder(subject, self.certificate.subject, key, days)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_usage(signs_certificates=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage(both), critical=False)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(issuer, critical=False)
+            .add_extension(names, critical=False)
+        )
+        certificate = unsigned.sign(self._key, hashes.SHA256())
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Whoever looks between the second and the third sees a key that does not fit, and keeps what it has.
+        _put(directory / CA, self._pem)
+        _put(directory / KEY, _pem_of(key), private=True)
+        _put(directory / CERTIFICATE, certificate.public_bytes(Encoding.PEM))
+        return certificate
+
+
+def certificate_in(directory: Path) -> x509.Certificate:
+    """The certificate of a process. Raises BadAuthority."""
+    try:
+        return x509.load_pem_x509_certificate(read_bounded(directory / CERTIFICATE))
+    except (OSError, ValueError) as error:
+        raise BadAuthority(f"{directory} holds no certificate that can be used: {error}") from error
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, days: int
+) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCKS_APART)
+        .not_valid_after(now + timedelta(days=days))
+    )
+
+
+def _new_key() -> ec.EllipticCurvePrivateKey:
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _named(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:COMMON_NAME_CHARACTERS_MAX])])
+
+
+def _host(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _pem_of(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _put(path: Path, content: bytes, *, private: bool = False) -> None:
+    """All of it or nothing, and never for a moment where others can read what is private."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    with os.fdopen(
+        os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o644), "wb"
+    ) as file:
+        file.write(content)
+        file.flush()
+        os.fdatasync(file.fileno())
+    beside.replace(path)

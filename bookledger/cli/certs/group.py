@@ -1,0 +1,151 @@
+"""`bookledger certs`: make an authority, and certificates for the processes of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bookie.wire.trust.identity import NoIdentity, parse_identity
+from bookie.wire.trust.roles import Role
+
+from ..options import F, json_option
+from ..output import print_record
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+DAYS_MAX = 36_500
+
+directory_argument = click.argument(
+    "directory", metavar="DIRECTORY", type=click.Path(path_type=Path, file_okay=False)
+)
+authority_option = click.option(
+    "--authority",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    required=True,
+    help="Directory that `certs init` made.",
+)
+
+
+def days_option(default: int) -> Callable[[F], F]:
+    return click.option(
+        "--days",
+        type=click.IntRange(1, DAYS_MAX),
+        default=default,
+        show_default=True,
+        help="How long it is good.",
+    )
+
+
+@click.group()
+def certs() -> None:
+    """Make certificates for mutual TLS, for those without an authority.
+
+    Every process has a directory with ca.pem, cert.pem and key.pem. Bookies are told of it by `bookie run --certs`,
+    everything else by BOOKLEDGER_CERTS.
+    """
+
+
+@certs.command()
+@directory_argument
+@click.option("--name", default="bookledger", show_default=True, help="What the authority calls itself.")
+@days_option(3650)
+@json_option
+def init(directory: Path, name: str, days: int, as_json: bool) -> None:
+    """Make an authority in DIRECTORY. Keep its key, ca-key.pem, away from the hosts of the cluster."""
+    from .authority import make_authority
+
+    _print(directory, make_authority(directory, name, days), as_json)
+
+
+@certs.command()
+@click.argument("who", metavar="ROLE:NAME")
+@directory_argument
+@authority_option
+@click.option(
+    "--host",
+    "hosts",
+    metavar="HOST",
+    multiple=True,
+    help="Name or address it is reached by; for bookies, and again for each more.",
+)
+@days_option(365)
+@json_option
+def issue(
+    who: str, directory: Path, authority: Path, hosts: tuple[str, ...], days: int, as_json: bool
+) -> None:
+    """Make a certificate for ROLE:NAME in DIRECTORY.
+
+    Roles: bookie (its name is the one it was formatted with), client, reader, journal, auditor, console, admin.
+    """
+    from .authority import Authority
+
+    try:
+        identity = parse_identity(who)
+    except NoIdentity as error:
+        raise click.BadParameter(str(error), param_hint="ROLE:NAME") from error
+    if identity.role is Role.BOOKIE and not hosts:
+        raise click.UsageError(
+            "a bookie's certificate needs --host: the names and addresses it is reached by"
+        )
+    _check_new(directory)
+    if not all(host.isascii() for host in hosts):
+        raise click.UsageError("hosts in a certificate are in ASCII: give their punycode")
+    _print(directory, Authority(authority).issue(directory, identity, hosts, days), as_json)
+
+
+@certs.command()
+@directory_argument
+@authority_option
+@days_option(365)
+@json_option
+def renew(directory: Path, authority: Path, days: int, as_json: bool) -> None:
+    """Make the certificate in DIRECTORY once more, with a new key. Who runs with it notices by itself."""
+    from .authority import Authority
+
+    _print(directory, Authority(authority).renew(directory, days), as_json)
+
+
+@certs.command()
+@directory_argument
+@json_option
+def show(directory: Path, as_json: bool) -> None:
+    """Show whose certificate is in DIRECTORY, and how long it is good; exit 1 where it cannot be used."""
+    from bookie.wire.trust.certificates import Certificates
+
+    from .authority import certificate_in
+
+    found = certificate_in(directory)
+    Certificates(directory)  # raises where it cannot be used
+    _print(directory, found, as_json)
+    if not found.not_valid_before_utc <= datetime.now(UTC) <= found.not_valid_after_utc:
+        raise ValueError(f"the certificate in {directory} is not good today")
+
+
+def _check_new(directory: Path) -> None:
+    from bookie.wire.trust.certificates import CERTIFICATE, KEY
+
+    if any((directory / name).exists() for name in (CERTIFICATE, KEY)):
+        raise ValueError(f"{directory} holds a certificate already: renew it, or give another directory")
+
+
+def _print(directory: Path, made: x509.Certificate, as_json: bool) -> None:
+    from cryptography import x509
+
+    names: list[str] = []
+    for extension in made.extensions:
+        if isinstance(extension.value, x509.SubjectAlternativeName):
+            names = [str(one.value) for one in extension.value]
+    print_record(
+        {
+            "subject": made.subject.rfc4514_string(),
+            "names": names if as_json else ", ".join(names),
+            "not_after": made.not_valid_after_utc.isoformat(timespec="seconds"),
+            "directory": str(directory),
+        },
+        as_json=as_json,
+    )

@@ -1,0 +1,297 @@
+"""Every call of a bookie by every role, and with every kind of wrong credential, over TLS as it is served.
+
+The calls are taken from the descriptors, so that a new one without a rule fails here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+
+from bookie.serving import service
+from bookie.wire import AppendRequest, HoldingsRequest, LacRequest, ReadRequest, codec, rpc
+from bookie.wire.data.framing import Kind
+from bookie.wire.messages import MaintainRequest, MaintenanceAction, Status
+from bookie.wire.trust.certificates import CA, CERTIFICATE, KEY, Certificates
+from bookie.wire.trust.roles import CALLS, EVERYTHING, FREE, MAY, METHODS, Right, Role
+from tests.bookie.entries import frame_of
+from tests.bookie.serving.served import Client, inside, served
+from tests.support.aio import run, until_true
+from tests.support.authority import TestAuthority
+from tests.support.raw_data import RawConnection, greeted, raw_connection
+
+SAID_BY_BOOKIES = {Kind.WELCOME, Kind.GOODBYE, Kind.ACKS, Kind.REFUSED}
+
+Body = Iterable[bytes | memoryview]
+
+
+def calls_of(incarnation: str) -> dict[str, tuple[Kind, Right, Body]]:
+    """Every call there is, those that fence apart, and the right it takes."""
+    append = AppendRequest(incarnation, 0, (frame_of(7, [0]),))
+    return {
+        "append": (Kind.APPEND, Right.APPEND, codec.encode_append_request(append)),
+        "read": (Kind.READ, Right.READ, codec.encode_read_request(ReadRequest(incarnation, 7, 0, 0, 1024))),
+        "read, fencing": (
+            Kind.READ,
+            Right.FENCE,
+            codec.encode_read_request(ReadRequest(incarnation, 8, 0, 0, 1024, fence=True)),
+        ),
+        "LAC": (Kind.LAST_ADD_CONFIRMED, Right.READ, codec.encode_lac_request(LacRequest(incarnation, 7))),
+        "LAC, fencing": (
+            Kind.LAST_ADD_CONFIRMED,
+            Right.FENCE,
+            codec.encode_lac_request(LacRequest(incarnation, 8, fence=True)),
+        ),
+        "holdings": (
+            Kind.HOLDINGS,
+            Right.READ,
+            codec.encode_holdings_request(HoldingsRequest(incarnation, 7, 0, 0, 1024)),
+        ),
+        "info": (Kind.INFO, Right.INFO, codec.encode_info_request(None)),
+    }
+
+
+async def is_let(raw: RawConnection, kind: Kind, body: Body) -> bool:
+    """Whether the bookie does what is asked, and not refuses it for what we are."""
+    if kind is Kind.APPEND:
+        raw.send(kind, 0, body)
+        acks = await raw.acks()
+        assert acks is not None
+        status, detail = acks[0].status, acks[0].detail
+    else:
+        answer = await raw.call(kind, body)
+        if answer.kind is Kind.REFUSED:
+            assert b"may not" in answer.body, answer
+            return False
+        if kind is Kind.INFO:
+            return True
+        decode = {
+            Kind.READ: codec.decode_read_reply,
+            Kind.LAST_ADD_CONFIRMED: codec.decode_lac_reply,
+            Kind.HOLDINGS: codec.decode_holdings_reply,
+        }[kind]
+        reply: Any = decode(answer.body)
+        status, detail = reply.status, reply.detail
+    if status is Status.UNAUTHORIZED:
+        assert "may not" in detail
+        return False
+    return True
+
+
+@asynccontextmanager
+async def tls_bookie(tmp_path: Path) -> AsyncIterator[tuple[Client, TestAuthority]]:
+    authority = TestAuthority(tmp_path)
+    async with served(tmp_path, certificates=authority.bookie("b1")) as client:
+        yield client, authority
+
+
+def on_tls_bookie(tmp_path: Path, test: Callable[[Client, TestAuthority], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with tls_bookie(tmp_path) as (client, authority):
+            await test(client, authority)
+
+    run(main())
+
+
+def channel_of(address: str, directory: Path | None, authority: Path) -> grpc.aio.Channel:
+    trusted = (authority / CA).read_bytes()
+    if directory is None:
+        credentials = grpc.ssl_channel_credentials(trusted)
+    else:
+        pem = ((directory / KEY).read_bytes(), (directory / CERTIFICATE).read_bytes())
+        credentials = grpc.ssl_channel_credentials(trusted, *pem)
+    return grpc.aio.secure_channel(address, credentials, options=rpc.CHANNEL_OPTIONS)
+
+
+METHOD_BODIES = {
+    rpc.INFO: b"".join(codec.encode_info_request(None)),
+    rpc.MAINTAIN: b"".join(codec.encode_maintain_request(MaintainRequest(MaintenanceAction.STATUS))),
+}
+
+
+# ----------------------------------------------------------------------------------------------
+
+
+def test_every_kind_of_frame_has_a_rule() -> None:
+    assert CALLS.keys() | FREE | SAID_BY_BOOKIES == set(Kind)
+    assert not CALLS.keys() & (FREE | SAID_BY_BOOKIES)
+    assert {kind for kind, _, _ in calls_of("i").values()} == CALLS.keys()
+    assert {right for _, right, _ in calls_of("i").values()} | set(METHODS.values()) == EVERYTHING
+
+
+def test_every_grpc_method_has_a_rule() -> None:
+    handlers: Any = service.BookieService(None).handlers()  # type: ignore[arg-type]  # nothing is asked
+    assert set(handlers._method_handlers) == METHODS.keys() | set(rpc.OLD_METHODS)
+    assert METHOD_BODIES.keys() == METHODS.keys()
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_each_role_may_do_what_the_table_says_over_the_data_protocol(tmp_path: Path, role: Role) -> None:
+    async def test(client: Client, authority: TestAuthority) -> None:
+        tls = Certificates(authority.of(role)).client
+        for name, (kind, right, body) in calls_of(client.incarnation).items():
+            async with greeted(client.bookie.address, tls) as raw:
+                assert await is_let(raw, kind, body) is (right in MAY[role]), name
+
+    on_tls_bookie(tmp_path, test)
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_each_role_may_do_what_the_table_says_over_grpc(tmp_path: Path, role: Role) -> None:
+    async def test(client: Client, authority: TestAuthority) -> None:
+        mine = authority.of(role)
+        async with channel_of(client.bookie.address, mine, mine) as channel:
+            for method, right in METHODS.items():
+                ask: Any = channel.unary_unary(method)
+                if right in MAY[role]:
+                    await ask(METHOD_BODIES[method], timeout=20)
+                    continue
+                with pytest.raises(grpc.aio.AioRpcError) as refused:
+                    await ask(METHOD_BODIES[method], timeout=20)
+                assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
+                assert refused.value.details() == (
+                    f"{role.value}:someone may not {right.value}: that takes a certificate of role admin"
+                )
+
+    on_tls_bookie(tmp_path, test)
+
+
+def test_without_certificates_everybody_may_do_everything(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as client:
+            for kind, _, body in calls_of(client.incarnation).values():
+                async with greeted(client.bookie.address) as raw:
+                    assert await is_let(raw, kind, body)
+
+    run(main())
+
+
+def wrong_credentials(
+    tmp_path: Path, authority: TestAuthority, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, ssl.SSLContext | None]:
+    """None speaks plain text."""
+    right = authority.of(Role.ADMIN)
+    without = ssl.create_default_context(cafile=str(right / CA))
+    without.check_hostname = False
+    old = ssl.create_default_context(cafile=str(right / CA))
+    old.check_hostname = False
+    old.load_cert_chain(right / CERTIFICATE, right / KEY)
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    stranger = ssl.create_default_context(cafile=str(right / CA))
+    stranger.check_hostname = False
+    foreign = TestAuthority(tmp_path, "another").of(Role.ADMIN)
+    stranger.load_cert_chain(foreign / CERTIFICATE, foreign / KEY)
+    return {
+        "plain text": None,
+        "no certificate": without,
+        "an old version of TLS": old,
+        "another authority's certificate": stranger,
+        "an expired certificate": Certificates(authority.expired(Role.ADMIN, monkeypatch)).client,
+    }
+
+
+@pytest.mark.parametrize("call", calls_of(""))
+def test_with_wrong_credentials_nobody_gets_an_answer_over_the_data_protocol(
+    tmp_path: Path, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(client: Client, authority: TestAuthority) -> None:
+        kind, _, body = calls_of(client.incarnation)[call]
+        for wrong, tls in wrong_credentials(tmp_path, authority, monkeypatch).items():
+            assert not await is_answered(client.bookie.address, tls, kind, body), wrong
+        async with greeted(client.bookie.address, Certificates(authority.of(Role.ADMIN)).client) as raw:
+            assert await is_let(raw, kind, body)
+
+    on_tls_bookie(tmp_path, test)
+
+
+async def is_answered(address: str, tls: ssl.SSLContext | None, kind: Kind, body: Body) -> bool:
+    """Whether anything comes that a client understands."""
+    try:
+        async with greeted(address, tls) as raw:
+            await raw.call(kind, body)
+    except (OSError, ValueError, AssertionError):  # cut while it greets, or no frame that it knows
+        return False
+    return True
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_with_wrong_credentials_nobody_gets_an_answer_over_grpc(
+    tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(client: Client, authority: TestAuthority) -> None:
+        address, right = client.bookie.address, authority.of(Role.ADMIN)
+        foreign = TestAuthority(tmp_path, "another").of(Role.ADMIN)
+        expired = authority.expired(Role.ADMIN, monkeypatch)
+        channels = {
+            "plain text": grpc.aio.insecure_channel(address, options=rpc.CHANNEL_OPTIONS),
+            "no certificate": channel_of(address, None, right),
+            "another authority's certificate": channel_of(address, foreign, right),
+            "an expired certificate": channel_of(address, expired, right),
+        }
+        for wrong, channel in channels.items():
+            async with channel:
+                ask: Any = channel.unary_unary(method)
+                with pytest.raises(grpc.aio.AioRpcError) as refused:
+                    await ask(METHOD_BODIES[method], timeout=20)
+                assert refused.value.code() is grpc.StatusCode.UNAVAILABLE, wrong
+
+    on_tls_bookie(tmp_path, test)
+
+
+def test_a_certificate_that_names_nobody_is_told_so(tmp_path: Path) -> None:
+    async def test(client: Client, authority: TestAuthority) -> None:
+        tls = Certificates(authority.nameless()).client
+        async with raw_connection(client.bookie.address, tls) as raw:
+            answer = await raw.receive()
+            assert answer is not None and answer.kind is Kind.GOODBYE
+            assert b"names nobody" in answer.body
+
+    on_tls_bookie(tmp_path, test)
+
+
+def test_the_socket_behind_the_port_serves_nobody_who_did_not_come_through_it(tmp_path: Path) -> None:
+    async def test(client: Client, authority: TestAuthority) -> None:
+        async with channel_of(client.bookie.address, *[authority.of(Role.ADMIN)] * 2) as channel:
+            known: Any = channel.unary_unary(rpc.MAINTAIN)
+            await known(METHOD_BODIES[rpc.MAINTAIN], timeout=20)
+            (name,) = inside()
+            async with grpc.aio.insecure_channel(f"unix-abstract:{name}") as stranger:
+                for method, body in METHOD_BODIES.items():
+                    ask: Any = stranger.unary_unary(method)
+                    with pytest.raises(grpc.aio.AioRpcError, match="a stranger on this host may not"):
+                        await ask(body, timeout=20)
+
+    on_tls_bookie(tmp_path, test)
+
+
+async def has(client: Client, what: str, count: int) -> bool:
+    """Whether the bookie tells of so many."""
+    reply = await client.bookie.upkeep.maintain(MaintainRequest(MaintenanceAction.STATUS))
+    return bool(json.loads(reply.report)["limits"][what]["now"] == count)
+
+
+def test_connections_that_never_greet_are_counted_and_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bookie.wire.data.sockets.HANDSHAKE_SECONDS_MAX", 0.3)
+
+    async def test(client: Client, authority: TestAuthority) -> None:
+        host, port = client.bookie.address.split(":")
+        silent = [await asyncio.open_connection(host, int(port)) for _ in range(5)]
+        await until_true(lambda: has(client, "strangers", 5))
+        for reader, writer in silent:
+            assert await reader.read() == b""
+            writer.close()
+        async with greeted(client.bookie.address, Certificates(authority.of(Role.CLIENT)).client):
+            assert await has(client, "connections", 1)
+
+    on_tls_bookie(tmp_path, test)

@@ -1,0 +1,193 @@
+"""A cluster whose bookies and clients have certificates: everything works as in plain text, and nothing without."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bookie.wire.trust.roles import Role
+from ledgers import ClientConfig, LedgerError, NotEnoughBookies, Unauthorized
+from ledgers.aio import LedgerClient
+from ledgers.config import PLAIN_TEXT
+from ledgers.errors import BookieUnavailable
+from metadata.records.ledger_record import BookieRef
+from tests.support.aio import run, until_true
+from tests.support.authority import TestAuthority
+from tests.support.in_process import QUICK, InProcessCluster, cluster_of, payloads, peers_with
+
+ENTRIES = [b"entry %d" % n for n in range(200)]
+
+Scenario = Callable[[InProcessCluster, TestAuthority], Awaitable[None]]
+
+
+def config_of(directory: Path | None) -> ClientConfig:
+    return replace(QUICK, certificates=str(directory) if directory else PLAIN_TEXT)
+
+
+def on_tls_bookies(tmp_path: Path, scenario: Scenario, bookies: int = 3) -> None:
+    async def whole() -> None:
+        authority = TestAuthority(tmp_path)
+        async with cluster_of(tmp_path, bookies, authority.bookie) as cluster:
+            await scenario(cluster, authority)
+
+    run(whole(), timeout_seconds=60)
+
+
+def test_ledgers_are_written_followed_recovered_and_read_over_tls(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, authority: TestAuthority) -> None:
+        mine = config_of(authority.of(Role.CLIENT))
+        async with LedgerClient(cluster.uri, config=mine) as client:
+            writer = await client.create_ledger(ack_quorum=2)
+            for payload in ENTRIES:
+                await writer.append_async(payload)
+            large = bytes(900_000)
+            await writer.append(large)
+            follower = await client.open_ledger(writer.ledger_id, recovery=False)
+            async with aclosing(follower.tail()) as entries:
+                assert (await anext(entries)).payload == ENTRIES[0]
+            reader = await client.open_ledger(writer.ledger_id)
+            assert await payloads(reader) == [*ENTRIES, large]
+
+    on_tls_bookies(tmp_path, scenario)
+
+
+def test_a_bookie_fetches_what_it_lacks_from_others_over_tls(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, authority: TestAuthority) -> None:
+        async with LedgerClient(cluster.uri, config=config_of(authority.of(Role.CLIENT))) as client:
+            async with await client.create_ledger(ack_quorum=2) as writer:
+                await writer.append(b"a")
+            record = writer.record
+        peers = peers_with(authority.bookie("b1"))(cluster.store)
+        me = BookieRef("b1", cluster.running["b1"].cookie.incarnation)
+        async with aclosing(peers.entries(record, 0, 0, without=me)) as pages:
+            assert [bytes(row[1]) async for page in pages for row in page.rows()] == [b"a"]
+        await peers.close()
+
+    on_tls_bookies(tmp_path, scenario)
+
+
+def test_a_reader_may_read_what_is_confirmed_and_neither_append_nor_fence(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, authority: TestAuthority) -> None:
+        async with (
+            LedgerClient(cluster.uri, config=config_of(authority.of(Role.CLIENT))) as client,
+            LedgerClient(cluster.uri, config=config_of(authority.of(Role.READER))) as reading,
+        ):
+            writer = await client.create_ledger()
+            await writer.append(b"a")
+            await writer.close()
+            assert await payloads(await reading.open_ledger(writer.ledger_id)) == [b"a"]
+            forged = await reading.create_ledger()
+            with pytest.raises(Unauthorized, match="reader:someone may not append entries"):
+                await forged.append(b"x")
+            open_one = await client.create_ledger()
+            await open_one.append(b"b")
+            with pytest.raises(LedgerError, match="reader:someone may not fence a ledger"):
+                await reading.open_ledger(open_one.ledger_id)
+            assert await (await client.open_ledger(open_one.ledger_id)).read_last_add_confirmed() == 0
+
+    on_tls_bookies(tmp_path, scenario)
+
+
+def test_certificates_are_renewed_without_a_failed_append_or_a_restart(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, authority: TestAuthority) -> None:
+        mine = authority.of(Role.CLIENT)
+        async with LedgerClient(cluster.uri, config=config_of(mine)) as client:
+            writer = await client.create_ledger(ack_quorum=3)
+            count = 0
+            for directory in (mine, *(authority.bookie(name) for name in cluster.running)):
+                authority.authority.renew(directory, 1)
+                await writer.append(b"%d" % count)
+                count += 1
+            async with LedgerClient(cluster.uri, config=config_of(mine)) as newer:  # greets with the new ones
+                other = await newer.create_ledger(ack_quorum=3)
+                await other.append(b"new")
+            await writer.append(b"old")
+            assert len(writer.record.fragments) == 1
+            assert writer.last_add_confirmed == count
+
+    on_tls_bookies(tmp_path, scenario)
+
+
+def test_who_answers_in_the_place_of_a_bookie_is_found_out(tmp_path: Path) -> None:
+    async def whole() -> None:
+        authority = TestAuthority(tmp_path)
+        wrong = {
+            "b1": authority.of(Role.CLIENT, "b1"),
+            "b2": authority.bookie("b3"),
+            "b3": authority.bookie("b3"),
+        }
+        async with (
+            cluster_of(tmp_path, 3, wrong.__getitem__) as cluster,
+            LedgerClient(cluster.uri, config=config_of(authority.of(Role.CLIENT))) as client,
+        ):
+            told = {}
+            for registration in await client.list_bookies():
+                try:
+                    await client.bookie_info(registration.bookie)
+                except BookieUnavailable as error:
+                    told[registration.bookie.bookie_id] = error.why
+            assert told.keys() == {"b1", "b2"}
+            assert "it is client:b1 by its certificate, and not bookie:b1" in told["b1"]
+            assert "it is bookie:b3 by its certificate, and not bookie:b2" in told["b2"]
+
+    run(whole(), timeout_seconds=60)
+
+
+def test_a_client_without_certificates_is_told_that_it_needs_some(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, authority: TestAuthority) -> None:
+        async with LedgerClient(cluster.uri, config=config_of(None)) as client:
+            (first, *_) = await client.list_bookies()
+            with pytest.raises(BookieUnavailable, match="BOOKLEDGER_CERTS"):
+                await client.bookie_info(first.bookie)
+
+    on_tls_bookies(tmp_path, scenario, bookies=1)
+
+
+def test_a_client_with_certificates_speaks_no_plain_text(tmp_path: Path) -> None:
+    async def whole() -> None:
+        authority = TestAuthority(tmp_path)
+        async with (
+            cluster_of(tmp_path, 1) as cluster,
+            LedgerClient(cluster.uri, config=config_of(authority.of(Role.CLIENT))) as client,
+        ):
+            (only,) = await client.list_bookies()
+            with pytest.raises(BookieUnavailable, match="cannot connect"):
+                await client.bookie_info(only.bookie)
+            with pytest.raises(NotEnoughBookies):
+                await (await client.create_ledger(ensemble_size=1)).append(b"never in the open")
+
+    run(whole(), timeout_seconds=60)
+
+
+def test_certificates_that_cannot_be_used_are_an_error_of_the_client_and_leak_nothing(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, authority: TestAuthority) -> None:
+        with pytest.raises(LedgerError, match=r"certificates in .*nowhere cannot be used"):
+            async with LedgerClient(cluster.uri, config=config_of(tmp_path / "nowhere")):
+                pass
+
+    on_tls_bookies(tmp_path, scenario, bookies=1)
+
+
+def test_a_bookie_that_stops_ends_its_tls_connections_in_time(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, authority: TestAuthority) -> None:
+        async with LedgerClient(cluster.uri, config=config_of(authority.of(Role.CLIENT))) as client:
+            writer = await client.create_ledger(ack_quorum=2)
+            await writer.append(b"a")
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            await cluster.stop("b1")
+            assert loop.time() - began < 5
+            await writer.append(b"b")
+            await cluster.start("b1")
+
+            async def is_back() -> bool:
+                return len(await client.list_bookies()) == 3
+
+            await until_true(is_back)
+
+    on_tls_bookies(tmp_path, scenario)
