@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ledgers import (
         AdvancedWriteHandle,
         AppendTimeout,
+        BadEncryptionKey,
         BookieRef,
         BookieUnavailable,
         ClientClosed,
@@ -144,6 +145,7 @@ __all__ = [
     "Columns",
     "DigestMismatch",
     "DigestType",
+    "BadEncryptionKey",
     "DuplicateEntry",
     "EditLogError",
     "EditLogInputStream",

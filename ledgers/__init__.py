@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .entry import Entry
     from .errors import (
         AppendTimeout,
+        BadEncryptionKey,
         BookieUnavailable,
         ClientClosed,
         ClientForked,
@@ -69,6 +70,7 @@ __all__ = [
     "Columns",
     "DigestMismatch",
     "DigestType",
+    "BadEncryptionKey",
     "DuplicateEntry",
     "Entry",
     "EntryTooLarge",

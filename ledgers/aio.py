@@ -5,34 +5,30 @@ from __future__ import annotations
 import asyncio
 import hmac
 import random
-import time
 import weakref
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
 from bookie.wire import InfoReply
 from bookie.wire.messages import MaintainReply, MaintainRequest
 from metadata import open_store
-from metadata.backup import hold
-from metadata.errors import KeyExists, MetadataError, NoSuchKey, StoreUnavailable, VersionConflict
+from metadata.errors import MetadataError, NoSuchKey, StoreUnavailable, VersionConflict
 from metadata.home_process import HomeProcess
 from metadata.records import bookie_registry, unreadable
 from metadata.records.ledger_record import (
     BookieRef,
     DigestType,
-    Fragment,
     LedgerRecord,
     LedgerState,
 )
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.registration import Registration
+from metadata.secret_file import key_of_environment
 from metadata.store import MetadataStore
 
 from .bookies.connected_bookies import ConnectedBookies
-from .bookies.ensembles import choose_ensemble
 from .cluster import Cluster
 from .config import ClientConfig
 from .creating.new_ledger import NewLedger
@@ -41,12 +37,12 @@ from .errors import (
     ClientForked,
     LedgerClosed,
     LedgerError,
-    LedgerExists,
     MetadataUnavailable,
     NoSuchLedger,
     Unauthorized,
 )
 from .integrity.digest import Digester, digester
+from .integrity.encryption import cipher_of
 from .integrity.ledger_keys import LedgerKey
 from .reading.read_handle import ReadHandle
 from .reading.size_steps import SizeStep, SizeSteps
@@ -54,6 +50,7 @@ from .record_change import Conflict, change_record
 from .recovering.recover import recover
 from .turn import Turn
 from .writing.advanced_write_handle import AdvancedWriteHandle
+from .writing.creation import create_record
 from .writing.write_handle import WriteHandle
 
 __all__ = ["AdvancedWriteHandle", "LedgerClient", "NewLedger", "ReadHandle", "WriteHandle"]
@@ -74,6 +71,7 @@ class LedgerClient:
         self._store: MetadataStore | None = None
         self._cluster: Cluster | None = None
         self._bookies: ConnectedBookies | None = None
+        self._encryption_key: bytes | None = None
         self._is_closed = False
         self._home = HomeProcess(ClientForked)
         self._connecting = asyncio.Lock()
@@ -91,6 +89,7 @@ class LedgerClient:
                     self._store = await open_store(self._uri)
                 turn = Turn()
                 try:
+                    self._encryption_key = _encryption_key(self._config)
                     self._bookies = ConnectedBookies(self._store, self._config, turn)
                 except LedgerError:
                     await self._store.close()
@@ -182,7 +181,8 @@ class LedgerClient:
                 raise LedgerClosed(
                     ledger_id, "it has or had a writer of its own; a ledger has only one, ever"
                 )
-            _keys(found, password)  # a wrong password claims nothing
+            _keys(found, password)  # a wrong password claims nothing, nor does a wrong key
+            cipher_of(found.record, self._encryption_key)
             match await change_record(cluster.ledgers, found.record.claimed(), found.version):
                 case VersionedRecord() as claimed:
                     return self._writer(cluster, claimed, password)
@@ -205,8 +205,8 @@ class LedgerClient:
             found = await _found(cluster, ledger_id)
             checker, key = _keys(found, password)
             if recovery:
-                return ReadHandle(cluster, await recover(cluster, found, checker, key), checker)
-            handle = ReadHandle(cluster, found, checker)
+                return self._reader(cluster, await recover(cluster, found, checker, key), checker)
+            handle = self._reader(cluster, found, checker)
             if not handle.is_closed:
                 await handle.read_last_add_confirmed()
             return handle
@@ -318,45 +318,20 @@ class LedgerClient:
     def _writer(
         self, cluster: Cluster, made: VersionedRecord, password: bytes, *, deferred_sync: bool = False
     ) -> WriteHandle:
-        writer = WriteHandle(cluster, made, *_keys(made, password), deferred_sync=deferred_sync)
+        cipher = cipher_of(made.record, self._encryption_key)
+        writer = WriteHandle(
+            cluster, made, *_keys(made, password), cipher=cipher, deferred_sync=deferred_sync
+        )
         self._writers.add(writer)
         return writer
 
     async def _make(self, cluster: Cluster, new: NewLedger, *, reserved: bool) -> VersionedRecord:
         with self._asking():
-            await hold.check_accepted(cluster.store)  # a bookie may hold entries under the next id
-            ensemble = await choose_ensemble(cluster, new.shape)
-            record = LedgerRecord(
-                ledger_id=new.ledger_id or 0,
-                shape=new.shape,
-                fragments=(Fragment(0, ensemble),),
-                digest_type=new.digest,
-                custom_metadata=dict(new.custom_metadata),
-                created_ms=time.time_ns() // 1_000_000,
-                reserved=reserved,
-            )
-            if new.ledger_id is not None:
-                return await self._create_record(cluster, record, new.password)
-            return await self._create_with_next_id(cluster, record, new.password)
+            key = self._encryption_key
+            return await create_record(cluster, new, reserved=reserved, encryption_key=key)
 
-    async def _create_with_next_id(
-        self, cluster: Cluster, record: LedgerRecord, password: bytes
-    ) -> VersionedRecord:
-        while True:
-            ledger_id = await cluster.ids.next()
-            try:
-                return await self._create_record(cluster, replace(record, ledger_id=ledger_id), password)
-            except LedgerExists:
-                continue  # somebody chose this id by hand: the counter has moved on, take the next
-
-    async def _create_record(
-        self, cluster: Cluster, record: LedgerRecord, password: bytes
-    ) -> VersionedRecord:
-        verifier = LedgerKey(record.ledger_id, password).verifier
-        try:
-            return await cluster.ledgers.create(replace(record, verifier=verifier))
-        except KeyExists:
-            raise LedgerExists(record.ledger_id) from None
+    def _reader(self, cluster: Cluster, found: VersionedRecord, checker: Digester) -> ReadHandle:
+        return ReadHandle(cluster, found, checker, self._encryption_key)
 
 
 def _keys(found: VersionedRecord, password: bytes) -> tuple[Digester, LedgerKey]:
@@ -366,6 +341,15 @@ def _keys(found: VersionedRecord, password: bytes) -> tuple[Digester, LedgerKey]
     if not hmac.compare_digest(key.verifier, record.verifier):
         raise Unauthorized(record.ledger_id)
     return digester(record.digest_type, record.ledger_id, password), key
+
+
+def _encryption_key(config: ClientConfig) -> bytes | None:
+    if config.encryption_key is not None:
+        return config.encryption_key or None
+    try:
+        return key_of_environment()
+    except (OSError, ValueError) as error:
+        raise LedgerError(f"the key for encryption cannot be used: {error}") from error
 
 
 async def _found(cluster: Cluster, ledger_id: int) -> VersionedRecord:

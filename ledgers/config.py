@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bookie.wire import ENTRY_BYTES_MAX
 
@@ -52,6 +52,11 @@ PERIODS = (
     "quarantine_seconds",
 )
 """Seconds that may be none."""
+SECRETS = ("encryption_key",)
+"""What no error shows."""
+
+KEY_BYTES = 32
+
 FLAGS = ("delay_ensemble_change", "under_replicate_rather_than_wait")
 
 
@@ -86,7 +91,9 @@ class ClientConfig:
     asks a bookie that does not answer; `recovery_attempts_max`: how often it begins again because another one was
     faster. `long_poll_seconds`: how long a follower's question for news may wait at a bookie. `certificates`: directory
     with the client's own and its authorities' (`bookie.wire.trust.certificates`); with them a client speaks TLS and
-    nothing else. None takes what BOOKLEDGER_CERTS names in the environment, and "" plain text in any.
+    nothing else. None takes what BOOKLEDGER_CERTS names in the environment, and "" plain text in any. `encryption_key`:
+    32 bytes, which ledgers that this client makes are encrypted with, and such ledgers read; bookies never have it.
+    None takes the file that BOOKLEDGER_KEY_FILE names, and b"" none.
     """
 
     pending_bytes_max: int = 32 * MIB
@@ -113,6 +120,7 @@ class ClientConfig:
     quarantine_seconds: float = 1800.0
     fault_domains_min: int = 1
     certificates: str | None = None
+    encryption_key: bytes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name in BYTES:
@@ -126,6 +134,9 @@ class ClientConfig:
             self._check(name, _is_time(getattr(self, name)), "a number of seconds, 0 or more")
         for name in FLAGS:
             self._check(name, isinstance(getattr(self, name), bool), "True or False")
+        is_path = isinstance(self.certificates, str | None)
+        self._check("certificates", is_path, "the path of a directory, as a str")
+        self._check("encryption_key", _is_key(self.encryption_key), f'{KEY_BYTES} bytes, b"" or None')
         patience = self.speculative_read_seconds or 0
         self._check("speculative_read_seconds", _is_time(patience), "a number of seconds; 0 or None is never")
         for smaller, larger in ORDERED:
@@ -136,7 +147,8 @@ class ClientConfig:
 
     def _check(self, name: str, is_right: bool, wanted: str) -> None:
         if not is_right:
-            raise ValueError(f"{name} must be {wanted}, not {getattr(self, name)!r}")
+            told = "" if name in SECRETS else f", not {getattr(self, name)!r}"
+            raise ValueError(f"{name} must be {wanted}{told}")
 
     @property
     def lane_bytes_max(self) -> int:
@@ -145,6 +157,10 @@ class ClientConfig:
         So what is pending, which every lane may have to hold, never makes a lane fail by itself.
         """
         return self.lane_backlog_bytes_max + self.pending_bytes_max + ENTRY_BYTES_MAX
+
+
+def _is_key(value: object) -> bool:
+    return value is None or (isinstance(value, bytes) and len(value) in (0, KEY_BYTES))
 
 
 def _is_whole(value: object, least: int) -> bool:

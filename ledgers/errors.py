@@ -13,6 +13,7 @@
     ├── LedgerRecoveryFailed     recovery could not decide; the ledger stays in recovery
     ├── AppendTimeout            no ack quorum in time
     ├── Unauthorized             the password does not fit the ledger
+    ├── BadEncryptionKey         the key for encrypted entries is missing, or another one
     ├── DuplicateEntry           the entry id was appended before
     ├── EntryTooLarge            over the entry limit; nothing was sent
     ├── WriterFull               too much is unconfirmed for a call that does not wait; nothing was taken in
@@ -185,6 +186,15 @@ class Unauthorized(UnconfirmedError):
         )
         super().__init__(told)
         self.ledger_id = ledger_id
+
+
+class BadEncryptionKey(LedgerError):
+    """The ledger's entries are encrypted, and the client's key does not open them, or there is none."""
+
+    def __init__(self, ledger_id: int, why: str) -> None:
+        super().__init__(f"the entries of ledger {ledger_id} are encrypted: {why}")
+        self.ledger_id = ledger_id
+        self.why = why
 
 
 class DuplicateEntry(LedgerError):

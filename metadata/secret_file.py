@@ -1,4 +1,4 @@
-"""Reading a password from a file: bounded, and not from one that everybody on the host can read."""
+"""Reading a password or a key from a file: bounded, and not from one that everybody on the host can read."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ from pathlib import Path
 
 SECRET_BYTES_MAX = 1024 * 1024
 """No password, key or certificate is larger. A device or a pipe may have no end."""
+
+
+KEY_FILE_VARIABLE = "BOOKLEDGER_KEY_FILE"
+"""Names, in the environment, the file with the key that entries are encrypted with, where a client is given none."""
+
+AES_256_KEY_BYTES = 32
 
 
 def read_password(path: str | Path) -> bytes:
@@ -25,6 +31,30 @@ def read_password(path: str | Path) -> bytes:
     if not password:
         raise ValueError(f"{path} holds no password")
     return password
+
+
+def key_of_environment() -> bytes | None:
+    """The key in the file that BOOKLEDGER_KEY_FILE names, None where it names none. Raises as `read_key`."""
+    path = os.environ.get(KEY_FILE_VARIABLE)
+    return read_key(path) if path else None
+
+
+def read_key(path: str | Path) -> bytes:
+    """The key for encryption in a file, in hexadecimal digits.
+
+    Raises ValueError for what is no such key, and as `read_password` does.
+    """
+    text = read_bounded(path, private=True)
+    try:
+        key = bytes.fromhex(text.decode("ascii").strip())
+    except ValueError:
+        key = b""
+    if len(key) != AES_256_KEY_BYTES:
+        digits = 2 * AES_256_KEY_BYTES
+        raise ValueError(
+            f"{path} holds no key: it is {digits} hexadecimal digits, as `openssl rand -hex 32` makes"
+        )
+    return key
 
 
 def read_bounded(path: str | Path, *, private: bool = False) -> bytes:

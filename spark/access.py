@@ -1,4 +1,4 @@
-"""How executors reach a cluster: the metadata URI, the files it names, and the password, without showing any of it.
+"""How executors reach a cluster: the metadata URI, the files it names, password and key, without showing any of it.
 
 The driver reads the files, and what they hold travels inside the pickled reader. So executors need neither the files
 nor an option with a secret in it, and nothing of it appears in a plan, a log or the UI.
@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode, urlunsplit
 
-from metadata.secret_file import read_bounded, read_password
+from metadata.secret_file import key_of_environment, read_bounded, read_key, read_password
 from metadata.uris import split
 
 FILE_OPTIONS = frozenset({"ca_cert", "cert_cert", "cert_key", "password_file"})
@@ -25,6 +25,7 @@ class Access:
 
     metadata_uri: str
     password: bytes = field(default=b"", repr=False)
+    encryption_key: bytes = field(default=b"", repr=False)
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
     @contextmanager
@@ -41,7 +42,7 @@ class Access:
             yield _with_options(self.metadata_uri, paths)
 
 
-def access_of(metadata_uri: str, password_file: str | None) -> Access:
+def access_of(metadata_uri: str, password_file: str | None, key_file: str | None = None) -> Access:
     """Reads what the URI and the option name, on the driver. Raises ValueError or OSError naming the file."""
     files = {
         name: read_bounded(path, private=name == "password_file")
@@ -49,7 +50,8 @@ def access_of(metadata_uri: str, password_file: str | None) -> Access:
         if name in FILE_OPTIONS
     }
     password = read_password(password_file) if password_file else b""
-    return Access(metadata_uri, password, files)
+    key = read_key(key_file) if key_file else key_of_environment()
+    return Access(metadata_uri, password, key or b"", files)
 
 
 @contextmanager

@@ -13,8 +13,6 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from functools import partial
 
-from bookie.wire import ENTRY_BYTES_MAX
-
 from .. import aio
 from ..entry import ENTRY_OVERHEAD_BYTES, check_is_bytes
 from ..errors import EntryTooLarge, LedgerError, WriterFull
@@ -31,6 +29,7 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
     def __init__(self, thread: LoopThread, handle: aio.WriteHandle) -> None:
         super().__init__(thread, handle)
         self._bytes_max = handle._config.pending_bytes_max
+        self._entry_bytes_max = handle.entry_bytes_max
         self._room = Room(thread)
         self._handed: deque[tuple[bytes | CheckedBatch, Future[int] | None]] = deque()
         self._next_entry = 0
@@ -51,8 +50,8 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         Callbacks of the future may append too; where that would have to wait it raises WouldDeadlock.
         """
         check_is_bytes(payload)
-        if len(payload) > ENTRY_BYTES_MAX:
-            raise EntryTooLarge(len(payload), ENTRY_BYTES_MAX)
+        if len(payload) > self._entry_bytes_max:
+            raise EntryTooLarge(len(payload), self._entry_bytes_max)
         self._thread.check_process()
         future = AppendResult(self._thread, self._answered)
         with self._room.lock:
@@ -66,7 +65,7 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         Raises EntryTooLarge where one of them is: then none was taken in.
         """
         self._thread.check_may_wait()
-        batch = CheckedBatch(payloads)
+        batch = CheckedBatch(payloads, self._entry_bytes_max)
         self._thread.check_process()
         future = AppendResult(self._thread, self._answered)
         with self._room.lock:
@@ -84,8 +83,8 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         Raises WriterFull instead of waiting for room, else as `append_async`.
         """
         check_is_bytes(payload)
-        if len(payload) > ENTRY_BYTES_MAX:
-            raise EntryTooLarge(len(payload), ENTRY_BYTES_MAX)
+        if len(payload) > self._entry_bytes_max:
+            raise EntryTooLarge(len(payload), self._entry_bytes_max)
         self._thread.check_process()
         with self._room.lock:
             self._thread.check_open()

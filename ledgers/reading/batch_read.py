@@ -24,8 +24,14 @@ def entries_of(columns: Columns) -> Iterator[Entry]:
     return map(_entry, zip(columns.ids, payloads, strict=True))
 
 
-async def read_batch(pages: PageFetcher, first_entry: int, last_entry: int, bytes_max: int) -> list[Entry]:
-    """The entries first_entry … last_entry that take `bytes_max` together; at least the first.
+async def read_batch(
+    pages: PageFetcher,
+    opened: Callable[[Columns], Columns],
+    first_entry: int,
+    last_entry: int,
+    bytes_max: int,
+) -> list[Entry]:
+    """The entries first_entry … last_entry that take `bytes_max` together; at least the first. `opened` decrypts.
 
     Ends before one that cannot be read; raises as `PageFetcher.fetch` does when that is the first.
     """
@@ -33,7 +39,7 @@ async def read_batch(pages: PageFetcher, first_entry: int, last_entry: int, byte
     left_bytes = bytes_max
     while first_entry + len(batch) <= last_entry and left_bytes > 0:
         try:
-            page = await pages.fetch(first_entry + len(batch), last_entry, left_bytes)
+            page = opened(await pages.fetch(first_entry + len(batch), last_entry, left_bytes))
         except EntryUnreadable:
             if not batch:
                 raise

@@ -16,6 +16,7 @@ from ..cluster import Cluster
 from ..entry import Entry
 from ..errors import NoSuchEntry
 from ..integrity.digest import Digester
+from ..integrity.encryption import ENCRYPTION, Cipher, cipher_of
 from ..tasks import end_tasks
 from . import lac_read
 from .batch_read import entries_of, read_batch
@@ -32,7 +33,16 @@ class ReadHandle:
     down costs time only while another replica of the entry is there.
     """
 
-    def __init__(self, cluster: Cluster, found: VersionedRecord, digester: Digester) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        found: VersionedRecord,
+        digester: Digester,
+        encryption_key: bytes | None = None,
+    ) -> None:
+        """Opens also what is encrypted with another key, to recover or follow it: only its entries cannot be read."""
+        self._encryption_key = encryption_key
+        self._cipher: Cipher | None = None
         self._view = LedgerView(cluster, found, digester)
         self._pages = PageFetcher(self._view)
         self._range = RangeRead(self._view, self._pages)
@@ -73,7 +83,7 @@ class ReadHandle:
     async def read_entry(self, entry_id: int) -> Entry:
         """One entry. Raises as `read` does."""
         self._check_confirmed(entry_id, entry_id)
-        return next(entries_of(await self._pages.fetch(entry_id, entry_id)))
+        return next(entries_of(self._opened(await self._pages.fetch(entry_id, entry_id))))
 
     async def read_batch(self, first_entry: int, *, entries_max: int, bytes_max: int) -> list[Entry]:
         """Confirmed entries from `first_entry` on without a gap, as many as both bounds allow, and at least one.
@@ -86,7 +96,7 @@ class ReadHandle:
             raise ValueError(f"a batch has 1 entry or byte at least, not {entries_max} and {bytes_max}")
         last = max(first_entry, min(self.last_add_confirmed, first_entry + entries_max - 1))
         self._check_confirmed(first_entry, last)
-        return await read_batch(self._pages, first_entry, last, bytes_max)
+        return await read_batch(self._pages, self._opened, first_entry, last, bytes_max)
 
     async def read_unconfirmed(self, first_entry: int, last_entry: int) -> AsyncGenerator[Entry, None]:
         """Entries as bookies hold them, past the last confirmed one too. Never fences.
@@ -111,7 +121,7 @@ class ReadHandle:
             raise NoSuchEntry(self.ledger_id, max(first_entry, end + 1), self.last_add_confirmed)
         async with aclosing(self._range.columns(first_entry, last_entry)) as pages:
             async for columns in pages:
-                yield columns
+                yield self._opened(columns)
 
     async def pages(
         self, first_entry: int = 0, last_entry: int | None = None
@@ -129,7 +139,15 @@ class ReadHandle:
         self._check_confirmed(first_entry, last)
         async with aclosing(self._range.columns(first_entry, last)) as pages:
             async for columns in pages:
-                yield columns
+                yield self._opened(columns)
+
+    def _opened(self, columns: Columns) -> Columns:
+        """As it was appended. Raises BadEncryptionKey, EntryUnreadable."""
+        if ENCRYPTION not in self.record.custom_metadata:
+            return columns
+        if self._cipher is None:
+            self._cipher = cipher_of(self.record, self._encryption_key)
+        return columns if self._cipher is None else self._cipher.open(columns)
 
     def _check_confirmed(self, first_entry: int, last_entry: int) -> None:
         self._view.cluster.check_process()

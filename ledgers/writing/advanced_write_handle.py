@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
-from bookie.wire import ENTRY_BYTES_MAX
 from metadata.records.ledger_record import LedgerRecord
 
 from ..entry import ENTRY_OVERHEAD_BYTES, check_is_bytes
@@ -28,6 +27,7 @@ class AdvancedWriteHandle:
 
     def __init__(self, writer: WriteHandle, pending_bytes_max: int) -> None:
         self._writer = writer
+        self.entry_bytes_max = writer.entry_bytes_max
         self._pending_bytes_max = pending_bytes_max
         self._next = 0
         self._early: dict[int, tuple[bytes, asyncio.Future[int] | None]] = {}
@@ -132,8 +132,8 @@ class AdvancedWriteHandle:
 
     def _check(self, entry_id: int, payload: bytes) -> None:
         check_is_bytes(payload)
-        if len(payload) > ENTRY_BYTES_MAX:
-            raise EntryTooLarge(len(payload), ENTRY_BYTES_MAX)
+        if len(payload) > self.entry_bytes_max:
+            raise EntryTooLarge(len(payload), self.entry_bytes_max)
         self._writer.check_process()
         self._refuse_duplicate(entry_id)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import repeat
 
-from bookie.wire import ENTRY_BYTES_MAX
-
 from ..entry import check_is_bytes
 from ..errors import EntryTooLarge
 
@@ -14,12 +12,12 @@ from ..errors import EntryTooLarge
 class CheckedBatch:
     """Raises TypeError for what is no `bytes`, and EntryTooLarge: then nothing of the batch is appended."""
 
-    def __init__(self, payloads: Sequence[bytes]) -> None:
+    def __init__(self, payloads: Sequence[bytes], entry_bytes_max: int) -> None:
         self.payloads = list(payloads)
         if not all(map(isinstance, self.payloads, repeat(bytes))):
             for payload in self.payloads:
                 check_is_bytes(payload)
         sizes = list(map(len, self.payloads))
         self.size_bytes = sum(sizes)
-        if (largest := max(sizes, default=0)) > ENTRY_BYTES_MAX:
-            raise EntryTooLarge(largest, ENTRY_BYTES_MAX)
+        if (largest := max(sizes, default=0)) > entry_bytes_max:
+            raise EntryTooLarge(largest, entry_bytes_max)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from bookie.wire import ENTRY_BYTES_MAX, of_payloads
+from bookie.wire import of_payloads
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import VersionedRecord
 
@@ -20,6 +20,7 @@ from ..cluster import Cluster
 from ..entry import ENTRY_OVERHEAD_BYTES, check_is_bytes
 from ..errors import AppendTimeout, EntryTooLarge, LedgerClosed, LedgerError
 from ..integrity.digest import Digester
+from ..integrity.encryption import Cipher, entry_bytes_max
 from ..integrity.ledger_keys import LedgerKey
 from ..protocol.append import AppendPipeline
 from ..protocol.effects import (
@@ -60,6 +61,7 @@ class PipelineShell:
         digester: Digester,
         key: LedgerKey,
         *,
+        cipher: Cipher | None = None,
         deferred_sync: bool = False,
     ) -> None:
         self._loop = asyncio.get_running_loop()
@@ -67,6 +69,8 @@ class PipelineShell:
         self._config = cluster.config
         self.check_process = cluster.check_process
         self._digester = digester
+        self._cipher = cipher
+        self.entry_bytes_max = entry_bytes_max(cipher)
         self._version = RecordVersion(cluster.ledgers, created, cluster.marks)
         self._deferred_sync = deferred_sync
         self._machine = AppendPipeline(
@@ -159,8 +163,8 @@ class PipelineShell:
         """Takes one entry in whatever is pending; the caller keeps the bound. Raises what is wrong with this call."""
         check_is_bytes(payload)
         size = len(payload)
-        if size > ENTRY_BYTES_MAX:
-            raise EntryTooLarge(size, ENTRY_BYTES_MAX)
+        if size > self.entry_bytes_max:
+            raise EntryTooLarge(size, self.entry_bytes_max)
         if self._closing or self._finished.done():
             self.raise_if_ended()
         self._waiting.add(payload)
@@ -218,6 +222,8 @@ class PipelineShell:
             if self._machine.has_ended:
                 break
             first = self._machine.last_add_pushed + 1
+            if self._cipher is not None:
+                batch = self._cipher.seal(first, batch)
             self._perform(self._machine.append(of_payloads(first, batch, self._digester.sign(first, batch))))
         if self._deferred_sync and self.pending_bytes > self._config.pending_bytes_max // 2:
             self._perform(self._machine.force())  # what is not on disk is kept here, and there is a bound

@@ -49,7 +49,7 @@ class WriteHandle(PipelineShell):
         Waits before it takes them in as `append_async` does. Batches follow the order of these calls.
         """
         self.check_process()
-        checked = CheckedBatch(payloads)
+        checked = CheckedBatch(payloads, self.entry_bytes_max)
         await self._until_room()
         if not checked.payloads:
             return range(self._answers.next_entry, self._answers.next_entry)

@@ -21,8 +21,8 @@ class EditsOptions:
     """Options of `format("edits")`.
 
     `metadata`: the cluster's URI. `journal`: its id. `acceptors`: of a journal with several, their names, as
-    `a,b,c`. `from_txid`, `to_txid`: which edits (all). `password_file`, `partition_bytes`, `partitions_min`: as for
-    `format("ledger")`. Finalized segments only.
+    `a,b,c`. `from_txid`, `to_txid`: which edits (all). `password_file`, `key_file`, `partition_bytes`,
+    `partitions_min`: as for `format("ledger")`. Finalized segments only.
     """
 
     metadata_uri: str
@@ -31,6 +31,7 @@ class EditsOptions:
     from_txid: int
     to_txid: int
     password_file: str | None
+    key_file: str | None
     partition_bytes: int
     partitions_min: int
 
@@ -45,13 +46,14 @@ class EditsOptions:
             from_txid=number(given, "from_txid", 1),
             to_txid=number(given, "to_txid", TXID_MAX),
             password_file=given.get("password_file"),
+            key_file=given.get("key_file"),
             partition_bytes=number(given, "partition_bytes", PARTITION_BYTES_DEFAULT),
             partitions_min=number(given, "partitions_min", PARTITIONS_MIN_DEFAULT),
         )
 
     def access(self) -> Access:
         """Reads the files that the options name."""
-        return access_of(self.metadata_uri, self.password_file)
+        return access_of(self.metadata_uri, self.password_file, self.key_file)
 
     def columns_of(self, schema: StructType) -> tuple[str, ...]:
         """The columns of a schema. Raises BadSelection for one that is not as it is here."""

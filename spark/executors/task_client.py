@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from typing import TypeVar
 
@@ -30,7 +31,8 @@ def read_with_client(access: Access, read: Callable[[LedgerClient], AsyncGenerat
     """What `read` gives, with a client that is closed at the end, however that comes."""
     thread = _loop_of(os.getpid())
     with access.uri() as uri:
-        client = LedgerClient(uri, config=CONFIG)
+        config = replace(CONFIG, encryption_key=access.encryption_key)
+        client = LedgerClient(uri, config=config)
         source = PageSource(read(client))
         try:
             while (page := thread.run(source.next())) is not None:

@@ -16,7 +16,7 @@ from .selection import BadSelection, Selection, parse_ledgers
 CUSTOM_PREFIX = "custom."
 """`custom.NAME=VALUE` chooses ledgers by their custom metadata, NAME in any case: Spark makes it lower case."""
 
-COMMON = ("metadata", "password_file", "partition_bytes", "partitions_min")
+COMMON = ("metadata", "password_file", "key_file", "partition_bytes", "partitions_min")
 OF_LEDGERS = (*COMMON, "ledgers", "journal", "acceptors", "recover", "columns", "max_bytes_per_trigger")
 
 
@@ -29,7 +29,8 @@ class LedgerOptions:
     `recover`: fence and close those that are open; not in streams. `columns`: which to give
     (`ledger_id,entry_id,payload`); a schema given to `.schema(...)` does the same. `acceptors`: of a journal
     with several, as `a,b,c`. `max_bytes_per_trigger`: the rate limit, of streams only; one ledger is always
-    delivered. `password_file`: read on the driver. `partition_bytes`, `partitions_min`: how finely the work is cut.
+    delivered. `password_file`, `key_file`: read on the driver. `partition_bytes`, `partitions_min`: how finely the work
+    is cut.
     """
 
     metadata_uri: str
@@ -39,6 +40,7 @@ class LedgerOptions:
     acceptors: tuple[str, ...]
     max_bytes_per_trigger: int | None
     password_file: str | None
+    key_file: str | None
     partition_bytes: int
     partitions_min: int
 
@@ -64,6 +66,7 @@ class LedgerOptions:
             acceptors=names(given, "acceptors", DEFAULT_ACCEPTOR),
             max_bytes_per_trigger=limit or None,
             password_file=given.get("password_file"),
+            key_file=given.get("key_file"),
             partition_bytes=number(given, "partition_bytes", PARTITION_BYTES_DEFAULT),
             partitions_min=number(given, "partitions_min", PARTITIONS_MIN_DEFAULT),
         )
@@ -90,7 +93,7 @@ class LedgerOptions:
 
     def access(self) -> Access:
         """Reads the files that the options name."""
-        return access_of(self.metadata_uri, self.password_file)
+        return access_of(self.metadata_uri, self.password_file, self.key_file)
 
     def columns_of(self, schema: StructType) -> tuple[str, ...]:
         """The columns of a schema. Raises BadSelection for one that is not as it is here."""

@@ -9,7 +9,7 @@ import pytest
 
 from bookie.wire import ENTRY_BYTES_MAX
 from ledgers import ClientConfig
-from ledgers.config import BYTES, COUNTS, FLAGS, MIB, ORDERED, PERIODS, WAITS
+from ledgers.config import BYTES, COUNTS, FLAGS, MIB, ORDERED, PERIODS, SECRETS, WAITS
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,21 @@ def test_a_flag_is_true_or_false() -> None:
         ClientConfig(delay_ensemble_change="no")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("value", [5, b"path", ["a"]])
+def test_certificates_are_the_path_of_a_directory(value: object) -> None:
+    with pytest.raises(ValueError, match=r"^certificates must be the path of a directory, as a str"):
+        ClientConfig(certificates=value)  # type: ignore[arg-type]
+
+
 def test_every_setting_is_checked() -> None:
-    checked = {*BYTES, *COUNTS, *WAITS, *PERIODS, *FLAGS, "speculative_read_seconds"}
+    checked = {
+        *BYTES,
+        *COUNTS,
+        *WAITS,
+        *PERIODS,
+        *FLAGS,
+        *SECRETS,
+        "certificates",
+        "speculative_read_seconds",
+    }
     assert {field.name for field in fields(ClientConfig)} == checked

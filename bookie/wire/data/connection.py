@@ -98,6 +98,7 @@ class Connection(asyncio.BufferedProtocol):
         self._silence_seconds_max = silence_seconds_max
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
+        self._is_tls = False
         self._why = ""
         self._is_ending = False
         self.heard_at = self._loop.time()
@@ -111,9 +112,13 @@ class Connection(asyncio.BufferedProtocol):
         """Queues a frame; nothing happens on a connection that is lost."""
         if self._transport is None or self.is_lost:
             return
+        buffers = framed(kind, call, body)
+        self.sent_bytes += sum(map(len, buffers))
+        if self._is_tls:
+            self._transport.writelines(buffers)  # what is encrypted together goes to the kernel at once
+            return
         # Not `writelines`: before Python 3.12 it joins all, and later ones forget to pause the writer.
-        for buffer in framed(kind, call, body):
-            self.sent_bytes += len(buffer)
+        for buffer in buffers:
             self._transport.write(buffer)
 
     def hold(self, reason: str) -> None:
@@ -160,6 +165,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        self._is_tls = self._transport.get_extra_info("ssl_object") is not None
         self._transport.set_write_buffer_limits(high=self._untaken_bytes_max or WRITE_BUFFER_BYTES_MAX)
         self.is_writable = True
         self.heard_at = self._loop.time()

@@ -11,7 +11,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as f
 
 from bookie.wire import ENTRY_BYTES_MAX
-from ledgers import DigestType
+from ledgers import ClientConfig, DigestType, LedgerClient
 from ledgers.aio import LedgerClient as AsyncLedgerClient
 from metadata.records.ledger_record import LedgerRecord
 from spark.planning.ranges import ENTRY_OVERHEAD_BYTES
@@ -166,3 +166,18 @@ def test_a_frame_keeps_to_the_ledgers_it_began_with(cluster: Cluster, spark: Spa
     cluster.write([b"2"], custom_metadata={"kind": b"growing"})
     assert frame.count() == 1
     assert cluster.read(spark, **{"custom.kind": "growing"}).count() == 2
+
+
+def test_an_encrypted_ledger_is_read_with_its_key(
+    cluster: Cluster, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    key = bytes(range(32))
+    config = ClientConfig(encryption_key=key)
+    with LedgerClient(cluster.uri, config=config) as client, client.create_ledger() as writer:
+        for n in range(50):
+            writer.append_async(b"secret %d" % n)
+    file = password_file(tmp_path_factory.mktemp("secret") / "key", key.hex())
+    rows = cluster.read(spark, ledgers=writer.ledger_id, key_file=file).collect()
+    assert [bytes(row.payload) for row in rows] == [b"secret %d" % n for n in range(50)]
+    with pytest.raises(PySparkException, match="no key was given"):
+        cluster.read(spark, ledgers=writer.ledger_id).collect()

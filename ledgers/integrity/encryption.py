@@ -1,0 +1,108 @@
+"""Entries that bookies cannot read: AES-256-GCM over payloads, with a key that the application keeps.
+
+    custom metadata "bookledger.encryption":  version u8, salt, check of the key
+
+Every ledger has a salt of its own, and its key follows from that and the application's key (HKDF-SHA256). A ledger has
+one writer, ever, and gives each entry id to one payload, so the id is the nonce; recovery copies what is there. Ledger
+id and entry id are authenticated with each payload. The digest is made over the cipher text: bookies, recovery and
+healing need no key.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import struct
+from array import array
+from collections.abc import Sequence
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from bookie.wire import ENTRY_BYTES_MAX, Columns
+from metadata.records.ledger_record import LedgerRecord
+from metadata.secret_file import KEY_FILE_VARIABLE
+
+from ..config import KEY_BYTES
+from ..errors import BadEncryptionKey, EntryUnreadable
+
+ENCRYPTION = "bookledger.encryption"
+"""The name in the custom metadata."""
+
+VERSION = 1
+SALT_BYTES = 32
+CHECK_BYTES = 16
+TAG_BYTES = 16
+"""What a payload grows by."""
+
+_NONCE = struct.Struct(">4xq")
+_PLACE = struct.Struct(">qq")
+
+
+class Cipher:
+    """Seals and opens the payloads of one ledger."""
+
+    def __init__(self, ledger_id: int, key: bytes) -> None:
+        self._ledger_id = ledger_id
+        self._aead = AESGCM(key)
+
+    def seal(self, first_entry: int, payloads: Sequence[bytes]) -> list[bytes]:
+        """The payloads of consecutive entries as bookies are given them."""
+        encrypt, nonce, place, ledger_id = self._aead.encrypt, _NONCE.pack, _PLACE.pack, self._ledger_id
+        return [encrypt(nonce(n), p, place(ledger_id, n)) for n, p in enumerate(payloads, first_entry)]
+
+    def open(self, columns: Columns) -> Columns:
+        """The entries as they were appended. Raises EntryUnreadable for bytes that were not made with this key."""
+        decrypt, nonce, place, ledger_id = self._aead.decrypt, _NONCE.pack, _PLACE.pack, self._ledger_id
+        try:
+            opened = [
+                decrypt(nonce(entry_id), payload, place(ledger_id, entry_id))
+                for entry_id, payload, _ in columns.rows()
+            ]
+        except InvalidTag:
+            bad = next(n for n, p, _ in columns.rows() if not self._is_mine(n, p))
+            why = "its bytes are as they were written, and not made with this ledger's key"
+            raise EntryUnreadable(ledger_id, bad, {"decryption": why}) from None
+        lengths = array("I", map(len, opened)).tobytes()
+        return Columns(columns.entry_ids, lengths, columns.digests, b"".join(opened))
+
+    def _is_mine(self, entry_id: int, payload: bytes | memoryview) -> bool:
+        try:
+            self._aead.decrypt(_NONCE.pack(entry_id), payload, _PLACE.pack(self._ledger_id, entry_id))
+        except InvalidTag:
+            return False
+        return True
+
+
+def entry_bytes_max(cipher: Cipher | None) -> int:
+    """The largest payload that an entry can hold."""
+    return ENTRY_BYTES_MAX if cipher is None else ENTRY_BYTES_MAX - TAG_BYTES
+
+
+def new_envelope(key: bytes) -> bytes:
+    """What a new ledger's custom metadata says: which of all keys is its, to those who have the application's."""
+    salt = secrets.token_bytes(SALT_BYTES)
+    return bytes([VERSION]) + salt + _derived(key, salt, b"check", CHECK_BYTES)
+
+
+def cipher_of(record: LedgerRecord, key: bytes | None) -> Cipher | None:
+    """The ledger's, None for one in plain text. Raises BadEncryptionKey, also where a key is needed and not given."""
+    envelope = record.custom_metadata.get(ENCRYPTION)
+    if envelope is None:
+        return None
+    if key is None:
+        raise BadEncryptionKey(record.ledger_id, f"no key was given: name its file in {KEY_FILE_VARIABLE}")
+    if envelope[:1] != bytes([VERSION]) or len(envelope) != 1 + SALT_BYTES + CHECK_BYTES:
+        raise BadEncryptionKey(
+            record.ledger_id, "a newer version did so, or something else: read it with that"
+        )
+    salt, check = envelope[1 : 1 + SALT_BYTES], envelope[1 + SALT_BYTES :]
+    if not hmac.compare_digest(check, _derived(key, salt, b"check", CHECK_BYTES)):
+        raise BadEncryptionKey(record.ledger_id, "the key is not the one that it was made with")
+    return Cipher(record.ledger_id, _derived(key, salt, b"entries", KEY_BYTES))
+
+
+def _derived(key: bytes, salt: bytes, purpose: bytes, length: int) -> bytes:
+    return HKDF(SHA256(), length, salt, b"bookledger " + purpose).derive(key)
