@@ -14,6 +14,7 @@ from typing import Self
 from bookie.wire import InfoReply
 from bookie.wire.messages import MaintainReply, MaintainRequest
 from metadata import open_store
+from metadata.audit import Act, tell
 from metadata.errors import MetadataError, NoSuchKey, StoreUnavailable, VersionConflict
 from metadata.home_process import HomeProcess
 from metadata.records import bookie_registry, unreadable
@@ -268,6 +269,7 @@ class LedgerClient:
                     found = await recover(cluster, found, *_keys(found, password))
                 try:
                     await cluster.ledgers.delete(found)
+                    tell(Act.DELETE, ledger_id=ledger_id, by="force" if force else None)
                     return
                 except NoSuchKey:
                     return  # somebody else deleted it just now: it is gone, as asked

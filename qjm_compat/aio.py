@@ -13,6 +13,7 @@ from ledgers import ClientConfig, ClientForked, LedgerError
 from ledgers.aio import LedgerClient
 from ledgers.protocol.quorum import Quorum, majority
 from metadata import keys, open_store
+from metadata.audit import Act, tell
 from metadata.errors import MetadataError
 from metadata.home_process import HomeProcess
 
@@ -235,12 +236,16 @@ class QuorumJournalManager:
 
         Once only: a manager that lost the journal is closed, and another one made. Raises QuorumFailed.
         """
-        return await self._set.run(self._proposer.recover_unfinalized_segments(await self.namespace()))
+        steps = self._proposer.recover_unfinalized_segments(await self.namespace())
+        recovered = await self._set.run(steps)
+        tell(Act.EPOCH, journal=self.journal_id, epoch=self.epoch)
+        return recovered
 
     async def create_new_unique_epoch(self) -> int:
         """The first half of becoming the writer: refuses all earlier ones, and recovers nothing."""
         await self._set.run(self._proposer.create_new_unique_epoch(await self.namespace()))
         assert self.epoch is not None
+        tell(Act.EPOCH, journal=self.journal_id, epoch=self.epoch)
         return self.epoch
 
     async def start_log_segment(

@@ -13,6 +13,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from metadata.audit import DONE, Act
 from metadata.errors import MetadataError
 
 from ..errors import BookieError
@@ -86,13 +87,19 @@ class BookieService:
         """A handler for those who may call it; it decodes by itself, so that a bad message gets a clear answer."""
 
         async def handler(data: bytes, context: Context) -> Any:
-            if why := self._who_is(context.peer()).may_not(METHODS[method]):
+            who = self._who_is(context.peer())
+            if why := who.may_not(METHODS[method]):
+                who.tell(Act.REFUSED, why)
                 await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
             try:
                 request = decode(data)
             except BadMessage as error:
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-            return await serve(request)
+            reply = await serve(request)
+            if isinstance(reply, MaintainReply):
+                outcome = DONE if reply.status is Status.OK else f"{reply.status}: {reply.detail}"
+                who.tell(Act.MAINTENANCE, outcome, action=request.action.value, adopt=request.adopt)
+            return reply
 
         return handler
 

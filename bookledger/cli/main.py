@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -86,8 +87,14 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-v", "--verbose", count=True, help="Log more on stderr; twice for everything.")
+@click.option(
+    "--audit-log",
+    type=click.Path(path_type=Path, dir_okay=False),
+    envvar="BOOKLEDGER_AUDIT_LOG",
+    help="File of this process for what somebody may have to answer for, a line of JSON each.",
+)
 @click.version_option(package_name="bookledger", prog_name="bookledger")
-def cli(verbose: int) -> None:
+def cli(verbose: int, audit_log: Path | None) -> None:
     """A replicated, fenced, durable ledger store.
 
     Every command has a --help of its own.
@@ -96,6 +103,10 @@ def cli(verbose: int) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=level, handlers=[handler])
+    if audit_log is not None:
+        from .audit_log import keep
+
+        keep(audit_log)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

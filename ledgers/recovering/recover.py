@@ -10,6 +10,7 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt,
 
 from bookie.wire import LacRequest, LacStatement, ReadReply, ReadRequest
 from bookie.wire.credentials import Purpose
+from metadata.audit import Act, tell
 from metadata.backup import hold
 from metadata.errors import MetadataRestored
 from metadata.records.ledger_record import LedgerRecord, LedgerState
@@ -65,6 +66,7 @@ async def recover(
             return marked
         outcome = await _RecoveryRun(cluster, marked, digester, key).run()
         if outcome is not None:
+            tell(Act.RECOVER, ledger_id=outcome.record.ledger_id, last_entry=outcome.record.last_entry)
             return outcome
         # Somebody else changed the record: a random pause, or two recoverers could do this for ever.
         await asyncio.sleep(cluster.rng.uniform(0, min(RESTART_PAUSE_SECONDS_MAX, 0.05 * 2**attempt)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from metadata.audit import Act, tell
 from metadata.backup import hold
 from metadata.errors import KeyExists
 from metadata.records.ledger_record import Fragment, LedgerRecord
@@ -52,6 +53,8 @@ async def create_record(
 async def _with_id(cluster: Cluster, record: LedgerRecord, password: bytes) -> VersionedRecord:
     verifier = LedgerKey(record.ledger_id, password).verifier
     try:
-        return await cluster.ledgers.create(replace(record, verifier=verifier))
+        created = await cluster.ledgers.create(replace(record, verifier=verifier))
     except KeyExists:
         raise LedgerExists(record.ledger_id) from None
+    tell(Act.CREATE, ledger_id=record.ledger_id)
+    return created

@@ -88,6 +88,7 @@ class PipelineShell:
         self._room_bytes = 0  # may be taken in before it is looked again how much is pending
         self._finished: asyncio.Future[LedgerError | None] = self._loop.create_future()
         self._closing = False
+        self._is_close_told = False
         self._idle_lac = IdleLac(
             cluster.idle_lacs,
             lambda: self.last_add_confirmed,

@@ -8,6 +8,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from metadata.audit import DONE, Act, tell
+
 from ..errors import LedgerClosed, LedgerError, LedgerFenced, WriterFull
 from .checked_batch import CheckedBatch
 from .closed_by_others import closed_by_others
@@ -128,9 +130,16 @@ class WriteHandle(PipelineShell):
                 await (self.force() if self._deferred_sync else self.flush())
             self._perform(self._machine.close())  # asks once, however often it is called
             error = await asyncio.shield(self._finished)
+        self._tell_of_close(error)
         await self._let_go()
         if error is not None and not await self._was_closed_by_others(error):
             raise error
+
+    def _tell_of_close(self, error: LedgerError | None) -> None:
+        if not self._is_close_told:
+            self._is_close_told = True
+            last = self.last_add_confirmed
+            tell(Act.CLOSE, DONE if error is None else str(error), ledger_id=self.ledger_id, last_entry=last)
 
     def _why_closing_waits(self) -> str:
         unconfirmed = self._machine.last_add_pushed - self.last_add_confirmed + self._waiting.entries

@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from metadata.audit import Act
+
 from ...wire import AppendReply, AppendRequest, codec
 from ...wire.data.connection import Connection
 from ...wire.data.framing import Body, Kind
@@ -45,6 +47,7 @@ class Appends:
         self._bookie = requests.bookie
         self._connection = connection
         self._on_answered = on_answered
+        self._who = who
         self._may_not = who.may_not(CALLS[Kind.APPEND])
         self._proofs = proofs
         self._memory = memory
@@ -141,6 +144,7 @@ class Appends:
                 why = f"this is incarnation {self._bookie.incarnation}"
                 self._answer(sequence, Status.WRONG_INCARNATION, why)
             elif self._may_not:
+                self._who.tell(Act.REFUSED, self._may_not, ledger_id=frame.ledger_id)
                 self._answer(sequence, Status.UNAUTHORIZED, self._may_not)
             elif self.is_stopping:
                 self._answer(sequence, Status.STOPPING, STOPPING)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from metadata.audit import DONE, Act
+
 from ...wire import BadMessage, codec
 from ...wire.data.connection import Connection
 from ...wire.data.framing import Body, Kind, Part
@@ -102,7 +104,7 @@ class Calls:
         self._on_answered()
 
     async def _serve(self, kind: Kind, call: int, body: Body) -> None:
-        if why := self._who.may_not(CALLS[kind]) if kind in CALLS else "":
+        if why := self._may_not(CALLS[kind]) if kind in CALLS else "":
             self._refuse(call, why)
             return
         try:
@@ -125,7 +127,7 @@ class Calls:
 
     async def _read(self, call: int, request: ReadRequest) -> None:
         async def page() -> Sequence[Part]:
-            if request.fence and (why := self._who.may_not(Right.FENCE)):
+            if request.fence and (why := self._may_not(Right.FENCE, request.ledger_id)):
                 return codec.encode_read_reply(ReadReply(Status.UNAUTHORIZED, detail=why))
             return codec.encode_read_reply(await self._requests.read(request, self._proofs))
 
@@ -139,8 +141,8 @@ class Calls:
         await self._answer_large(Kind.HOLDINGS, call, HOLDINGS_BYTES_MAX, runs)
 
     async def _last_add_confirmed(self, request: LacRequest) -> LacReply:
-        if request.fence and (why := self._who.may_not(Right.FENCE)):
-            return LacReply(Status.UNAUTHORIZED, detail=why)
+        if request.fence:
+            return await self._fence(request)
         if not request.wait_ms:
             return await self._requests.last_add_confirmed(request, self._proofs)
         hurried = self._guard.polls.begin(self._peer)
@@ -148,6 +150,25 @@ class Calls:
             return await self._requests.last_add_confirmed(request, self._proofs, hurried)
         finally:
             self._guard.polls.end(self._peer, hurried)
+
+    async def _fence(self, request: LacRequest) -> LacReply:
+        """A recovery begins so; the reads that follow fence as well, and are not told of."""
+        if why := self._may_not(Right.FENCE, request.ledger_id):
+            return LacReply(Status.UNAUTHORIZED, detail=why)
+        reply = await self._requests.last_add_confirmed(request, self._proofs)
+        is_fenced = reply.status in (
+            Status.OK,
+            Status.NO_SUCH_LEDGER,
+        )  # the fence stands, also before any entry
+        outcome = DONE if is_fenced else f"{reply.status} {reply.detail}"
+        act = Act.REFUSED if reply.status is Status.UNAUTHORIZED else Act.FENCE
+        self._who.tell(act, outcome, ledger_id=request.ledger_id)
+        return reply
+
+    def _may_not(self, right: Right, ledger_id: int | None = None) -> str:
+        if why := self._who.may_not(right):
+            self._who.tell(Act.REFUSED, why, ledger_id=ledger_id)
+        return why
 
     async def _room(self) -> None:
         """Until the client has taken what was sent to it."""

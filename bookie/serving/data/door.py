@@ -11,6 +11,8 @@ import logging
 from collections.abc import Callable
 from typing import cast
 
+from metadata.audit import Act, tell
+
 from ...wire.data.connection import Connection
 from ...wire.data.framing import Kind, framed
 from ...wire.trust.certificates import Certificates
@@ -55,6 +57,7 @@ class Door(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         why = self._enter(self._transport)
         if why:
+            tell(Act.REFUSED, why, where=_address_of(transport))
             self._refuse(why)
             return
         loop = asyncio.get_running_loop()

@@ -7,6 +7,8 @@ import logging
 import socket
 from collections.abc import Callable
 
+from metadata.audit import Act, tell
+
 from ...wire.data import sockets
 from ...wire.trust.certificates import Certificates
 from ..limits.crowd import Crowd, Visitor
@@ -71,6 +73,7 @@ class Reception:
             await sockets.secured(connection, lambda: self._door(visitor), self._certificates.server)
         except OSError as error:
             log.info("%s cannot be greeted: %s", visitor.peer, error)
+            tell(Act.REFUSED, f"it cannot be greeted with TLS: {error}", where=visitor.peer)
             self._send_away(connection, visitor)
         except asyncio.CancelledError:
             self._send_away(connection, visitor)

@@ -7,6 +7,8 @@ import logging
 import secrets
 from collections.abc import Callable
 
+from metadata.audit import Act
+
 from ...wire import BadMessage
 from ...wire.credentials import NONCE_BYTES
 from ...wire.data.connection import Connection
@@ -147,6 +149,8 @@ class Session:
     def _answered(self) -> None:
         """Something was answered."""
         if self._proofs is not None and self._proofs.is_false:
+            if FALSE_PROOF not in self.connection.holds:
+                self._visitor.who.tell(Act.REFUSED, FALSE_PROOF)
             self.connection.hold(FALSE_PROOF)
             if self._appends is None or self._appends.are_answered:
                 self.end(FALSE_PROOF)

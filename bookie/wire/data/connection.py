@@ -145,6 +145,11 @@ class Connection(asyncio.BufferedProtocol):
         return self.sent_bytes - (0 if self._transport is None else self._transport.get_write_buffer_size())
 
     @property
+    def holds(self) -> frozenset[str]:
+        """The reasons for which nothing is read from the peer."""
+        return frozenset(self._holds)
+
+    @property
     def is_held(self) -> bool:
         """Whether nothing is read from the peer, for whatever reason."""
         return bool(self._holds)

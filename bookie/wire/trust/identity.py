@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from metadata.audit import DONE, Act, tell
+
 from .roles import EVERYTHING, MAY, Right, Role
 
 URN = "urn:bookledger:"
@@ -56,6 +58,10 @@ class Peer:
         return (
             f"{self.identity or self.address} may not {right.value}: that takes a certificate of role {roles}"
         )
+
+    def tell(self, act: Act, outcome: str = DONE, **about: int | str | None) -> None:
+        """Tells the audit log what it did, or was refused."""
+        tell(act, outcome, who=str(self.identity or ""), where=self.address, **about)
 
 
 NOBODY = Peer("a stranger on this host", rights=frozenset())

@@ -1,0 +1,163 @@
+"""The audit log: who did what, from where, and how it ended; and nothing that is secret."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bookledger.cli import audit_log
+from bookledger.cli.processes import BookieProcess, started
+from metadata import audit
+from metadata.audit import AUDIT, REFUSALS_A_SECOND_MAX, Act, tell
+from tests.support.authority import TestAuthority
+from tests.support.command_line import bookledger
+from tests.support.secrets import password_file
+
+PASSWORD, PAYLOAD, KEY = "Tr0ub4dor-and-3-nobody-else", "a payload that nobody logs", bytes(range(32)).hex()
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@contextmanager
+def kept(path: Path) -> Iterator[None]:
+    """This process keeps its lines there inside of the block."""
+    audit_log.keep(path)
+    handler = AUDIT.handlers[-1]
+    try:
+        yield
+    finally:
+        AUDIT.removeHandler(handler)
+        AUDIT.setLevel(logging.NOTSET)
+        AUDIT.propagate = True
+        handler.close()
+
+
+def test_bookies_and_commands_tell_who_did_what_and_no_secret(tmp_path: Path) -> None:
+    from bookie.wire.trust.roles import Role
+
+    authority = TestAuthority(tmp_path)
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    secret = password_file(tmp_path / "password", PASSWORD + "\n")
+    key = password_file(tmp_path / "key", KEY + "\n")
+    at_bookie, at_client = tmp_path / "bookie-audit.log", tmp_path / "client-audit.log"
+    bookie = BookieProcess(
+        "b1",
+        tmp_path / "b1",
+        uri,
+        options=[f"--certs={authority.bookie('b1')}"],
+        environment={"BOOKLEDGER_AUDIT_LOG": str(at_bookie)},
+    )
+
+    def run(role: Role, *arguments: str, stdin: str = "") -> tuple[int, str]:
+        mine = {
+            "BOOKLEDGER_METADATA": uri,
+            "BOOKLEDGER_CERTS": str(authority.of(role, "ada")),
+            "BOOKLEDGER_KEY_FILE": str(key),
+            "BOOKLEDGER_AUDIT_LOG": str(at_client),
+        }
+        done = bookledger("-v", *arguments, stdin=stdin.encode(), env={**os.environ, **mine})
+        return done.returncode, (done.stdout + done.stderr).decode()
+
+    with started([bookie]):
+        said = ""
+        new = ("--ensemble=1", f"--password-file={secret}")
+        assert run(Role.CLIENT, "ledger", "append", *new, stdin=f"{PAYLOAD}\n")[0] == 0
+        assert run(Role.CLIENT, "ledger", "create", *new)[0] == 0
+        code, text = run(Role.READER, "ledger", "recover", f"--password-file={secret}", "2")
+        assert code == 1
+        said += text
+        assert run(Role.CLIENT, "ledger", "recover", f"--password-file={secret}", "2")[0] == 0
+        assert run(Role.CLIENT, "ledger", "delete", "--yes", "2")[0] == 0
+        assert run(Role.ADMIN, "bookie", "gc", "status", "b1")[0] == 0
+        code, text = run(Role.CLIENT, "bookie", "gc", "status", "b1")
+        said += text
+        assert code == 1
+    by_bookie, by_client = lines_of(at_bookie), lines_of(at_client)
+    assert [(line["what"], line.get("ledger_id")) for line in by_client] == [
+        ("create", 1),
+        ("close", 1),
+        ("create", 2),
+        ("recover", 2),
+        ("delete", 2),
+    ]
+    told = [(line["what"], line["who"], line["from"], line["outcome"]) for line in by_bookie]
+    here = "127.0.0.1"
+    fence = "reader:ada may not fence a ledger: that takes a certificate of role bookie or client or journal or admin"
+    maintain = "client:ada may not run maintenance: that takes a certificate of role admin"
+    assert told[0] == ("refused access", "reader:ada", here, fence)
+    assert ("fence", "client:ada", here, "done") in told
+    assert ("maintenance", "admin:ada", here, "done") in told
+    assert told[-1] == ("refused access", "client:ada", here, maintain)
+    private_key = (authority.of(Role.CLIENT, "ada") / "key.pem").read_text().splitlines()[1]
+    for path in (at_bookie, at_client):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        said += path.read_text()
+    said += bookie.log.read_text()
+    for what in (PASSWORD, PAYLOAD, KEY, private_key):
+        assert what not in said
+
+
+def test_the_log_is_rotated_and_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_log, "FILE_BYTES_MAX", 1000)
+    monkeypatch.setattr(audit_log, "FILES_MAX", 3)
+    with kept(tmp_path / "audit.log"):
+        for n in range(200):
+            tell(Act.CREATE, ledger_id=n)
+    files = sorted(tmp_path.iterdir())
+    assert [file.name for file in files] == ["audit.log", "audit.log.1", "audit.log.2"]
+    assert all(file.stat().st_size <= 1000 and stat.S_IMODE(file.stat().st_mode) == 0o600 for file in files)
+    told = [line["ledger_id"] for file in reversed(files) for line in lines_of(file)]
+    assert told == list(range(200 - len(told), 200))
+
+
+def test_refusals_past_the_bound_are_counted_and_all_else_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 5.0)
+    monkeypatch.setattr(audit, "_refusals", audit._Flood())
+    with kept(tmp_path / "audit.log"):
+        for _ in range(REFUSALS_A_SECOND_MAX):
+            tell(Act.REFUSED, "no", where="10.0.0.1")
+        tell(Act.REFUSED, "one past it", where="10.0.0.1")
+        tell(Act.FENCE, ledger_id=1)
+        monkeypatch.setattr(time, "monotonic", lambda: 6.0)
+        tell(Act.REFUSED, "x" * 9999, where="10.0.0.1")
+    found = lines_of(tmp_path / "audit.log")
+    assert [line["what"] for line in found] == ["refused access"] * REFUSALS_A_SECOND_MAX + [
+        "fence",
+        "refused access",
+    ]
+    assert found[-2]["refusals_left_out"] == 1 and "refusals_left_out" not in found[-1]
+    assert len(found[-1]["outcome"]) == 500
+
+
+def test_a_file_that_cannot_be_written_ends_nobody_and_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with kept(tmp_path / "audit.log"):
+        handler: Any = AUDIT.handlers[-1]
+        handler.stream.close()
+        handler.stream = full = open("/dev/full", "w", encoding="utf-8")  # noqa: SIM115 — closed below
+        tell(Act.DELETE, ledger_id=7)
+        handler.stream = None
+        with suppress(OSError):
+            full.close()
+    assert "the audit log cannot be written; what it lacks" in caplog.text and '"ledger_id": 7' in caplog.text
+    done = bookledger("--audit-log", str(tmp_path / "no" / "where"), "ledger", "list")
+    assert done.returncode == 1 and b"where" in done.stderr and b"Traceback" not in done.stderr
+
+
+def test_nothing_is_told_where_nobody_keeps_it(caplog: pytest.LogCaptureFixture) -> None:
+    tell(Act.CREATE, ledger_id=1)
+    assert not caplog.records
