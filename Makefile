@@ -21,6 +21,7 @@
 #   make mutants WHAT=ledgers/protocol|HEAD~3 [ARGS="--seed 7 --count 100"]   small changes: which does no test notice?
 #   make hadoop                       fetch Hadoop for the tests that run it: two versions, 95 MB, with Maven
 #   make wheel                        build dist/*.whl, and beside it the same as .zip, which is what Spark ships
+#   make sbom                         the wheel, and beside it the list of all that it brings, as CycloneDX
 #   make lock                         choose anew, and write down with their hashes, the packages the tests run with
 #   make protos                       regenerate the code beside each .proto
 
@@ -46,13 +47,14 @@ ARGS ?=
 # share: a file runs in one process.
 PROCESSES ?= 4
 LOCK := tests/requirements.lock
+SBOM_TOOL := cyclonedx-bom==7.5.0
 PYTEST := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 LAYERS := cores log shells upkeep journals cluster
 COPY_JARS := org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies
 HADOOP := $(foreach version,2.7.3 3.4.1,build/hadoop/$(version)/jars)
 PROTOS := metadata/records/records.proto metadata/etcd/etcd.proto bookie/wire/bookie.proto
 
-.PHONY: demo test test-long check bench sim chaos siege soak soak-journals measure fuzz mutants hadoop wheel lock protos clean
+.PHONY: demo test test-long check bench sim chaos siege soak soak-journals measure fuzz mutants hadoop wheel sbom lock protos clean
 
 # Handed on in the environment, where nobody reads quotes, spaces and dollars in it.
 demo: export DEMO_FILE = $(value FILE)
@@ -121,6 +123,18 @@ wheel: $(VENV)/.ready-build
 	@rm -f dist/bookledger-*
 	@$(BIN)/python -m hatchling build -t wheel -d dist
 	@for wheel in dist/bookledger-*.whl; do cp $$wheel $${wheel%.whl}.zip; done
+
+# What an installation of the wheel brings with it, in the versions that the tests ran with.
+sbom: wheel
+	@echo "== sbom: dist/*.cdx.json"
+	@rm -rf build/sbom && mkdir -p build/sbom
+	@sed -E '/^ *--hash/d; s/ *\\$$//' $(LOCK) > build/sbom/versions.txt
+	@$(BIN)/python -m venv build/sbom/installed && $(BIN)/python -m venv build/sbom/tool
+	@build/sbom/installed/bin/pip install --quiet -c build/sbom/versions.txt dist/bookledger-*.whl
+	@build/sbom/tool/bin/pip install --quiet $(SBOM_TOOL)
+	@build/sbom/installed/bin/pip uninstall --quiet --yes pip setuptools
+	@for wheel in dist/bookledger-*.whl; do build/sbom/tool/bin/cyclonedx-py environment --pyproject pyproject.toml \
+	  --output-reproducible --of JSON -o $${wheel%.whl}.cdx.json build/sbom/installed; done
 
 lock: $(VENV)/.ready-uv
 	@echo "== lock: $(LOCK)"
