@@ -41,6 +41,19 @@ def metadata() -> None:
 
 @metadata.command()
 @metadata_option
+def roles(metadata_uri: str) -> None:
+    """Print the etcdctl commands that make a role for each kind of process, with what it needs and no more.
+
+    Run them as etcd's root, once; then give the roles to users: `etcdctl user grant-role USER ROLE`.
+    """
+    from metadata.etcd.access import etcdctl_commands
+
+    for command in etcdctl_commands(metadata_uri):
+        say(command)
+
+
+@metadata.command()
+@metadata_option
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @json_option
 def backup(metadata_uri: str, file: Path, as_json: bool) -> None:
