@@ -70,7 +70,6 @@ class Listener:
         self._sessions: dict[Session, None] = {}
         self._others: dict[Door | Forwarding, None] = {}
         self._tools: dict[str, Peer] = {}
-        self._tools_so_far = 0
         self._all_lost = asyncio.Event()
         self._bookie: Bookie | None = None
         self._service: BookieService | None = None
@@ -132,16 +131,17 @@ class Listener:
             self._all_lost.set()
 
     def _new_forwarding(self, visitor: Visitor) -> Forwarding:
-        self._tools_so_far += 1
-        name = f"{self._inside}-{self._tools_so_far}"
+        name = f"{self._inside}-{secrets.token_hex(16)}"  # nobody on this host can take it before us
 
         def gone(forwarding: Forwarding) -> None:
             self.guard.crowd.leave(visitor)
-            self._tools.pop(name)
             self._gone(forwarding)
 
-        forwarding = Forwarding(f"\0{self._inside}", f"\0{name}", self.guard.tools, gone)
+        def inner_ends() -> None:
+            self._tools.pop(name, None)  # before the name is free for others
+
         self._tools[name] = visitor.who
+        forwarding = Forwarding(f"\0{self._inside}", f"\0{name}", self.guard.tools, gone, inner_ends)
         visitor.cut = forwarding.abort
         self._others[forwarding] = None
         return forwarding

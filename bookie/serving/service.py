@@ -95,13 +95,19 @@ class BookieService:
                 request = decode(data)
             except BadMessage as error:
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-            reply = await serve(request)
-            if isinstance(reply, MaintainReply):
-                outcome = DONE if reply.status is Status.OK else f"{reply.status}: {reply.detail}"
-                who.tell(Act.MAINTENANCE, outcome, action=request.action.value, adopt=request.adopt)
-            return reply
+            return await serve(request) if method != rpc.MAINTAIN else await self._told(who, request)
 
         return handler
+
+    async def _told(self, who: Peer, request: MaintainRequest) -> MaintainReply:
+        """The audit log hears of what was begun, however it ends."""
+        outcome = "given up"
+        try:
+            reply = await self._maintained(request)
+            outcome = DONE if reply.status is Status.OK else f"{reply.status}: {reply.detail}"
+            return reply
+        finally:
+            who.tell(Act.MAINTENANCE, outcome, action=request.action.value, adopt=request.adopt)
 
     async def _info(self, _: None) -> InfoReply:
         return await self.requests.info()

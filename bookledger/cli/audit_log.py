@@ -21,9 +21,23 @@ log = logging.getLogger(__name__)
 class AuditLog(RotatingFileHandler):
     """A file for its owner alone, and those before it: FILE.1 the latest, FILE.9 the oldest."""
 
+    _is_stuck = False
+
     def _open(self) -> TextIOWrapper:
         fd = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         return cast("TextIOWrapper", cast("IO[str]", os.fdopen(fd, "a", encoding="utf-8")))
+
+    def doRollover(self) -> None:  # noqa: N802 — logging's name
+        """Where files cannot be renamed, this one grows."""
+        try:
+            super().doRollover()
+        except OSError as error:
+            if not self._is_stuck:
+                log.error("the audit log cannot be rotated, and grows: %s", error)
+            self._is_stuck = True
+            self.stream = self._open()
+        else:
+            self._is_stuck = False
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 — logging's name
         """A full disk ends nobody; the line is told where other lines go."""

@@ -29,6 +29,9 @@ __all__ = [
 BOOKLEDGER = ("-m", "bookledger")
 """What runs the command line in a child."""
 
+AUDIT_LOG = "BOOKLEDGER_AUDIT_LOG"
+"""Names the file of our own process: one that two keep loses lines."""
+
 FREE_SPACE_MIN_MIB = 64
 """These bookies hold little, and shall serve on nearly full disks too."""
 
@@ -78,7 +81,10 @@ class BookieProcess:
         command = (*BOOKLEDGER, "-v", "bookie", "run", "--json", *self._places, *options)
         name = f"bookie {self.bookie_id}"
         self._child = Child(
-            command, name=name, log=self.log, environment={ENVIRONMENT: "", **(self.environment or {})}
+            command,
+            name=name,
+            log=self.log,
+            environment={ENVIRONMENT: "", AUDIT_LOG: "", **(self.environment or {})},
         )
 
     def await_ready(self) -> None:

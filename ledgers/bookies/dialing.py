@@ -77,7 +77,7 @@ async def dial(
     except OSError as error:
         why = f"cannot connect to {address}: {_told(error)}"
         raise BookieUnavailable(str(bookie), why) from error
-    except NoIdentity as error:
+    except ValueError as error:  # NoIdentity, or a certificate that cannot be understood
         connection.abort(str(error))
         raise BookieUnavailable(str(bookie), f"who answers at {address}: {error}") from None
     except _NoWelcome as error:

@@ -11,7 +11,7 @@ from ..acceptor.copying import checked_part
 from ..batch import Batch
 from ..config import JournalConfig
 from ..edits import EditOp
-from ..errors import NewerTxid, QuorumFailed
+from ..errors import NewerTxid, QuorumFailed, QuorumTimeout
 from ..requests import GetJournaledEdits, JournaledEdits
 from .effects import Need
 from .input_stream import decoded
@@ -95,5 +95,6 @@ class Patience:
         now = asyncio.get_running_loop().time()
         if self._ends_at is None:
             self._ends_at = now + self._seconds_max
-        if now >= self._ends_at or not all(isinstance(one, NewerTxid) for one in error.errors.values()):
+        is_only_behind = all(isinstance(one, NewerTxid) for one in error.errors.values())
+        if now >= self._ends_at or isinstance(error, QuorumTimeout) or not is_only_behind:
             raise error

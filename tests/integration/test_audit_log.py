@@ -121,6 +121,23 @@ def test_the_log_is_rotated_and_bounded(tmp_path: Path, monkeypatch: pytest.Monk
     assert told == list(range(200 - len(told), 200))
 
 
+def test_a_log_that_cannot_be_rotated_grows_and_says_so_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def no_rename(self: object, source: str, dest: str) -> None:
+        raise PermissionError(13, "Permission denied", dest)
+
+    monkeypatch.setattr(audit_log, "FILE_BYTES_MAX", 1000)
+    monkeypatch.setattr(audit_log.AuditLog, "rotate", no_rename)
+    with kept(tmp_path / "audit.log"):
+        for n in range(100):
+            tell(Act.CREATE, ledger_id=n)
+    assert [line["ledger_id"] for line in lines_of(tmp_path / "audit.log")] == list(range(100))
+    assert [record.message for record in caplog.records if "cannot be rotated" in record.message] == [
+        f"the audit log cannot be rotated, and grows: [Errno 13] Permission denied: '{tmp_path}/audit.log.1'"
+    ]
+
+
 def test_refusals_past_the_bound_are_counted_and_all_else_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

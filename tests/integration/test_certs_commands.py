@@ -69,6 +69,33 @@ def test_a_certificate_is_issued_shown_and_renewed_with_the_same_names(
     assert sorted(path.name for path in mine.iterdir()) == ["ca.pem", "cert.pem", "key.pem"]
 
 
+def test_a_renewal_keeps_the_other_authorities_that_are_trusted(authority: Path, tmp_path: Path) -> None:
+    other, mine = tmp_path / "other", tmp_path / "mine"
+    made("init", other, "--name=other")
+    made("issue", "client:a", mine, "--authority", authority)
+    with (mine / "ca.pem").open("ab") as trusted:
+        trusted.write((other / "ca.pem").read_bytes())
+    for by in (other, authority):
+        made("renew", mine, "--authority", by)
+        trusted_now = (mine / "ca.pem").read_text()
+        assert trusted_now.count("BEGIN CERTIFICATE") == 2
+        assert all((one / "ca.pem").read_text() in trusted_now for one in (authority, other))
+        made("show", mine)
+
+
+@pytest.mark.parametrize("host", ["", "a b", "-a", "a..b", "fe80::1%eth0", "[::1", "a" * 64 + ".b", "ä"])
+def test_what_is_no_host_is_refused(authority: Path, tmp_path: Path, host: str) -> None:
+    said = refused("issue", "bookie:b1", tmp_path / "b1", "--authority", authority, f"--host={host}")
+    assert "--host" in said and not (tmp_path / "b1").exists()
+
+
+def test_an_address_may_stand_in_brackets(authority: Path, tmp_path: Path) -> None:
+    issued = made(
+        "issue", "bookie:b1", tmp_path / "b1", "--authority", authority, "--host=[::1]", "--host=*.h.example"
+    )
+    assert issued["names"] == ["urn:bookledger:bookie:b1", "::1", "*.h.example"]
+
+
 def test_what_cannot_be_issued_is_refused_and_nothing_is_changed(authority: Path, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     by = ("--authority", authority)

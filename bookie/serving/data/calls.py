@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
-from metadata.audit import DONE, Act
+from metadata.audit import Act
 
 from ...wire import BadMessage, codec
 from ...wire.data.connection import Connection
@@ -25,6 +26,8 @@ from ..limits.guard import Guard
 from ..limits.proofs import PeerProofs
 from ..limits.untaken import Untaken
 from ..requests import Requests
+
+Reply = TypeVar("Reply", ReadReply, LacReply)
 
 CALLS_MAX = 4096
 """Calls of one connection under way, most of them long polls."""
@@ -127,12 +130,19 @@ class Calls:
 
     async def _read(self, call: int, request: ReadRequest) -> None:
         async def page() -> Sequence[Part]:
-            if request.fence and (why := self._may_not(Right.FENCE, request.ledger_id)):
-                return codec.encode_read_reply(ReadReply(Status.UNAUTHORIZED, detail=why))
-            return codec.encode_read_reply(await self._requests.read(request, self._proofs))
+            return codec.encode_read_reply(await self._read_or_fence(request))
 
         async with self._reads:
             await self._answer_large(Kind.READ, call, request.bytes_max, page)
+
+    async def _read_or_fence(self, request: ReadRequest) -> ReadReply:
+        if not request.fence:
+            return await self._requests.read(request, self._proofs)
+        return await self._fencing(
+            request.ledger_id,
+            lambda: self._requests.read(request, self._proofs),
+            lambda why: ReadReply(Status.UNAUTHORIZED, detail=why),
+        )
 
     async def _holdings(self, call: int, request: HoldingsRequest) -> None:
         async def runs() -> Sequence[Part]:
@@ -142,7 +152,11 @@ class Calls:
 
     async def _last_add_confirmed(self, request: LacRequest) -> LacReply:
         if request.fence:
-            return await self._fence(request)
+            return await self._fencing(
+                request.ledger_id,
+                lambda: self._requests.last_add_confirmed(request, self._proofs),
+                lambda why: LacReply(Status.UNAUTHORIZED, detail=why),
+            )
         if not request.wait_ms:
             return await self._requests.last_add_confirmed(request, self._proofs)
         hurried = self._guard.polls.begin(self._peer)
@@ -151,18 +165,18 @@ class Calls:
         finally:
             self._guard.polls.end(self._peer, hurried)
 
-    async def _fence(self, request: LacRequest) -> LacReply:
-        """A recovery begins so; the reads that follow fence as well, and are not told of."""
-        if why := self._may_not(Right.FENCE, request.ledger_id):
-            return LacReply(Status.UNAUTHORIZED, detail=why)
-        reply = await self._requests.last_add_confirmed(request, self._proofs)
-        is_fenced = reply.status in (
-            Status.OK,
-            Status.NO_SUCH_LEDGER,
-        )  # the fence stands, also before any entry
-        outcome = DONE if is_fenced else f"{reply.status} {reply.detail}"
-        act = Act.REFUSED if reply.status is Status.UNAUTHORIZED else Act.FENCE
-        self._who.tell(act, outcome, ledger_id=request.ledger_id)
+    async def _fencing(
+        self, ledger_id: int, ask: Callable[[], Awaitable[Reply]], refusal: Callable[[str], Reply]
+    ) -> Reply:
+        """What fences is told of once: a recovery's later reads find the fence there."""
+        if why := self._may_not(Right.FENCE, ledger_id):
+            return refusal(why)
+        before = self._requests.is_fenced(ledger_id)
+        reply = await ask()
+        if reply.status is Status.UNAUTHORIZED:
+            self._who.tell(Act.REFUSED, f"fence: {reply.status} {reply.detail}", ledger_id=ledger_id)
+        elif not before and self._requests.is_fenced(ledger_id):
+            self._who.tell(Act.FENCE, ledger_id=ledger_id)
         return reply
 
     def _may_not(self, right: Right, ledger_id: int | None = None) -> str:

@@ -54,14 +54,33 @@ class _End(asyncio.Protocol):
             self.other.transport.close()
 
 
+class _Inner(_End):
+    """The end inside; its name is given back when it has ended."""
+
+    def __init__(self, on_lost: Callable[[], None]) -> None:
+        super().__init__()
+        self._on_lost = on_lost
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._on_lost()
+        super().connection_lost(exc)
+
+
 class Forwarding(_End):
     """The outer end. `path`: the Unix socket of the inner one, abstract or not. `on_lost` is called once at the end.
 
     `name`: what the inner end calls itself, so that the server knows whose connection it is. `rate`: what all of them
-    together may hand on.
+    together may hand on. `on_inner_lost` is called before the name is given back.
     """
 
-    def __init__(self, path: str, name: str, rate: Rate, on_lost: Callable[[Forwarding], None]) -> None:
+    def __init__(
+        self,
+        path: str,
+        name: str,
+        rate: Rate,
+        on_lost: Callable[[Forwarding], None],
+        on_inner_lost: Callable[[], None],
+    ) -> None:
         super().__init__()
         self._path = path
         self._name = name
@@ -70,7 +89,7 @@ class Forwarding(_End):
         self._early = b""
         self._rate = rate
         self._waits: asyncio.TimerHandle | None = None
-        self.other = _End()
+        self.other = _Inner(on_inner_lost)
         self.other.other = self
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -93,6 +112,8 @@ class Forwarding(_End):
         super().connection_lost(exc)
         if self._connecting is not None:
             self._connecting.cancel()
+        if self.other.transport is None:  # it never came about
+            self.other.connection_lost(None)
         if self._waits is not None:
             self._waits.cancel()
         self._on_lost(self)

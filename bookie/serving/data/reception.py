@@ -12,6 +12,7 @@ from metadata.audit import Act, tell
 from ...wire.data import sockets
 from ...wire.trust.certificates import Certificates
 from ..limits.crowd import Crowd, Visitor
+from .door import Door
 
 ACCEPT_PAUSE_SECONDS = 1.0
 """After the kernel would give no connection, for example without file descriptors, none is asked for so long."""
@@ -27,7 +28,7 @@ class Reception:
         sock: socket.socket,
         crowd: Crowd,
         certificates: Certificates,
-        door: Callable[[Visitor], asyncio.BaseProtocol],
+        door: Callable[[Visitor], Door],
     ) -> None:
         self._socket = sock
         self._crowd = crowd
@@ -52,6 +53,7 @@ class Reception:
                 await asyncio.sleep(ACCEPT_PAUSE_SECONDS)
             else:
                 self._receive(connection, peer)
+                await asyncio.sleep(0)  # while there are more, accepting gives nobody else a turn
 
     def _receive(self, connection: socket.socket, peer: str) -> None:
         visitor = self._crowd.enter(peer, lambda _: None)
@@ -69,16 +71,17 @@ class Reception:
         task.add_done_callback(self._greeting.discard)
 
     async def _greet(self, connection: socket.socket, visitor: Visitor) -> None:
+        door = self._door(visitor)
         try:
-            await sockets.secured(connection, lambda: self._door(visitor), self._certificates.server)
-        except OSError as error:
+            await sockets.secured(connection, lambda: door, self._certificates.server)
+        except Exception as error:  # whatever a certificate can make of the parsers below
             log.info("%s cannot be greeted: %s", visitor.peer, error)
             tell(Act.REFUSED, f"it cannot be greeted with TLS: {error}", where=visitor.peer)
-            self._send_away(connection, visitor)
+            self._send_away(connection, door)
         except asyncio.CancelledError:
-            self._send_away(connection, visitor)
+            self._send_away(connection, door)
             raise
 
-    def _send_away(self, connection: socket.socket, visitor: Visitor) -> None:
+    def _send_away(self, connection: socket.socket, door: Door) -> None:
         connection.close()
-        self._crowd.leave(visitor)
+        door.connection_lost(None)  # which nobody says of a connection that was not greeted

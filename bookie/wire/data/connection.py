@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Protocol, cast
 
 from .framing import BadFrame, Body, FrameReader, Kind, Part, Received, framed
+from .outbox import Outbox
 
 WRITE_BUFFER_BYTES_MAX = 1024 * 1024
 """Sent and not taken by the kernel: past it `is_writable` says no, and nobody but answers is added."""
@@ -98,7 +99,7 @@ class Connection(asyncio.BufferedProtocol):
         self._silence_seconds_max = silence_seconds_max
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._is_tls = False
+        self._outbox: Outbox | None = None
         self._why = ""
         self._is_ending = False
         self.heard_at = self._loop.time()
@@ -114,8 +115,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         buffers = framed(kind, call, body)
         self.sent_bytes += sum(map(len, buffers))
-        if self._is_tls:
-            self._transport.writelines(buffers)  # what is encrypted together goes to the kernel at once
+        if self._outbox is not None:
+            self._outbox.send(buffers)
             return
         # Not `writelines`: before Python 3.12 it joins all, and later ones forget to pause the writer.
         for buffer in buffers:
@@ -142,6 +143,8 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def taken_bytes(self) -> int:
         """Of what was sent, so much is with the kernel."""
+        if self._outbox is not None:
+            return self.sent_bytes - self._outbox.size_bytes
         return self.sent_bytes - (0 if self._transport is None else self._transport.get_write_buffer_size())
 
     @property
@@ -157,7 +160,9 @@ class Connection(asyncio.BufferedProtocol):
     def close(self, why: str = "it was closed") -> None:
         """Ends the connection once all that was sent is with the kernel."""
         self._why, self._is_ending = self._why or why, True
-        if self._transport is not None and not self.is_lost:
+        if self._outbox is not None and not self.is_lost:
+            self._outbox.close()
+        elif self._transport is not None and not self.is_lost:
             self._transport.close()
 
     def abort(self, why: str) -> None:
@@ -170,8 +175,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._is_tls = self._transport.get_extra_info("ssl_object") is not None
-        self._transport.set_write_buffer_limits(high=self._untaken_bytes_max or WRITE_BUFFER_BYTES_MAX)
+        bytes_max = self._untaken_bytes_max or WRITE_BUFFER_BYTES_MAX
+        if self._transport.get_extra_info("ssl_object") is None:
+            self._transport.set_write_buffer_limits(high=bytes_max)
+        else:
+            self._outbox = Outbox(self._transport, bytes_max, self._is_full, self._has_drained)
         self.is_writable = True
         self.heard_at = self._loop.time()
         self._look_later(KEEPALIVE_SECONDS if self._asks else self._silence_seconds_max)
@@ -191,11 +199,23 @@ class Connection(asyncio.BufferedProtocol):
         self._take_all(frames)
 
     def pause_writing(self) -> None:
+        if self._outbox is not None:
+            self._outbox.hold()
+        else:
+            self._is_full()
+
+    def resume_writing(self) -> None:
+        if self._outbox is not None:
+            self._outbox.go_on()
+        else:
+            self._has_drained()
+
+    def _is_full(self) -> None:
         self.is_writable = False
         if self._untaken_bytes_max is not None:
             self.hold(UNTAKEN)
 
-    def resume_writing(self) -> None:
+    def _has_drained(self) -> None:
         self.is_writable = True
         if self._untaken_bytes_max is not None:
             self.go_on(UNTAKEN)
@@ -210,6 +230,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._until_room is not None:
             self._until_room.cancel()
         self.reader.drop()
+        if self._outbox is not None:
+            self._outbox.drop()
         self.handler.lost(self._why or ("it ended the connection" if exc is None else _told(exc)))
 
     # ------------------------------------------------------------------------------------------

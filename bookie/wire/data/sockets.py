@@ -14,7 +14,7 @@ ACCEPTED_A_TURN_MAX = 32
 """Of them in one turn of the event loop: a crowd at the door stops nobody inside."""
 
 HANDSHAKE_SECONDS_MAX = 5.0
-GOODBYE_SECONDS_MAX = 1.0
+GOODBYE_SECONDS_MAX = 5.0
 """How long the other end may take to greet with TLS, and to say that it has heard our goodbye."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -34,6 +35,11 @@ CLOCKS_APART = timedelta(minutes=5)
 """A certificate is good this long before it is made, for hosts whose clocks are behind."""
 
 COMMON_NAME_CHARACTERS_MAX = 64
+
+
+_HOST = re.compile(
+    r"(?=.{1,253}$)(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,62}))*"
+)
 
 
 class BadAuthority(ValueError):
@@ -75,7 +81,10 @@ class Authority:
 
     def issue(self, directory: Path, identity: Identity, hosts: Sequence[str], days: int) -> x509.Certificate:
         """A new certificate and key in a directory, with what it takes to check others'. Raises OSError."""
-        names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(identity.urn), *map(_host, hosts)]
+        names: list[x509.GeneralName] = [
+            x509.UniformResourceIdentifier(identity.urn),
+            *map(general_name, hosts),
+        ]
         return self._sign(directory, _named(str(identity)), x509.SubjectAlternativeName(names), days)
 
     def renew(self, directory: Path, days: int) -> x509.Certificate:
@@ -107,10 +116,21 @@ class Authority:
         certificate = unsigned.sign(self._key, hashes.SHA256())
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         # Whoever looks between the second and the third sees a key that does not fit, and keeps what it has.
-        _put(directory / CA, self._pem)
+        _put(directory / CA, self._beside_others(directory / CA))
         _put(directory / KEY, _pem_of(key), private=True)
         _put(directory / CERTIFICATE, certificate.public_bytes(Encoding.PEM))
         return certificate
+
+    def _beside_others(self, path: Path) -> bytes:
+        """The authorities that are trusted there, and we: while one replaces another, both are."""
+        try:
+            trusted = x509.load_pem_x509_certificates(read_bounded(path))
+        except FileNotFoundError:
+            trusted = []
+        except ValueError as error:
+            raise BadAuthority(f"{path} holds no certificates: {error}") from error
+        others = [one.public_bytes(Encoding.PEM) for one in trusted if one != self.certificate]
+        return b"".join([*others, self._pem])
 
 
 def certificate_in(directory: Path) -> x509.Certificate:
@@ -158,11 +178,17 @@ def _named(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:COMMON_NAME_CHARACTERS_MAX])])
 
 
-def _host(host: str) -> x509.GeneralName:
+def general_name(host: str) -> x509.GeneralName:
+    """An address, in brackets or not, or a name of DNS. Raises ValueError."""
     try:
-        return x509.IPAddress(ipaddress.ip_address(host))
+        address = ipaddress.ip_address(host[1:-1] if host[:1] + host[-1:] == "[]" else host)
     except ValueError:
+        if not _HOST.fullmatch(host):
+            raise ValueError(f"{host!r} is neither an address nor the name of a host, in ASCII") from None
         return x509.DNSName(host)
+    if isinstance(address, ipaddress.IPv6Address) and address.scope_id:
+        raise ValueError(f"{host} is an address of one link only: no certificate can name it")
+    return x509.IPAddress(address)
 
 
 def _pem_of(key: ec.EllipticCurvePrivateKey) -> bytes:

@@ -82,7 +82,7 @@ def issue(
 
     Roles: bookie (its name is the one it was formatted with), client, reader, journal, auditor, console, admin.
     """
-    from .authority import Authority
+    from .authority import Authority, general_name
 
     try:
         identity = parse_identity(who)
@@ -93,8 +93,11 @@ def issue(
             "a bookie's certificate needs --host: the names and addresses it is reached by"
         )
     _check_new(directory)
-    if not all(host.isascii() for host in hosts):
-        raise click.UsageError("hosts in a certificate are in ASCII: give their punycode")
+    for host in hosts:
+        try:
+            general_name(host)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--host") from error
     _print(directory, Authority(authority).issue(directory, identity, hosts, days), as_json)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from qjm_compat import JournalConfig, JournalUnavailable, QuorumFailed
 from qjm_compat.aio import QuorumJournalManager
-from qjm_compat.errors import NewerTxid
+from qjm_compat.errors import NewerTxid, QuorumTimeout
 from qjm_compat.manager.follower import Patience
 from tests.qjm_compat.journals import manager_on, on_journal, write
 from tests.support.aio import run
@@ -62,6 +62,8 @@ def test_patience_begins_anew_with_every_answer_and_is_for_nothing_else() -> Non
         patience.check(behind)
         with pytest.raises(QuorumFailed):
             patience.check(refused_by(NewerTxid("a"), JournalUnavailable("b")))
+        with pytest.raises(QuorumTimeout):
+            patience.check(QuorumTimeout("getJournaledEdits", 20, "all", {}))
         await asyncio.sleep(0.06)
         with pytest.raises(QuorumFailed):
             patience.check(behind)

@@ -218,6 +218,9 @@ class Answering:
 
     def set_write_buffer_limits(self, high: int) -> None: ...
 
+    def get_extra_info(self, name: str) -> None:
+        """It has no TLS."""
+
     def write(self, data: bytes) -> None:
         self.asked.append(self._loop.now)
 

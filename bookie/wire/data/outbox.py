@@ -1,0 +1,91 @@
+"""What is sent over TLS, handed on little by little.
+
+A TLS transport encrypts at once whatever it is given, and pours it into a buffer below that nobody can look into. So
+it is given a slice at a time, and the next only when the last is with the kernel, but for that buffer (64 KiB). What
+waits is counted here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from .framing import Part
+
+SLICE_BYTES = 64 * 1024
+"""Encrypted and handed over together."""
+
+ROOM_SHARE = 4
+"""Who was told to wait is told to go on when a quarter of the bound is left."""
+
+
+class Outbox:
+    """In front of one TLS transport. `on_full` and `on_room` are called as `pause_writing` and `resume_writing` are."""
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        bytes_max: int,
+        on_full: Callable[[], None],
+        on_room: Callable[[], None],
+    ) -> None:
+        self._transport = transport
+        self._bytes_max = bytes_max
+        self._on_full = on_full
+        self._on_room = on_room
+        self._waiting: deque[Part] = deque()
+        self._waiting_bytes = 0
+        self._is_held = False
+        self._is_full = False
+        self._is_closing = False
+        transport.set_write_buffer_limits(high=1, low=0)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of what was sent, so much is not with the kernel, but for what is below TLS."""
+        return self._waiting_bytes + self._transport.get_write_buffer_size()
+
+    def send(self, buffers: Sequence[Part]) -> None:
+        for buffer in buffers:
+            view = memoryview(buffer)
+            self._waiting.extend(view[at : at + SLICE_BYTES] for at in range(0, len(view), SLICE_BYTES))
+            self._waiting_bytes += len(view)
+        self._hand_on()
+        if not self._is_full and self.size_bytes > self._bytes_max:
+            self._is_full = True
+            self._on_full()
+
+    def hold(self) -> None:
+        """The transport has enough."""
+        self._is_held = True
+
+    def go_on(self) -> None:
+        """The transport takes more."""
+        self._is_held = False
+        self._hand_on()
+        if self._is_full and self.size_bytes <= self._bytes_max // ROOM_SHARE:
+            self._is_full = False
+            self._on_room()
+
+    def close(self) -> None:
+        """Closes the transport behind what waits."""
+        self._is_closing = True
+        self._hand_on()
+
+    def drop(self) -> None:
+        """Nothing of it goes anywhere any more."""
+        self._waiting.clear()
+        self._waiting_bytes = 0
+
+    def _hand_on(self) -> None:
+        while self._waiting and not self._is_held:
+            slices: list[Part] = []
+            size = 0
+            while self._waiting and size < SLICE_BYTES:
+                slices.append(self._waiting.popleft())
+                size += len(slices[-1])
+            self._waiting_bytes -= size
+            self._transport.writelines(slices)
+        if self._is_closing and not self._waiting:
+            self._transport.close()

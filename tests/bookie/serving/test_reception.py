@@ -1,0 +1,258 @@
+"""Connections that begin with TLS: what never greets leaves nothing behind, and what is sent is counted and arrives."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import ExtensionOID
+
+from bookie.config import BookieConfig
+from bookie.serving.data.session import UNTAKEN_BYTES_MAX
+from bookie.serving.listener import Listener
+from bookie.wire import LacRequest, ReadRequest, codec
+from bookie.wire.data.connection import Connection
+from bookie.wire.data.framing import Body, Kind
+from bookie.wire.data.outbox import SLICE_BYTES
+from bookie.wire.trust.certificates import CERTIFICATE, KEY, Certificates
+from bookie.wire.trust.roles import Role
+from bookledger.cli.certs.authority import _new_key, _pem_of, _put
+from metadata.audit import AUDIT
+from tests.bookie.serving.served import served
+from tests.support.aio import run, until_true
+from tests.support.authority import TestAuthority
+from tests.support.raw_data import greeted
+
+MIB = 1024 * 1024
+
+
+@asynccontextmanager
+async def listening(tmp_path: Path, authority: TestAuthority) -> AsyncIterator[Listener]:
+    config = BookieConfig(
+        data_directory=tmp_path, metadata_uri="memory://test", port=0, certificates=authority.bookie("b1")
+    )
+    listener = Listener(config)
+    await listener.start()
+    try:
+        yield listener
+    finally:
+        await listener.stop()
+
+
+def on_listener(tmp_path: Path, test: Callable[[Listener, TestAuthority], Awaitable[None]]) -> None:
+    async def main() -> None:
+        authority = TestAuthority(tmp_path)
+        async with listening(tmp_path, authority) as listener:
+            await test(listener, authority)
+
+    run(main())
+
+
+async def nothing_is_left(listener: Listener) -> bool:
+    return not listener._others and not listener.guard.crowd.count
+
+
+def test_what_never_greets_leaves_nothing_behind(tmp_path: Path) -> None:
+    async def test(listener: Listener, authority: TestAuthority) -> None:
+        host, _, port = listener.address.rpartition(":")
+        for said in (b"", b"no TLS at all", b"\x16\x03\x01\xff\xff" + bytes(100)) * 20:
+            _, writer = await asyncio.open_connection(host, int(port))
+            writer.write(said)
+            writer.close()
+        await until_true(lambda: nothing_is_left(listener))
+
+    on_listener(tmp_path, test)
+
+
+def unreadable(authority: TestAuthority, directory: Path) -> Path:
+    """A certificate of a trusted authority with an alternative name that is no text."""
+    good = authority.of(Role.CLIENT, "good")
+    signer = authority.authority
+    key, now = _new_key(), datetime.now(UTC)
+    name = x509.UnrecognizedExtension(ExtensionOID.SUBJECT_ALTERNATIVE_NAME, b"\x30\x04\x82\x02\xff\xfe")
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(signer.certificate.subject)
+        .issuer_name(signer.certificate.subject)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(name, critical=False)
+        .sign(signer._key, hashes.SHA256())
+    )
+    directory.mkdir()
+    (directory / "ca.pem").write_bytes((good / "ca.pem").read_bytes())
+    _put(directory / KEY, _pem_of(key), private=True)
+    _put(directory / CERTIFICATE, made.public_bytes(Encoding.PEM))
+    return directory
+
+
+def test_a_certificate_that_cannot_be_understood_takes_no_place(tmp_path: Path) -> None:
+    async def test(listener: Listener, authority: TestAuthority) -> None:
+        tls = Certificates(unreadable(authority, tmp_path / "unreadable")).client
+        host, _, port = listener.address.rpartition(":")
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection(host, int(port), ssl=tls)
+            with pytest.raises((OSError, asyncio.IncompleteReadError)):  # cut, with or without an alert
+                await reader.readexactly(1)
+            writer.close()
+        await until_true(lambda: nothing_is_left(listener))
+
+    on_listener(tmp_path, test)
+
+
+# --- what is sent ---------------------------------------------------------------------------
+
+
+class Ear:
+    """A handler that counts what it hears."""
+
+    def __init__(self) -> None:
+        self.received_bytes = 0
+        self.why: str | None = None
+
+    def received(self, kind: Kind, call: int, body: Body) -> None:
+        self.received_bytes += len(body)
+
+    def writable(self) -> None:
+        pass
+
+    def lost(self, why: str) -> None:
+        self.why = why
+
+
+@asynccontextmanager
+async def sender(
+    tmp_path: Path, *, silence_seconds_max: float = 60.0
+) -> AsyncIterator[tuple[Connection, asyncio.StreamReader, asyncio.StreamWriter]]:
+    """One end that serves, over TLS, and a client's that reads when it likes."""
+    authority = TestAuthority(tmp_path)
+    made: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
+
+    class Made(Connection):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            super().connection_made(transport)
+            made.set_result(self)
+
+    def connection() -> Connection:
+        return Made(
+            Ear(),
+            asks=False,
+            untaken_bytes_max=UNTAKEN_BYTES_MAX,
+            silence_seconds_max=silence_seconds_max,
+        )
+
+    server = await asyncio.get_running_loop().create_server(
+        connection, "127.0.0.1", 0, ssl=Certificates(authority.bookie("b1")).server
+    )
+    tls: ssl.SSLContext = Certificates(authority.of(Role.CLIENT)).client
+    port = server.sockets[0].getsockname()[1]
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls, limit=1024)
+    try:
+        yield await made, reader, writer
+    finally:
+        writer.transport.abort()
+        server.close()
+
+
+def test_what_a_peer_does_not_take_is_counted_over_tls(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with sender(tmp_path) as (connection, reader, _):
+            for _ in range(8):
+                connection.send(Kind.READ, 1, [bytes(4 * MIB)])
+            assert not connection.is_writable and connection.is_held
+            await asyncio.sleep(0.2)
+            assert connection.taken_bytes < 8 * MIB, "no more than the kernel's buffers take"
+            left = connection.sent_bytes
+            while left and (piece := await reader.read(MIB)):
+                left -= len(piece)
+            await until_true(lambda: is_empty(connection))
+            assert connection.is_writable and not connection.is_held
+
+    async def is_empty(connection: Connection) -> bool:
+        return connection.taken_bytes == connection.sent_bytes
+
+    run(main())
+
+
+def test_who_takes_slowly_and_steadily_is_not_cut(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with sender(tmp_path, silence_seconds_max=1.0) as (connection, reader, _):
+            for _ in range(2):
+                connection.send(Kind.READ, 1, [bytes(4 * MIB)])
+            left = connection.sent_bytes
+            while piece := await reader.read(SLICE_BYTES):
+                left -= len(piece)
+                if not left:
+                    break
+                await asyncio.sleep(0.02)
+            assert left == 0, "it was cut before it had everything"
+
+    run(main())
+
+
+def test_who_takes_nothing_is_cut(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with sender(tmp_path, silence_seconds_max=0.3) as (connection, _, _w):
+            connection.send(Kind.READ, 1, [bytes(32 * MIB)])
+            await until_true(lambda: is_lost(connection))
+
+    async def is_lost(connection: Connection) -> bool:
+        return connection.is_lost
+
+    run(main())
+
+
+def test_what_was_sent_before_a_close_arrives(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with sender(tmp_path) as (connection, reader, _):
+            connection.send(Kind.READ, 1, [bytes(8 * MIB)])
+            wanted = connection.sent_bytes
+            connection.close()
+            found = 0
+            while piece := await reader.read(SLICE_BYTES):
+                found += len(piece)
+                await asyncio.sleep(0.005)
+            assert found == wanted
+
+    run(main())
+
+
+# --- what is told ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def told(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    """What the audit log has of fences."""
+    caplog.set_level(logging.INFO, logger=AUDIT.name)
+    return lambda: [record.message for record in caplog.records if '"what": "fence"' in record.message]
+
+
+@pytest.mark.parametrize("kind", [Kind.READ, Kind.LAST_ADD_CONFIRMED])
+def test_a_fence_is_told_once_however_it_is_asked_for(
+    tmp_path: Path, kind: Kind, told: Callable[[], list[str]]
+) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as client, greeted(client.bookie.address) as raw:
+            me = client.incarnation
+            for _ in range(3):
+                if kind is Kind.READ:
+                    body = codec.encode_read_request(ReadRequest(me, 8, 0, 0, 1024, fence=True))
+                else:
+                    body = codec.encode_lac_request(LacRequest(me, 8, fence=True))
+                await raw.call(kind, body)
+            await raw.call(Kind.READ, codec.encode_read_request(ReadRequest(me, 9, 0, 0, 1024)))
+
+    run(main())
+    (line,) = told()
+    assert '"ledger_id": 8' in line and '"from": "127.0.0.1"' in line
