@@ -21,6 +21,9 @@ from .errors import ValueTooLarge
 VALUE_BYTES_MAX = 1024 * 1024
 """Largest value any store accepts (etcd refuses 1.5 MiB requests; a ledger record needs far less)."""
 
+KEY_END = b"\xff"
+"""Greater than every key: no UTF-8 text holds this byte."""
+
 PAGE_KEYS_MAX = 1000
 """Most keys one page of a listing carries."""
 
@@ -176,3 +179,11 @@ def check_value(key: str, value: bytes) -> None:
     """The size check every implementation makes before it sends anything."""
     if len(value) > VALUE_BYTES_MAX:
         raise ValueTooLarge(key, len(value), VALUE_BYTES_MAX)
+
+
+def prefix_end(prefix: bytes) -> bytes:
+    """The smallest byte string greater than every UTF-8 text that starts with `prefix`.
+
+    UTF-8 never holds 0xff, so the last byte can always be raised by one.
+    """
+    return prefix[:-1] + bytes([prefix[-1] + 1]) if prefix else KEY_END

@@ -9,7 +9,6 @@ from typing import Protocol
 
 from metadata.records.cluster import Cookie
 
-from ..index.ledger_state import Fence
 from ..storage.bookie import Bookie
 from ..wire.columns import ENTRY_BYTES_MAX, FRAME_ENTRIES_MAX
 from ..wire.credentials import Purpose, statement
@@ -86,10 +85,6 @@ class Requests:
         if request.incarnation != self.bookie.incarnation:
             return HoldingsReply(Status.WRONG_INCARNATION, detail=self._who_we_are())
         return await self.bookie.holdings(request)
-
-    def is_fenced(self, ledger_id: int) -> bool:
-        """Whether its writer is refused here, on disk."""
-        return self.bookie.states.peek(ledger_id).fence is Fence.DURABLE
 
     async def info(self) -> InfoReply:
         disk = os.statvfs(self._directory)

@@ -76,10 +76,10 @@ class Bookie:
         self.failed: asyncio.Future[LogFailed] = self._loop.create_future()
         self.counters = Counters()
         self._config = config
-        self.index = index
-        self.disk = disk
+        self.index, self.disk = index, disk
         self.files = SegmentFiles(disk)
         self.states = LedgerStates(index, lambda ledger_id: self._checkpointer.is_dirty(ledger_id))
+        self.is_fenced = self.states.is_fenced
         self._core = BookieCore(self.states.hold)
         self._reader = PageReader(index, self.files, config.read_threads)
         self.answers = Answers()

@@ -35,6 +35,10 @@ class LedgerStates:
         """The ledger's state, for looking at; what strangers ask for is not kept."""
         return self._held.get(ledger_id) or self._index.ledger(ledger_id) or LedgerState(ledger_id)
 
+    def is_fenced(self, ledger_id: int) -> bool:
+        """Whether its writer is refused here, on disk."""
+        return self.peek(ledger_id).fence is Fence.DURABLE
+
     def row(self, ledger_id: int) -> bytes:
         """The row of the index that says what the state is now."""
         return self.hold(ledger_id).encode()

@@ -17,8 +17,17 @@ from contextlib import aclosing
 import grpc
 
 from ..errors import KeyExists, LeaseLost, NoSuchKey, StoreUnavailable, VersionConflict
-from ..key_range import prefix_end
-from ..store import PAGE_KEYS_MAX, EventKind, Lease, Page, StoreHealth, Versioned, WatchEvent, check_value
+from ..store import (
+    PAGE_KEYS_MAX,
+    EventKind,
+    Lease,
+    Page,
+    StoreHealth,
+    Versioned,
+    WatchEvent,
+    check_value,
+    prefix_end,
+)
 from . import etcd_pb2 as pb
 from .channel import Attempt, EtcdChannels, Metadata, unary
 from .config import EtcdConfig

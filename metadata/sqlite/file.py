@@ -16,8 +16,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ..errors import KeyExists, LeaseLost, NoSuchKey, VersionConflict, WatchCompacted
-from ..key_range import prefix_end
-from ..store import EventKind, Lease, Page, Versioned, WatchEvent
+from ..store import EventKind, Lease, Page, Versioned, WatchEvent, prefix_end
 from .connection import SqliteConnection
 
 FORMAT_VERSION = 1

@@ -171,11 +171,11 @@ class Calls:
         """What fences is told of once: a recovery's later reads find the fence there."""
         if why := self._may_not(Right.FENCE, ledger_id):
             return refusal(why)
-        before = self._requests.is_fenced(ledger_id)
+        before = self._requests.bookie.is_fenced(ledger_id)
         reply = await ask()
         if reply.status is Status.UNAUTHORIZED:
             self._who.tell(Act.REFUSED, f"fence: {reply.status} {reply.detail}", ledger_id=ledger_id)
-        elif not before and self._requests.is_fenced(ledger_id):
+        elif not before and self._requests.bookie.is_fenced(ledger_id):
             self._who.tell(Act.FENCE, ledger_id=ledger_id)
         return reply
 

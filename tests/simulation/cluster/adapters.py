@@ -25,8 +25,10 @@ from bookie.disk import space_guard
 from bookie.index.index import Index
 from bookie.log import appender
 from bookie.serving import daemon, directory, listener, registration
+from bookie.serving.listener import Listener
 from bookie.upkeep import upkeep
 from bookie.wire.data import sockets
+from bookie.wire.trust.identity import Peer
 from ledgers.bookies.append_stream import AppendStream
 from ledgers.bookies.queued_lane import QueuedLane
 from ledgers.loop_thread import PageSource
@@ -67,7 +69,8 @@ def in_virtual_time(hosts: Hosts) -> Iterator[None]:
         del options
         return VirtualChannel(site, _node(), hosts.by_name[address.split(":")[0]])
 
-    async def connect(address: str, protocol: Factory) -> None:
+    async def connect(address: str, protocol: Factory, tls: None) -> None:
+        del tls
         await hosts.sockets.connect(_node(), hosts.by_name[address.split(":")[0]], protocol)
 
     def bound(host: str, port: int) -> VirtualPort:
@@ -106,6 +109,7 @@ def in_virtual_time(hosts: Hosts) -> Iterator[None]:
         (grpc.aio, "server", serve),
         (tenacity, "time", clock),
         (upkeep, "time", SimpleNamespace(time=site.loop.time)),
+        (Listener, "who_is", lambda _, peer: Peer(peer)),  # calls come to the server itself here
         (sockets, "connect", connect),
         (sockets, "bound", bound),
         (sockets, "listen", listen),

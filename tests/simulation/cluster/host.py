@@ -245,6 +245,7 @@ class Host:
             metadata_uri=f"sim://{self.name}",
             host=self.name,
             port=PORT,
+            insecure=True,
             fault_domain=f"rack {int(self.name[1:]) % 3}",
             checkpoint_log_bytes_max=20_000,
             checkpoint_frames_max=30,

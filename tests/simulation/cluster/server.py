@@ -80,6 +80,9 @@ class _Context:
     async def abort(self, code: grpc.StatusCode, details: str) -> NoReturn:
         raise Aborted(code, details)
 
+    def peer(self) -> str:
+        return "unix:"
+
 
 class VirtualPort:
     """A socket that is bound, and listens once it is told whose protocol serves. `is_open` while connections come."""

@@ -82,7 +82,8 @@ def call_on_progress(writer: WriteHandle, then: Callable[[], None]) -> None:
 def in_virtual_time(site: Site, hosts: Mapping[str, Host], network: Sockets) -> Iterator[None]:
     """While it lasts: connections lead to `hosts`, retries follow the loop's clock, and chance follows the seed."""
 
-    async def connect(address: str, protocol: Factory) -> None:
+    async def connect(address: str, protocol: Factory, tls: None) -> None:
+        del tls
         client, host = address.split(">")
         await network.connect(client, hosts[host], protocol)
 
