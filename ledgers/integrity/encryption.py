@@ -56,24 +56,15 @@ class Cipher:
     def open(self, columns: Columns) -> Columns:
         """The entries as they were appended. Raises EntryUnreadable for bytes that were not made with this key."""
         decrypt, nonce, place, ledger_id = self._aead.decrypt, _NONCE.pack, _PLACE.pack, self._ledger_id
+        opened: list[bytes] = []
         try:
-            opened = [
-                decrypt(nonce(entry_id), payload, place(ledger_id, entry_id))
-                for entry_id, payload, _ in columns.rows()
-            ]
+            for entry_id, payload, _ in columns.rows():
+                opened.append(decrypt(nonce(entry_id), payload, place(ledger_id, entry_id)))
         except InvalidTag:
-            bad = next(n for n, p, _ in columns.rows() if not self._is_mine(n, p))
             why = "its bytes are as they were written, and not made with this ledger's key"
-            raise EntryUnreadable(ledger_id, bad, {"decryption": why}) from None
+            raise EntryUnreadable(ledger_id, columns.ids[len(opened)], {"decryption": why}) from None
         lengths = array("I", map(len, opened)).tobytes()
         return Columns(columns.entry_ids, lengths, columns.digests, b"".join(opened))
-
-    def _is_mine(self, entry_id: int, payload: bytes | memoryview) -> bool:
-        try:
-            self._aead.decrypt(_NONCE.pack(entry_id), payload, _PLACE.pack(self._ledger_id, entry_id))
-        except InvalidTag:
-            return False
-        return True
 
 
 def entry_bytes_max(cipher: Cipher | None) -> int:
