@@ -48,7 +48,9 @@ ARGS ?=
 PROCESSES ?= 4
 LOCK := tests/requirements.lock
 SBOM_TOOL := cyclonedx-bom==7.5.0
-PYTEST := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
+PYTEST_ALONE := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest
+PYTEST := $(PYTEST_ALONE) -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
+ONCE_MORE := -p tests.support.once_more
 LAYERS := cores log shells upkeep journals cluster
 COPY_JARS := org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies
 HADOOP := $(foreach version,2.7.3 3.4.1,build/hadoop/$(version)/jars)
@@ -64,7 +66,10 @@ demo: $(VENV)/.ready
 
 test: $(VENV)/.ready-test
 	@echo "== test: about twelve minutes on two cores"
-	@$(PYTEST) $(ARGS)
+	@status=0; $(PYTEST) $(ONCE_MORE) --cache-clear $(ARGS) || status=$$?; \
+	[ $$status = 1 ] || exit $$status; \
+	echo "== test: what failed beside others, once more by itself"; \
+	$(PYTEST_ALONE) $(ONCE_MORE) --once-more --last-failed --last-failed-no-failures none
 
 test-long: $(VENV)/.ready-test
 	@echo "== test-long: the tests that take minutes, then a campaign of each layer of the simulator"

@@ -15,8 +15,10 @@ from tests.support.etcd import EtcdServer
 from tests.support.heartbeat import Heartbeat
 
 # How long an example takes says how busy the machine is, and nothing of the code.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any machine")
+# What is searched for anew each time is no judgement of a change: `HYPOTHESIS_PROFILE=drawn` searches.
+settings.register_profile("drawn", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", settings.get_profile("drawn"), derandomize=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 # Children are interrupted by tests, also where the suite itself was started in the background.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
