@@ -1,10 +1,12 @@
 # Every target sets up what it needs in .venv and says what it is doing.
 #
 #   make demo [FILE=/some/big/file]   store a file through dying processes, and prove that nothing is lost
-#   make test [ARGS="-k fence"]       run the tests: twelve minutes
+#   make test [ARGS="-k fence"]       run the tests: seventeen minutes
 #   make test-long                    the tests and campaigns that take minutes each: a quarter of an hour
-#   make check                        formatting, lint, imports and types
-#   make bench                        appends per second beside a plain-socket baseline
+#   make check                        formatting, lint, imports and types, and make audit
+#   make audit                        known weaknesses of the packages the tests run with, where the registry tells
+#   make bench                        appends, reading, journals and a count on Spark, each beside its baseline, a JSON object each with
+#                                     ARGS=--json; build/bench.svg is a picture of it
 #   make sim [SEEDS=n] [SEED=n]       random schedules of faults against the protocol; SEED repeats one with its plan
 #            [LAYER=cores|log|shells] … against the machines (the default), the real log and codec, the asyncio shells
 #            [LAYER=upkeep]           … against a bookie that is collected, compacted, scrubbed and repaired
@@ -16,10 +18,13 @@
 #   make siege [SECONDS=n]            strangers do their worst to three bookies beside a writer: what it keeps; two minutes
 #   make measure WHAT=reading|restart|rolling|many|metadata|compaction|healing   figures of storage; a minute to a quarter of an hour
 #                WHAT=edits|journals  … of the edit log's codec; of taking over and following a journal
-#                WHAT=spark           … of replay on Spark, beside Spark on local files; ten minutes
+#                WHAT=hadoop          … of stock Hadoop's journal manager over stock JournalNodes, and over ours; four minutes
+#                WHAT=ledgers-made    … of ledgers made and closed on a real etcd; ten seconds
+#                WHAT=spark|spark-counts  … of replay on Spark, beside Spark on local files; ten minutes, one minute
 #   make fuzz [SECONDS=n] [WHAT="frames record"]   bytes of all kinds for every parser, under atheris; two minutes each
 #   make mutants WHAT=ledgers/protocol|HEAD~3 [ARGS="--seed 7 --count 100"]   small changes: which does no test notice?
 #   make hadoop                       fetch Hadoop for the tests that run it: two versions, 95 MB, with Maven
+#   make interop [ARGS="TestNNWithQJM"]  Hadoop's own test classes over our journal daemons; half an hour
 #   make wheel                        build dist/*.whl, and beside it the same as .zip, which is what Spark ships
 #   make sbom                         the wheel, and beside it the list of all that it brings, as CycloneDX
 #   make lock                         choose anew, and write down with their hashes, the packages the tests run with
@@ -48,15 +53,17 @@ ARGS ?=
 PROCESSES ?= 4
 LOCK := tests/requirements.lock
 SBOM_TOOL := cyclonedx-bom==7.5.0
+AUDIT_TOOL := pip-audit==2.10.1
 PYTEST_ALONE := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest
 PYTEST := $(PYTEST_ALONE) -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 ONCE_MORE := -p tests.support.once_more
 LAYERS := cores log shells upkeep journals cluster
 COPY_JARS := org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies
 HADOOP := $(foreach version,2.7.3 3.4.1,build/hadoop/$(version)/jars)
-PROTOS := metadata/records/records.proto metadata/etcd/etcd.proto bookie/wire/bookie.proto
+INTEROP := build/hadoop/3.4.1-tests/jars
+PROTOS := metadata/records/records.proto metadata/etcd/etcd.proto bookie/wire/bookie.proto qjm_compat/hadoop/wire/hadoop.proto
 
-.PHONY: demo test test-long check bench sim chaos siege soak soak-journals measure fuzz mutants hadoop wheel sbom lock protos clean
+.PHONY: demo test test-long check audit bench sim chaos siege soak soak-journals measure fuzz mutants hadoop interop wheel sbom lock protos clean
 
 # Handed on in the environment, where nobody reads quotes, spaces and dollars in it.
 demo: export DEMO_FILE = $(value FILE)
@@ -65,7 +72,7 @@ demo: $(VENV)/.ready
 	@$(BIN)/bookledger demo $${DEMO_FILE:+-- "$$DEMO_FILE"}
 
 test: $(VENV)/.ready-test
-	@echo "== test: about twelve minutes on two cores"
+	@echo "== test: about seventeen minutes on two cores"
 	@status=0; $(PYTEST) $(ONCE_MORE) --cache-clear $(ARGS) || status=$$?; \
 	[ $$status = 1 ] || exit $$status; \
 	echo "== test: what failed beside others, once more by itself"; \
@@ -73,6 +80,7 @@ test: $(VENV)/.ready-test
 
 test-long: $(VENV)/.ready-test
 	@echo "== test-long: the tests that take minutes, then a campaign of each layer of the simulator"
+	@$(MAKE) --no-print-directory $(INTEROP) || echo "   Hadoop's own test classes are left out"
 	@$(PYTEST) -m long $(ARGS)
 	@for layer in $(LAYERS); do $(MAKE) --no-print-directory sim LAYER=$$layer ARGS= || exit 1; done
 
@@ -83,11 +91,29 @@ check: $(VENV)/.ready-dev
 	@$(BIN)/lint-imports --no-logo --no-cache
 	@$(BIN)/mypy
 	@$(BIN)/mypy examples
+	@$(MAKE) --no-print-directory audit
 
-bench: $(VENV)/.ready
-	@echo "== bench: two dozen measurements of five seconds" >&2
-	@$(BIN)/bookledger bench $(ARGS)
+# Ends with an error for what is known; where the registry does not tell, that is said.
+audit: $(VENV)/.ready
+	@echo "== audit: known weaknesses of what the tests run with"
+	@mkdir -p build/audit && rm -f build/audit/found.json
+	@[ -x build/audit/tool/bin/pip-audit ] || { $(BIN)/python -m venv build/audit/tool && \
+	  build/audit/tool/bin/pip install --quiet $(AUDIT_TOOL); }
+	@status=0; build/audit/tool/bin/pip-audit --disable-pip --require-hashes --progress-spinner off -r $(LOCK) \
+	  -f json -o build/audit/found.json 2> build/audit/said.txt || status=$$?; \
+	if [ ! -s build/audit/found.json ]; then tail -n 1 build/audit/said.txt; echo "   nobody could be asked"; \
+	else echo "   $$(grep -o '"skip_reason"' build/audit/found.json | wc -l) packages of which the registry tells nothing"; \
+	  [ $$status = 0 ] || { cat build/audit/found.json; exit $$status; }; fi
+
+bench: $(VENV)/.ready-test
+	@echo "== bench: two dozen measurements of five seconds, and Spark where there is Java; four minutes" >&2
+	@mkdir -p build && rm -f build/bench.svg
+	@$(BIN)/bookledger bench --picture build/bench.svg $(ARGS)
+	@echo "== bench: build/bench.svg is a picture of it" >&2
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.measure ledgers-made
 	@$(BIN)/bookledger journal bench $(ARGS)
+	@if [ -z "$${JAVA_HOME:-}" ] && ! command -v java > /dev/null; then echo "== bench: no Java, so nothing of Spark" >&2; \
+	else PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.measure spark-counts --share 0.5; fi
 
 sim: $(VENV)/.ready-test
 	@$(BIN)/python -m tests.simulation $(LAYER) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(ARGS)
@@ -122,6 +148,10 @@ mutants: $(VENV)/.ready-dev
 
 hadoop: $(HADOOP)
 	@echo "== hadoop: $^"
+
+interop: $(VENV)/.ready-test $(INTEROP)
+	@echo "== interop: Hadoop's own test classes over our journal daemons"
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.interop.run $(ARGS)
 
 wheel: $(VENV)/.ready-build
 	@echo "== wheel: dist"

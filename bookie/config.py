@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from metadata.settings.tunable import set_elsewhere, tunable
 
 from .limits_config import Limits
 from .upkeep_config import UpkeepConfig
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
 
 MIB = 1024 * 1024
 
@@ -24,32 +30,68 @@ class BookieConfig:
     ends and the next begins (None: `log.appender.SEGMENT_BYTES_MAX`). `accept_loss`: serve an older
     copy of the directory, in limbo. `limits`: what its clients may use. `bookies_in_process`: so many share what the
     process may have open. `certificates`: directory with its own and its authorities' (`wire.trust.certificates`);
-    without, plain text is spoken, which takes `insecure` where other machines reach it.
+    without, plain text is spoken, which takes `insecure` where other machines reach it. `tracing`: OpenTelemetry's
+    provider that makes spans of frames, pages and fences; None makes none.
     """
 
     data_directory: Path
     metadata_uri: str
-    host: str = "127.0.0.1"
-    port: int = 3181
-    advertised_host: str | None = None
-    fault_domain: str = ""
-    log_queue_bytes_max: int = 32 * MIB
-    checkpoint_log_bytes_max: int = 128 * MIB
-    checkpoint_frames_max: int = 50_000
-    checkpoint_seconds_max: float = 60.0
-    lease_seconds: float = 10.0
-    disk_free_share_min: float = 0.05
-    disk_free_bytes_min: int = 2 * 1024 * MIB
-    disk_reserve_bytes: int = 64 * MIB
-    disk_check_seconds: float = 1.0
-    read_threads: int = 4
-    segment_bytes_max: int | None = None
+    host: str = set_elsewhere("127.0.0.1", "host in [bookie.run]")
+    port: int = set_elsewhere(3181, "port in [bookie.run]")
+    advertised_host: str | None = set_elsewhere(None, "advertise in [bookie.run]")
+    fault_domain: str = set_elsewhere("", "fault-domain in [bookie.run]")
+    log_queue_bytes_max: int = tunable(
+        32 * MIB,
+        "Frames accepted and not yet on disk; past it nothing more is read from clients.",
+        8 * MIB,
+        2**36,
+    )
+    checkpoint_log_bytes_max: int = tunable(
+        128 * MIB,
+        "How much log a restart may have to read again; smaller starts faster and writes the index more often.",
+        MIB,
+        2**40,
+    )
+    checkpoint_frames_max: int = tunable(
+        50_000, "The same, counted in frames: they are in memory until then.", 100, 10_000_000
+    )
+    checkpoint_seconds_max: float = tunable(60.0, "The same, in time.", 0.1, 86_400)
+    lease_seconds: float = set_elsewhere(10.0, "lease-seconds in [bookie.run]")
+    disk_free_share_min: float = tunable(
+        0.05,
+        "With less of the disk free, or less than free-space-min if that is less, a bookie is read-only.",
+        0,
+        0.49,
+    )
+    disk_free_bytes_min: int = set_elsewhere(2 * 1024 * MIB, "free-space-min in [bookie.run]")
+    disk_reserve_bytes: int = tunable(
+        64 * MIB, "Kept back for fences and recovery writes on a full disk.", 0, 2**40
+    )
+    disk_check_seconds: float = tunable(1.0, "How often free space is looked at.", 0.1, 60)
+    read_threads: int = tunable(4, "Pages that are read from disk at a time.", 1, 256)
+    segment_bytes_max: int | None = set_elsewhere(None, "segment-size in [bookie.run]")
+    slow_append_seconds: float = tunable(
+        1.0,
+        "An append that takes longer from arrival to disk is told in the log, with where the time went.",
+        0.001,
+        3600,
+    )
+    slow_append_told_seconds: float = tunable(
+        10.0, "Between one such line and the next, however many are slow.", 0, 86_400
+    )
+    index_bytes_max: int = tunable(
+        256 * 1024 * MIB,
+        "The most that the index may grow to; its file takes only what is in it.",
+        64 * MIB,
+        2**46,
+    )
     accept_loss: bool = False
     upkeep: UpkeepConfig = field(default_factory=UpkeepConfig)
     limits: Limits = field(default_factory=Limits)
     certificates: Path | None = None
     insecure: bool = False
     bookies_in_process: int = 1
+    tracing: TracerProvider | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from metadata.settings.tunable import set_elsewhere, tunable
+
 MIB = 1024 * 1024
 HOUR, DAY = 3600.0, 86400.0
 
@@ -23,22 +25,63 @@ class UpkeepConfig:
     through, every `stock_seconds` each bookie compares what it holds with what it should hold.
     """
 
-    collection_seconds: float = 600.0
-    ledgers_per_second: float = 1000.0
-    minor_compaction_seconds: float = HOUR
-    minor_live_ratio: float = 0.2
-    major_compaction_seconds: float = DAY
-    major_live_ratio: float = 0.8
-    compaction_bytes_per_second: float = 16 * MIB
-    scrub_seconds: float = 7 * DAY
-    scrub_bytes_per_second: float = 8 * MIB
-    repair_bytes_per_second: float = 64 * MIB
-    heals: bool = True
-    heal_look_seconds: float = 5.0
-    lost_bookie_seconds: float = 600.0
-    open_ledger_grace_seconds: float = 60.0
-    audit_seconds: float = HOUR
-    stock_seconds: float = DAY
+    collection_seconds: float = set_elsewhere(600.0, "collect-every in [bookie.run]")
+    ledgers_per_second: float = tunable(1000.0, "How many ledgers a collection looks at.", 1, 1e6)
+    minor_compaction_seconds: float = tunable(
+        HOUR, "How often segments of which little is alive are emptied.", 60, 10 * DAY
+    )
+    minor_live_ratio: float = tunable(0.2, "Of which less than this share is alive.", 0, 0.99)
+    major_compaction_seconds: float = tunable(
+        DAY, "How often those of which more is alive are emptied, too.", 60, 100 * DAY
+    )
+    major_live_ratio: float = tunable(
+        0.8, "Of which less than this share is alive; not below the minor one.", 0, 0.99
+    )
+    compaction_bytes_per_second: float = set_elsewhere(16 * MIB, "compaction-rate in [bookie.run]")
+    scrub_seconds: float = tunable(
+        7 * DAY, "Within what time everything is read in search of rot, if the rate allows.", 60, 365 * DAY
+    )
+    scrub_bytes_per_second: float = set_elsewhere(8 * MIB, "scrub-rate in [bookie.run]")
+    repair_bytes_per_second: float = tunable(
+        64 * MIB, "How fast copies are read, and written, when the bookie heals.", 64 * 1024, 2**40
+    )
+    heals: bool = set_elsewhere(True, "heal in [bookie.run]")
+    heal_look_seconds: float = tunable(
+        5.0, "How often it is looked whether something has to be healed.", 0.1, HOUR
+    )
+    lost_bookie_seconds: float = set_elsewhere(600.0, "lost-after in [bookie.run]")
+    open_ledger_grace_seconds: float = tunable(
+        60.0, "How long a ledger that nobody seems to write is left open.", 0, DAY
+    )
+    audit_seconds: float = tunable(HOUR, "How often the auditor looks through all records.", 1, 10 * DAY)
+    stock_seconds: float = tunable(
+        DAY, "How often a bookie compares what it holds with what it should hold.", 60, 100 * DAY
+    )
+
+    first_round_seconds: float = tunable(
+        60.0, "After a start: the first scrub, and the first look at what it should hold.", 0, HOUR
+    )
+    low_space_seconds: float = tunable(
+        60.0, "How often a disk that is nearly full is compacted, whatever the periods say.", 1, DAY
+    )
+    retry_seconds_min: float = tunable(
+        5.0,
+        "After a try to heal a ledger that came to nothing; twice as long after each further one.",
+        0.1,
+        DAY,
+    )
+    retry_seconds_max: float = tunable(3600.0, "But no longer than this.", 1, 10 * DAY)
+    others_seconds: float = tunable(20.0, "After a look at a ledger that is for others to heal.", 0.1, HOUR)
+    overdue_seconds: float = tunable(
+        600.0, "A ledger that is marked for so long is healed by whoever can.", 1, DAY
+    )
+    claim_lease_seconds: float = tunable(
+        30.0, "How long a ledger stays claimed by a bookie that died while it healed it.", 10, HOUR
+    )
+    auditor_lease_seconds: float = tunable(15.0, "How long nobody is the auditor when it has died.", 5, HOUR)
+    leaving_seconds: float = tunable(
+        15.0, "How soon the next audit is due while copies have to leave some bookie.", 1, HOUR
+    )
 
     @property
     def lost_bookie_ms(self) -> int:
@@ -54,6 +97,8 @@ class UpkeepConfig:
             raise ValueError(
                 "healing needs some time between its looks, and no bookie is lost before it is gone"
             )
+        if not 0 < self.retry_seconds_min <= self.retry_seconds_max:
+            raise ValueError("the first wait before another try is not longer than the longest one")
         rates = (self.compaction_bytes_per_second, self.scrub_bytes_per_second, self.repair_bytes_per_second)
         if min(rates) < 64 * 1024 or self.ledgers_per_second <= 0 or self.scrub_seconds <= 0:
             raise ValueError("background work below 64 KiB a second would never come to an end")

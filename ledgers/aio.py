@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import random
 import weakref
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -13,9 +12,9 @@ from typing import Self
 
 from bookie.wire import InfoReply
 from bookie.wire.messages import MaintainReply, MaintainRequest
+from bookie.wire.trust.roles import Right
 from metadata import open_store
-from metadata.audit import Act, tell
-from metadata.errors import MetadataError, NoSuchKey, StoreUnavailable, VersionConflict
+from metadata.errors import MetadataError, StoreUnavailable
 from metadata.home_process import HomeProcess
 from metadata.records import bookie_registry, unreadable
 from metadata.records.ledger_record import (
@@ -29,8 +28,9 @@ from metadata.records.registration import Registration
 from metadata.secret_file import key_of_environment
 from metadata.store import MetadataStore
 
+from .authorized import Keys, found_of, keys_of
 from .bookies.connected_bookies import ConnectedBookies
-from .cluster import Cluster
+from .cluster import Cluster, counted
 from .config import ClientConfig
 from .creating.new_ledger import NewLedger
 from .errors import (
@@ -39,15 +39,12 @@ from .errors import (
     LedgerClosed,
     LedgerError,
     MetadataUnavailable,
-    NoSuchLedger,
-    Unauthorized,
 )
-from .integrity.digest import Digester, digester
 from .integrity.encryption import cipher_of
-from .integrity.ledger_keys import LedgerKey
 from .reading.read_handle import ReadHandle
 from .reading.size_steps import SizeStep, SizeSteps
 from .record_change import Conflict, change_record
+from .recovering.delete import delete
 from .recovering.recover import recover
 from .turn import Turn
 from .writing.advanced_write_handle import AdvancedWriteHandle
@@ -55,8 +52,6 @@ from .writing.creation import create_record
 from .writing.write_handle import WriteHandle
 
 __all__ = ["AdvancedWriteHandle", "LedgerClient", "NewLedger", "ReadHandle", "WriteHandle"]
-
-DELETE_ATTEMPTS_MAX = 10
 
 
 class LedgerClient:
@@ -87,7 +82,7 @@ class LedgerClient:
                 raise ClientClosed
             if self._cluster is None:
                 with self._asking():
-                    self._store = await open_store(self._uri)
+                    self._store = counted(await open_store(self._uri), self._config)
                 turn = Turn()
                 try:
                     self._encryption_key = _encryption_key(self._config)
@@ -96,7 +91,15 @@ class LedgerClient:
                     await self._store.close()
                     raise
                 ledgers, rng = LedgerStore(self._store), random.Random()
-                self._cluster = Cluster(self._store, ledgers, self._bookies, self._config, rng, turn=turn)
+                self._cluster = Cluster(
+                    self._store,
+                    ledgers,
+                    self._bookies,
+                    self._config,
+                    rng,
+                    identity=self._bookies.identity,
+                    turn=turn,
+                )
 
     async def close(self) -> None:
         """Ends all connections. Writers that were not closed are abandoned: what they had pending fails,
@@ -154,16 +157,13 @@ class LedgerClient:
             deferred_sync=deferred_sync,
         )
         cluster = await self._connected()
-        created = await self._make(cluster, new, reserved=False)
-        return self._writer(cluster, created, password, deferred_sync=deferred_sync)
+        return await self._made(cluster, new)
 
     async def create_ledger_adv(self, new: NewLedger | None = None) -> AdvancedWriteHandle:
         """A new ledger whose writer chooses the entry ids, in any order. Raises as `create_ledger`."""
         wanted = new or NewLedger()
         cluster = await self._connected()
-        created = await self._make(cluster, wanted, reserved=False)
-        writer = self._writer(cluster, created, wanted.password, deferred_sync=wanted.deferred_sync)
-        return AdvancedWriteHandle(writer, self._config.pending_bytes_max)
+        return AdvancedWriteHandle(await self._made(cluster, wanted), self._config.pending_bytes_max)
 
     async def reserve_ledger(self, new: NewLedger) -> int:
         """A new ledger without a writer, for another process to claim; returns its id."""
@@ -177,16 +177,17 @@ class LedgerClient:
         """
         cluster = await self._connected()
         with self._asking():
-            found = await _found(cluster, ledger_id)
+            found = await found_of(cluster, ledger_id)
             if not found.record.reserved or found.record.state is not LedgerState.OPEN:
                 raise LedgerClosed(
                     ledger_id, "it has or had a writer of its own; a ledger has only one, ever"
                 )
-            _keys(found, password)  # a wrong password claims nothing, nor does a wrong key
+            # A wrong password claims nothing, nor does a wrong key, or who may not write.
+            keys = await keys_of(cluster, found, password, Right.APPEND)
             cipher_of(found.record, self._encryption_key)
             match await change_record(cluster.ledgers, found.record.claimed(), found.version):
                 case VersionedRecord() as claimed:
-                    return self._writer(cluster, claimed, password)
+                    return self._writer(cluster, claimed, keys)
                 case Conflict():
                     raise LedgerClosed(ledger_id, "another writer has just claimed it")
                 case error:
@@ -198,16 +199,17 @@ class LedgerClient:
         """A reader. With `recovery` the ledger is fenced, recovered and closed first, unless it is closed.
 
         Without it the writer is left in peace, and the reader sees what the bookies know to be
-        confirmed. Raises NoSuchLedger, Unauthorized (nothing is fenced then),
+        confirmed. Raises NoSuchLedger, Unauthorized (nothing is fenced then, nor changed),
         LedgerRecoveryFailed, MetadataUnavailable; without recovery NotEnoughAnswers; ClientClosed.
         """
         cluster = await self._connected()
         with self._asking():
-            found = await _found(cluster, ledger_id)
-            checker, key = _keys(found, password)
+            found = await found_of(cluster, ledger_id)
+            rights = (Right.FENCE,) if recovery and not found.record.is_closed else ()
+            checker, key = keys = await keys_of(cluster, found, password, *rights)
             if recovery:
-                return self._reader(cluster, await recover(cluster, found, checker, key), checker)
-            handle = self._reader(cluster, found, checker)
+                return self._reader(cluster, await recover(cluster, found, checker, key), keys)
+            handle = self._reader(cluster, found, keys)
             if not handle.is_closed:
                 await handle.read_last_add_confirmed()
             return handle
@@ -230,7 +232,7 @@ class LedgerClient:
         """One ledger's metadata. Raises NoSuchLedger."""
         cluster = await self._connected()
         with self._asking():
-            return (await _found(cluster, ledger_id)).record
+            return (await found_of(cluster, ledger_id)).record
 
     async def size_steps(
         self, record: LedgerRecord, *, step_bytes: int, first_entry: int = 0, last_entry: int | None = None
@@ -254,28 +256,20 @@ class LedgerClient:
         assert self._bookies is not None
         return await SizeSteps(cluster, self._bookies.holdings, record, step_bytes).of(first_entry, last)
 
-    async def delete_ledger(self, ledger_id: int, *, password: bytes = b"", force: bool = False) -> None:
+    async def delete_ledger(
+        self, ledger_id: int, *, password: bytes = b"", force: bool = False, password_is_lost: bool = False
+    ) -> None:
         """Deletes a ledger for good. One that is open is recovered first, so that no writer goes on confirming.
 
-        Raises NoSuchLedger; for one that is not closed also Unauthorized and LedgerRecoveryFailed, and then
-        nothing is deleted. With `force` it is deleted as it is: where its bookies or its password are lost. A
-        writer that lives may then get entries confirmed, which nobody can read, until its bookies collect.
+        Raises NoSuchLedger, Unauthorized for a wrong password or certificate, LedgerRecoveryFailed for one that is not
+        closed, and then nothing is deleted. With `force` it is deleted as it is: where its bookies are lost. A writer
+        that lives may then get entries confirmed, which nobody can read, until its bookies collect. With
+        `password_is_lost` none is asked for, and nothing is recovered; that takes an admin's certificate, where there
+        are any. Without an admin's, whoever made the ledger deletes it: its owner, or who knows its password.
         """
         cluster = await self._connected()
         with self._asking():
-            for _ in range(DELETE_ATTEMPTS_MAX):
-                found = await _found(cluster, ledger_id)
-                if not found.record.is_closed and not force:
-                    found = await recover(cluster, found, *_keys(found, password))
-                try:
-                    await cluster.ledgers.delete(found)
-                    tell(Act.DELETE, ledger_id=ledger_id, by="force" if force else None)
-                    return
-                except NoSuchKey:
-                    return  # somebody else deleted it just now: it is gone, as asked
-                except VersionConflict:
-                    continue  # its record was changed meanwhile: delete what stands now
-        raise LedgerError(f"ledger {ledger_id} keeps changing; stop its writer and delete it again")
+            await delete(cluster, ledger_id, password, as_it_is=force, password_is_lost=password_is_lost)
 
     async def list_bookies(self) -> list[Registration]:
         """Every registered bookie."""
@@ -317,32 +311,25 @@ class LedgerClient:
         assert self._cluster is not None
         return self._cluster
 
+    async def _made(self, cluster: Cluster, new: NewLedger) -> WriteHandle:
+        created = await self._make(cluster, new, reserved=False)
+        keys = await keys_of(cluster, created, new.password)
+        return self._writer(cluster, created, keys, deferred_sync=new.deferred_sync)
+
     def _writer(
-        self, cluster: Cluster, made: VersionedRecord, password: bytes, *, deferred_sync: bool = False
+        self, cluster: Cluster, made: VersionedRecord, keys: Keys, *, deferred_sync: bool = False
     ) -> WriteHandle:
         cipher = cipher_of(made.record, self._encryption_key)
-        writer = WriteHandle(
-            cluster, made, *_keys(made, password), cipher=cipher, deferred_sync=deferred_sync
-        )
+        writer = WriteHandle(cluster, made, *keys, cipher=cipher, deferred_sync=deferred_sync)
         self._writers.add(writer)
         return writer
 
     async def _make(self, cluster: Cluster, new: NewLedger, *, reserved: bool) -> VersionedRecord:
         with self._asking():
-            key = self._encryption_key
-            return await create_record(cluster, new, reserved=reserved, encryption_key=key)
+            return await create_record(cluster, new, reserved=reserved, encryption_key=self._encryption_key)
 
-    def _reader(self, cluster: Cluster, found: VersionedRecord, checker: Digester) -> ReadHandle:
-        return ReadHandle(cluster, found, checker, self._encryption_key)
-
-
-def _keys(found: VersionedRecord, password: bytes) -> tuple[Digester, LedgerKey]:
-    """What goes with the password. Raises Unauthorized for a wrong one, before anything is touched."""
-    record = found.record
-    key = LedgerKey(record.ledger_id, password)
-    if not hmac.compare_digest(key.verifier, record.verifier):
-        raise Unauthorized(record.ledger_id)
-    return digester(record.digest_type, record.ledger_id, password), key
+    def _reader(self, cluster: Cluster, found: VersionedRecord, keys: Keys) -> ReadHandle:
+        return ReadHandle(cluster, found, *keys, self._encryption_key)
 
 
 def _encryption_key(config: ClientConfig) -> bytes | None:
@@ -352,15 +339,6 @@ def _encryption_key(config: ClientConfig) -> bytes | None:
         return key_of_environment()
     except (OSError, ValueError) as error:
         raise LedgerError(f"the key for encryption cannot be used: {error}") from error
-
-
-async def _found(cluster: Cluster, ledger_id: int) -> VersionedRecord:
-    if type(ledger_id) is not int:
-        raise TypeError(f"a ledger id is an int, not {type(ledger_id).__name__}")
-    found = await cluster.ledgers.read(ledger_id) if 0 <= ledger_id < 2**63 else None
-    if found is None:
-        raise NoSuchLedger(ledger_id)
-    return found
 
 
 @contextmanager

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from bookie.wire import Columns, InfoReply, LacReply, LacRequest, LacStatement, ReadReply, ReadRequest, Status
+from bookie.wire import (
+    Columns,
+    InfoReply,
+    LacReply,
+    LacRequest,
+    LacStatement,
+    ReadReply,
+    ReadRequest,
+    ScanRequest,
+    Status,
+)
 from metadata.records.ledger_record import BookieRef
 
+from .errors import BookieUnavailable
 from .integrity.ledger_keys import LedgerKey
+
+
+class CannotScan(BookieUnavailable):
+    """The bookie lives, and scans nothing, or no more of this: it is to be asked page by page, or anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaneTerms:
-    """What holds for everything sent on a lane."""
+    """What holds for everything sent on a lane. `trace_of` gives the trace of a frame that begins with this entry."""
 
     ledger_id: int
     key: LedgerKey
     recovery: bool = False
     deferred_sync: bool = False
+    trace_of: Callable[[int], bytes] | None = None
 
 
 class LaneListener(Protocol):
@@ -93,6 +109,13 @@ class BookieClient(Protocol):
         ...
 
     async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply: ...
+
+    def scan(self, bookie: BookieRef, request: ScanRequest) -> AsyncGenerator[ReadReply, None]:
+        """Page after page, through the one that ends the scan. To be closed by whoever wants no more.
+
+        Raises CannotScan, too.
+        """
+        ...
 
     async def last_add_confirmed(self, bookie: BookieRef, request: LacRequest) -> LacReply: ...
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from bookie.wire import LacReply, LacRequest, ReadReply, ReadRequest
+from bookie.wire.trust.identity import Identity, Peer
+from bookie.wire.trust.roles import Right, Role
 from metadata.healing.marks import Marks
 from metadata.home_process import HomeProcess
-from metadata.records.ledger_record import BookieRef
+from metadata.records.ledger_record import JOURNAL, OWNER, BookieRef, LedgerRecord, is_of
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
@@ -17,9 +21,14 @@ from .config import ClientConfig
 from .creating.id_block import IdBlock
 from .creating.known_bookies import KnownBookies
 from .errors import ClientForked
+from .integrity.stretching import Stretching
 from .later import Later
 from .protocol.bookie_health import BookieHealth
 from .turn import Turn
+
+if TYPE_CHECKING:
+    from .observing.metrics import ClientMetrics, WriterMetrics
+    from .observing.tracing import ClientTraces, LaneTraces, WriterTraces
 
 CHANGES_AT_ONCE_MAX = 256
 """Ledgers whose record a client changes at a time: where it has a hundred thousand open, all lose the same bookie."""
@@ -27,7 +36,10 @@ CHANGES_AT_ONCE_MAX = 256
 
 @dataclass(slots=True)
 class Cluster:
-    """What every handle of a client shares: the stores, the bookies, the settings, who failed lately."""
+    """What every handle of a client shares: the stores, the bookies, the settings, who failed lately.
+
+    `identity`: who the client is to bookies, where there are certificates.
+    """
 
     store: MetadataStore
     ledgers: LedgerStore
@@ -40,16 +52,105 @@ class Cluster:
     ids: IdBlock = field(init=False)
     idle_lacs: Later = field(init=False)
     is_closed: bool = False
+    metrics: ClientMetrics | None = field(init=False)
+    traces: ClientTraces | None = field(init=False)
+    identity: Identity | None = None
     turn: Turn = field(default_factory=Turn)
     changing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(CHANGES_AT_ONCE_MAX))
+    stretching: Stretching = field(default_factory=Stretching)
     home: HomeProcess = field(default_factory=lambda: HomeProcess(ClientForked))
 
     def __post_init__(self) -> None:
+        self.metrics = _metrics(self.config)
+        self.traces = _traces(self.config)
         self.health = BookieHealth(self.config)
         self.marks = Marks(self.store)
         self.known_bookies = KnownBookies(self.store)
         self.ids = IdBlock(self.store)
         self.idle_lacs = Later(self.config.idle_lac_seconds)
+
+    @property
+    def owner(self) -> str:
+        """Whose ledgers the client may use, and makes; everybody's where it is empty."""
+        return self.identity.owner if self.identity else ""
+
+    def why_not(self, record: LedgerRecord, *rights: Right) -> str:
+        """Why bookies will not let the client do this to the ledger; empty where they may."""
+        if self.identity is None:
+            return ""
+        if not is_of(record.custom_metadata.get(OWNER, b""), self.owner):
+            return f"it is not of {self.owner!r}, whose ledgers {self.identity} is confined to"
+        return next((why for right in rights if (why := self._me.may_not(right))), "")
+
+    @property
+    def _me(self) -> Peer:
+        return Peer.of("", self.identity)
+
+    def why_not_created(self) -> str:
+        """Why the client may make no ledger: nobody would take an entry of it. Empty where it may."""
+        return self._me.may_not(Right.APPEND)
+
+    def why_not_deleted(self, record: LedgerRecord, *, is_proven: bool) -> str:
+        """Why the client may not delete the ledger; empty where it may. Bookies are not asked, so this is where it is
+        settled. `is_proven`: it has shown the ledger's password.
+
+        An admin may, a journal its segments, and of those who may write whoever the ledger is of.
+        """
+        if why := self.why_not(record):
+            return why
+        mine = (
+            is_proven
+            or bool(self.owner)
+            or (
+                JOURNAL in record.custom_metadata
+                and self.identity is not None
+                and self.identity.role is Role.JOURNAL
+            )
+        )
+        return self.why_not(record, Right.APPEND if mine else Right.DELETE)
+
+    @property
+    def who(self) -> str:
+        """The client, for the audit log."""
+        return str(self.identity or "")
+
+    def writer_metrics(self) -> WriterMetrics | None:
+        """For a new writer."""
+        if self.metrics is None:
+            return None
+        from .observing.metrics import WriterMetrics
+
+        return WriterMetrics(self.metrics, self.config.pending_bytes_max)
+
+    def writer_traces(self, ledger_id: int) -> WriterTraces | None:
+        """For a new writer."""
+        if self.traces is None:
+            return None
+        from .observing.tracing import WriterTraces
+
+        return WriterTraces(self.traces, ledger_id)
+
+    def lane_traces(self, ledger_id: int) -> LaneTraces | None:
+        """For lanes that are opened for what goes on now."""
+        if self.traces is None:
+            return None
+        from .observing.tracing import lanes_of_current
+
+        return lanes_of_current(self.traces, ledger_id)
+
+    async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply:
+        """One call to one bookie, with a span where the client traces."""
+        if self.traces is None:
+            return await self.bookies.read(bookie, request)
+        with self.traces.asking(bookie, request) as traced:
+            return await self.bookies.read(bookie, traced)
+
+    async def fence(self, bookie: BookieRef, request: LacRequest) -> LacReply:
+        """The same for the last-add-confirmed, behind a fence."""
+        if self.traces is None:
+            return await self.bookies.last_add_confirmed(bookie, request)
+        with self.traces.asking(bookie, request) as traced:
+            return await self.bookies.last_add_confirmed(bookie, traced)
 
     def check_process(self) -> None:
         """Raises ClientForked in a child that was forked from the client's process."""
@@ -57,6 +158,8 @@ class Cluster:
 
     def note_failure(self, bookie: BookieRef) -> None:
         self.health.failed(bookie, asyncio.get_running_loop().time())
+        if self.metrics is not None:
+            self.metrics.failed_bookies.inc()
 
     def note_slowness(self, bookie: BookieRef) -> None:
         self.health.was_slow(bookie, asyncio.get_running_loop().time())
@@ -68,3 +171,31 @@ class Cluster:
     def failed_lately(self) -> frozenset[BookieRef]:
         """Bookies to use only where there is no other."""
         return self.health.avoided(asyncio.get_running_loop().time())
+
+
+def _metrics(config: ClientConfig) -> ClientMetrics | None:
+    """Nothing of metrics is imported where there are none."""
+    if config.metrics is None:
+        return None
+    from .observing.metrics import metrics_in
+
+    return metrics_in(config.metrics)
+
+
+def _traces(config: ClientConfig) -> ClientTraces | None:
+    """Nothing of OpenTelemetry is imported where nobody traces."""
+    if config.tracing is None:
+        return None
+    from .observing.tracing import ClientTraces
+
+    return ClientTraces(config.tracing)
+
+
+def counted(store: MetadataStore, config: ClientConfig) -> MetadataStore:
+    """The store, which counts what is asked of it where the client has metrics."""
+    metrics = _metrics(config)
+    if metrics is None:
+        return store
+    from metadata.counting.counting_store import CountingStore
+
+    return CountingStore(store, metrics.metadata)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bookie.wire import ENTRY_BYTES_MAX
+from metadata.settings import file as settings_file
+from metadata.settings.tunable import SECONDS_MAX, tunable
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
+    from prometheus_client import CollectorRegistry
 
 MIB = 1024 * 1024
 
 PLAIN_TEXT = ""
 """For `certificates`: none, whatever the environment names."""
-
-SECONDS_MAX = 1e9
-"""Longer than anybody waits."""
 
 ORDERED = (
     ("append_seconds_max", "append_quorum_seconds_max"),
@@ -93,34 +98,90 @@ class ClientConfig:
     with the client's own and its authorities' (`bookie.wire.trust.certificates`); with them a client speaks TLS and
     nothing else. None takes what BOOKLEDGER_CERTS names in the environment, and "" plain text in any. `encryption_key`:
     32 bytes, which ledgers that this client makes are encrypted with, and such ledgers read; bookies never have it.
-    None takes the file that BOOKLEDGER_KEY_FILE names, and b"" none.
+    None takes the file that BOOKLEDGER_KEY_FILE names, and b"" none. `metrics`: the registry of prometheus-client that
+    gets what the client counts and times (docs/operators.md has the list); clients may share one. `tracing`:
+    OpenTelemetry's provider, which makes spans of batches, pages and recoveries; None makes none, at no cost.
     """
 
-    pending_bytes_max: int = 32 * MIB
-    lane_backlog_bytes_max: int = 64 * MIB
-    window_bytes_max: int = 4 * MIB
-    append_seconds_max: float = 5.0
-    append_quorum_seconds_max: float = 60.0
-    read_seconds_max: float = 10.0
-    page_bytes: int = 1 * MIB
-    read_ahead_pages: int = 4
-    read_ahead_bytes_max: int = 32 * MIB
-    speculative_read_seconds: float | None = 0.5
-    recovery_tries_max: int = 3
-    recovery_attempts_max: int = 50
-    retry_replacement_seconds: float = 1.0
-    failed_bookie_seconds: float = 30.0
-    idle_lac_seconds: float = 0.05
-    long_poll_seconds: float = 10.0
-    close_drain_seconds_max: float = 2.0
-    delay_ensemble_change: bool = False
-    under_replicate_rather_than_wait: bool = False
-    quarantine_failures: int = 3
-    quarantine_window_seconds: float = 300.0
-    quarantine_seconds: float = 1800.0
-    fault_domains_min: int = 1
+    pending_bytes_max: int = tunable(
+        32 * MIB, "Entries of one writer that are not confirmed; a full writer makes append wait.", MIB, 2**40
+    )
+    lane_backlog_bytes_max: int = tunable(
+        64 * MIB,
+        "What may wait for one slow bookie beside what is pending, before it is replaced.",
+        MIB,
+        2**40,
+    )
+    window_bytes_max: int = tunable(4 * MIB, "Sent to one bookie and not answered.", MIB, 2**40)
+    append_seconds_max: float = tunable(
+        5.0,
+        "A bookie that answers nothing for so long counts as failed; longer rides out a disk that stalls.",
+        0.001,
+        86_400,
+    )
+    append_quorum_seconds_max: float = tunable(
+        60.0,
+        "How long a writer waits for an ack quorum, and looks for one, before it gives up.",
+        0.001,
+        86_400,
+    )
+    read_seconds_max: float = tunable(10.0, "For one call to one bookie.", 0.001, 86_400)
+    page_bytes: int = tunable(1 * MIB, "What a bookie is asked for at a time.", MIB, 2**40)
+    read_ahead_pages: int = tunable(4, "Pages that are fetched before they are asked for.", 1, 1024)
+    read_ahead_bytes_max: int = tunable(32 * MIB, "What those may take together.", MIB, 2**40)
+    speculative_read_seconds: float | None = tunable(
+        0.5,
+        "After so long another bookie is asked, too: shorter hides slow ones better and reads more twice; 0 is never.",
+        0,
+        86_400,
+        kind=float,
+    )
+    recovery_tries_max: int = tunable(3, "How often a recovery asks a bookie that does not answer.", 1, 1000)
+    recovery_attempts_max: int = tunable(
+        50, "How often a recovery begins again because another one was faster.", 1, 10_000
+    )
+    retry_replacement_seconds: float = tunable(
+        1.0, "How soon a writer that has found no replacement looks for one again.", 0.001, 86_400
+    )
+    failed_bookie_seconds: float = tunable(
+        30.0, "How long a bookie that failed is used only when there is no other.", 0, 86_400
+    )
+    idle_lac_seconds: float = tunable(
+        0.05,
+        "How soon an idle writer tells that its last entries are confirmed: what a reader that tails waits for.",
+        0.001,
+        86_400,
+    )
+    long_poll_seconds: float = tunable(
+        10.0, "How long a question for news may wait at a bookie; it grants a minute at most.", 0.001, 60
+    )
+    close_drain_seconds_max: float = tunable(
+        2.0, "How long a recovery waits for the slowest copies of what it wrote back.", 0, 86_400
+    )
+    delay_ensemble_change: bool = tunable(
+        False,
+        "Replace a failed bookie only when an ack quorum would be lost: fewer fragments, and fewer copies meanwhile.",
+        0,
+        0,
+    )
+    under_replicate_rather_than_wait: bool = tunable(
+        False,
+        "Where a slow bookie has no replacement, go on without its copy until the cluster mends it.",
+        0,
+        0,
+    )
+    quarantine_failures: int = tunable(
+        3, "A bookie that failed so often is used only when there is no other.", 1, 1000
+    )
+    quarantine_window_seconds: float = tunable(300.0, "Within this time.", 0, 86_400)
+    quarantine_seconds: float = tunable(1800.0, "For so long.", 0, 864_000)
+    fault_domains_min: int = tunable(
+        1, "With fewer of them no ledger is made, and no bookie taken in place of a failed one.", 1, 32
+    )
     certificates: str | None = None
     encryption_key: bytes | None = field(default=None, repr=False)
+    metrics: CollectorRegistry | None = field(default=None, repr=False, compare=False)
+    tracing: TracerProvider | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in BYTES:
@@ -137,6 +198,10 @@ class ClientConfig:
         is_path = isinstance(self.certificates, str | None)
         self._check("certificates", is_path, "the path of a directory, as a str")
         self._check("encryption_key", _is_key(self.encryption_key), f'{KEY_BYTES} bytes, b"" or None')
+        is_registry = self.metrics is None or hasattr(self.metrics, "register")
+        self._check("metrics", is_registry, "a prometheus_client.CollectorRegistry, or None")
+        is_provider = self.tracing is None or hasattr(self.tracing, "get_tracer")
+        self._check("tracing", is_provider, "a TracerProvider of OpenTelemetry, or None")
         patience = self.speculative_read_seconds or 0
         self._check("speculative_read_seconds", _is_time(patience), "a number of seconds; 0 or None is never")
         for smaller, larger in ORDERED:
@@ -144,6 +209,27 @@ class ClientConfig:
                 raise ValueError(
                     f"{smaller} ({getattr(self, smaller):g}) must not be more than {larger} ({getattr(self, larger):g})"
                 )
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | Path,
+        *,
+        metrics: CollectorRegistry | None = None,
+        tracing: TracerProvider | None = None,
+    ) -> ClientConfig:
+        """What `[client]` of a file of settings says (docs/operators.md), and `certs` and `key-file` at its top.
+
+        BOOKLEDGER_CERTS and BOOKLEDGER_KEY_FILE in the environment are stronger. `metadata_uri_of` tells where to
+        connect.
+        Raises BadSettings, a ValueError that names the file, the table and the setting.
+        """
+        values = settings_file.of_program(path, cls, "client")
+        values["certificates"] = settings_file.common(path, "certs")
+        values["encryption_key"] = settings_file.key_in(path)
+        return settings_file.made(
+            cls, {**values, "metrics": metrics, "tracing": tracing}, f"{path}: [client]"
+        )
 
     def _check(self, name: str, is_right: bool, wanted: str) -> None:
         if not is_right:

@@ -13,6 +13,7 @@
     ├── LedgerRecoveryFailed     recovery could not decide; the ledger stays in recovery
     ├── AppendTimeout            no ack quorum in time
     ├── Unauthorized             the password does not fit the ledger
+    ├── NotAllowed               the client's certificate is of a role that may not do this
     ├── BadEncryptionKey         the key for encrypted entries is missing, or another one
     ├── DuplicateEntry           the entry id was appended before
     ├── EntryTooLarge            over the entry limit; nothing was sent
@@ -61,8 +62,10 @@ class NoSuchEntry(LedgerError):
     """The entry lies outside what may be read: read `last_add_confirmed` again, or ask for less."""
 
     def __init__(self, ledger_id: int, entry_id: int, last_add_confirmed: int) -> None:
+        end = f"its last confirmed entry is {last_add_confirmed}"
         super().__init__(
-            f"ledger {ledger_id} has no readable entry {entry_id}; its last confirmed entry is {last_add_confirmed}"
+            f"ledger {ledger_id} has no readable entry {entry_id}; "
+            f"{end if last_add_confirmed >= 0 else 'none of it is confirmed'}"
         )
         self.ledger_id = ledger_id
         self.entry_id = entry_id
@@ -186,6 +189,10 @@ class Unauthorized(UnconfirmedError):
         )
         super().__init__(told)
         self.ledger_id = ledger_id
+
+
+class NotAllowed(LedgerError):
+    """The client's certificate is of a role that may not do this at all; the error names those that may."""
 
 
 class BadEncryptionKey(LedgerError):

@@ -80,7 +80,7 @@ class LoopThread:
 
     def check_open(self) -> None:
         """Raises ClientClosed, ClientForked."""
-        self.check_process()
+        self._home.check()
         if self._is_closed or sys.is_finalizing():
             raise ClientClosed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from metadata.errors import MetadataError, NoSuchKey, StoreUnavailable, VersionConflict
@@ -29,7 +29,9 @@ class Conflict:
 async def change_record(
     ledgers: LedgerStore, record: LedgerRecord, version: int
 ) -> VersionedRecord | Conflict | MetadataUnavailable:
-    """One compare-and-swap with its outcome settled (rule M1), as a value for the machine."""
+    """One compare-and-swap with its outcome settled (rule M1), as a value for the machine. A close notes its time."""
+    if record.is_closed and not record.closed_ms:
+        record = replace(record, closed_ms=time.time_ns() // 1_000_000)
     try:
         return await ledgers.change(record, version)
     except (VersionConflict, NoSuchKey):

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
         WatchCompacted,
     )
     from .open import open_store
+    from .settings.file import BadSettings, metadata_uri_of
     from .store import EventKind, Lease, MetadataStore, Page, Versioned, WatchEvent
 
 __all__ = [
     "BadMetadataUri",
     "BadRecord",
+    "BadSettings",
     "EventKind",
     "KeyExists",
     "Lease",
@@ -41,6 +43,7 @@ __all__ = [
     "Versioned",
     "WatchCompacted",
     "WatchEvent",
+    "metadata_uri_of",
     "open_store",
 ]
 
@@ -49,7 +52,11 @@ __all__ = [
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 _IN_STORE = ("EventKind", "Lease", "MetadataStore", "Page", "Versioned", "WatchEvent")
-_HOMES = {"open_store": "metadata.open", **dict.fromkeys(_IN_STORE, "metadata.store")}
+_HOMES = {
+    "open_store": "metadata.open",
+    **dict.fromkeys(("BadSettings", "metadata_uri_of"), "metadata.settings.file"),
+    **dict.fromkeys(_IN_STORE, "metadata.store"),
+}
 
 
 def __getattr__(name: str) -> Any:

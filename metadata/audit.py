@@ -33,6 +33,7 @@ class Act(StrEnum):
     DELETE = "delete"
     EPOCH = "epoch"
     MAINTENANCE = "maintenance"
+    ORDER = "order"
     REFUSED = "refused access"
 
 

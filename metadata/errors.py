@@ -82,7 +82,14 @@ class WatchCompacted(MetadataError):
 
 
 class StoreUnavailable(MetadataError):
-    """The store did not answer, and nothing was changed. Try again later."""
+    """The store did not answer, and nothing was changed. Try again later.
+
+    `what_to_do`: for whoever starts something for the first time, where there is something to say.
+    """
+
+    def __init__(self, message: str = "", *, what_to_do: str = "") -> None:
+        super().__init__(message)
+        self.what_to_do = what_to_do
 
 
 class StoreRefused(StoreUnavailable):

@@ -39,7 +39,7 @@ class HomeProcess:
 
     def check(self) -> None:
         """Raises the owner's error in a child that was forked since: a lock of its parent's may be taken for ever."""
-        if not self.is_here:
+        if self._forks != _Forks.count:  # not `is_here`: it is asked with every append
             raise self._error(
                 f"it was made before fork(), in process {self._pid}, and works only there: make a new one in this "
                 "process, after the fork"

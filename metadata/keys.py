@@ -16,6 +16,7 @@ restored                   that all of this came from a backup, and is not accep
 misfits/<bookie>           what a bookie holds that does not fit to the backup
 journals/<journal>/<acceptor>/state             what an acceptor of a journal has promised, and its latest segments
 journals/<journal>/<acceptor>/segments/<txid>   one finalized segment, by its first txid as 16 hex digits
+journalnodes/<name>        the daemon that serves the acceptors of this name (under its lease)
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ COOKIES = "cookies/"
 BOOKIES = "bookies/live/"
 LIVES = "lives/"
 JOURNALS = "journals/"
+JOURNAL_NODES = "journalnodes/"
 UNDERREPLICATED = "underreplicated/"
 HEALING = "healing/"
 MOVES = "moves/"
@@ -108,6 +110,10 @@ def bookie(bookie_id: str) -> str:
 
 def life(bookie_id: str) -> str:
     return LIVES + check_name(bookie_id)
+
+
+def journal_node(name: str) -> str:
+    return JOURNAL_NODES + check_name(name)
 
 
 def journal_state(journal_id: str, acceptor: str) -> str:

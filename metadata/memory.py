@@ -61,9 +61,13 @@ class MemoryData:
             entry = self._entries.get(key)
             return None if entry is None else Versioned(key, entry.value, entry.version)
 
-    def create(self, key: str, value: bytes, lease_id: int | None, now: float) -> int:
+    def create(
+        self, key: str, value: bytes, lease_id: int | None, now: float, unless: str | None = None
+    ) -> int:
         with self._lock:
             self._expire(now)
+            if unless in self._entries:
+                raise KeyExists(unless)
             if key in self._entries:
                 raise KeyExists(key)
             if lease_id is not None and lease_id not in self._leases:
@@ -212,9 +216,12 @@ class MemoryStore:
     async def get(self, key: str) -> Versioned | None:
         return self._data.get(key, self._now())
 
-    async def create(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
+    async def create(
+        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
+    ) -> int:
         check_value(key, value)
-        return self._data.create(key, value, None if lease is None else lease.lease_id, self._now())
+        lease_id = None if lease is None else lease.lease_id
+        return self._data.create(key, value, lease_id, self._now(), unless)
 
     async def replace(self, key: str, value: bytes, version: int) -> int:
         check_value(key, value)

@@ -8,6 +8,9 @@ memory://NAME                                       in this process only, for te
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from urllib.parse import SplitResult
 
 from .errors import BadMetadataUri
@@ -30,42 +33,61 @@ async def open_store(uri: str, *, create: bool = False) -> MetadataStore:
     not look like a cluster without ledgers. etcd is not contacted before the first call, so a cluster
     that is down for the moment is no error here.
     """
+    with _told_of(uri):
+        store = _maker(split(uri), create=create)()
+        if isinstance(store, SqliteStore):
+            await _opened(store)
+        return store
+
+
+def check_uri(uri: str) -> None:
+    """Raises BadMetadataUri for one that `open_store` would not take. Nothing is contacted, and no store opened."""
+    with _told_of(uri):
+        _maker(split(uri), create=False)
+
+
+@contextmanager
+def _told_of(uri: str) -> Iterator[None]:
     try:
-        parts = split(uri)
-        match parts.scheme:
-            case "etcd" | "etcds":
-                _refuse_fragment(parts)
-                return _etcd_store(parts)
-            case "sqlite":
-                _refuse_fragment(parts)
-                return await _opened(SqliteStore(path_in(parts), create=create))
-            case "memory":
-                return MemoryStore(_memory_by_name.setdefault(_memory_name(parts), MemoryData()))
-            case "":
-                raise ValueError("it has no scheme")
-            case scheme:
-                raise ValueError(f"the scheme {scheme!r} is not known")
+        yield
     except ValueError as error:
         raise BadMetadataUri(uri, f"{error}; {HOW_TO_WRITE_IT}") from error
     except OSError as error:
         raise BadMetadataUri(uri, f"cannot read {error.filename}: {error.strerror}") from error
 
 
-def _etcd_store(parts: SplitResult) -> MetadataStore:
+def _maker(parts: SplitResult, *, create: bool) -> Callable[[], MetadataStore]:
+    """What makes the store. Raises ValueError for what is wrong with the URI, OSError for a file that it names."""
+    match parts.scheme:
+        case "etcd" | "etcds":
+            _refuse_fragment(parts)
+            return _etcd_maker(parts)
+        case "sqlite":
+            _refuse_fragment(parts)
+            return partial(SqliteStore, path_in(parts), create=create)
+        case "memory":
+            name = _memory_name(parts)
+            return lambda: MemoryStore(_memory_by_name.setdefault(name, MemoryData()))
+        case "":
+            raise ValueError("it has no scheme")
+        case scheme:
+            raise ValueError(f"the scheme {scheme!r} is not known")
+
+
+def _etcd_maker(parts: SplitResult) -> Callable[[], MetadataStore]:
     """Imported where it is used: gRPC takes longer than all the rest of a short command on one machine."""
     from .etcd.store import EtcdStore
     from .etcd.uri import config_in
 
-    return EtcdStore(config_in(parts))
+    return partial(EtcdStore, config_in(parts))
 
 
-async def _opened(store: SqliteStore) -> SqliteStore:
+async def _opened(store: SqliteStore) -> None:
     try:
         await store.open()
     except BaseException:
         await store.close()
         raise
-    return store
 
 
 def _memory_name(parts: SplitResult) -> str:

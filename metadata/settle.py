@@ -44,18 +44,23 @@ def _until_known(seconds_max: float) -> AsyncRetrying:
 
 
 async def create(
-    store: MetadataStore, key: str, value: bytes, *, seconds_max: float = SETTLE_SECONDS_MAX
+    store: MetadataStore,
+    key: str,
+    value: bytes,
+    *,
+    unless: str | None = None,
+    seconds_max: float = SETTLE_SECONDS_MAX,
 ) -> int:
     """Creates the key once, whatever answers are lost on the way; returns its version.
 
-    `value` must carry a nonce. Raises KeyExists when another's value stands there, OutcomeUnknown
-    or StoreUnavailable when the store stayed silent for `seconds_max`.
+    `value` must carry a nonce. Raises KeyExists when another's value stands there, or the key `unless` exists;
+    OutcomeUnknown or StoreUnavailable when the store stayed silent for `seconds_max`.
     """
     unsettled: OutcomeUnknown | None = None
     async for attempt in _until_known(seconds_max):
         with attempt:
             try:
-                return await store.create(key, value)
+                return await store.create(key, value, unless=unless)
             except OutcomeUnknown as unknown:
                 unsettled = unknown
                 raise

@@ -101,8 +101,13 @@ class MetadataStore(Protocol):
         """The latest value (linearizable, never a stale read), or None."""
         ...
 
-    async def create(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
-        """Creates the key and returns its version. Raises KeyExists, ValueTooLarge, LeaseLost."""
+    async def create(
+        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
+    ) -> int:
+        """Creates the key and returns its version. Raises KeyExists, ValueTooLarge, LeaseLost.
+
+        Where the key `unless` exists nothing is created: KeyExists names it. Both are looked at in one step.
+        """
         ...
 
     async def replace(self, key: str, value: bytes, version: int) -> int:

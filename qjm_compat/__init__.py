@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         StaleEpoch,
         StreamClosed,
     )
+    from .prometheus import JournalMetrics
     from .requests import NamespaceInfo, SegmentState
 
 __all__ = [
@@ -74,6 +75,7 @@ __all__ = [
     "JournalNotEmpty",
     "JournalNotFormatted",
     "JournalOutOfSync",
+    "JournalMetrics",
     "JournalStorage",
     "JournalUnavailable",
     "LoggerTooFarBehind",
@@ -101,6 +103,7 @@ _HOMES = {
         "JournalConfig",
     ),
     "metadata.records.journal_record": ("JournalStorage",),
+    "qjm_compat.prometheus": ("JournalMetrics",),
     "qjm_compat.edits.errors": ("EditLogError",),
     "qjm_compat.edits.op": ("EditOp",),
     "qjm_compat.requests": (

@@ -6,8 +6,9 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, aclosing
+from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from ledgers import ClientConfig, ClientForked, LedgerError
 from ledgers.aio import LedgerClient
@@ -23,6 +24,7 @@ from .batch import Batch
 from .config import AcceptorConfig, JournalConfig
 from .edits import EditOp
 from .errors import BadJournalState, BadRequest, RuleViolated
+from .hadoop.client.uri import SCHEME, parse
 from .manager.effects import Need
 from .manager.follower import Follower
 from .manager.input_stream import EditLogInputStream
@@ -38,6 +40,9 @@ from .requests import (
     PurgeLogs,
     SegmentState,
 )
+
+if TYPE_CHECKING:
+    from .hadoop.client.acceptor import RemoteAcceptor
 
 log = logging.getLogger(__name__)
 
@@ -55,20 +60,28 @@ class QuorumJournalManager:
     `acceptors`, each has ledgers of its own, and a majority of them decides. Use as `async with`; belongs to the
     event loop it is opened on. Every writer after the first gets a higher epoch, and whoever held the journal
     before is refused from then on with StaleEpoch.
+
+    In place of a metadata URI it takes `qjournal://h1:8485;h2:8485;h3:8485/ns1`: JournalNodes, stock ones or ours.
+    Stock ones do not tell whose edits they hold, so a writer of theirs gives `namespace`.
     """
 
     def __init__(
         self,
         metadata_uri: str,
-        journal_id: str,
+        journal_id: str | None = None,
         *,
         namespace: NamespaceInfo | None = None,
         acceptors: Sequence[AcceptorConfig] | None = None,
         config: JournalConfig | None = None,
         client_config: ClientConfig | None = None,
     ) -> None:
+        self._addresses: tuple[str, ...] = ()
+        if metadata_uri.startswith(SCHEME):
+            if journal_id is not None or acceptors is not None:
+                raise BadRequest("a qjournal:// URI names journal and acceptors by itself")
+            self._addresses, journal_id = parse(metadata_uri)
         try:
-            self.journal_id = keys.check_name(journal_id)
+            self.journal_id = keys.check_name(journal_id or "")
         except ValueError as error:
             raise BadRequest(f"bad journal id: {error}") from error
         try:
@@ -77,14 +90,15 @@ class QuorumJournalManager:
         except ValueError as error:
             raise BadRequest(f"bad name of an acceptor: {error}") from error
         self.config = config or JournalConfig()
-        self._acceptors = tuple(acceptors or (AcceptorConfig(DEFAULT_ACCEPTOR, metadata_uri),))
+        remote = [AcceptorConfig(address, metadata_uri) for address in self._addresses]
+        self._acceptors = tuple(acceptors or remote or (AcceptorConfig(DEFAULT_ACCEPTOR, metadata_uri),))
         if len({a.name for a in self._acceptors}) != len(self._acceptors):
             raise BadRequest("two acceptors have the same name")
         self._namespace = namespace
         self._client_config = client_config
         self._home = HomeProcess(ClientForked)
         self._stack = AsyncExitStack()
-        self._journals: dict[str, Journal | AbsentAcceptor] = {}
+        self._journals: dict[str, Journal | RemoteAcceptor | AbsentAcceptor] = {}
         self._loggers: LoggerSet | None = None
         self._proposer = Proposer(tuple(a.name for a in self._acceptors), self.config)
         self._stream: EditLogOutputStream | None = None
@@ -96,6 +110,16 @@ class QuorumJournalManager:
         """Opens ledgers and metadata; done by `async with`. Raises JournalUnavailable, LedgerError for a bad URI."""
         if self._loggers is not None:
             return
+        if self._addresses:
+            from .hadoop.client.acceptor import RemoteAcceptor
+
+            for address in self._addresses:
+                self._journals[address] = RemoteAcceptor(address, self.journal_id, self._journals)
+        else:
+            await self._open_all()
+        self._loggers = LoggerSet(tuple(self._journals.values()), self.config)
+
+    async def _open_all(self) -> None:
         clients: dict[str, LedgerClient] = {}
         for acceptor in self._acceptors:
             try:
@@ -107,7 +131,6 @@ class QuorumJournalManager:
             self._journals[acceptor.name] = opened
         if all(isinstance(journal, AbsentAcceptor) for journal in self._journals.values()):
             raise last_error
-        self._loggers = LoggerSet(tuple(self._journals.values()), self.config)
 
     async def _open(self, acceptor: AcceptorConfig, clients: dict[str, LedgerClient]) -> Journal:
         uri = acceptor.metadata_uri
@@ -330,7 +353,7 @@ class QuorumJournalManager:
         """Counters by Hadoop's names: `Journal-<id>` (`-<acceptor>` with several), `IPCLoggerChannel-<acceptor>`."""
         found: dict[str, dict[str, int | float | str]] = {}
         for journal in self._journals.values():
-            if isinstance(journal, AbsentAcceptor):
+            if not isinstance(journal, Journal):
                 continue
             suffix = "" if len(self._journals) == 1 else f"-{journal.name}"
             found[f"Journal-{self.journal_id}{suffix}"] = dict(journal.metrics.snapshot())
@@ -348,7 +371,8 @@ class QuorumJournalManager:
 
     @property
     def _follower(self) -> Follower:
-        return Follower(self._set, self._quorum, self.config)
+        streams_from = partial(self.select_input_streams, in_progress_ok=True)
+        return Follower(self._set, self._quorum, self.config, streams_from)
 
     @property
     def _set(self) -> LoggerSet:

@@ -30,7 +30,7 @@ class QuorumJournalManager(BlockingClient[aio.QuorumJournalManager]):
     def __init__(
         self,
         metadata_uri: str,
-        journal_id: str,
+        journal_id: str | None = None,
         *,
         namespace: NamespaceInfo | None = None,
         acceptors: Sequence[AcceptorConfig] | None = None,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from ledgers import DigestType, NewLedger
+from metadata.settings import file as settings_file
+from metadata.settings.tunable import tunable
 
 MIB = 1024 * 1024
 
@@ -27,31 +30,71 @@ class JournalConfig:
     checksums or txids are wrong; Hadoop does not look.
     """
 
-    ensemble_size: int = 3
-    write_quorum: int | None = None
-    ack_quorum: int | None = None
-    digest: DigestType = DigestType.CRC32C
+    ensemble_size: int = tunable(3, "Bookies of each segment's ledger.", 1, 32)
+    write_quorum: int | None = tunable(
+        None, "Of those, bookies that each batch goes to; all where it is not set.", 1, 32, kind=int
+    )
+    ack_quorum: int | None = tunable(
+        None, "Of those, bookies that confirm it; a majority where it is not set.", 1, 32, kind=int
+    )
+    digest: DigestType = tunable(
+        DigestType.CRC32C, "What every batch is checked with; hmac-sha256 needs a password.", 0, 0
+    )
     password: bytes = b""
-    get_journal_state_seconds_max: float = 120.0
-    new_epoch_seconds_max: float = 120.0
-    prepare_recovery_seconds_max: float = 120.0
-    accept_recovery_seconds_max: float = 120.0
-    finalize_segment_seconds_max: float = 120.0
-    start_segment_seconds_max: float = 20.0
-    write_txns_seconds_max: float = 20.0
-    select_input_streams_seconds_max: float = 20.0
-    operations_seconds_max: float = 60.0
-    queued_edits_bytes_max: int = 10 * MIB
-    pipelined_batches_max: int = 64
-    heartbeat_seconds: float = 1.0
-    slow_call_seconds: float = 1.0
-    output_buffer_bytes: int = 512 * 1024
-    edits_cache_bytes_max: int = 16 * MIB
-    tail_txns_max: int = 5000
-    tail_bytes_max: int = 8 * MIB
-    tail_poll_seconds: float = 0.2
-    tail_behind_seconds_max: float = 20.0
-    verify_edits: bool = True
+    get_journal_state_seconds_max: float = tunable(
+        120.0,
+        "How long a quorum may take to tell its state (dfs.qjournal.get-journal-state.timeout.ms).",
+        0.1,
+        86_400,
+    )
+    new_epoch_seconds_max: float = tunable(
+        120.0, "To promise an epoch (dfs.qjournal.new-epoch.timeout.ms).", 0.1, 86_400
+    )
+    prepare_recovery_seconds_max: float = tunable(
+        120.0, "To prepare a recovery (dfs.qjournal.prepare-recovery.timeout.ms).", 0.1, 86_400
+    )
+    accept_recovery_seconds_max: float = tunable(
+        120.0, "To accept one (dfs.qjournal.accept-recovery.timeout.ms).", 0.1, 86_400
+    )
+    finalize_segment_seconds_max: float = tunable(
+        120.0, "To finalize a segment (dfs.qjournal.finalize-segment.timeout.ms).", 0.1, 86_400
+    )
+    start_segment_seconds_max: float = tunable(
+        20.0, "To begin one (dfs.qjournal.start-segment.timeout.ms).", 0.1, 86_400
+    )
+    write_txns_seconds_max: float = tunable(
+        20.0, "To write a batch (dfs.qjournal.write-txns.timeout.ms).", 0.1, 86_400
+    )
+    select_input_streams_seconds_max: float = tunable(
+        20.0, "To tell what there is to read (dfs.qjournal.select-input-streams.timeout.ms).", 0.1, 86_400
+    )
+    operations_seconds_max: float = tunable(60.0, "For all else (dfs.qjm.operations.timeout).", 0.1, 86_400)
+    queued_edits_bytes_max: int = tunable(
+        10 * MIB,
+        "Edits waiting for one acceptor, past which it is left out until the next segment.",
+        1024,
+        2**36,
+    )
+    pipelined_batches_max: int = tunable(64, "Batches sent to one acceptor and not answered.", 1, 10_000)
+    heartbeat_seconds: float = tunable(
+        1.0, "How often an acceptor that is out of sync is told what is committed.", 0.1, 3600
+    )
+    slow_call_seconds: float = tunable(1.0, "A call that takes longer is told in the log.", 0.01, 3600)
+    output_buffer_bytes: int = tunable(
+        512 * 1024, "Edits that a stream gathers before it wants to be flushed.", 1024, 2**27
+    )
+    edits_cache_bytes_max: int = tunable(
+        16 * MIB, "The latest edits that an acceptor keeps at hand for readers.", 1024, 2**36
+    )
+    tail_txns_max: int = tunable(5000, "Edits that an acceptor gives at a time.", 1, 1_000_000)
+    tail_bytes_max: int = tunable(8 * MIB, "The same, in bytes; one batch it always gives.", 1024, 2**27)
+    tail_poll_seconds: float = tunable(0.2, "How often a follower asks for more.", 0.01, 3600)
+    tail_behind_seconds_max: float = tunable(
+        20.0, "How long the acceptors may know of less than a follower has read.", 0.1, 86_400
+    )
+    verify_edits: bool = tunable(
+        True, "Refuse a batch whose frames, checksums or txids are wrong; Hadoop does not look.", 0, 0
+    )
 
     def __post_init__(self) -> None:
         _ = self.new_ledger.shape  # raises where it does not fit
@@ -69,6 +112,15 @@ class JournalConfig:
         for name in self.__slots__:
             if name.endswith("_seconds_max") and getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be positive")
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> JournalConfig:
+        """What `[journal]` of a file of settings says (docs/operators.md); the rest has its defaults.
+
+        Raises BadSettings, a ValueError that names the file, the table and the setting.
+        """
+        values = settings_file.of_program(path, cls, "journal")
+        return settings_file.made(cls, values, f"{path}: [journal]")
 
     @property
     def new_ledger(self) -> NewLedger:

@@ -16,6 +16,12 @@ CLASSES_TO_A_DOUBLING = 8
 PERCENTILES = (50, 75, 90, 95, 99)
 WINDOWS_SECONDS = (60, 300, 3600)
 
+NEW_MAX = 256
+"""Latencies that wait to be counted."""
+
+COUNT_SECONDS = 1.0
+"""Latencies of so long are counted as if all had come with the last of them: a window is right to that."""
+
 
 @dataclass(slots=True)
 class _Slice:
@@ -23,7 +29,7 @@ class _Slice:
     classes: Counter[int] = field(default_factory=Counter)
 
 
-class Latencies:
+class Window:
     """Latencies in whole microseconds over the last `window_seconds`. `now` is the caller's clock."""
 
     def __init__(self, window_seconds: float) -> None:
@@ -31,10 +37,11 @@ class Latencies:
         self._window_seconds = window_seconds
         self._slices: deque[_Slice] = deque(maxlen=SLICES + 1)
 
-    def add(self, seconds: float, now: float) -> None:
+    def add(self, counted: Counter[int], now: float) -> None:
+        """So many latencies of each class, which came not long before `now`."""
         if not self._slices or now - self._slices[-1].began >= self._slice_seconds:
             self._slices.append(_Slice(now))
-        self._slices[-1].classes[_class_of(seconds * 1e6)] += 1
+        self._slices[-1].classes.update(counted)
 
     def count(self, now: float) -> int:
         """How many there were."""
@@ -58,6 +65,46 @@ class Latencies:
         return total
 
 
+class Latencies:
+    """What is measured once for each batch, over all windows. `now` is the caller's clock.
+
+    Latencies are counted some at a time: to count each in every window costs as much as a batch's way to the disk.
+    """
+
+    def __init__(self) -> None:
+        self.windows = {seconds: Window(seconds) for seconds in WINDOWS_SECONDS}
+        self._new: list[float] = []
+        self._newest_at = 0.0
+        self._count_at = 0.0
+
+    def add(self, seconds: float, now: float) -> None:
+        """One that took so long."""
+        if now >= self._count_at or len(self._new) >= NEW_MAX:
+            self._count_new()
+            self._count_at = now + COUNT_SECONDS
+        self._new.append(seconds)
+        self._newest_at = now
+
+    def count(self, window_seconds: int, now: float) -> int:
+        """How many there were."""
+        return self._window(window_seconds).count(now)
+
+    def percentile_micros(self, window_seconds: int, percentile: int, now: float) -> int:
+        """The latency that so many in a hundred did not exceed; 0 where there were none."""
+        return self._window(window_seconds).percentile_micros(percentile, now)
+
+    def _window(self, window_seconds: int) -> Window:
+        self._count_new()
+        return self.windows[window_seconds]
+
+    def _count_new(self) -> None:
+        if self._new:
+            counted = Counter(_class_of(seconds * 1e6) for seconds in self._new)
+            self._new.clear()
+            for window in self.windows.values():
+                window.add(counted, self._newest_at)
+
+
 def _class_of(micros: float) -> int:
     return 0 if micros < 1 else 1 + int(math.log2(micros) * CLASSES_TO_A_DOUBLING)
 
@@ -67,10 +114,12 @@ def _upper_end(number: int) -> float:
 
 
 def percentiles(prefix: str, latencies: Latencies) -> dict[str, int]:
-    """Count and percentiles of a window as it is now, by Hadoop's names that begin so; in microseconds."""
+    """Count and percentiles of each window as it is now, by Hadoop's names that begin so; in microseconds."""
     now = time.monotonic()
-    values = {f"{prefix}NumOps": latencies.count(now)}
-    for percentile in PERCENTILES:
-        name = f"{prefix}{percentile}thPercentileLatencyMicros"
-        values[name] = latencies.percentile_micros(percentile, now)
+    values = {}
+    for seconds in WINDOWS_SECONDS:
+        values[f"{prefix}{seconds}sNumOps"] = latencies.count(seconds, now)
+        for percentile in PERCENTILES:
+            name = f"{prefix}{seconds}s{percentile}thPercentileLatencyMicros"
+            values[name] = latencies.percentile_micros(seconds, percentile, now)
     return values

@@ -44,4 +44,7 @@ def test_the_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
     packages = {"metadata", "bookie", "ledgers", "qjm_compat", "spark", "bookledger"}
     assert top == packages | {"bookledger-0.1.0.dist-info"}
     assert {f"{package}/py.typed" for package in packages} <= set(names)
+    static = {"console.css", "console.js", "icon.svg"}
+    assert {f"bookledger/console/static/{name}" for name in static} <= set(names)
+    assert "bookledger/console/templates/base.html" in names
     assert {p.removesuffix(".proto") + "_pb2.py" for p in PROTOS} <= set(names)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -76,18 +75,16 @@ class OsFile:
         self._fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
 
     def write(self, buffers: Sequence[bytes | memoryview], offset: int) -> None:
-        with self._named():
+        try:
             for start in range(0, len(buffers), IOV_MAX):
                 offset = self._write_some(buffers[start : start + IOV_MAX], offset)
-
-    @contextmanager
-    def _named(self) -> Iterator[None]:
-        """An error says which file it is about."""
-        try:
-            yield
         except OSError as error:
-            error.filename = str(self._path)
+            self._name_in(error)
             raise
+
+    def _name_in(self, error: OSError) -> None:
+        """The error says which file it is about."""
+        error.filename = str(self._path)
 
     def _write_some(self, buffers: Sequence[bytes | memoryview], offset: int) -> int:
         total = sum(map(len, buffers))
@@ -102,13 +99,19 @@ class OsFile:
         return offset + total
 
     def datasync(self) -> None:
-        with self._named():
+        try:
             os.fdatasync(self._fd)
+        except OSError as error:
+            self._name_in(error)
+            raise
 
     def read(self, size: int, offset: int) -> bytes:
-        with self._named():
+        try:
             data = os.pread(self._fd, size, offset)
             return data if len(data) == size or not data else self._read_on(data, size, offset)
+        except OSError as error:
+            self._name_in(error)
+            raise
 
     def _read_on(self, data: bytes, size: int, offset: int) -> bytes:
         parts = [data]

@@ -45,6 +45,10 @@ class SpaceWatch:
         self.is_low = free_bytes < RELIEF * limit
         return before != (self.is_read_only, self.is_low)
 
+    def limit_bytes(self, disk_bytes: int) -> int:
+        """With less free it is read-only."""
+        return self._limit.bytes(disk_bytes)
+
     def filled_up(self) -> bool:
         """A write found no space, whatever was observed; says whether that changed anything."""
         before, self.is_read_only, self.is_low = self.is_read_only, True, True

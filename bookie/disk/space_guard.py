@@ -54,7 +54,13 @@ class SpaceGuard:
             self.total_bytes, self.free_bytes = total, free
             self.on_change()
         if self._watch.observed(total, free) and self._watch.is_low:
-            log.warning("%s is nearly full: %d MiB are free", self._directory, free >> 20)
+            log.warning(
+                "%s is nearly full: %d MiB are free, and with less than %d the bookie is read-only (--free-space-min): "
+                "free some, or add bookies",
+                self._directory,
+                free >> 20,
+                self._watch.limit_bytes(total) >> 20,
+            )
         if not self._watch.is_read_only and self.reserve.is_touched:
             await asyncio.get_running_loop().run_in_executor(None, self.reserve.restore)
         self._decide(f"the bookie's disk is nearly full ({free >> 20} MiB are free)")

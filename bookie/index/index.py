@@ -61,11 +61,11 @@ class Index:
     """The index of one bookie. `add`, `remove` and `recent_holding` belong to the event loop's thread; LMDB is read
     on any thread, and written by one at a time."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, bytes_max: int = MAP_BYTES_MAX) -> None:
         try:
             _check_not_cut(directory / "data.mdb", pages=_META_PAGES)
             self._env = lmdb.open(
-                str(directory), map_size=MAP_BYTES_MAX, max_dbs=5, subdir=True, mode=0o600, max_readers=64
+                str(directory), map_size=bytes_max, max_dbs=5, subdir=True, mode=0o600, max_readers=64
             )
             _check_not_cut(directory / "data.mdb", pages=self._env.info()["last_pgno"] + 1)
             self._meta = Meta(self._env)
@@ -114,6 +114,12 @@ class Index:
     @property
     def _tables(self) -> tuple[SummedTable, ...]:
         return self._ledgers, self._places.sums, self.usage.table
+
+    @property
+    def size_bytes(self) -> int:
+        """Of its file."""
+        info = self._env.info()
+        return int((info["last_pgno"] + 1) * self._env.stat()["psize"])
 
     def close(self) -> None:
         self._env.close()

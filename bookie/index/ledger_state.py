@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import struct
 from dataclasses import dataclass, field
 from enum import Enum
@@ -44,6 +45,13 @@ class LedgerState:
     verifier: bytes | None = None
     limbo: bool = False
     waiting_for_fence: list[object] = field(default_factory=list)
+    verifier_in_log: bytes | None = None
+    """Whose it was when the log was read; it may have been forgotten since, so this lets nobody write."""
+
+    @property
+    def readers_verifier(self) -> bytes:
+        """Who may read what is here; b"" for everybody."""
+        return (self.verifier_in_log if self.verifier is None else self.verifier) or b""
 
     def note_lac(self, statement: LacStatement | None) -> bool:
         """Keeps the higher statement; says whether it rose."""
@@ -57,7 +65,7 @@ class LedgerState:
         """Whether this is the ledger's verifier; the first one is."""
         if self.verifier is None:
             self.verifier = verifier
-        return self.verifier == verifier
+        return hmac.compare_digest(self.verifier, verifier)
 
     def encode(self) -> bytes:
         """The row kept in the index: what survives a restart. A pending fence is not yet a fence."""

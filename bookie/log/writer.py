@@ -14,8 +14,10 @@ import errno
 import logging
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
@@ -60,7 +62,8 @@ class _Waiting(NamedTuple):
 class LogWriter:
     """Appends records from one thread. The callbacks are called on that thread, never concurrently.
 
-    `on_durable(written, next_position)` after each sync, for every record once; before that
+    `on_sync(seconds, records, bytes)` after each sync; `on_durable(written, next_position)` then, for every record
+    once; before that
     `on_written(written)` for records whose sync is deferred; `on_refused(tickets_and_records, error)`
     when the disk is full (nothing of the group stays in the log, later groups may succeed);
     `on_failure(error)` once, when a write or sync failed or anything else went wrong: the writer has
@@ -77,6 +80,7 @@ class LogWriter:
         on_refused: Callable[[Sequence[tuple[Ticket, Record]], OSError], None],
         on_failure: Callable[[Exception], None],
         on_written: Callable[[Sequence[Written]], None],
+        on_sync: Callable[[float, int, int], None] = lambda *_: None,
         reserve: Reserve | None = None,
         segment_bytes_max: int | None = None,
     ) -> None:
@@ -84,13 +88,16 @@ class LogWriter:
         self._on_refused = on_refused
         self._on_failure = on_failure
         self._on_written = on_written
+        self._on_sync = on_sync
         self._reserve = reserve or NoReserve()
         self._appender = self._begin(disk, incarnation, first_segment, segment_bytes_max)
         self._unsynced: list[Written] = []
         self._submitted: SimpleQueue[_Waiting | None] = SimpleQueue()  # None: nothing more comes
         self._taken: deque[_Waiting] = deque()  # submitted, and in no group yet
         self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="bookie-log", daemon=True)
+        self._thread = threading.Thread(
+            target=copy_context().run, args=(self._run,), name="bookie-log", daemon=True
+        )
 
     def _begin(self, disk: Disk, incarnation: str, first_segment: int, bytes_max: int | None) -> LogAppender:
         try:
@@ -176,10 +183,16 @@ class LogWriter:
         if not group and not self._unsynced:
             return
         if not all(waiting.deferred_sync for waiting in group) or self._sync_is_due(group):
-            self._appender.sync()  # everything in the log is acknowledged only after this line
+            self._sync()
         written = self._report_durable()
         if written:
             self._on_written(written[-len(group) :])
+
+    def _sync(self) -> None:
+        began = time.perf_counter()
+        self._appender.sync()  # everything in the log is acknowledged only after this line
+        size = sum([written.size for written in self._unsynced])
+        self._on_sync(time.perf_counter() - began, len(self._unsynced), size)
 
     def _append_what_fits(self, group: Sequence[_Waiting]) -> Sequence[_Waiting]:
         """Appends the group, or what of it the reserve has room for; refuses the rest. Returns what is in the log."""

@@ -15,13 +15,16 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
 from metadata import open_store
+from metadata.counting.counting_store import CountingStore
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
@@ -36,26 +39,34 @@ from ..storage.bookie import Bookie
 from ..upkeep.mending.limbo import enter_limbo
 from ..upkeep.peers import NoPeers, Peers
 from ..upkeep.upkeep import Upkeep
+from ..whose_lines import LIFE, lines_of
+from ..wire.credentials import BookieKey
 from . import directory, life
 from .directory import LockedDirectory
+from .grpc_tools import GrpcTools
 from .life import Lives
 from .listener import Listener
+from .lookups.owners import Owners
+from .lookups.registered_keys import RegisteredKeys
+from .lookups.verifiers import Verifiers
+from .metrics import Lookups
 from .obeying import obey_orders
 from .registration import Registrar, lock_identity
 from .requests import Requests
 from .restored_metadata import give_no_id_twice
 from .service import BookieService, WhoIs
-from .verifiers import Verifiers
+from .surroundings import check_clock
 from .waiting import started
 
 log = logging.getLogger(__name__)
 
-PeersOf = Callable[[MetadataStore], Peers]
+PeersOf = Callable[[MetadataStore, BookieKey], Peers]
+"""What a bookie mends itself with, which proves with the key that it asks for a bookie."""
 
 
-def no_peers(store: MetadataStore) -> Peers:
+def no_peers(store: MetadataStore, key: BookieKey) -> Peers:
     """For a bookie that stands alone."""
-    del store
+    del store, key
     return NoPeers()
 
 
@@ -67,6 +78,19 @@ class RunningBookie:
     address: str
     bookie: Bookie
     upkeep: Upkeep
+    registrar: Registrar
+
+    def why_not_ready(self) -> str:
+        """Why clients should not come to it for now; empty where they should."""
+        return _why_not_ready(self.bookie, self.registrar)
+
+
+def _why_not_ready(bookie: Bookie, registrar: Registrar) -> str:
+    if bookie.failed.done():
+        return str(bookie.failed.result())
+    if not registrar.is_registered:
+        return "it is not registered: the metadata does not answer, or has lost it"
+    return bookie.space.why_read_only and f"read-only: {bookie.space.why_read_only}"
 
 
 async def run(
@@ -74,14 +98,16 @@ async def run(
     on_ready: Callable[[RunningBookie], None],
     peers_of: PeersOf = no_peers,
     *,
+    on_stop: Callable[[], None] = lambda: None,
     until_stdin_closes: bool = False,
 ) -> None:
     """Serves until SIGTERM or SIGINT, or the end of standard input where that is asked for.
 
-    Metadata that does not answer is waited for. Raises BookieError or MetadataError when it cannot serve, or
-    cannot go on.
+    `on_stop` is called when it begins to end, for whatever reason. Metadata that does not answer is waited for.
+    Raises BookieError or MetadataError when it cannot serve, or cannot go on.
     """
-    await until_stopped(_serve(config, on_ready, peers_of), until_stdin_closes=until_stdin_closes)
+    work = _serve(config, on_ready, peers_of)
+    await until_stopped(work, on_stop=on_stop, until_stdin_closes=until_stdin_closes)
 
 
 async def _serve(config: BookieConfig, on_ready: Callable[[RunningBookie], None], peers_of: PeersOf) -> None:
@@ -98,7 +124,12 @@ async def _serve(config: BookieConfig, on_ready: Callable[[RunningBookie], None]
         await until_one_fails(running)
 
 
-async def until_stopped(work: Coroutine[object, object, None], *, until_stdin_closes: bool = False) -> None:
+async def until_stopped(
+    work: Coroutine[object, object, None],
+    *,
+    on_stop: Callable[[], None] = lambda: None,
+    until_stdin_closes: bool = False,
+) -> None:
     """Runs `work`, and cancels it at SIGTERM or SIGINT, also while it starts. Raises what `work` raises."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -110,6 +141,7 @@ async def until_stopped(work: Coroutine[object, object, None], *, until_stdin_cl
     try:
         await asyncio.wait([working, stopped], return_when=asyncio.FIRST_COMPLETED)
     finally:
+        on_stop()
         stopped.cancel()
         working.cancel()
         await asyncio.wait([working])
@@ -138,12 +170,26 @@ async def serving(
 
     `peers_of` gives what it mends itself with.
     """
+    async with AsyncExitStack() as stack:
+        with lines_of(directory.name_in(config.data_directory)):
+            running = await stack.enter_async_context(_serving(config, store, peers_of))
+        yield running
+
+
+@asynccontextmanager
+async def _serving(
+    config: BookieConfig, store: MetadataStore, peers_of: PeersOf
+) -> AsyncIterator[RunningBookie]:
+    began = time.monotonic()
+    check_clock()
+    store = CountingStore(store)
     locked = directory.lock(config.data_directory)
     try:
         cookie = await directory.check_cookie(config.data_directory, store)
         directory.check_parts(config.data_directory)
         async with AsyncExitStack() as storage, _listening(config) as listener:
-            registration = _registration(config, cookie, listener.address)
+            key = BookieKey()
+            registration = _registration(config, cookie, listener.address, key)
             async with _registered(config, store, registration) as registrar:
                 await directory.check_cookie(
                     config.data_directory, store
@@ -154,18 +200,58 @@ async def serving(
                 await _vouch_for_nothing_lost(bookie, lived)
                 await give_no_id_twice(store, bookie.index.ledger_ids())
                 this = await lived.begin(bookie.log_end)
-                peers = peers_of(store)
+                peers = peers_of(store, key)
                 storage.push_async_callback(peers.close)
                 upkeep = Upkeep(bookie, store, cookie, config.upkeep, peers, listener.guard.report)
-                listener.serve(bookie, _service(config, bookie, cookie, store, upkeep, listener.who_is))
+                tools = GrpcTools(listener.who_is, partial(_why_not_ready, bookie, registrar))
+                service = _service(config, bookie, cookie, store, upkeep, listener.who_is)
+                listener.serve(bookie, service, *tools.handlers())
                 watching = bookie.watch_space(lambda space: _tell_space(registrar, space))
                 publishing = lived.publish(this, lambda: bookie.log_position)
                 obeying = obey_orders(store, cookie.bookie_id, bookie.space, config.upkeep.heal_look_seconds)
                 work = (bookie.run_checkpoints(), watching, publishing, obeying, upkeep.run())
                 async with _beside(*work):
-                    yield RunningBookie(cookie, listener.address, bookie, upkeep)
+                    running = RunningBookie(cookie, listener.address, bookie, upkeep, registrar)
+                    bookie.metrics.registry.register(
+                        Lookups(bookie, upkeep, registrar, listener.guard, store, cookie, program_version())
+                    )
+                    with _told(running, config, time.monotonic() - began):
+                        yield running
     finally:
         locked.close()
+
+
+@contextmanager
+def _told(running: RunningBookie, config: BookieConfig, seconds: float) -> Iterator[None]:
+    """Says in the log what begins, and what ends: who comes later wants to know."""
+    cookie, about = running.cookie, {"bookie": running.cookie.bookie_id}
+    bookie = running.bookie
+    LIFE.info(
+        "serves: version %s on %s, incarnation %s of cluster %s, data in %s; it took %.1f s, and read %d "
+        "records (%d bytes) of its log again",
+        program_version(),
+        running.address,
+        cookie.incarnation,
+        cookie.cluster_id,
+        config.data_directory,
+        seconds,
+        bookie.replayed_records,
+        bookie.replayed_bytes,
+        extra=about,
+    )
+    began = time.monotonic()
+    try:
+        yield
+    finally:
+        stored, seconds = bookie.metrics.counters.entries_added, time.monotonic() - began
+        why = f"since {bookie.failed.result()}" if bookie.failed.done() else "as it is told"
+        LIFE.info(
+            "stops, %s; it served %.0f s, and stored %d entries",
+            why,
+            seconds,
+            stored,
+            extra=about,
+        )
 
 
 @asynccontextmanager
@@ -199,10 +285,26 @@ def _tell_space(registrar: Registrar, space: SpaceGuard) -> None:
     registrar.set_read_only(bool(space.why_read_only))
 
 
-def _registration(config: BookieConfig, cookie: Cookie, address: str) -> Registration:
+def _registration(config: BookieConfig, cookie: Cookie, address: str, key: BookieKey) -> Registration:
     bookie = BookieRef(cookie.bookie_id, cookie.incarnation)
     heals = config.upkeep.heals
-    return Registration(bookie, address, config.fault_domain, version=program_version(), heals=heals)
+    return Registration(
+        bookie,
+        address,
+        config.fault_domain,
+        version=program_version(),
+        heals=heals,
+        reading_key=key.verifier,
+    )
+
+
+def _kind_of(config: BookieConfig) -> type[Bookie]:
+    """Nothing of OpenTelemetry is imported where nobody traces."""
+    if config.tracing is None:
+        return Bookie
+    from ..storage.traced import TracedBookie
+
+    return TracedBookie
 
 
 async def _open_bookie(config: BookieConfig, locked: LockedDirectory, cookie: Cookie, lived: Lives) -> Bookie:
@@ -215,9 +317,10 @@ async def _open_bookie(config: BookieConfig, locked: LockedDirectory, cookie: Co
 
     if not config.accept_loss:
         lived.refuse_older_copy(lived.known.position)  # before the log's tail is cut
-    index = Index(locked.index)
+    index = Index(locked.index, config.index_bytes_max)
     try:
-        return await Bookie.open(config, OsDisk(locked.log), index, cookie.incarnation, is_lacking)
+        kind = _kind_of(config)
+        return await kind.open(config, OsDisk(locked.log), index, cookie.incarnation, is_lacking)
     except BaseException:
         index.close()
         raise
@@ -247,8 +350,9 @@ def _service(
     upkeep: Upkeep,
     who_is: WhoIs,
 ) -> BookieService:
-    verifiers = Verifiers(bookie, LedgerStore(store))
-    requests = Requests(bookie, cookie, config.data_directory, program_version(), verifiers)
+    ledgers = LedgerStore(store)
+    known = Verifiers(bookie, ledgers), RegisteredKeys(store), Owners(ledgers)
+    requests = Requests(bookie, cookie, config.data_directory, program_version(), *known)
     return BookieService(requests, upkeep.maintain, config.limits.maintenance_max, who_is)
 
 

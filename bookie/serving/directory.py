@@ -29,6 +29,13 @@ from metadata.store import MetadataStore, Versioned
 from ..disk.disk import OsDisk, sync_directory
 from ..errors import DataDirectoryError
 from ..log import segments
+from .surroundings import (
+    check_is_directory,
+    check_is_writable,
+    disk_is_not_full,
+    make_directory,
+    not_formatted,
+)
 
 log = logging.getLogger(__name__)
 
@@ -76,11 +83,10 @@ class LockedDirectory:
 
 def lock(path: Path) -> LockedDirectory:
     """Takes the directory's lock. Raises DataDirectoryError where it is unformatted or in use."""
+    check_is_directory(path)
     if not (path / COOKIE).is_file():
-        raise DataDirectoryError(
-            f"{path} is not a formatted bookie directory; run: bookledger bookie format --data {path} --id NAME "
-            "--metadata URI"
-        )
+        raise not_formatted(path)
+    check_is_writable(path, path / COOKIE, path / LOG, path / INDEX)
     # The cookie itself is locked: a lock file of its own could be deleted, and a second process let in.
     fd = os.open(path / COOKIE, os.O_RDWR | os.O_CLOEXEC)
     try:
@@ -96,13 +102,19 @@ def read_cookie(path: Path) -> Cookie:
     try:
         return _cookie_in(path / COOKIE)
     except FileNotFoundError:
-        raise DataDirectoryError(
-            f"{path} is not a formatted bookie directory; run: bookledger bookie format"
-        ) from None
+        raise not_formatted(path) from None
     except ValueError as error:
         raise DataDirectoryError(
             f"{path / COOKIE} cannot be read ({error}); the directory is damaged"
         ) from error
+
+
+def name_in(path: Path) -> str:
+    """Whose the directory is, for who only wants to say so; empty where it does not tell."""
+    try:
+        return read_cookie(path).bookie_id
+    except (DataDirectoryError, OSError):  # told in full by whoever needs more of it
+        return ""
 
 
 def _cookie_in(file: Path) -> Cookie:
@@ -162,10 +174,12 @@ async def format_directory(
             f"{path} holds an interrupted format of bookie {begun.bookie_id}; finish that one, or empty the directory"
         )
     cookie = begun or Cookie(cluster_id, bookie_id, str(uuid.uuid4()))
-    path.mkdir(parents=True, exist_ok=True)
-    _write_unfinished(path, cookie)
+    with disk_is_not_full(path):
+        make_directory(path)
+        _write_unfinished(path, cookie)
     await _take_name(store, cookie, known)
-    _finish(path, cookie)
+    with disk_is_not_full(path):
+        _finish(path, cookie)
     return cookie
 
 

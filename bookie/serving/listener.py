@@ -22,6 +22,7 @@ from ..config import BookieConfig
 from ..errors import BookieError
 from ..storage.bookie import Bookie
 from ..wire import rpc
+from ..wire.crowd import Visitor
 from ..wire.data import sockets
 from ..wire.data.connection import Connection
 from ..wire.trust.certificates import BadCertificates, Certificates
@@ -31,7 +32,6 @@ from .data.forwarding import Forwarding
 from .data.reception import Reception
 from .data.session import STARTING, Session
 from .limits import descriptors
-from .limits.crowd import Visitor
 from .limits.guard import Guard
 from .requests import Requests
 from .service import BookieService
@@ -81,10 +81,10 @@ class Listener:
         else:
             self._reception = Reception(self._socket, self.guard.crowd, self._certificates, self._door)
 
-    def serve(self, bookie: Bookie, service: BookieService) -> None:
+    def serve(self, bookie: Bookie, service: BookieService, *others: grpc.GenericRpcHandler) -> None:
         """From now on calls reach the bookie."""
         self._bookie, self._service = bookie, service
-        self._gate.handlers = service.handlers()
+        self._gate.handlers = (service.handlers(), *others)
 
     async def stop(self) -> None:
         """Answers what was accepted, takes nothing more, and gives the port back."""
@@ -173,16 +173,17 @@ class Listener:
 
 
 class _Gate(grpc.GenericRpcHandler):
-    """Finds the handler of a gRPC call: the bookie's, once there is one."""
+    """Finds the handler of a gRPC call, once the bookie serves."""
 
-    handlers: grpc.GenericRpcHandler | None = None
+    handlers: tuple[grpc.GenericRpcHandler, ...] = ()
 
     def service(
         self, handler_call_details: grpc.HandlerCallDetails
     ) -> grpc.RpcMethodHandler[Any, Any] | None:
-        if self.handlers is None:
+        if not self.handlers:
             return grpc.stream_stream_rpc_method_handler(_is_starting)  # fits unary calls as well
-        return self.handlers.service(handler_call_details)
+        found = (one.service(handler_call_details) for one in self.handlers)
+        return next((one for one in found if one is not None), None)
 
 
 async def _is_starting(_: AsyncIterator[bytes], context: grpc.aio.ServicerContext[Any, Any]) -> None:
@@ -219,5 +220,5 @@ def _bound(config: BookieConfig) -> Any:
     except OSError as error:
         address = f"{config.host}:{config.port}"
         raise BookieError(
-            f"cannot listen on {address}: {error.strerror}; choose another with --host or --port"
+            f"cannot listen on {address}: {sockets.why_not_bound(error)} (--host, --port)"
         ) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from metadata.audit import Act, tell
 from metadata.errors import MetadataError
 from metadata.healing import orders
 from metadata.healing.orders import OrderKind
@@ -19,12 +20,21 @@ DRAINED = "the bookie is being drained"
 
 async def obey_orders(store: MetadataStore, bookie_id: str, space: SpaceGuard, look_seconds: float) -> None:
     """Looks again and again until cancelled. What was ordered last holds while the metadata does not answer."""
+    stands: OrderKind | None = None
     while True:
         try:
             order = await orders.read(store, bookie_id)
         except MetadataError as error:
             log.info("cannot tell what is ordered of this bookie, trying again later: %s", error)
         else:
+            stands = _told(bookie_id, stands, order.kind if order is not None else None)
             is_leaving = order is not None and order.kind is not OrderKind.MAINTENANCE
             space.ordered(DRAINED if is_leaving else "")
         await asyncio.sleep(look_seconds)
+
+
+def _told(bookie_id: str, before: OrderKind | None, now: OrderKind | None) -> OrderKind | None:
+    """What is ordered now; the audit log is told when it changes."""
+    if before is not now:
+        tell(Act.ORDER, bookie=bookie_id, order="taken back" if now is None else now.value)
+    return now

@@ -12,11 +12,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import math
 import os
 from dataclasses import replace
 from pathlib import Path
 
 from metadata import settle
+from metadata.counting.outage import weight
 from metadata.errors import BadRecord, KeyExists, LeaseLost, NoSuchKey, StoreUnavailable, VersionConflict
 from metadata.records.registration import Registration, decode
 from metadata.store import Lease, MetadataStore
@@ -69,6 +71,7 @@ class Registrar:
         self._lease_seconds = lease_seconds
         self._lease: Lease | None = None
         self._is_registered = False
+        self._renewed_at = -math.inf
         self._changed = asyncio.Event()
 
     async def register(self) -> None:
@@ -90,6 +93,17 @@ class Registrar:
             await asyncio.sleep(self._lease_seconds / RENEWALS_PER_LEASE)
             await self._keep_or_replace_lease()
         self._is_registered = True
+        self._renewed_at = asyncio.get_running_loop().time()
+
+    @property
+    def is_registered(self) -> bool:
+        """As far as is known: a lease that was not renewed in its time has run out."""
+        return self._is_registered and self.lease_age_seconds < self._lease_seconds
+
+    @property
+    def lease_age_seconds(self) -> float:
+        """How long ago the lease was renewed last."""
+        return asyncio.get_running_loop().time() - self._renewed_at
 
     async def _keep_or_replace_lease(self) -> None:
         assert self._lease is not None
@@ -165,7 +179,7 @@ class Registrar:
             except LeaseLost:
                 self._lease = None
             except StoreUnavailable as error:
-                log.warning("cannot renew the registration, will try again: %s", error)
+                log.log(weight(error), "cannot renew the registration, will try again: %s", error)
                 if self._changed.is_set():
                     await asyncio.sleep(self._lease_seconds / RENEWALS_PER_LEASE)
 
@@ -190,7 +204,9 @@ class Registrar:
         """Renews the lease; False where there is none, or the registration does not stand under it."""
         try:
             if self._lease is not None:
+                asked_at = asyncio.get_running_loop().time()
                 await self._store.keep_lease(self._lease)
+                self._renewed_at = asked_at
                 self._is_registered = self._is_registered and await self._stands()
         except LeaseLost:
             log.warning("the registration was lost; registering again")

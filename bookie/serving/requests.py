@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import os
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +14,7 @@ from ..storage.bookie import Bookie
 from ..wire.columns import ENTRY_BYTES_MAX, FRAME_ENTRIES_MAX
 from ..wire.credentials import Purpose, statement
 from ..wire.messages import (
+    NO_CREDENTIAL,
     Credential,
     Frame,
     HoldingsReply,
@@ -24,15 +26,23 @@ from ..wire.messages import (
     ReadRequest,
     Status,
 )
-from .verifiers import Verifiers
+from .lookups.owners import Owners
+from .lookups.registered_keys import RegisteredKeys
+from .lookups.verifiers import Verifiers
 
 LONG_POLL_SECONDS_MAX = 60.0
 
 TOO_LARGE = f"over the limit of {ENTRY_BYTES_MAX} bytes an entry or {FRAME_ENTRIES_MAX} entries a frame"
 
+HAS_A_PASSWORD = "the ledger has a password, and what was shown does not prove that it is known"
+
 
 class Proofs(Protocol):
     """Checks what one peer brings."""
+
+    async def may_read(self, ledger_id: int, credential: Credential) -> bool:
+        """Whether the credential is proven for reading this ledger."""
+        ...
 
     async def is_proven(self, credential: Credential, signed: bytes) -> bool:
         """Whether the proof fits its verifier; a blank credential proves what it claims, nothing."""
@@ -49,9 +59,13 @@ class Requests:
         directory: Path,
         version: str,
         verifiers: Verifiers | None = None,
+        bookie_keys: RegisteredKeys | None = None,
+        owners: Owners | None = None,
     ) -> None:
         self.bookie = bookie
         self.verifiers = verifiers
+        self.owners = owners
+        self._bookie_keys = bookie_keys
         self._cookie = cookie
         self._directory = directory
         self._version = version
@@ -63,9 +77,12 @@ class Requests:
     async def read(self, request: ReadRequest, proofs: Proofs) -> ReadReply:
         if request.incarnation != self.bookie.incarnation:
             return ReadReply(Status.WRONG_INCARNATION, detail=self._who_we_are())
-        if request.fence and (why := await self._refuses_fence(request, proofs)):
+        if why := await self._refuses(request, proofs):
             return ReadReply(why[0], detail=why[1])
-        return await self.bookie.read(request)
+        reply = await self.bookie.read(request)
+        if why := await self._refuses_now(request, proofs, reply.status):
+            return ReadReply(why[0], detail=why[1])
+        return reply
 
     async def last_add_confirmed(
         self, request: LacRequest, proofs: Proofs, hurried: asyncio.Future[None] | None = None
@@ -77,9 +94,12 @@ class Requests:
             return LacReply(
                 Status.BAD_REQUEST, detail=f"ledger {request.ledger_id}, wait {request.wait_ms} ms"
             )
-        if request.fence and (why := await self._refuses_fence(request, proofs)):
+        if why := await self._refuses(request, proofs):
             return LacReply(why[0], detail=why[1])
-        return await self.bookie.last_add_confirmed(request, hurried)
+        reply = await self.bookie.last_add_confirmed(request, hurried)
+        if why := await self._refuses_now(request, proofs, reply.status):
+            return LacReply(why[0], detail=why[1])
+        return reply
 
     async def holdings(self, request: HoldingsRequest) -> HoldingsReply:
         if request.incarnation != self.bookie.incarnation:
@@ -95,11 +115,41 @@ class Requests:
             version=self._version,
             disk_bytes_total=disk.f_blocks * disk.f_frsize,
             disk_bytes_free=disk.f_bavail * disk.f_frsize,
-            entries_added=self.bookie.counters.entries_added,
-            bytes_added=self.bookie.counters.bytes_added,
+            entries_added=self.bookie.metrics.counters.entries_added,
+            bytes_added=self.bookie.metrics.counters.bytes_added,
             syncs=self.bookie.syncs,
             read_only=bool(self.bookie.space.why_read_only),
+            **self.bookie.metrics.told(),
         )
+
+    async def _refuses(self, request: ReadRequest | LacRequest, proofs: Proofs) -> tuple[Status, str] | None:
+        if request.fence:
+            return await self._refuses_fence(request, proofs)
+        return await self._refuses_reading(request, proofs)
+
+    async def _refuses_reading(
+        self, request: ReadRequest | LacRequest, proofs: Proofs
+    ) -> tuple[Status, str] | None:
+        """Who reads what has a password knows that, or is a bookie that has to hold a copy."""
+        ledger_id, credential = request.ledger_id, request.credential
+        verifier = self.bookie.readers_verifier(ledger_id) if ledger_id >= 0 else b""
+        if not verifier:
+            return None
+        if credential == NO_CREDENTIAL or not await proofs.may_read(ledger_id, credential):
+            return Status.UNAUTHORIZED, HAS_A_PASSWORD
+        if hmac.compare_digest(credential.verifier, verifier):
+            return None
+        if self._bookie_keys is not None and await self._bookie_keys.hold(credential.verifier):
+            return None
+        return Status.UNAUTHORIZED, HAS_A_PASSWORD
+
+    async def _refuses_now(
+        self, request: ReadRequest | LacRequest, proofs: Proofs, status: Status
+    ) -> tuple[Status, str] | None:
+        """Once more, before it is answered: the ledger's first frame, and with that its verifier, may have come."""
+        if request.fence or status is not Status.OK:
+            return None
+        return await self._refuses_reading(request, proofs)
 
     async def _refuses_fence(
         self, request: ReadRequest | LacRequest, proofs: Proofs

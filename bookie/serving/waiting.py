@@ -46,4 +46,6 @@ def _is_away(error: BaseException) -> bool:
 
 def _say(state: RetryCallState) -> None:
     assert state.outcome is not None
-    log.warning("waiting for the metadata, to serve when it answers: %s", state.outcome.exception())
+    error = state.outcome.exception()
+    hint = error.what_to_do if isinstance(error, StoreUnavailable) and state.attempt_number == 1 else ""
+    log.warning("waiting for the metadata, to serve when it answers: %s%s", error, hint and f". {hint}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from ..wire.messages import Status
+
 Tell = Callable[[], None]
 
 
@@ -36,3 +38,9 @@ class Answers:
         finally:
             for tell in waiting:  # one has failed; the others are told all the same
                 self._loop.call_soon(tell)
+
+
+def set_once(answered: asyncio.Future[tuple[Status, str]], status: Status, detail: str) -> None:
+    """The answer, unless it has one, or nobody waits for it any more."""
+    if not answered.done():
+        answered.set_result((status, detail))

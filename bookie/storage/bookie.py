@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from contextvars import copy_context
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -38,9 +39,10 @@ from ..wire.messages import (
     ReadRequest,
     Status,
 )
-from .answers import Answers
+from .answers import Answers, set_once
 from .checkpointing import Checkpointer
 from .core import Answer, BookieCore, Effect, Write, remember
+from .counting.metrics import BookieMetrics
 from .frames import SegmentFiles
 from .intake import Intake, OnAnswer, Ticket
 from .lac_waiters import LacWaiters
@@ -55,14 +57,6 @@ IN_LIMBO = (
 IsLacking = Callable[[int], bool]
 
 
-@dataclass(slots=True)
-class Counters:
-    """What a bookie has done since it started."""
-
-    entries_added: int = 0
-    bytes_added: int = 0
-
-
 class Bookie:
     """Stores and serves entries. Open with `Bookie.open`; belongs to the running event loop.
 
@@ -74,7 +68,7 @@ class Bookie:
         self._loop = asyncio.get_running_loop()
         self.incarnation = incarnation
         self.failed: asyncio.Future[LogFailed] = self._loop.create_future()
-        self.counters = Counters()
+        self.metrics = BookieMetrics(config.slow_append_seconds, config.slow_append_told_seconds)
         self._config = config
         self.index, self.disk = index, disk
         self.files = SegmentFiles(disk)
@@ -100,6 +94,8 @@ class Bookie:
         self._log: LogWriter
         self.log_end = 0
         """How far the log went when this life began."""
+        self.replayed_records = self.replayed_bytes = 0
+        """What of it stood behind the checkpoint, and was read again."""
         self.has_lost = index.limbo_is_due
         """Whether the log has lost something of which nobody knows what it was (rule R6)."""
 
@@ -118,6 +114,7 @@ class Bookie:
             on_refused=self._from_log_thread(self._on_refused),
             on_failure=self._from_log_thread(self._on_failure),
             on_written=self._from_log_thread(self._on_written),
+            on_sync=self.metrics.synced,
             reserve=self.space.reserve,
             segment_bytes_max=self._config.segment_bytes_max,
         )
@@ -138,7 +135,9 @@ class Bookie:
         """
         bookie = cls(config, disk, index, incarnation)
         # The lease is kept meanwhile; and it must not outlive the directory's lock.
-        await to_the_end(bookie._loop.run_in_executor(None, bookie._begin_log, disk, is_lacking))
+        await to_the_end(
+            bookie._loop.run_in_executor(None, copy_context().run, bookie._begin_log, disk, is_lacking)
+        )
         await bookie._checkpointer.run_if_there_is_room()
         await bookie.space.look()
         bookie._log.start()
@@ -161,13 +160,27 @@ class Bookie:
         """Whether the log's queue takes more now."""
         return self._intake.has_room
 
+    @property
+    def queue_bytes(self) -> int:
+        """What waits for the log."""
+        return self._intake.bytes
+
+    @property
+    def queue_bytes_max(self) -> int:
+        """Past it nothing is read from clients."""
+        return self._config.log_queue_bytes_max
+
     async def room(self) -> None:
         """Returns when the log's queue takes more; callers read nothing from the network before."""
         await self._intake.room()
 
-    def knows_verifier(self, ledger_id: int) -> bool:
-        """Whether it is known who may write to the ledger; a ledger nobody asked for is not remembered."""
-        return self.states.peek(ledger_id).verifier is not None
+    def verifier_of(self, ledger_id: int) -> bytes | None:
+        """Who may use the ledger, None where that is not known; a ledger nobody asked for is not remembered."""
+        return self.states.peek(ledger_id).verifier
+
+    def readers_verifier(self, ledger_id: int) -> bytes:
+        """Who may read the ledger; b"" for everybody."""
+        return self.states.peek(ledger_id).readers_verifier
 
     def learn_verifier(self, ledger_id: int, verifier: bytes) -> None:
         """The metadata says who may write to the ledger."""
@@ -181,7 +194,7 @@ class Bookie:
         if self.failed.done():
             answer(Status.IO_ERROR, str(self.failed.result()))
             return
-        self._perform(self._core.append(frame, Ticket(answer)))
+        self._perform(self._core.append(frame, Ticket(answer, self._loop.time())))
 
     async def store(self, records: Sequence[Record]) -> None:
         """Appends records of the bookie's own making; they are on disk when it returns.
@@ -193,7 +206,7 @@ class Bookie:
         answers: list[asyncio.Future[tuple[Status, str]]] = []
         for record in records:
             answers.append(self._loop.create_future())
-            self._intake.submit(self._log, record, Ticket(partial(_set_once, answers[-1]), is_ours=True))
+            self._intake.submit(self._log, record, Ticket(partial(set_once, answers[-1]), 0.0, is_ours=True))
         for answered in answers:
             waiting: list[asyncio.Future[Any]] = [answered, self.failed]
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -236,7 +249,7 @@ class Bookie:
             return Status.IO_ERROR, str(self.failed.result())
         decided: asyncio.Future[tuple[Status, str]] = self._loop.create_future()
 
-        self._perform(self._core.fence(ledger_id, Ticket(partial(_set_once, decided)), verifier))
+        self._perform(self._core.fence(ledger_id, Ticket(partial(set_once, decided), 0.0), verifier))
         return await decided
 
     async def read(self, request: ReadRequest) -> ReadReply:
@@ -248,21 +261,16 @@ class Bookie:
             status, detail = await self.fence(request.ledger_id, request.credential.verifier)
             if status is not Status.OK:
                 return ReadReply(status, detail=detail)
-        state = self.states.peek(request.ledger_id)
-        page = await self._reader.read(
-            request.ledger_id, request.first_entry, request.last_entry, request.bytes_max
-        )
+        state, began = self.states.peek(request.ledger_id), self._loop.time()
+        page = await self._reader.read(request)
         if page.covered_through < request.first_entry:
             return ReadReply(Status.IO_ERROR, detail="too many copies of one entry in the log")
         if state.limbo:  # what is absent may have been lost (rule R6)
             page = replace(page, damaged=(EntryRange(request.first_entry, page.covered_through),))
-        return ReadReply(
-            Status.OK if state.known or state.limbo else Status.NO_SUCH_LEDGER,
-            page.columns,
-            page.covered_through,
-            page.damaged,
-            state.last_add_confirmed,
-        )
+        status = Status.OK if state.known or state.limbo else Status.NO_SUCH_LEDGER
+        reply = ReadReply(status, page.columns, page.covered_through, page.damaged, state.last_add_confirmed)
+        self.metrics.read(reply, self._loop.time() - began)
+        return reply
 
     async def holdings(self, request: HoldingsRequest) -> HoldingsReply:
         """Where the bytes of a ledger lie on this disk; says nothing of what is absent, or damaged."""
@@ -326,6 +334,8 @@ class Bookie:
                 case Write(record, deferred_sync=deferred_sync):
                     self._intake.submit(self._log, record, ticket, deferred_sync=deferred_sync)
                 case Answer(_, status, detail):
+                    if status is not Status.OK and status is not Status.WRITTEN:
+                        self.metrics.answered(status)
                     ticket.answer(status, detail)
 
     def _from_log_thread(self, callback: Callable[..., None]) -> Callable[..., None]:
@@ -338,18 +348,11 @@ class Bookie:
         with self.answers:
             for item in written:
                 self._note(item.record, item.position, item.size)
-                self._count(item)
                 self._perform(self._core.on_disk(item.record, self._intake.release(item.ticket)))
                 if item.record.last_add_confirmed is not None:
                     self._lac_waiters.wake(item.record.ledger_id)
+        self.metrics.stored(written, self._loop.time())
         self._checkpointer.log_grew(next_position, sum(item.size for item in written))
-
-    def _count(self, item: Written) -> None:
-        columns = item.record.columns
-        assert isinstance(item.ticket, Ticket)
-        if columns is not None and not item.ticket.is_ours:
-            self.counters.entries_added += len(columns)
-            self.counters.bytes_added += len(columns.payload)
 
     def _on_written(self, written: Sequence[Written]) -> None:
         for item in written:
@@ -380,6 +383,8 @@ class Bookie:
         """Applies the log behind the checkpoint; returns the position of the segment to write next."""
         position = self.index.checkpoint_position
         for found in replay(disk, self.incarnation, position):
+            self.replayed_records += 1
+            self.replayed_bytes += found.header.record_bytes
             self.has_lost |= found.record.kind is Kind.LOST
             if found.record.ledger_id != NO_LEDGER:
                 remember(self.states.hold(found.record.ledger_id), found.record)
@@ -393,8 +398,3 @@ class Bookie:
         following = numbers[-1] if segments.is_empty(disk, numbers[-1]) else numbers[-1] + 1
         self._checkpointer.log_grew(max(position, position_of(following, 0)), 0)
         return position_of(following, 0)
-
-
-def _set_once(answered: asyncio.Future[tuple[Status, str]], status: Status, detail: str) -> None:
-    if not answered.done():  # whoever waited may have gone
-        answered.set_result((status, detail))

@@ -17,6 +17,7 @@ from ..config import BookieConfig
 from ..errors import IndexUnusable
 from ..index.index import Index
 from ..to_the_end import to_the_end
+from ..whose_lines import thread_of
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ class Checkpointer:
         self._release = release
         self._index = index
         self._ledger_row = ledger_row
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="bookie-checkpoint")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="bookie-checkpoint", initializer=thread_of())
         self._position = index.checkpoint_position
         self._log_bytes = 0
         self._changed: set[int] = set()

@@ -15,12 +15,13 @@ OnAnswer = Callable[[Status, str], None]
 
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """A request that waits for the disk: how to answer it, and what it holds of the queue's bytes.
+    """A request that waits for the disk: how to answer it, since when it waits, and what it holds of the queue's bytes.
 
     `is_ours`: the bookie itself asks, for a record that is a copy of others.
     """
 
     answer: OnAnswer
+    began: float
     is_ours: bool = False
     log_bytes: int = 0
     is_answered: bool = False
@@ -43,6 +44,11 @@ class Intake:
         """Returns when the log's queue takes more; callers read nothing from the network before."""
         while not self._room.is_set():
             await self._room.wait()
+
+    @property
+    def bytes(self) -> int:
+        """What waits."""
+        return self._bytes
 
     def submit(self, log: LogWriter, record: Record, ticket: Ticket, *, deferred_sync: bool = False) -> None:
         """Hands the record to the log, which reports the ticket back."""

@@ -61,7 +61,7 @@ class LedgerStates:
         it may have been forgotten, and the log, of which all this was read, does not say so."""
         for ledger_id, state in self._held.items():
             if self._index.ledger(ledger_id) is None:
-                state.verifier = None
+                state.verifier_in_log, state.verifier = state.verifier, None
 
     def forget(self, ledger_ids: Iterable[int]) -> None:
         """These ledgers are deleted. Whoever still writes to one of them is fenced, as long as it is held; then the

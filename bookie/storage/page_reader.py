@@ -13,8 +13,9 @@ from ..index.index import Index
 from ..index.ledger_state import LedgerState
 from ..index.places import Place
 from ..log.format import RECORD_HEADER
+from ..whose_lines import thread_of
 from ..wire.columns import ID_BYTES, LENGTH_BYTES
-from ..wire.messages import EntryRange, Holding, HoldingsRequest
+from ..wire.messages import EntryRange, Holding, HoldingsRequest, ReadRequest
 from .frames import SegmentFiles
 from .reading import EntryPage, read_page
 
@@ -34,18 +35,20 @@ class PageReader:
         self._index = index
         self._files = files
         self._whole: OrderedDict[int, None] = OrderedDict()
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="bookie-read")
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="bookie-read", initializer=thread_of())
 
-    async def read(self, ledger_id: int, first_entry: int, last_entry: int, bytes_max: int) -> EntryPage:
+    async def read(self, request: ReadRequest) -> EntryPage:
         """What the index points to; looked up once more where compaction may have moved it meanwhile."""
-        before, now = None, await self._read_once(ledger_id, first_entry, last_entry, bytes_max)
+        before, now = None, await self._read_once(request)
         looks = 1
         # What a second look finds damaged too may be another frame, moved only now: until two looks are the same.
         while now[1].damaged and now != before and looks < LOOKS_MAX:
-            before, now = now, await self._read_once(ledger_id, first_entry, last_entry, bytes_max)
+            before, now = now, await self._read_once(request)
             looks += 1
         page = now[1]
-        return page if await self._may_deny(ledger_id, first_entry, page) else _unsure(first_entry, page)
+        if await self._may_deny(request.ledger_id, request.first_entry, page):
+            return page
+        return _unsure(request.first_entry, page)
 
     async def holdings(self, request: HoldingsRequest, state: LedgerState) -> tuple[tuple[Holding, ...], int]:
         """Where the ledger's bytes lie, as the index tells it, and the entry through which that is told."""
@@ -75,14 +78,14 @@ class PageReader:
             )
         return is_whole
 
-    async def _read_once(
-        self, ledger_id: int, first_entry: int, last_entry: int, bytes_max: int
-    ) -> tuple[list[Place], EntryPage]:
-        recent = self._index.recent_holding(ledger_id, first_entry, last_entry)
+    async def _read_once(self, request: ReadRequest) -> tuple[list[Place], EntryPage]:
+        ledger_id, first, bytes_max = request.ledger_id, request.first_entry, request.bytes_max
+        recent = self._index.recent_holding(ledger_id, first, request.last_entry)
 
         def read() -> tuple[list[Place], EntryPage]:
-            places, through = self._index.page(ledger_id, first_entry, last_entry, recent, bytes_max)
-            return places, read_page(self._files, places, ledger_id, first_entry, through, bytes_max)
+            places, through = self._index.page(ledger_id, first, request.last_entry, recent, bytes_max)
+            asked = places, ledger_id, first, through, bytes_max
+            return places, read_page(self._files, *asked, whole_frames=request.whole_frames)
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, read)
 

@@ -38,17 +38,21 @@ def read_page(
     first_entry: int,
     last_entry: int,
     bytes_max: int,
+    *,
+    whole_frames: bool = False,
 ) -> EntryPage:
     """The entries of [first_entry, last_entry] found in `places`: ordered, and all that may hold them (`Index.page`).
 
-    About `bytes_max`; not less than what is known of the first entry.
+    About `bytes_max`; not less than what is known of the first entry. With `whole_frames` it ends with the last frame
+    that fits.
     """
     bytes_max = min(bytes_max, PAGE_BYTES_MAX)
     parts: list[Columns] = []
     damaged: list[EntryRange] = []
     covered, taken = last_entry, 0
     for place in places:
-        if taken >= bytes_max and place.first_entry > first_entry:
+        next_bytes = place.size if whole_frames and taken else 1
+        if taken + next_bytes > bytes_max and place.first_entry > first_entry:
             covered = min(last_entry, place.first_entry - 1)
             break
         if place.last_entry < first_entry:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 LISTED_MAX = 1000
@@ -56,7 +57,7 @@ class RepairReport:
 
 
 def _values(report: RepairReport) -> list[Any]:
-    return [getattr(report, field.name) for field in fields(report)]
+    return [getattr(report, one.name) for one in fields(report)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,29 @@ class ScrubReport:
     segments_damaged: tuple[int, ...] = ()
     unread: tuple[str, ...] = ()
     unrepaired: tuple[Unrepaired, ...] = ()
+
+
+@dataclass(slots=True)
+class RoundTotals:
+    """What all rounds of collection and compaction did since the start; `unlisted` is what the last one found.
+
+    `rounds`: how many ended well, and how many did not.
+    """
+
+    rounds: dict[str, int] = field(default_factory=lambda: {"done": 0, "failed": 0})
+    ledgers_forgotten: int = 0
+    frames_dropped: int = 0
+    unlisted: int = 0
+    segments_dropped: int = 0
+    bytes_moved: int = 0
+    bytes_freed: int = 0
+
+    def add(self, report: Mapping[str, Any]) -> None:
+        """Of one round that ended well."""
+        self.rounds["done"] += 1
+        self.unlisted = report["unlisted"]
+        for name in ("ledgers_forgotten", "frames_dropped", "segments_dropped", "bytes_moved", "bytes_freed"):
+            setattr(self, name, getattr(self, name) + report[name])
 
 
 @dataclass(slots=True)

@@ -7,9 +7,6 @@ from enum import Enum
 
 from ..upkeep_config import UpkeepConfig
 
-LOW_SPACE_SECONDS = 60.0
-"""A disk that is nearly full is compacted this often, whatever the periods say."""
-
 
 class Depth(Enum):
     """How far a round goes; each does what the one before it does."""
@@ -37,7 +34,7 @@ class Schedule:
         config = self.config
         if now - self.major >= config.major_compaction_seconds:
             return Depth.MAJOR
-        if space_is_low and now - self.major >= LOW_SPACE_SECONDS:
+        if space_is_low and now - self.major >= config.low_space_seconds:
             return Depth.MAJOR
         if now - self.minor >= config.minor_compaction_seconds:
             return Depth.MINOR

@@ -15,6 +15,7 @@ from dataclasses import asdict
 from typing import Any
 
 from metadata.backup import hold
+from metadata.counting.outage import weight
 from metadata.errors import MetadataError
 from metadata.records import bookie_registry, cluster
 from metadata.records.cluster import Cookie
@@ -41,6 +42,7 @@ from .mending.need import Need
 from .mending.repair import Repair
 from .pace import Pace
 from .peers import Peers
+from .reports import Progress, RoundTotals
 from .schedule import Depth, Schedule
 from .scrubbing.scrubber import Scrubber
 from .threads import in_thread
@@ -81,26 +83,38 @@ class Upkeep:
         self._repair = Repair(bookie, LedgerStore(store), me, peers, repair_pace)
         self._heals = config.heals
         inventory = Inventory(bookie, repair_pace)
-        self._worker = Worker(store, me, self._repair, peers, self._lock, inventory, config, time.time)
-        self._mover = Mover(store, me, self._worker.healer, self._lock, config, time.time)
-        self._auditor = Auditor(store, me, config, time.time)
+        self.worker = Worker(store, me, self._repair, peers, self._lock, inventory, config, time.time)
+        self._mover = Mover(store, me, self.worker.healer, self._lock, config, time.time)
+        self.auditor = Auditor(store, me, config, time.time)
         self._stock_taker = StockTaker(bookie, store, me, inventory, self._lock, config, time.time)
         self._fitting = Fitting(bookie, store, me, self._lock, self._stock_taker)
-        self._scrubber = Scrubber(bookie, self._repair, self._lock, Pace(config.scrub_bytes_per_second))
+        self.scrubber = Scrubber(bookie, self._repair, self._lock, Pace(config.scrub_bytes_per_second))
         self._rounds: set[asyncio.Task[Report]] = set()
         self._suspended = False
         self._last: Report = {}
+        self.totals = RoundTotals()
+
+    @property
+    def is_suspended(self) -> bool:
+        return self._suspended
+
+    @property
+    def repaired(self) -> Progress:
+        """What was fetched from other bookies since the start."""
+        return self._repair.progress
 
     async def run(self) -> None:
         """Does each round when it is due, and scrubs. Ends only when it is cancelled, or the log has failed."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._run_rounds())
-            group.create_task(self._scrubber.scrub_for_ever(self._config.scrub_seconds))
+            group.create_task(
+                self.scrubber.scrub_for_ever(self._config.scrub_seconds, self._config.first_round_seconds)
+            )
             group.create_task(self._fitting.run(self._config.heal_look_seconds))
             if self._heals:
-                group.create_task(self._worker.run())
+                group.create_task(self.worker.run())
                 group.create_task(self._mover.run())
-                group.create_task(self._auditor.run())
+                group.create_task(self.auditor.run())
                 group.create_task(self._stock_taker.run())
 
     async def _run_rounds(self) -> None:
@@ -116,7 +130,12 @@ class Upkeep:
             except (BookieError, MetadataError, OSError) as error:
                 if isinstance(error, LogFailed):
                     return  # the process is about to end
-                log.warning("the %s round of upkeep failed, and will be tried again: %s", depth.value, error)
+                log.log(
+                    weight(error),
+                    "the %s round of upkeep failed, and will be tried again: %s",
+                    depth.value,
+                    error,
+                )
             schedule.done(depth, loop.time())
 
     async def round(self, depth: Depth) -> Report:
@@ -127,7 +146,11 @@ class Upkeep:
         self._rounds.add(working)
         try:
             self._last = await working
+            self.totals.add(self._last)
             return self._last
+        except (BookieError, MetadataError, OSError):
+            self.totals.rounds["failed"] += 1
+            raise
         except asyncio.CancelledError:
             me = asyncio.current_task()
             if not self._suspended or (me is not None and me.cancelling()):
@@ -144,8 +167,8 @@ class Upkeep:
     async def _do(self, depth: Depth) -> Report:
         collected = await self._collector.collect(also_misplaced=depth is Depth.MAJOR)
         compacted = await self._compactor.compact(self._live_ratio_max(depth))
-        if self._scrubber.last is not None and depth is not Depth.COLLECT:
-            damaged = self._scrubber.last.segments_damaged
+        if self.scrubber.last is not None and depth is not Depth.COLLECT:
+            damaged = self.scrubber.last.segments_damaged
             compacted = compacted.plus(await self._compactor.empty_all(damaged))
         return _report(depth, collected, compacted)
 
@@ -169,7 +192,7 @@ class Upkeep:
             case MaintenanceAction.RESUME:
                 self._suspended = False
             case MaintenanceAction.SCRUB:
-                report = asdict(await self._scrubber.scrub_once())
+                report = asdict(await self.scrubber.scrub_once())
                 damaged = [segments.name_of(number) for number in report["segments_damaged"]]
                 return _reply({**report, "segments_damaged": damaged})
             case MaintenanceAction.REPAIR:
@@ -220,7 +243,7 @@ class Upkeep:
             "live_bytes": sum(held.frame_bytes for held in usage.values()),
             "segments_with_entries": len(usage),
             "last_round": self._last,
-            "last_scrub": None if self._scrubber.last is None else asdict(self._scrubber.last),
+            "last_scrub": None if self.scrubber.last is None else asdict(self.scrubber.last),
             "repairing": asdict(self._repair.progress),
             **self._also_told(),
         }

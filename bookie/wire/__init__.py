@@ -14,6 +14,7 @@ from .columns import (
 from .messages import (
     NO_CREDENTIAL,
     NO_ENTRY,
+    NO_TRACE,
     Ack,
     AppendReply,
     AppendRequest,
@@ -29,6 +30,7 @@ from .messages import (
     LacStatement,
     ReadReply,
     ReadRequest,
+    ScanRequest,
     Status,
 )
 from .sealing import BadMessage
@@ -38,6 +40,7 @@ __all__ = [
     "FRAME_BYTES_MAX",
     "FRAME_ENTRIES_MAX",
     "NO_CREDENTIAL",
+    "NO_TRACE",
     "NO_ENTRIES",
     "NO_ENTRY",
     "Ack",
@@ -58,6 +61,7 @@ __all__ = [
     "LacStatement",
     "ReadReply",
     "ReadRequest",
+    "ScanRequest",
     "Status",
     "join",
     "merge",

@@ -80,20 +80,22 @@ class Columns(_message.Message):
     def __init__(self, entries: _Optional[int] = ..., digests_bytes: _Optional[int] = ..., payload_bytes: _Optional[int] = ...) -> None: ...
 
 class Frame(_message.Message):
-    __slots__ = ("ledger_id", "recovery", "last_add_confirmed", "columns", "credential", "deferred_sync")
+    __slots__ = ("ledger_id", "recovery", "last_add_confirmed", "columns", "credential", "deferred_sync", "trace")
     LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
     RECOVERY_FIELD_NUMBER: _ClassVar[int]
     LAST_ADD_CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
     DEFERRED_SYNC_FIELD_NUMBER: _ClassVar[int]
+    TRACE_FIELD_NUMBER: _ClassVar[int]
     ledger_id: int
     recovery: bool
     last_add_confirmed: LastAddConfirmed
     columns: Columns
     credential: Credential
     deferred_sync: bool
-    def __init__(self, ledger_id: _Optional[int] = ..., recovery: bool = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., credential: _Optional[_Union[Credential, _Mapping]] = ..., deferred_sync: bool = ...) -> None: ...
+    trace: bytes
+    def __init__(self, ledger_id: _Optional[int] = ..., recovery: bool = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., credential: _Optional[_Union[Credential, _Mapping]] = ..., deferred_sync: bool = ..., trace: _Optional[bytes] = ...) -> None: ...
 
 class AppendRequest(_message.Message):
     __slots__ = ("incarnation", "first_sequence", "frames")
@@ -130,7 +132,7 @@ class EntryRange(_message.Message):
     def __init__(self, first_entry: _Optional[int] = ..., last_entry: _Optional[int] = ...) -> None: ...
 
 class ReadRequest(_message.Message):
-    __slots__ = ("incarnation", "ledger_id", "first_entry", "last_entry", "bytes_max", "fence", "credential")
+    __slots__ = ("incarnation", "ledger_id", "first_entry", "last_entry", "bytes_max", "fence", "credential", "trace", "whole_frames")
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
     FIRST_ENTRY_FIELD_NUMBER: _ClassVar[int]
@@ -138,6 +140,8 @@ class ReadRequest(_message.Message):
     BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
     CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
+    TRACE_FIELD_NUMBER: _ClassVar[int]
+    WHOLE_FRAMES_FIELD_NUMBER: _ClassVar[int]
     incarnation: str
     ledger_id: int
     first_entry: int
@@ -145,7 +149,33 @@ class ReadRequest(_message.Message):
     bytes_max: int
     fence: bool
     credential: Credential
-    def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., first_entry: _Optional[int] = ..., last_entry: _Optional[int] = ..., bytes_max: _Optional[int] = ..., fence: bool = ..., credential: _Optional[_Union[Credential, _Mapping]] = ...) -> None: ...
+    trace: bytes
+    whole_frames: bool
+    def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., first_entry: _Optional[int] = ..., last_entry: _Optional[int] = ..., bytes_max: _Optional[int] = ..., fence: bool = ..., credential: _Optional[_Union[Credential, _Mapping]] = ..., trace: _Optional[bytes] = ..., whole_frames: bool = ...) -> None: ...
+
+class ScanRequest(_message.Message):
+    __slots__ = ("incarnation", "ledger_id", "first_entry", "last_entry", "page_bytes", "window_bytes", "credential")
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
+    FIRST_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    LAST_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    PAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_BYTES_FIELD_NUMBER: _ClassVar[int]
+    CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
+    incarnation: str
+    ledger_id: int
+    first_entry: int
+    last_entry: int
+    page_bytes: int
+    window_bytes: int
+    credential: Credential
+    def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., first_entry: _Optional[int] = ..., last_entry: _Optional[int] = ..., page_bytes: _Optional[int] = ..., window_bytes: _Optional[int] = ..., credential: _Optional[_Union[Credential, _Mapping]] = ...) -> None: ...
+
+class Taken(_message.Message):
+    __slots__ = ("bytes",)
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    bytes: int
+    def __init__(self, bytes: _Optional[int] = ...) -> None: ...
 
 class ReadReply(_message.Message):
     __slots__ = ("status", "detail", "columns", "covered_through", "damaged", "last_add_confirmed")
@@ -164,20 +194,22 @@ class ReadReply(_message.Message):
     def __init__(self, status: _Optional[_Union[Status, str]] = ..., detail: _Optional[str] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., covered_through: _Optional[int] = ..., damaged: _Optional[_Iterable[_Union[EntryRange, _Mapping]]] = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ...) -> None: ...
 
 class LastAddConfirmedRequest(_message.Message):
-    __slots__ = ("incarnation", "ledger_id", "fence", "wait_beyond", "wait_ms", "credential")
+    __slots__ = ("incarnation", "ledger_id", "fence", "wait_beyond", "wait_ms", "credential", "trace")
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
     WAIT_BEYOND_FIELD_NUMBER: _ClassVar[int]
     WAIT_MS_FIELD_NUMBER: _ClassVar[int]
     CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
+    TRACE_FIELD_NUMBER: _ClassVar[int]
     incarnation: str
     ledger_id: int
     fence: bool
     wait_beyond: int
     wait_ms: int
     credential: Credential
-    def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., fence: bool = ..., wait_beyond: _Optional[int] = ..., wait_ms: _Optional[int] = ..., credential: _Optional[_Union[Credential, _Mapping]] = ...) -> None: ...
+    trace: bytes
+    def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., fence: bool = ..., wait_beyond: _Optional[int] = ..., wait_ms: _Optional[int] = ..., credential: _Optional[_Union[Credential, _Mapping]] = ..., trace: _Optional[bytes] = ...) -> None: ...
 
 class LastAddConfirmedReply(_message.Message):
     __slots__ = ("status", "detail", "last_add_confirmed")
@@ -226,7 +258,7 @@ class InfoRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class InfoReply(_message.Message):
-    __slots__ = ("bookie_id", "incarnation", "cluster_id", "version", "disk_bytes_total", "disk_bytes_free", "entries_added", "bytes_added", "syncs", "read_only")
+    __slots__ = ("bookie_id", "incarnation", "cluster_id", "version", "disk_bytes_total", "disk_bytes_free", "entries_added", "bytes_added", "syncs", "read_only", "entries_read", "bytes_read", "append_seconds_bounds", "append_counts")
     BOOKIE_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
@@ -237,6 +269,10 @@ class InfoReply(_message.Message):
     BYTES_ADDED_FIELD_NUMBER: _ClassVar[int]
     SYNCS_FIELD_NUMBER: _ClassVar[int]
     READ_ONLY_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_READ_FIELD_NUMBER: _ClassVar[int]
+    BYTES_READ_FIELD_NUMBER: _ClassVar[int]
+    APPEND_SECONDS_BOUNDS_FIELD_NUMBER: _ClassVar[int]
+    APPEND_COUNTS_FIELD_NUMBER: _ClassVar[int]
     bookie_id: str
     incarnation: str
     cluster_id: str
@@ -247,7 +283,11 @@ class InfoReply(_message.Message):
     bytes_added: int
     syncs: int
     read_only: bool
-    def __init__(self, bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., cluster_id: _Optional[str] = ..., version: _Optional[str] = ..., disk_bytes_total: _Optional[int] = ..., disk_bytes_free: _Optional[int] = ..., entries_added: _Optional[int] = ..., bytes_added: _Optional[int] = ..., syncs: _Optional[int] = ..., read_only: bool = ...) -> None: ...
+    entries_read: int
+    bytes_read: int
+    append_seconds_bounds: _containers.RepeatedScalarFieldContainer[float]
+    append_counts: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., cluster_id: _Optional[str] = ..., version: _Optional[str] = ..., disk_bytes_total: _Optional[int] = ..., disk_bytes_free: _Optional[int] = ..., entries_added: _Optional[int] = ..., bytes_added: _Optional[int] = ..., syncs: _Optional[int] = ..., read_only: bool = ..., entries_read: _Optional[int] = ..., bytes_read: _Optional[int] = ..., append_seconds_bounds: _Optional[_Iterable[float]] = ..., append_counts: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class MaintainRequest(_message.Message):
     __slots__ = ("action", "adopt")

@@ -96,15 +96,15 @@ class Columns:
             raise BadColumns(f"{len(self.digests)} bytes of digests for {count} entries")
         if (size := sum(self.sizes)) != len(self.payload):
             raise BadColumns(f"lengths add up to {size}, the payload has {len(self.payload)} bytes")
-        if count and (self.first_entry < 0 or not self._is_ascending()):
+        if count and not self._are_ascending(count):
             raise BadColumns("entry ids are not strictly ascending from 0 or more")
 
-    def _is_ascending(self) -> bool:
-        """Whether ids rise strictly; the usual run without gaps is checked at C speed."""
+    def _are_ascending(self, count: int) -> bool:
+        """Whether ids rise strictly from 0 or more; the usual run without gaps is checked at C speed."""
         first, last = self.first_entry, self.last_entry
-        if first == last:
-            return len(self) == 1
-        if last - first == len(self) - 1 and self.entry_ids == array("q", range(first, last + 1)).tobytes():
+        if first < 0 or count == 1:
+            return first >= 0
+        if last - first == count - 1 and self.entry_ids == array("q", range(first, last + 1)).tobytes():
             return True
         return all(a < b for a, b in pairwise(self.ids))
 
@@ -127,6 +127,14 @@ class Columns:
         ids = self.ids
         start = bisect_left(ids, first_entry)
         return self.cut(start, bisect_left(ids, last_entry + 1, start))
+
+    def run_from(self, first_entry: int) -> Columns:
+        """The entries from this one, which must be the first, to the first gap; none where another one is."""
+        if not len(self) or self.first_entry != first_entry:
+            return NO_ENTRIES
+        if self.last_entry - first_entry == len(self) - 1:
+            return self
+        return self.cut(0, next(n for n, entry_id in enumerate(self.ids) if entry_id != first_entry + n))
 
     def start_of(self, bytes_max: int) -> Columns:
         """As many entries from the first on as take `bytes_max` together; at least one, if there is any."""

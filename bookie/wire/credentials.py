@@ -7,7 +7,11 @@ public one, the ledger's *verifier*. A proof is a signature over
     purpose | ledger id | nonce of the append stream | incarnation of the bookie
 
 so it is worth nothing for another ledger or at another bookie, and a proof for appending nothing on
-another stream. Fencing has no nonce: a fence sent again changes nothing.
+another stream. Fencing has no nonce: a fence sent again changes nothing. Nor has reading: who can see
+another's proof sees what is read with it too, and TLS shows neither.
+
+A bookie reads what it has to hold a copy of with a key of its own (`BookieKey`). The public half stands in its
+registration, which bookies alone may write.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import struct
 from enum import Enum
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from .messages import NO_CREDENTIAL, PROOF_BYTES, VERIFIER_BYTES, Credential
 
@@ -34,6 +38,7 @@ class Purpose(Enum):
 
     APPEND = b"bookledger append"
     FENCE = b"bookledger fence."
+    READ = b"bookledger read.."
 
 
 def statement(purpose: Purpose, ledger_id: int, incarnation: str, nonce: bytes = b"") -> bytes:
@@ -56,12 +61,29 @@ def is_proven(credential: Credential, signed: bytes) -> bool:
     return True
 
 
-class StreamProofs:
-    """The proofs of one append stream: the same one comes with every frame, and is checked once."""
+class BookieKey:
+    """What one run of a bookie proves to others that it is a bookie with."""
 
-    def __init__(self, incarnation: str, nonce: bytes) -> None:
+    def __init__(self) -> None:
+        self._private = Ed25519PrivateKey.generate()
+
+    @property
+    def verifier(self) -> bytes:
+        """What its registration says of it."""
+        return self._private.public_key().public_bytes_raw()
+
+    def credential(self, ledger_id: int, incarnation: str) -> Credential:
+        """For reading a ledger at the bookie of this incarnation."""
+        return Credential(self.verifier, self._private.sign(statement(Purpose.READ, ledger_id, incarnation)))
+
+
+class StreamProofs:
+    """The proofs for one purpose on one connection: the same one comes with every request, and is checked once."""
+
+    def __init__(self, incarnation: str, nonce: bytes, purpose: Purpose = Purpose.APPEND) -> None:
         self._incarnation = incarnation
         self._nonce = nonce
+        self._purpose = purpose
         self._checked: dict[int, Credential] = {}
 
     def knows(self, ledger_id: int, credential: Credential) -> bool:
@@ -69,10 +91,10 @@ class StreamProofs:
         return self._checked.get(ledger_id) == credential
 
     def hold(self, ledger_id: int, credential: Credential) -> bool:
-        """Whether the credential is proven for this ledger, bookie and stream."""
+        """Whether the credential is proven for this purpose, ledger, bookie and stream."""
         if credential == NO_CREDENTIAL or self.knows(ledger_id, credential):
             return True
-        signed = statement(Purpose.APPEND, ledger_id, self._incarnation, self._nonce)
+        signed = statement(self._purpose, ledger_id, self._incarnation, self._nonce)
         if not is_proven(credential, signed):
             return False
         if len(self._checked) >= PROOFS_KEPT_MAX:

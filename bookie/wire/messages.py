@@ -55,6 +55,10 @@ class LacStatement(NamedTuple):
     digest: bytes
 
 
+NO_TRACE = b""
+"""Of a message that belongs to no trace; `tracing` has what else there is."""
+
+
 class Frame(NamedTuple):
     """Entries of one ledger for one bookie, with the writer's last-add-confirmed at the time of sending.
 
@@ -68,6 +72,7 @@ class Frame(NamedTuple):
     recovery: bool = False
     credential: Credential = NO_CREDENTIAL
     deferred_sync: bool = False
+    trace: bytes = NO_TRACE
 
 
 class AppendRequest(NamedTuple):
@@ -101,7 +106,8 @@ class ReadRequest:
     """A page of entries from first_entry on, not past last_entry, about `bytes_max` of payload.
 
     With `fence` the bookie refuses the ledger's writer from then on, and answers only after the
-    fence is on disk (rules R1, R3).
+    fence is on disk (rules R1, R3). With `whole_frames` the page ends where a frame of the log does,
+    before `bytes_max` unless it is one frame alone: what is read is sent as it lies.
     """
 
     incarnation: str
@@ -111,6 +117,8 @@ class ReadRequest:
     bytes_max: int
     fence: bool = False
     credential: Credential = NO_CREDENTIAL
+    trace: bytes = NO_TRACE
+    whole_frames: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +135,34 @@ class ReadReply:
 
 
 @dataclass(frozen=True, slots=True)
+class ScanRequest:
+    """The entries first_entry … last_entry, one page of whole frames after the other, each answered as a read.
+
+    The next page is sent once what the client has not taken leaves `page_bytes` of `window_bytes`, or nothing is left
+    untaken. A page that `ends` the scan is the last one. Never fences.
+    """
+
+    incarnation: str
+    ledger_id: int
+    first_entry: int
+    last_entry: int
+    page_bytes: int
+    window_bytes: int
+    credential: Credential = NO_CREDENTIAL
+
+    def page_from(self, first_entry: int) -> ReadRequest:
+        """What is read next, where everything before this entry was sent."""
+        asked = self.incarnation, self.ledger_id, first_entry, self.last_entry, self.page_bytes
+        return ReadRequest(*asked, credential=self.credential, whole_frames=True)
+
+    def ends(self, reply: ReadReply) -> bool:
+        """Whether nothing comes behind this page: it is the last, or says of what it covers that not all is there."""
+        return (
+            reply.status is not Status.OK or bool(reply.damaged) or reply.covered_through >= self.last_entry
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class LacRequest:
     """Asks for the highest last-add-confirmed the bookie has seen; may fence, may wait for a later one."""
 
@@ -136,6 +172,7 @@ class LacRequest:
     wait_beyond: int = NO_ENTRY
     wait_ms: int = 0
     credential: Credential = NO_CREDENTIAL
+    trace: bytes = NO_TRACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +227,11 @@ class HoldingsReply:
 
 @dataclass(frozen=True, slots=True)
 class InfoReply:
-    """What a bookie says about itself; counters since it started."""
+    """What a bookie says about itself; counters since it started.
+
+    `append_counts`: frames of entries that took at most `append_seconds_bounds` until they were on disk, and one count
+    more for the slower ones. Both are empty from bookies of older programs.
+    """
 
     bookie_id: str
     incarnation: str
@@ -202,6 +243,10 @@ class InfoReply:
     bytes_added: int
     syncs: int
     read_only: bool = False
+    entries_read: int = 0
+    bytes_read: int = 0
+    append_seconds_bounds: tuple[float, ...] = ()
+    append_counts: tuple[int, ...] = ()
 
 
 class MaintenanceAction(StrEnum):

@@ -9,6 +9,12 @@ OLD_METHODS = tuple(f"/{SERVICE}/{name}" for name in ("Append", "Read", "LastAdd
 INFO = f"/{SERVICE}/Info"
 MAINTAIN = f"/{SERVICE}/Maintain"
 
+HEALTH_SERVICE = "grpc.health.v1.Health"
+REFLECTION_SERVICE = "grpc.reflection.v1alpha.ServerReflection"
+HEALTH, HEALTH_WATCH = f"/{HEALTH_SERVICE}/Check", f"/{HEALTH_SERVICE}/Watch"
+REFLECTION = f"/{REFLECTION_SERVICE}/ServerReflectionInfo"
+"""What gRPC's own tools ask any server."""
+
 MESSAGE_BYTES_MAX = 8 * 1024 * 1024
 """Largest message of either direction: the largest entry, or a full frame and one entry more, with room."""
 

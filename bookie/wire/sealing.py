@@ -80,9 +80,9 @@ class Unsealed:
         if self._at > len(body):
             raise BadMessage("a message is shorter than its columns")
         columns = Columns(
-            bytes(body[ids:lengths]),
-            bytes(body[lengths:digests]),
-            bytes(body[digests:payload]),
+            body[ids:lengths].tobytes(),
+            body[lengths:digests].tobytes(),
+            body[digests:payload].tobytes(),
             body[payload : self._at],  # not copied
         )
         try:

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
+from dataclasses import dataclass
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import IO, cast
 
 from metadata.audit import AUDIT
+from metadata.settings.tunable import tunable
 
-FILE_BYTES_MAX = 64 * 1024 * 1024
-FILES_MAX = 10
-"""The oldest goes when there would be more."""
+MIB = 1024 * 1024
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogsConfig:
+    """How much a process keeps of what it has to answer for."""
+
+    audit_log_bytes_max: int = tunable(
+        64 * MIB, "Of one file of the audit log; the next one begins then.", 64 * 1024, 2**36
+    )
+    audit_log_files_max: int = tunable(10, "Such files; the oldest goes when there would be more.", 2, 10_000)
 
 
 class AuditLog(RotatingFileHandler):
@@ -41,12 +52,15 @@ class AuditLog(RotatingFileHandler):
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 — logging's name
         """A full disk ends nobody; the line is told where other lines go."""
-        log.error("the audit log cannot be written; what it lacks: %s", record.getMessage(), exc_info=True)
+        why = sys.exc_info()[1]
+        log.error("the audit log cannot be written (%s); what it lacks: %s", why, record.getMessage())
 
 
-def keep(path: Path) -> None:
+def keep(path: Path, config: LogsConfig | None = None) -> None:
     """From now on this process keeps its lines there. Raises OSError."""
-    handler = AuditLog(path, maxBytes=FILE_BYTES_MAX, backupCount=FILES_MAX - 1, encoding="utf-8")
+    config = config or LogsConfig()
+    files_before = config.audit_log_files_max - 1
+    handler = AuditLog(path, maxBytes=config.audit_log_bytes_max, backupCount=files_before, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(message)s"))
     AUDIT.addHandler(handler)
     AUDIT.setLevel(logging.INFO)

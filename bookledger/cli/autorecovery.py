@@ -4,43 +4,121 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 import time
 import uuid
-
-import click
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bookie.serving.daemon import until_stopped
+from bookie.serving.surroundings import check_clock
 from bookie.upkeep.healing.auditor import Auditor
 from bookie.upkeep_config import UpkeepConfig
 from metadata import keys, open_store
+from metadata.counting.counting_store import CountingStore
 from metadata.records.ledger_record import BookieRef
 
+from ..admin import systemd
+from ..admin.life import life_told
+from ..admin.option import HttpAddress, http_option, with_http
+from .config.clients import http_config
+from .config.settings import settings_now
 from .membership.looking import check_is_cluster, lost_after_option
-from .options import metadata_option
+from .options import certificates_option, insecure_option, json_option, metadata_option
+from .output import print_json
 from .terminal import say
+from .told.help import command
+
+if TYPE_CHECKING:
+    from ..admin.auditing import Auditing
+    from ..console.console import Console
 
 NAME_CHARACTERS_MAX = 128
 
 
-@click.command()
+@command()
 @metadata_option
 @lost_after_option
-def autorecovery(metadata_uri: str, lost_after: float) -> None:
+@certificates_option
+@insecure_option
+@http_option
+@json_option
+def autorecovery(
+    metadata_uri: str,
+    lost_after: float,
+    certificates: Path | None,
+    insecure: bool,
+    http: HttpAddress | None,
+    as_json: bool,
+) -> None:
     """Look after a cluster as its auditor, until it is told to stop.
 
     Every bookie stands for that office anyway, so this is for those who want it elsewhere: of all candidates one is the
     auditor at a time. It marks what has to be healed; bookies heal it.
+
+    Examples:
+        bookledger autorecovery
+        bookledger autorecovery --lost-after 1800 --http 127.0.0.1:9181
     """
+    check_clock()
     check_is_cluster(metadata_uri)
+    config = settings_now().made("upkeep", UpkeepConfig, lost_bookie_seconds=lost_after)
     name = f"autorecovery-{socket.gethostname()}"[:NAME_CHARACTERS_MAX]
     me = BookieRef(name if keys.is_name(name) else "autorecovery", str(uuid.uuid4()))
 
     async def audit() -> None:
-        store = await open_store(metadata_uri)
+        store = CountingStore(await open_store(metadata_uri))
+        auditor = Auditor(store, me, config, time.time)
+        watched = _watched(http)
+        pages = _pages(http, metadata_uri, lost_after, certificates)
         try:
-            say(f"{me} stands for the office of auditor")
-            await Auditor(store, me, UpkeepConfig(lost_bookie_seconds=lost_after), time.time).run()
+            async with (
+                systemd.signs_of_life(),
+                with_http(
+                    http,
+                    watched,
+                    insecure=insecure,
+                    certificates=certificates,
+                    pages=pages,
+                    config=http_config(),
+                ) as url,
+            ):
+                if watched is not None:
+                    watched.has_started(auditor, store)
+                _announce(me, url, as_json=as_json)
+                systemd.tell(systemd.READY)
+                with life_told(f"auditor {me}"):
+                    await auditor.run()
         finally:
             await store.close()
 
-    asyncio.run(until_stopped(audit()))
+    asyncio.run(until_stopped(audit(), on_stop=partial(systemd.tell, systemd.STOPPING)))
+
+
+def _watched(http: HttpAddress | None) -> Auditing | None:
+    if http is None:
+        return None
+    from ..admin.auditing import Auditing
+
+    return Auditing()
+
+
+def _pages(
+    http: HttpAddress | None, metadata_uri: str, lost_after: float, certificates: Path | None
+) -> Console | None:
+    if http is None:
+        return None
+    from ..console.console import Console
+
+    return Console.of_daemon(metadata_uri, certificates, lost_after_seconds=lost_after, http=http_config())
+
+
+def _announce(me: BookieRef, url: str | None, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"auditor": str(me), **({"http": url} if url else {})})
+    else:
+        say(f"{me} stands for the office of auditor")
+        if url:
+            say(f"console: {url}/; metrics and health: {url}/metrics, {url}/readyz")
+    sys.stdout.flush()

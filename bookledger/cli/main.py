@@ -1,7 +1,7 @@
 """`bookledger`: the command and its groups.
 
-Exit codes: 0 done; 1 the operation failed, with one clear line on stderr; 2 wrong usage; 128 and the
-number of the signal that ended it. Each group is imported when it is used, so that `--help` is quick.
+Exit codes stand in `told.exit_codes`. A failure is one clear line on stderr. Each group is imported when it is used, so
+that `--help` is quick.
 """
 
 from __future__ import annotations
@@ -13,12 +13,20 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
+from bookie.whose_lines import LIFE
+
+from ..admin.logs import JsonFormatter, LogFormat, TellsBookie, are_json
 from . import standard_files
+from .config.settings import Settings, read, settings_now
 from .terminal import PlainFormatter, say
+from .told.exit_codes import BY_SIGNAL, ExitCode
+from .told.help import Group, Headings
 
 _GROUPS = {
     "standalone": ("bookledger.cli.standalone", "standalone", "Run bookies and an embedded metadata store."),
@@ -29,6 +37,7 @@ _GROUPS = {
         "cluster",
         "Show whether the whole is well, and give up bookies.",
     ),
+    "console": ("bookledger.cli.cluster.console", "console", "Show a cluster in a browser."),
     "metadata": (
         "bookledger.cli.metadata.group",
         "metadata",
@@ -50,10 +59,20 @@ _GROUPS = {
         "Copy ledgers or a journal's edits to Parquet, on Spark.",
     ),
     "sim": ("bookledger.cli.spark.sim", "sim", "Run the simulator's campaign as Spark tasks."),
+    "config": (
+        "bookledger.cli.config.group",
+        "config",
+        "Show what is set, and check a file of settings.",
+    ),
     "certs": (
         "bookledger.cli.certs.group",
         "certs",
         "Make certificates for the processes of a cluster.",
+    ),
+    "completion": (
+        "bookledger.cli.config.completion",
+        "completion",
+        "Finish commands and options on TAB.",
     ),
     "demo": (
         "bookledger.cli.demo.demo",
@@ -63,10 +82,35 @@ _GROUPS = {
     "bench": ("bookledger.cli.bench.command", "bench", "Measure appends beside a plain-socket baseline."),
 }
 
-INTERRUPTED = 128 + signal.SIGINT
+
+def _loaded(name: str) -> click.Command:
+    module, attribute, _ = _GROUPS[name]
+    command = getattr(importlib.import_module(module), attribute)
+    assert isinstance(command, click.Command)
+    return command
 
 
-class LazyGroup(click.Group):
+_LOADERS = {name: partial(_loaded, name) for name in _GROUPS}
+
+HEADINGS: Headings = {
+    "Data": ("ledger", "journal", "replay"),
+    "Servers": ("standalone", "bookie", "autorecovery", "console"),
+    "The whole": ("cluster", "metadata"),
+    "This machine": ("config", "certs", "completion"),
+    "Trying and measuring": ("demo", "bench", "sim"),
+}
+
+METADATA_HINT = (
+    "It says where the cluster's metadata is: etcd://HOST:2379/PREFIX, or for one machine sqlite:///PATH/metadata.db; "
+    "BOOKLEDGER_METADATA, or `metadata` in a file of settings, says it for all. `bookledger standalone` needs none."
+)
+DATA_HINT = (
+    "It is the directory that a bookie keeps its entries in; "
+    "`bookledger bookie format --data DIR --id NAME --metadata URI` makes one."
+)
+
+
+class LazyGroup(Group):
     """Knows its commands by name and imports each when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -75,17 +119,52 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _GROUPS:
             return None
-        module, attribute, _ = _GROUPS[cmd_name]
-        command = getattr(importlib.import_module(module), attribute)
-        assert isinstance(command, click.Command)
+        command = _loaded(cmd_name)
+        if isinstance(ctx.obj, Settings) and ctx.default_map is not None:
+            ctx.default_map[cmd_name] = ctx.obj.defaults_of(cmd_name, command)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, help_line) for name, (_, _, help_line) in _GROUPS.items()])
+    def invoke(self, ctx: click.Context) -> object:
+        """click would end with a failure for whoever reads no more."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            if not standard_files.nobody_reads():
+                raise
+            standard_files.give_output_up()
+            raise SystemExit(ExitCode.NOBODY_READS) from None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Imports none of them; the options are click's business."""
+        found = [
+            CompletionItem(name, help=told)
+            for name, (_, _, told) in _GROUPS.items()
+            if name.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
+    def short_help_of(self, ctx: click.Context, name: str) -> str:
+        """Imports none of them."""
+        return _GROUPS[name][2]
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def _take_settings(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+    """Before anything else is looked at: what is set there may be stronger than defaults."""
+    context.obj = Settings() if path is None else read(path, _LOADERS)
+    context.default_map = {}
+    context.obj.into_environment()
+
+
+@click.group(cls=LazyGroup, headings=HEADINGS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    envvar="BOOKLEDGER_CONFIG",
+    is_eager=True,
+    expose_value=False,
+    callback=_take_settings,
+    help="File of settings (TOML); `bookledger config check FILE` checks one.",
+)
 @click.option("-v", "--verbose", count=True, help="Log more on stderr; twice for everything.")
 @click.option(
     "--audit-log",
@@ -93,20 +172,41 @@ class LazyGroup(click.Group):
     envvar="BOOKLEDGER_AUDIT_LOG",
     help="File of this process for what somebody may have to answer for, a line of JSON each.",
 )
+@click.option(
+    "--log-format",
+    type=click.Choice([one.value for one in LogFormat]),
+    envvar="BOOKLEDGER_LOG_FORMAT",
+    default=LogFormat.PLAIN.value,
+    show_default=True,
+    help="Of the lines on stderr; json has one object a line, and says more (as with -v).",
+)
 @click.version_option(package_name="bookledger", prog_name="bookledger")
-def cli(verbose: int, audit_log: Path | None) -> None:
+def cli(verbose: int, audit_log: Path | None, log_format: str) -> None:
     """A replicated, fenced, durable ledger store.
 
     Every command has a --help of its own.
-    """
-    level = [logging.WARNING, logging.INFO, logging.DEBUG][min(verbose, 2)]
-    handler = logging.StreamHandler()
-    handler.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=level, handlers=[handler])
-    if audit_log is not None:
-        from .audit_log import keep
 
-        keep(audit_log)
+    Examples:
+        bookledger standalone
+        seq 1000 | bookledger ledger append --metadata sqlite:///srv/try/metadata.db
+        bookledger ledger --help
+    """
+    is_json = LogFormat(log_format) is LogFormat.JSON
+    level = [logging.WARNING, logging.INFO, logging.DEBUG][min(max(verbose, int(is_json)), 2)]
+    plain = PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonFormatter() if is_json else plain)
+    handler.addFilter(TellsBookie())
+    logging.basicConfig(level=level, handlers=[handler])
+    if not sys.stderr.isatty():  # there standard output says the same to people
+        LIFE.setLevel(logging.INFO)
+    if audit_log is not None:
+        from .audit_log import LogsConfig, keep
+
+        try:
+            keep(audit_log, settings_now().made("logs", LogsConfig))
+        except OSError as error:
+            raise ValueError(f"--audit-log {audit_log} cannot be written: {error.strerror}") from error
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -118,7 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         exit_code = _run(arguments)
         sys.stdout.flush()
     except (click.Abort, KeyboardInterrupt):
-        exit_code = INTERRUPTED
+        exit_code = ExitCode.INTERRUPTED
     except BaseExceptionGroup as group:
         exit_code = _report(_first(group))
     except Exception as error:
@@ -130,7 +230,7 @@ def _clean_up_when_stopped() -> None:
     """A command that is told to stop cleans up behind itself; daemons take the signals over themselves."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:  # whoever started us may want it ignored
-            signal.signal(number, lambda received, _: sys.exit(128 + received))
+            signal.signal(number, lambda received, _: sys.exit(BY_SIGNAL + received))
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -141,9 +241,17 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.ClickException as error:
         said = io.StringIO()
         error.show(said)
-        for line in said.getvalue().splitlines():
+        for line in [*said.getvalue().splitlines(), *_hints(error)]:
             say(line, err=True)
-        return 2
+        return ExitCode.WRONG_USAGE
+
+
+def _hints(error: click.ClickException) -> list[str]:
+    """What whoever starts for the first time may not know."""
+    if not isinstance(error, click.MissingParameter) or error.param is None:
+        return []
+    told = {"metadata_uri": METADATA_HINT, "data": DATA_HINT}.get(error.param.name or "")
+    return [told] if told else []
 
 
 def _first(error: BaseException) -> BaseException:
@@ -156,18 +264,32 @@ def _report(error: BaseException) -> int:
     """One line for what the world did; a traceback only for what we did."""
     from bookie.errors import BookieError
     from ledgers.errors import LedgerError
-    from metadata.errors import MetadataError
+    from metadata.errors import MetadataError, StoreUnavailable
     from qjm_compat.edits.errors import EditLogError
     from qjm_compat.errors import JournalError
+
+    from .told.journal_errors import journal_error_told
+    from .told.os_errors import os_error_told
 
     if isinstance(error, OSError):
         cannot_write = isinstance(error, BrokenPipeError) and standard_files.nobody_reads()
         standard_files.give_output_up()
         if cannot_write:
-            return 1  # whoever read our output has seen enough
+            return ExitCode.NOBODY_READS
     clear = BookieError | LedgerError | MetadataError | JournalError | EditLogError | ValueError | OSError
     if not isinstance(error, clear):
         raise error
     logging.getLogger(__name__).debug("where it happened", exc_info=error)
-    say(f"bookledger: {'; '.join(str(error).splitlines())}", err=True)
-    return 1
+    if isinstance(error, JournalError):
+        told = journal_error_told(error)
+    elif isinstance(error, OSError):
+        told = os_error_told(error)
+    else:
+        told = "; ".join(str(error).splitlines())
+    if isinstance(error, StoreUnavailable) and error.what_to_do:
+        told = f"{told}. {error.what_to_do}"
+    if are_json():
+        logging.getLogger("bookledger").error("%s", told)
+    else:
+        say(f"bookledger: {told}", err=True)
+    return ExitCode.FAILED

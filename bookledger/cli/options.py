@@ -6,6 +6,7 @@ import functools
 import math
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,7 +24,7 @@ NEW_LEDGER_OPTIONS = {
     "write_quorum": "--write-quorum",
     "ack_quorum": "--ack-quorum",
     "digest": "--digest",
-    "custom_metadata": "--meta",
+    "custom_metadata": "--custom",
 }
 """What is settled when a ledger is made, and cannot be chosen afterwards."""
 
@@ -36,6 +37,35 @@ class Finite(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)
         return number
+
+
+class FilePath(click.Path):
+    """The path of a file or directory, as a Path. An empty one, of a variable that is not set, is none."""
+
+    def __init__(
+        self, *, exists: bool = False, file_okay: bool = True, dir_okay: bool = True, readable: bool = True
+    ) -> None:
+        super().__init__(
+            exists=exists, file_okay=file_okay, dir_okay=dir_okay, readable=readable, path_type=Path
+        )
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("an empty name is no path.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Moment(click.ParamType):  # type: ignore[type-arg]
+    """A time as ISO 8601 writes it; without a zone it is UTC."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        try:
+            at = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is no time, such as 2026-01-31T12:00:00Z.", param, ctx)
+        return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def metadata_option(function: F) -> F:
@@ -62,7 +92,7 @@ def certificates_option(function: F) -> F:
     return click.option(
         "--certs",
         "certificates",
-        type=click.Path(path_type=Path, file_okay=False, exists=True),
+        type=FilePath(file_okay=False, exists=True),
         envvar="BOOKLEDGER_CERTS",
         help="Directory with its ca.pem, cert.pem and key.pem: speak TLS only. Also from BOOKLEDGER_CERTS.",
     )(function)
@@ -100,7 +130,7 @@ def measuring_options(function: F) -> F:
     )
     data = click.option(
         "--data",
-        type=click.Path(path_type=Path, exists=True, file_okay=False),
+        type=FilePath(exists=True, file_okay=False),
         help="Directory on the disk to measure [the system's temporary one].",
     )
     return seconds(data(function))
@@ -125,7 +155,7 @@ def password_option(function: F) -> F:
     return click.option(
         "--password-file",
         "password",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        type=FilePath(exists=True, dir_okay=False),
         callback=_password_in,
         help="File with the ledger's password, for its owner alone (mode 600); a newline at its end is no part of it.",
     )(function)
@@ -154,14 +184,17 @@ def new_ledger_options(function: F) -> F:
         password: bytes,
         **others: Any,
     ) -> Any:
-        new = NewLedger(
-            ensemble_size=ensemble_size,
-            write_quorum=write_quorum,
-            ack_quorum=ack_quorum,
-            digest=DIGESTS[digest],
-            custom_metadata=custom_metadata,
-            password=password,
-        )
+        try:
+            new = NewLedger(
+                ensemble_size=ensemble_size,
+                write_quorum=write_quorum,
+                ack_quorum=ack_quorum,
+                digest=DIGESTS[digest],
+                custom_metadata=custom_metadata,
+                password=password,
+            )
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
         return function(new=new, **others)
 
     command: Any = with_new

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
 
 import click
 
+from bookie.disk.disk import sync_directory
+from ledgers.errors import LedgerError
 from metadata.records.ledger_record import LedgerRecord
 
 from .terminal import say, shown
+from .told.sizes import bytes_told, counts_bytes
 
 Say = Callable[[str], None]
 
@@ -34,7 +41,7 @@ def print_record(fields: Mapping[str, Any], *, as_json: bool) -> None:
     flat = dict(_flat(fields))
     width = max(map(len, flat), default=0)
     for name, value in flat.items():
-        say(f"{name.replace('_', ' '):<{width}}  {_text(value)}")
+        say(f"{name.replace('_', ' '):<{width}}  {_text(value, name)}")
 
 
 def print_records(records: Sequence[Mapping[str, Any]], *, as_json: bool, none: str) -> None:
@@ -46,7 +53,7 @@ def print_records(records: Sequence[Mapping[str, Any]], *, as_json: bool, none: 
         say(none)
     else:
         names = list(dict.fromkeys(name for record in records for name in record))
-        print_table(names, [[_text(record.get(name)) for name in names] for record in records])
+        print_table(names, [[_text(record.get(name), name) for name in names] for record in records])
 
 
 def print_json(fields: Mapping[str, Any]) -> None:
@@ -86,16 +93,18 @@ def _flat(fields: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, An
             yield f"{before}{name}", value
 
 
-def _text(value: Any) -> str:
-    """Numbers as they are typed: an id that is printed can be given to the next command."""
+def _text(value: Any, name: str = "") -> str:
+    """Numbers as they are typed: an id that is printed can be given to the next command. Only bytes are told."""
     if value is None or value == "":
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, int) and counts_bytes(name):
+        return bytes_told(value)
     if isinstance(value, float):
         return f"{value:.2f}"
     if isinstance(value, Mapping):
-        return " ".join(f"{name}={_text(one)}" for name, one in value.items()) or "-"
+        return " ".join(f"{name}={_text(one, name)}" for name, one in value.items()) or "-"
     if isinstance(value, list | tuple):
         return ", ".join(map(_text, value)) or "-"
     return shown(str(value))
@@ -113,20 +122,72 @@ def ledger_fields(record: LedgerRecord) -> dict[str, Any]:
         "ack_quorum": record.shape.ack_quorum,
         "digest": record.digest_type.value.replace("_", "-"),
         "fragments": len(record.fragments),
+        "created_at": _iso(record.created_at),
+        "closed_at": _iso(record.closed_at),
         "created_ms": record.created_ms,
     }
 
 
-@contextmanager
-def progress(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, nothing elsewhere; yields a function that is told how much more is done."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+def _iso(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+
+class Progress:
+    """Long work, as far as it is: a bar on the terminal that standard error is, and nothing where it is none.
+
+    Entered where the work begins, and called with how much more is done: so many bytes, or `of` something else.
+    """
+
+    def __init__(self, title: str, total: int | None, *, of: str = "bytes") -> None:
+        self.done = 0
+        self._title, self._total, self._of = title, total, of
+        self._tell: Callable[[int], object] = lambda _: None
+        self._bar = ExitStack()
+
+    def __enter__(self) -> Progress:
+        if sys.stderr.isatty():
+            self._tell = self._bar.enter_context(_bar(self._title, self._total, self._of))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def __call__(self, amount: int) -> None:
+        self.done += amount
+        self._tell(amount)
+
+
+@contextmanager
+def _bar(title: str, total: int | None, of: str) -> Iterator[Callable[[int], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, TextColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bar
+
+    sizes = (DownloadColumn(binary_units=True), TransferSpeedColumn())
+    counts = (MofNCompleteColumn(), TextColumn(of))
+    columns = (TextColumn("{task.description}"), BarColumn(), *(sizes if of == "bytes" else counts))
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=total)
         yield lambda amount: bar.advance(task, amount)
+
+
+def check_is_new(file: Path) -> None:
+    """Raises LedgerError, before any work is done, for a file that is there already or has no place."""
+    if not file.parent.is_dir():
+        raise LedgerError(f"there is no directory {file.parent}")
+    if file.exists():
+        raise LedgerError(f"{file} exists already; give another name, so that nothing is lost")
+
+
+@contextmanager
+def whole_file(file: Path) -> Iterator[IO[bytes]]:
+    """A new file to write into: it has its name only when it is whole and on disk, and never takes that of another."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=file.name, suffix=".part") as unfinished:
+            yield unfinished.file
+            unfinished.flush()
+            os.fdatasync(unfinished.fileno())
+            os.link(unfinished.name, file)
+        sync_directory(file.parent)
+    except OSError as error:
+        raise LedgerError(f"{file} cannot be written: {error.strerror}") from error

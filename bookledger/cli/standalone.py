@@ -5,23 +5,38 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from metadata.store import MetadataStore
 
-from .options import free_space_option, insecure_option, json_option
+from ..admin.option import HttpAddress, http_option, with_http
+from ..admin.tracing import traces_option, tracing_to
+from .config.clients import client_config, http_config
+from .config.settings import settings_now
+from .options import FilePath, free_space_option, insecure_option, json_option
 from .output import print_json
 from .terminal import say
+from .told.help import command
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
+
+    from bookie.config import BookieConfig
+
+    from ..admin.bookies import Bookies
+    from ..console.console import Console
 
 PORT_MAX = 65535
 
 
-@click.command()
+@command()
 @click.option(
     "--data",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FilePath(file_okay=False),
     default=Path("bookledger-data"),
     show_default=True,
     help="Directory for everything; made when it is not there.",
@@ -36,55 +51,119 @@ PORT_MAX = 65535
     help="Port of the first bookie, the others follow; 0 takes free ones.",
 )
 @insecure_option
+@http_option
 @free_space_option(256)
+@traces_option
 @json_option
 def standalone(
-    data: Path, bookies: int, host: str, port: int, insecure: bool, free_space_min_mib: int, as_json: bool
+    data: Path,
+    bookies: int,
+    host: str,
+    port: int,
+    insecure: bool,
+    http: HttpAddress | None,
+    free_space_min_mib: int,
+    traces: str | None,
+    as_json: bool,
 ) -> None:
-    """Run bookies and an embedded metadata store until SIGTERM or SIGINT. Data stays for the next time."""
+    """Run bookies and an embedded metadata store until SIGTERM or SIGINT. Data stays for the next time.
+
+    Examples:
+        bookledger standalone --data /srv/try
+        bookledger standalone --bookies 5 --http 127.0.0.1:9180
+    """
     if port and port + bookies - 1 > PORT_MAX:
         raise click.UsageError(
             f"{bookies} bookies from port {port} on go past port {PORT_MAX}; take a lower --port"
         )
     from bookie.serving.daemon import until_stopped
 
-    serving = _serve(data.absolute(), bookies, host, port, insecure, free_space_min_mib, as_json)
-    asyncio.run(until_stopped(serving))
+    machine = _Machine(data.absolute(), bookies, host, port, insecure, http, free_space_min_mib, as_json)
+    with tracing_to(traces, "bookledger-standalone", lambda: str(machine.data)) as provider:
+        asyncio.run(until_stopped(machine.serve(provider)))
 
 
-async def _serve(
-    data: Path, bookies: int, host: str, port: int, insecure: bool, free_space_min_mib: int, as_json: bool
-) -> None:
-    from bookie.config import MIB, BookieConfig
-    from bookie.serving.daemon import serving, until_one_fails
-    from ledgers import ClientConfig
-    from ledgers.config import PLAIN_TEXT
-    from ledgers.recovering.peers import ClusterPeers
-    from metadata import open_store
-    from metadata.sqlite.uri import uri_of
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """The bookies and the store of one machine, as the options have them."""
 
-    def peers_of(store: MetadataStore) -> ClusterPeers:
-        return ClusterPeers(store, ClientConfig(certificates=PLAIN_TEXT))  # one machine: plain text
+    data: Path
+    bookies: int
+    host: str
+    port: int
+    insecure: bool
+    http: HttpAddress | None
+    free_space_min_mib: int
+    as_json: bool
 
-    data.mkdir(parents=True, exist_ok=True)
-    uri = uri_of(data / "metadata.db")
-    async with AsyncExitStack() as stack:
-        store = await open_store(uri, create=True)
-        stack.push_async_callback(store.close)
-        running = []
-        for n in range(1, bookies + 1):
-            config = BookieConfig(
-                data_directory=await _formatted(data, n, store),
-                metadata_uri=uri,
-                host=host,
-                port=port + n - 1 if port else 0,
-                insecure=insecure,
-                disk_free_bytes_min=free_space_min_mib * MIB,
-                bookies_in_process=bookies,
+    async def serve(self, provider: TracerProvider | None) -> None:
+        """Until one of them fails."""
+        from bookie.serving.daemon import serving, until_one_fails
+        from bookie.serving.surroundings import check_clock, disk_is_not_full, make_directory
+        from bookie.wire.credentials import BookieKey
+        from ledgers.config import PLAIN_TEXT
+        from ledgers.recovering.peers import ClusterPeers
+        from metadata import open_store
+
+        def peers_of(store: MetadataStore, key: BookieKey) -> ClusterPeers:
+            own = client_config(certificates=PLAIN_TEXT, tracing=provider)  # one machine
+            return ClusterPeers(store, own, key=key)
+
+        async with AsyncExitStack() as stack:
+            watched, pages = self._watched()
+            url = await stack.enter_async_context(
+                with_http(self.http, watched, insecure=self.insecure, pages=pages, config=http_config())
             )
-            running.append(await stack.enter_async_context(serving(config, store, peers_of)))
-        _announce(uri, [bookie.address for bookie in running], as_json)
-        await until_one_fails(*running)
+            check_clock()
+            with disk_is_not_full(self.data):
+                make_directory(self.data)
+            store = await open_store(self.uri, create=True)
+            stack.push_async_callback(store.close)
+            running = []
+            for n in range(1, self.bookies + 1):
+                config = self._config(n, await _formatted(self.data, n, store), provider)
+                running.append(await stack.enter_async_context(serving(config, store, peers_of)))
+                if watched is not None:
+                    watched.has_started(running[-1])
+            _announce(self.uri, [bookie.address for bookie in running], url, self.as_json)
+            await until_one_fails(*running)
+
+    @property
+    def uri(self) -> str:
+        from metadata.sqlite.uri import uri_of
+
+        return uri_of(self.data / "metadata.db")
+
+    def _watched(self) -> tuple[Bookies | None, Console | None]:
+        """What HTTP tells of, where there is a port for it."""
+        if self.http is None:
+            return None, None
+        from ..admin.bookies import Bookies
+        from ..console.console import Console
+
+        return Bookies(self.bookies), Console.of_daemon(self.uri, None, http=http_config())
+
+    def _config(self, n: int, directory: Path, provider: TracerProvider | None) -> BookieConfig:
+        """Of the n-th bookie."""
+        from bookie.config import MIB, BookieConfig
+        from bookie.limits_config import Limits
+        from bookie.upkeep_config import UpkeepConfig
+
+        settings = settings_now()
+        return settings.made(
+            "bookie",
+            BookieConfig,
+            data_directory=directory,
+            metadata_uri=self.uri,
+            host=self.host,
+            port=self.port + n - 1 if self.port else 0,
+            insecure=self.insecure,
+            disk_free_bytes_min=self.free_space_min_mib * MIB,
+            bookies_in_process=self.bookies,
+            tracing=provider,
+            limits=settings.made("limits", Limits),
+            upkeep=settings.made("upkeep", UpkeepConfig),
+        )
 
 
 async def _formatted(data: Path, n: int, store: MetadataStore) -> Path:
@@ -97,11 +176,13 @@ async def _formatted(data: Path, n: int, store: MetadataStore) -> Path:
     return directory
 
 
-def _announce(uri: str, addresses: list[str], as_json: bool) -> None:
+def _announce(uri: str, addresses: list[str], url: str | None, as_json: bool) -> None:
     if as_json:
-        print_json({"metadata": uri, "bookies": addresses})
+        print_json({"metadata": uri, "bookies": addresses, **({"http": url} if url else {})})
     else:
         say(f"{len(addresses)} bookies serve on {', '.join(addresses)}")
         say(f"in another shell:  export BOOKLEDGER_METADATA={uri}")
         say("                   seq 1000 | bookledger ledger append")
+        if url:
+            say(f"console: {url}/; metrics and health: {url}/metrics, {url}/readyz")
     sys.stdout.flush()

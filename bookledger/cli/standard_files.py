@@ -13,13 +13,18 @@ import sys
 STDIN, STDOUT, STDERR = 0, 1, 2
 
 
+_input_was_closed = False
+
+
 class OutputClosed(OSError):
     """Standard output was closed before the command started; nothing was done."""
 
 
 def secure() -> None:
     """Puts /dev/null in the place of a closed standard input or error. Raises OutputClosed for output."""
+    global _input_was_closed
     if not _is_open(STDIN):
+        _input_was_closed = True
         _null_at(STDIN)
         sys.stdin = os.fdopen(STDIN, closefd=False)
     output_closed = not _is_open(STDOUT)
@@ -31,6 +36,11 @@ def secure() -> None:
         sys.stderr = os.fdopen(STDERR, "w", closefd=False)
     if output_closed:
         raise OutputClosed("standard output is closed; send it to /dev/null if nobody wants it")
+
+
+def input_was_closed() -> bool:
+    """Whether there was no standard input when the command started: what it reads is nobody's."""
+    return _input_was_closed
 
 
 def _is_open(fd: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 
 import click
 
@@ -24,9 +25,21 @@ def say(text: object = "", *, err: bool = False) -> None:
     click.echo(shown(str(text)), err=err)
 
 
+def confirm(question: str, *, otherwise: str = "--yes") -> None:
+    """Returns after a yes. Raises ValueError after a no, UsageError where nobody is there to answer."""
+    click.echo(f"{shown(question)} [y/N]: ", err=True, nl=False)
+    answer = sys.stdin.readline()
+    if not answer:
+        click.echo(err=True)
+        raise click.UsageError(f"nobody answers on standard input, and nothing was done: give {otherwise}")
+    if answer.strip().lower() not in ("y", "yes"):
+        raise ValueError("the answer was no, and nothing was done")
+
+
 class PlainFormatter(logging.Formatter):
-    """Of a message only the text; a traceback keeps its lines."""
+    """Of a message only the text, behind the bookie that it is of; a traceback keeps its lines."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 — logging's name
-        record.message = shown(record.message)
+        whose = getattr(record, "bookie", "")
+        record.message = shown(f"{whose}: {record.message}" if whose else record.message)
         return super().formatMessage(record)

@@ -32,6 +32,9 @@ from metadata.store import MetadataStore, StoreHealth, list_all
 LEDGERS_LISTED_MAX = 100_000
 """Ledgers with something amiss that a survey names; the rest are only counted."""
 
+LEDGERS_A_TURN = 50
+"""So many are looked at in one turn of the loop: some milliseconds."""
+
 
 class Condition(StrEnum):
     """What a copy of a fragment is like, from good to bad."""
@@ -147,8 +150,12 @@ async def survey(store: MetadataStore, *, now_ms: int, wait_ms: int) -> Survey |
     seen.healing = await _healing(store)
     async for _ in list_moves(store):
         seen.moving += 1
+    looked_at = 0
     async for found in LedgerStore(store).list():
         _take(seen, found.record)
+        looked_at += 1
+        if looked_at % LEDGERS_A_TURN == 0:
+            await asyncio.sleep(0)  # a daemon that looks has others to serve
     return seen
 
 

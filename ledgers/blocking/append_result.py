@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import Future
 from concurrent.futures._base import FINISHED, PENDING, RUNNING
-from typing import cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..loop_thread import LoopThread
 from ..writing.answers import AppendFuture
+
+WAITERS, CALLBACKS = "_waiters", "_done_callbacks"
+LISTS = (WAITERS, CALLBACKS)
+"""What concurrent.futures keeps in each future."""
+
+
+class Appender(NamedTuple):
+    """Whose futures they are: the client's thread, and the condition that all futures of one writer share."""
+
+    thread: LoopThread
+    condition: threading.Condition
 
 
 class AppendResult(Future[int]):
@@ -19,14 +30,28 @@ class AppendResult(Future[int]):
     who wait are woken with others that are done, and go on waiting. `wait` and `as_completed` work as ever.
     """
 
-    def __init__(self, thread: LoopThread, condition: threading.Condition) -> None:
-        self._condition = condition
-        self._state = PENDING
-        self._result = None
-        self._exception = None
-        self._waiters = []
-        self._done_callbacks: list[Callable[[Future[int]], object]] = []
-        self._thread = thread
+    # Until something else is known they are the class's own: one is made for every append, and most of them are only
+    # asked for their result.
+    _state = PENDING
+    _result: int | None = None
+    _exception = None
+
+    def __init__(self, appender: Appender) -> None:
+        self._appender = appender
+
+    if not TYPE_CHECKING:  # or every slip of the pen would be a list
+
+        def __getattr__(self, name: str) -> list[Any]:
+            """The lists of those who wait for it, made when somebody comes. Whoever asks holds the condition."""
+            if name not in LISTS:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            made: list[Any] = []
+            self.__dict__[name] = made
+            return made
+
+    @property
+    def _condition(self) -> threading.Condition:  # type: ignore[override]
+        return self._appender.condition
 
     def done(self) -> bool:
         """See `Future.done`. The state is looked at without the lock: it is one word, and never goes back."""
@@ -51,7 +76,7 @@ class AppendResult(Future[int]):
 
     def _check_process(self) -> None:
         if self._state != FINISHED:  # without the lock, whose holder may not be in this process
-            self._thread.check_process()
+            self._appender.thread.check_process()
 
 
 def complete_together(condition: threading.Condition, answered: Iterable[tuple[int, AppendFuture]]) -> None:
@@ -61,14 +86,15 @@ def complete_together(condition: threading.Condition, answered: Iterable[tuple[i
     """
     called_back = []
     with condition:
-        for entry_id, one in answered:
-            future = cast("AppendResult", one)
+        for entry_id, future in cast("Iterable[tuple[int, AppendResult]]", answered):
             if future._state == PENDING:
                 future._result = entry_id
                 future._state = FINISHED
-                for waiter in future._waiters:
-                    waiter.add_result(future)
-                if future._done_callbacks:
+                there = future.__dict__
+                if WAITERS in there:
+                    for waiter in future._waiters:
+                        waiter.add_result(future)
+                if CALLBACKS in there:
                     called_back.append(future)
         condition.notify_all()
     for future in called_back:

@@ -113,9 +113,15 @@ class LedgerClient(BlockingClient[aio.LedgerClient]):
         )
         return self._thread.run(found)
 
-    def delete_ledger(self, ledger_id: int, *, password: bytes = b"", force: bool = False) -> None:
+    def delete_ledger(
+        self, ledger_id: int, *, password: bytes = b"", force: bool = False, password_is_lost: bool = False
+    ) -> None:
         """Deletes a ledger for good, recovered first where it is open; see `ledgers.aio.LedgerClient.delete_ledger`."""
-        self._thread.run(self._twin.delete_ledger(ledger_id, password=password, force=force))
+        self._thread.run(
+            self._twin.delete_ledger(
+                ledger_id, password=password, force=force, password_is_lost=password_is_lost
+            )
+        )
 
     def list_bookies(self) -> list[Registration]:
         """Every registered bookie."""

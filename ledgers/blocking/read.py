@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from bookie.wire import Columns
 
@@ -29,6 +30,10 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
         """The entries first_entry … last_entry (to the last confirmed one by default), in order."""
         return _entries(self.pages(first_entry, last_entry))
 
+    def __iter__(self) -> Iterator[Entry]:
+        """All that is confirmed: `for entry in reader` is `for entry in reader.read()`."""
+        return self.read()
+
     def pages(self, first_entry: int = 0, last_entry: int | None = None) -> Iterator[Columns]:
         """The same entries as `read` in columns, a page at a time: for bulk work."""
         return iterate(self._thread, self._handle.pages(first_entry, last_entry))
@@ -51,13 +56,21 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
         """The same entries as `read_unconfirmed` in columns, a page at a time."""
         return iterate(self._thread, self._handle.read_unconfirmed_pages(first_entry, last_entry))
 
-    def tail(self, start: int = 0) -> Iterator[Entry]:
-        """Entries as they are confirmed, to the ledger's close. Never fences."""
-        return _entries(self.tail_pages(start))
+    def tail(self, start: int = 0, *, timeout: float | None = None) -> Iterator[Entry]:
+        """Entries as they are confirmed, to the ledger's close, or until `timeout` s brought none. Never fences."""
+        return _entries(self.tail_pages(start, timeout=timeout))
 
-    def tail_pages(self, start: int = 0) -> Iterator[Columns]:
+    def tail_pages(self, start: int = 0, *, timeout: float | None = None) -> Iterator[Columns]:
         """The same entries as `tail` in columns, a page at a time."""
-        return iterate(self._thread, self._handle.tail_pages(start))
+        return iterate(self._thread, self._handle.tail_pages(start, timeout=timeout))
+
+    def poll(
+        self, start: int, *, timeout: float, entries_max: int = 1000, bytes_max: int = 1024 * 1024
+    ) -> list[Entry]:
+        """Entries from `start` on as soon as there is one; none after `timeout` s, or where the ledger has ended."""
+        return self._thread.run(
+            self._handle.poll(start, timeout=timeout, entries_max=entries_max, bytes_max=bytes_max)
+        )
 
     def try_read_last_add_confirmed(self) -> int:
         """One good answer from a bookie is enough; may lag."""
@@ -72,5 +85,5 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
 
 
 def _entries(pages: Iterator[Columns]) -> Iterator[Entry]:
-    for columns in pages:
-        yield from entries_of(columns)
+    """Nothing of it is Python from one entry to the next."""
+    return chain.from_iterable(map(entries_of, pages))

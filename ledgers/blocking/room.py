@@ -20,23 +20,24 @@ class Room:
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self.handed_bytes = 0
-        self._free_bytes = 0  # past it, and whenever something has changed, it is looked again
+        self.free_bytes = 0
+        """May be handed over without a look; past it, and whenever something has changed, it is looked again."""
 
     def wait_while_full(self, free_bytes: Callable[[], int]) -> None:
         """Raises ClientClosed, and WouldDeadlock instead of waiting on the loop's thread."""
         self._thread.check_open()
-        if self._free_bytes > 0:
+        if self.free_bytes > 0:
             return
         while (free := free_bytes()) <= 0:
             self._thread.check_may_wait()
             self.changed.wait()
             self._thread.check_open()
-        self._free_bytes = free
+        self.free_bytes = free
 
     def enter(self, size_bytes: int) -> None:
         """So much is on its way to the loop's thread."""
         self.handed_bytes += size_bytes
-        self._free_bytes -= size_bytes
+        self.free_bytes -= size_bytes
 
     def leave(self, count: int) -> None:
         """So many bytes were taken in there."""
@@ -47,7 +48,7 @@ class Room:
     def wake(self) -> None:
         """Something else that callers wait for has changed."""
         with self.lock:
-            self._free_bytes = 0
+            self.free_bytes = 0
             self.changed.notify_all()
 
 

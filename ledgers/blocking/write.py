@@ -7,8 +7,7 @@ the loop's thread: there an append is taken in while there is room, and nothing 
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from functools import partial
@@ -18,7 +17,8 @@ from ..entry import ENTRY_OVERHEAD_BYTES, check_is_bytes
 from ..errors import EntryTooLarge, LedgerError, WriterFull
 from ..loop_thread import LoopThread
 from ..writing.checked_batch import CheckedBatch
-from .append_result import AppendResult, complete_together
+from .append_result import Appender, AppendResult, complete_together
+from .handed import Handed, Run, Whole
 from .handle import BlockingHandle
 from .room import Room, bytes_of
 
@@ -31,10 +31,10 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         self._bytes_max = handle._config.pending_bytes_max
         self._entry_bytes_max = handle.entry_bytes_max
         self._room = Room(thread)
-        self._handed: deque[tuple[bytes | CheckedBatch, Future[int] | None]] = deque()
+        self._handed = Handed()
         self._next_entry = 0
         self._is_taking_due = False
-        self._answered = threading.Condition()  # one for all its futures: they are made with every append
+        self._appender = Appender(thread, threading.Condition())
         thread.call_soon(self._listen)
 
     def append(self, payload: bytes) -> int:
@@ -50,13 +50,16 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         Callbacks of the future may append too; where that would have to wait it raises WouldDeadlock.
         """
         check_is_bytes(payload)
-        if len(payload) > self._entry_bytes_max:
-            raise EntryTooLarge(len(payload), self._entry_bytes_max)
-        self._thread.check_process()
-        future = AppendResult(self._thread, self._answered)
+        size = len(payload)
+        if size > self._entry_bytes_max:
+            raise EntryTooLarge(size, self._entry_bytes_max)
+        self._thread.check_open()
+        future = AppendResult(self._appender)
         with self._room.lock:
-            self._room.wait_while_full(self._free_bytes)
-            self._hand_over(payload, future, 1, bytes_of(payload))
+            if self._room.free_bytes <= 0:
+                self._room.wait_while_full(self._free_bytes)
+            self._hand_over(1, size + ENTRY_OVERHEAD_BYTES)
+            self._handed.add(payload, future)
         return future
 
     def append_batch(self, payloads: Sequence[bytes]) -> range:
@@ -66,15 +69,16 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         """
         self._thread.check_may_wait()
         batch = CheckedBatch(payloads, self._entry_bytes_max)
-        self._thread.check_process()
-        future = AppendResult(self._thread, self._answered)
+        self._thread.check_open()
+        future = AppendResult(self._appender)
         with self._room.lock:
             self._room.wait_while_full(self._free_bytes)
             first = self._next_entry
             if not batch.payloads:
                 return range(first, first)
             size = batch.size_bytes + ENTRY_OVERHEAD_BYTES * len(batch.payloads)
-            self._hand_over(batch, future, len(batch.payloads), size)
+            self._hand_over(len(batch.payloads), size)
+            self._handed.add_batch(batch, future)
         return range(first, future.result() + 1)
 
     def append_nowait(self, payload: bytes) -> int:
@@ -85,29 +89,27 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         check_is_bytes(payload)
         if len(payload) > self._entry_bytes_max:
             raise EntryTooLarge(len(payload), self._entry_bytes_max)
-        self._thread.check_process()
+        self._thread.check_open()
         with self._room.lock:
-            self._thread.check_open()
             self._handle.raise_if_ended()
             if self._free_bytes() <= 0:
                 raise WriterFull(self.ledger_id, self._bytes_max)
-            self._hand_over(payload, None, 1, bytes_of(payload))
+            self._hand_over(1, bytes_of(payload))
+            self._handed.add(payload, None)
             return self._next_entry - 1
 
     def confirmed(self, through: int) -> None:
         """Waits until every entry through this id, which was appended, is confirmed; raises what ended the writer."""
         self._thread.run(self._confirmed(through))
 
-    def _hand_over(
-        self, what: bytes | CheckedBatch, future: Future[int] | None, entries: int, size_bytes: int
-    ) -> None:
-        """Whoever calls holds the lock: ids follow the order in which it was had."""
-        if self._handle.failure is not None:
-            raise self._handle.failure
+    def _hand_over(self, entries: int, size_bytes: int) -> None:
+        """Sees to it that what is handed now is taken. Whoever calls holds the lock: ids follow the order of that."""
+        failure = self._handle.failure
+        if failure is not None:
+            raise failure
         if not self._is_taking_due:
             self._thread.call_soon(self._take_handed)
             self._is_taking_due = True
-        self._handed.append((what, future))
         self._next_entry += entries
         self._room.enter(size_bytes)
 
@@ -135,26 +137,30 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
 
     def _listen(self) -> None:
         self._handle.on_progress = self._room.wake
-        self._handle.complete_with(partial(complete_together, self._answered))
+        self._handle.complete_with(partial(complete_together, self._appender.condition))
 
     def _take_handed(self) -> None:
         with self._room.lock:
-            handed, self._handed = self._handed, deque()
+            handed = self._handed.take()
             self._is_taking_due = False
-        taken_bytes = 0
-        for what, future in handed:  # without the lock: a failed future's callbacks run here
-            try:
-                if isinstance(what, CheckedBatch):
-                    taken_bytes += what.size_bytes + ENTRY_OVERHEAD_BYTES * len(what.payloads)
-                    self._handle.submit_batch(what, future)
-                else:
-                    taken_bytes += len(what) + ENTRY_OVERHEAD_BYTES
-                    self._handle.submit(what, future)
-            except LedgerError as error:
+        for part in handed:  # without the lock: a failed future's callbacks run here
+            match part:
+                case Run(payloads, futures):
+                    size = sum(map(len, payloads))
+                    self._take(partial(self._handle.submit_each, payloads, size, futures), futures)
+                    self._room.leave(size + ENTRY_OVERHEAD_BYTES * len(payloads))
+                case Whole(batch, future):
+                    self._take(partial(self._handle.submit_batch, batch, future), [future])
+                    self._room.leave(batch.size_bytes + ENTRY_OVERHEAD_BYTES * len(batch.payloads))
+
+    def _take(self, submit: Callable[[], object], futures: Iterable[Future[int] | None]) -> None:
+        try:
+            submit()
+        except LedgerError as error:
+            for future in futures:
                 with suppress(InvalidStateError):  # cancelled in another thread at this moment
                     if future is not None:
                         future.set_exception(error)
-        self._room.leave(taken_bytes)
 
     async def _confirmed(self, through: int) -> None:
         self._take_handed()

@@ -205,7 +205,7 @@ class AppendStream:
         connection = self._connection
         if connection is None or self._is_broken:
             return  # broken since it was asked for
-        while connection.is_writable and self._is_worth_a_message():
+        while self._ready and connection.is_writable and self._is_worth_a_message():
             request = self._next_request()
             if request is None:
                 break
@@ -255,9 +255,9 @@ class AppendStream:
             lane.in_line = False
             if not lane.has_work:
                 continue
-            frame = lane.next_frame(room)
-            room -= frame.columns.size_bytes + FRAME_OVERHEAD_BYTES
-            self._note_sent(lane, frame)
+            frame, size = lane.next_frame(room)
+            room -= size + FRAME_OVERHEAD_BYTES
+            self._note_sent(lane, frame, size)
             frames.append(frame)
             if lane.has_work:
                 self.lane_has_work(lane)
@@ -265,8 +265,7 @@ class AppendStream:
             return None
         return AppendRequest(self._bookie.incarnation, first, tuple(frames))
 
-    def _note_sent(self, lane: QueuedLane, frame: Frame) -> None:
-        size = frame.columns.size_bytes
+    def _note_sent(self, lane: QueuedLane, frame: Frame, size: int) -> None:
         self._in_flight[self._next_sequence] = _InFlight(lane, lane.through(frame), size, self._loop.time())
         self._in_flight_bytes += size
         self._next_sequence += 1

@@ -1,4 +1,4 @@
-"""Calls to one bookie, one answer each, as many at a time as are asked for, over one connection.
+"""Calls to one bookie, one answer each, and scans, as many at a time as are asked for, over one connection.
 
 The connection is made by the first call and kept. When it is lost all its calls fail, and the next one makes another.
 """
@@ -7,18 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from itertools import count
 
+from bookie.wire import ScanRequest, codec
 from bookie.wire.data.connection import Connection
 from bookie.wire.data.framing import Body, Kind, Part
+from bookie.wire.data.greeting import SCANS_SINCE
 from metadata.records.ledger_record import BookieRef
 
+from ..bookie_client import CannotScan
 from ..errors import BookieUnavailable
 from .dialing import Dial, goodbye
+from .scan_stream import ScanStream
 
 CALLS_MAX = 4096
 """Calls of one client under way at one bookie."""
+
+SCANS_MAX = 64
+"""Scans of one client under way at one bookie, each with a window of pages; others are told to ask page by page."""
 
 
 class BookieCalls:
@@ -29,7 +36,9 @@ class BookieCalls:
         self._dial = dial
         self._connection: Connection | None = None
         self._dialing: asyncio.Task[Connection] | None = None
+        self._version = 0
         self._waiting: dict[int, asyncio.Future[Body]] = {}
+        self._scans: dict[int, ScanStream] = {}
         self._numbers = count(1)
         self._is_closed = False
 
@@ -45,8 +54,36 @@ class BookieCalls:
                 connection = await self._connected(seconds_max)
                 return await self._answer(connection, kind, body)
         except TimeoutError:
-            why = f"it did not answer within {seconds_max:g} s"
-            raise BookieUnavailable(str(self._bookie), why) from None
+            raise self._no_answer(seconds_max) from None
+
+    async def scan(self, request: ScanRequest, seconds_max: float) -> AsyncGenerator[Body, None]:
+        """The answers of a scan, each within `seconds_max`. Closing this ends it.
+
+        Raises BookieUnavailable; CannotScan where there are too many, or the bookie knows none, or ends this one.
+        """
+        try:
+            async with asyncio.timeout(seconds_max):
+                connection = await self._connected(seconds_max)
+            if self._version < SCANS_SINCE:
+                raise CannotScan(str(self._bookie), "its program knows no scans")
+            if len(self._scans) >= SCANS_MAX:
+                raise CannotScan(str(self._bookie), f"more than {SCANS_MAX} scans of it are under way")
+            number, stream = next(self._numbers) & 0xFFFFFFFF, ScanStream(request)
+            self._scans[number] = stream
+            connection.send(Kind.SCAN, number, codec.encode_scan_request(request))
+            try:
+                while True:
+                    async with asyncio.timeout(seconds_max):
+                        answer = await stream.take()
+                    yield answer
+                    del answer  # while the next one is waited for, this one is not held here
+                    if (taken := stream.to_tell()) is not None:
+                        connection.send(Kind.TAKEN, number, codec.encode_taken(taken))
+            finally:
+                if self._scans.pop(number, None) is not None:
+                    connection.send(Kind.CANCEL, number)
+        except TimeoutError:
+            raise self._no_answer(seconds_max) from None
 
     def hang_up(self, why: str) -> None:
         """Ends the connection; its calls fail with this reason, and the next call makes another connection."""
@@ -84,8 +121,8 @@ class BookieCalls:
             raise BookieUnavailable(str(self._bookie), "this client is closed") from None
 
     async def _dial_anew(self, seconds_max: float) -> Connection:
-        connection, _ = await self._dial(self, seconds_max)
-        self._connection = connection
+        connection, welcome = await self._dial(self, seconds_max)
+        self._connection, self._version = connection, welcome.version
         return connection
 
     def _has_dialed(self, task: asyncio.Task[Connection]) -> None:
@@ -108,11 +145,17 @@ class BookieCalls:
         finally:
             self._waiting.pop(number, None)
 
+    def _no_answer(self, seconds_max: float) -> BookieUnavailable:
+        return BookieUnavailable(str(self._bookie), f"it did not answer within {seconds_max:g} s")
+
     # --- what the connection tells --------------------------------------------------------------
 
     def received(self, kind: Kind, call: int, body: Body) -> None:
         if kind is Kind.GOODBYE:
             self.hang_up(goodbye(body))
+            return
+        if call in self._scans:
+            self._scanned(call, kind, body)
             return
         answer = self._waiting.get(call)
         if answer is None or answer.done():  # nobody waits for it any more
@@ -122,12 +165,25 @@ class BookieCalls:
         else:
             answer.set_result(body)
 
+    def _scanned(self, call: int, kind: Kind, body: Body) -> None:
+        stream = self._scans[call]
+        if kind is Kind.REFUSED:
+            del self._scans[call]
+            stream.failed(CannotScan(str(self._bookie), f"it refuses: {goodbye(body)}"))
+            return
+        stream.received(body)
+        if stream.is_over_its_bound:
+            self.hang_up("it sends more of a scan than is taken")
+
     def writable(self) -> None:
         """Requests are small: they wait in the connection's buffer."""
 
     def lost(self, why: str) -> None:
         self._connection = None
         waiting, self._waiting = self._waiting, {}
+        scans, self._scans = self._scans, {}
+        for stream in scans.values():
+            stream.failed(BookieUnavailable(str(self._bookie), why))
         for answer in waiting.values():
             if not answer.done():
                 answer.set_exception(BookieUnavailable(str(self._bookie), why))

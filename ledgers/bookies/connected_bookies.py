@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from typing import TypeVar
 
 from bookie.wire import (
@@ -17,6 +18,7 @@ from bookie.wire import (
     LacStatement,
     ReadReply,
     ReadRequest,
+    ScanRequest,
     Status,
     codec,
 )
@@ -25,6 +27,7 @@ from bookie.wire.data.framing import Body, Kind, Part
 from bookie.wire.data.greeting import Welcome
 from bookie.wire.messages import MaintainReply, MaintainRequest
 from bookie.wire.trust.certificates import BadCertificates, Certificates, directory_of_environment
+from bookie.wire.trust.identity import Identity
 from metadata.records.ledger_record import BookieRef
 from metadata.store import MetadataStore
 
@@ -60,6 +63,11 @@ class ConnectedBookies:
         self._certificates = _certificates(config)
         self._is_closed = False
 
+    @property
+    def identity(self) -> Identity | None:
+        """Who we are to these bookies; None without certificates."""
+        return self._certificates.identity if self._certificates else None
+
     def open_lane(
         self,
         bookie: BookieRef,
@@ -79,6 +87,17 @@ class ConnectedBookies:
         return self._from_here(
             bookie, await self._call(bookie, Kind.READ, body, codec.decode_read_reply, seconds)
         )
+
+    async def scan(self, bookie: BookieRef, request: ScanRequest) -> AsyncGenerator[ReadReply, None]:
+        bodies = self._calls_to(bookie).scan(request, self._config.read_seconds_max)
+        async with aclosing(bodies):
+            async for answer in bodies:
+                reply = self._from_here(bookie, _decoded(bookie, codec.decode_read_reply, answer))
+                del answer  # the reply has what it needs of it
+                yield reply
+                if request.ends(reply):
+                    return
+                del reply
 
     async def last_add_confirmed(self, bookie: BookieRef, request: LacRequest) -> LacReply:
         seconds = self._config.read_seconds_max
@@ -144,15 +163,15 @@ class ConnectedBookies:
         decode: Callable[[Body], Reply],
         seconds: float,
     ) -> Reply:
+        return _decoded(bookie, decode, await self._calls_to(bookie).call(kind, body, seconds))
+
+    def _calls_to(self, bookie: BookieRef) -> BookieCalls:
         if self._is_closed:
             raise BookieUnavailable(str(bookie), "this client is closed")
         calls = self._calls.get(bookie)
         if calls is None:
             calls = self._calls[bookie] = BookieCalls(bookie, self._dial_to(bookie))
-        try:
-            return decode(await calls.call(kind, body, seconds))
-        except BadMessage as error:
-            raise BookieUnavailable(str(bookie), str(error)) from error
+        return calls
 
     def _dial_to(self, bookie: BookieRef) -> Dial:
         async def dialed(handler: Handler, seconds_max: float) -> tuple[Connection, Welcome]:
@@ -183,6 +202,13 @@ class ConnectedBookies:
         for bookie, known in list(self._streams.items()):
             if known is stream:
                 del self._streams[bookie]
+
+
+def _decoded(bookie: BookieRef, decode: Callable[[Body], Reply], body: Body) -> Reply:
+    try:
+        return decode(body)
+    except BadMessage as error:
+        raise BookieUnavailable(str(bookie), str(error)) from error
 
 
 def _certificates(config: ClientConfig) -> Certificates | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 from bookie.wire import LacStatement, Status
 
@@ -12,6 +13,9 @@ from ..bookie_client import Lane, LaneTerms
 from ..cluster import Cluster
 from ..errors import LedgerError, LedgerFenced, Unauthorized
 from ..protocol.effects import CloseLane, Force, OpenLane, Send
+
+if TYPE_CHECKING:
+    from ..observing.tracing import LaneTraces
 
 
 class PipelineEvents(Protocol):
@@ -34,22 +38,32 @@ class Lanes:
         terms: LaneTerms,
         events: PipelineEvents,
         last_add_confirmed: Callable[[], LacStatement | None],
+        traces: LaneTraces | None = None,
     ) -> None:
         self._cluster = cluster
         self._terms = terms
         self._events = events
         self._last_add_confirmed = last_add_confirmed
+        self._traces = traces
         self._lanes: dict[int, Lane] = {}
 
     def open(self, effect: OpenLane) -> None:
-        listener = _LaneEvents(self._cluster, self._events, effect, self._terms.ledger_id)
+        listener = _LaneEvents(self._cluster, self._events, effect, self._terms.ledger_id, self._traces)
+        terms = self._terms
+        if self._traces is not None:
+            self._traces.opened(effect.lane, effect.bookie)
+            terms = replace(terms, trace_of=partial(self._traces.trace_of, effect.lane))
+        if self._cluster.metrics is not None:
+            self._cluster.metrics.lanes.inc()
         self._lanes[effect.lane] = self._cluster.bookies.open_lane(
-            effect.bookie, self._terms, listener, self._last_add_confirmed
+            effect.bookie, terms, listener, self._last_add_confirmed
         )
 
     def send(self, effect: Send) -> None:
         lane = self._lanes.get(effect.lane)
         if lane is not None:
+            if self._traces is not None:
+                self._traces.sent(effect.lane, effect.columns)
             lane.send(effect.columns)
 
     def force(self, effect: Force) -> None:
@@ -58,9 +72,8 @@ class Lanes:
             lane.force()
 
     def close(self, effect: CloseLane) -> None:
-        lane = self._lanes.pop(effect.lane, None)
-        if lane is not None:
-            lane.close()
+        if effect.lane in self._lanes:
+            self._close(effect.lane)
 
     def send_lac(self) -> None:
         """Tells every bookie of the ensemble the last-add-confirmed as it is now."""
@@ -73,7 +86,14 @@ class Lanes:
 
     def close_all(self) -> None:
         for number in list(self._lanes):
-            self._lanes.pop(number).close()
+            self._close(number)
+
+    def _close(self, number: int) -> None:
+        self._lanes.pop(number).close()
+        if self._traces is not None:
+            self._traces.closed(number)
+        if self._cluster.metrics is not None:
+            self._cluster.metrics.lanes.dec()
 
 
 @dataclass(slots=True)
@@ -84,8 +104,11 @@ class _LaneEvents:
     events: PipelineEvents
     opened: OpenLane
     ledger_id: int
+    traces: LaneTraces | None
 
     def acked(self, through: int) -> None:
+        if self.traces is not None:
+            self.traces.acked(self.opened.lane, through)
         self.events.acked(self.opened.lane, through)
 
     def written(self, through: int) -> None:
@@ -100,6 +123,8 @@ class _LaneEvents:
 
     def failed(self, why: str) -> None:
         self.cluster.note_failure(self.opened.bookie)
+        if self.traces is not None:
+            self.traces.failed(self.opened.lane, why)
         self.events.lane_failed(self.opened.lane, why)
 
     def refused(self, status: Status, why: str) -> None:
@@ -107,4 +132,6 @@ class _LaneEvents:
             error: LedgerError = Unauthorized(self.ledger_id, by_bookie=True, why=why)
         else:
             error = LedgerFenced(self.ledger_id, f"bookie {self.opened.bookie} refuses its writer")
+        if self.traces is not None:
+            self.traces.failed(self.opened.lane, str(error))
         self.events.refused(self.opened.lane, error)

@@ -12,6 +12,7 @@ from bookie.wire import (
     FRAME_ENTRIES_MAX,
     NO_ENTRIES,
     NO_ENTRY,
+    NO_TRACE,
     Ack,
     Columns,
     Credential,
@@ -53,7 +54,7 @@ class QueuedLane:
         self._backlog_bytes_max = backlog_bytes_max
         self._fails_behind = fails_behind
         self._is_behind = False
-        self._queue: deque[Columns] = deque()
+        self._queue: deque[tuple[Columns, int]] = deque()  # with the size of each
         self._lac_wanted = False
         self._sync_wanted = False
         self._sent_through = -1
@@ -69,7 +70,7 @@ class QueuedLane:
         if self._listener is None:
             return  # failed or closed: whoever sends has not heard of it yet
         size = columns.size_bytes
-        self._queue.append(columns)
+        self._queue.append((columns, size))
         self.backlog_bytes += size
         self._stream.lane_queued(size)
         self._stream.lane_has_work(self)
@@ -87,7 +88,7 @@ class QueuedLane:
 
     def close(self) -> None:
         self._listener = None
-        self._stream.lane_queued(-sum(columns.size_bytes for columns in self._queue))
+        self._stream.lane_queued(-sum(size for _, size in self._queue))
         self._queue.clear()
         self._lac_wanted = self._sync_wanted = False
         self.backlog_bytes = 0
@@ -117,20 +118,28 @@ class QueuedLane:
             if self._listener is not None:
                 self._listener.caught_up()
 
-    def next_frame(self, bytes_max: int) -> Frame:
-        """The frame of what waits, as much of it as fits."""
-        parts = [self._queue.popleft()] if self._queue else []
-        size, entries = (parts[0].size_bytes, len(parts[0])) if parts else (0, 0)
-        while (
-            self._queue
-            and size + self._queue[0].size_bytes <= bytes_max
-            and entries + len(self._queue[0]) <= FRAME_ENTRIES_MAX
-        ):
-            size += self._queue[0].size_bytes
-            entries += len(self._queue[0])
-            parts.append(self._queue.popleft())
+    def next_frame(self, bytes_max: int) -> tuple[Frame, int]:
+        """The frame of what waits, as much of it as fits, and the size of its columns."""
+        if not self._queue:
+            return self._frame_of(NO_ENTRIES), 0
+        columns, size = self._queue.popleft()
+        if self._queue:
+            columns, size = self._with_more(columns, size, bytes_max)
         self._stream.lane_queued(-size)
-        return self._frame_of(join(parts) if parts else NO_ENTRIES)
+        return self._frame_of(columns), size
+
+    def _with_more(self, columns: Columns, size: int, bytes_max: int) -> tuple[Columns, int]:
+        """With what waits behind it, as far as that fits."""
+        parts, entries = [columns], len(columns)
+        while self._queue:
+            following, more = self._queue[0]
+            entries += len(following)
+            if size + more > bytes_max or entries > FRAME_ENTRIES_MAX:
+                break
+            size += more
+            parts.append(following)
+            self._queue.popleft()
+        return join(parts), size
 
     def _frame_of(self, columns: Columns) -> Frame:
         terms, is_last = self._terms, not self._queue
@@ -140,7 +149,8 @@ class QueuedLane:
         if self._credential is None:
             self._credential = self._stream.credential_of(terms)
         lac = self._last_add_confirmed()
-        return Frame(terms.ledger_id, columns, lac, terms.recovery, self._credential, deferred)
+        trace = terms.trace_of(columns.first_entry) if terms.trace_of and len(columns) else NO_TRACE
+        return Frame(terms.ledger_id, columns, lac, terms.recovery, self._credential, deferred, trace)
 
     def through(self, frame: Frame) -> int:
         """The entry that is on disk, with all sent before, when this frame is answered OK; −1 for none."""

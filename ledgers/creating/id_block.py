@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
+from metadata.backup import hold
 from metadata.records.ledger_ids import take_ledger_ids
 from metadata.store import MetadataStore
 
@@ -26,11 +27,12 @@ class IdBlock:
         self._size = 1
 
     async def next(self) -> int:
-        """Raises MetadataError. Whoever asks has looked that restored metadata was accepted."""
+        """Raises MetadataError, of these MetadataRestored where the counter may be older than what bookies hold."""
         async with self._taking:  # our own creations wait for each other, and do not conflict
             loop = asyncio.get_running_loop()
             is_old = loop.time() - self._taken_at > BLOCK_SECONDS_MAX
             if is_old or not self._ids:
+                await hold.check_accepted(self._store)
                 self._size = 1 if is_old else min(BLOCK_IDS_MAX, self._size * 2)
                 self._taken_at = loop.time()
                 self._ids = deque(await take_ledger_ids(self._store, self._size))

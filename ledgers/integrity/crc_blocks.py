@@ -35,6 +35,9 @@ ENTRY_BYTES_MAX = 4096
 
 _STEPS = 256
 _MOVED_BYTES_MAX = _STEPS * _STEPS
+_PLACES = np.arange(4, dtype=np.intp) << 8
+"""Where in a row of a table each byte of a register has its values."""
+
 _REVERSED_POLYNOMIAL = np.uint32(0x82F63B78)
 
 assert BLOCK_ENTRIES * ENTRY_BYTES_MAX <= _MOVED_BYTES_MAX
@@ -42,7 +45,8 @@ assert BLOCK_ENTRIES * ENTRY_BYTES_MAX <= _MOVED_BYTES_MAX
 
 def can_check(columns: Columns) -> bool:
     """Whether `all_good` takes these entries: none is empty, none is large."""
-    return min(columns.sizes) > 0 and max(columns.sizes) <= ENTRY_BYTES_MAX
+    sizes = np.frombuffer(columns.lengths, "<u4")
+    return bool(sizes.min() > 0 and sizes.max() <= ENTRY_BYTES_MAX)
 
 
 def all_good(columns: Columns, seed: int) -> bool:
@@ -89,11 +93,10 @@ def _starts(entry_ids: bytes, seed: int) -> Registers:
 
 def _moved(registers: Registers, steps: Registers, table: Registers) -> Registers:
     """Each register after so many steps of zeros: the sum of what becomes of its four bytes."""
-    rows = steps.astype(np.intp) << 10
-    moved = np.zeros_like(registers)
-    for place in range(4):
-        moved ^= table.take(rows + (place << 8) + (registers >> 8 * place & 0xFF))
-    return moved
+    places = registers.view(np.uint8).reshape(-1, 4) + _PLACES
+    places += (steps.astype(np.intp) << 10)[:, None]
+    parts = table.take(places)
+    return parts[:, 0] ^ parts[:, 1] ^ parts[:, 2] ^ parts[:, 3]
 
 
 @cache

@@ -32,7 +32,10 @@ PAGE_ENTRIES_MIN = 64
 
 
 class Digester(Protocol):
-    """Makes and checks the digests of one ledger. Pure."""
+    """Makes and checks the digests of one ledger, each of `width_bytes`. Pure."""
+
+    @property
+    def width_bytes(self) -> int: ...
 
     def sign(self, first_entry: int, payloads: Sequence[bytes]) -> bytes:
         """The digests column of consecutive entries."""
@@ -47,15 +50,17 @@ class Digester(Protocol):
     def is_valid_lac(self, statement: LacStatement) -> bool: ...
 
 
-def digester(digest_type: DigestType, ledger_id: int, password: bytes) -> Digester:
+def digester(digest_type: DigestType, ledger_id: int, secret: bytes) -> Digester:
     """The digester of a ledger."""
     if digest_type is DigestType.HMAC_SHA256:
-        return HmacDigester(ledger_id, password)
+        return HmacDigester(ledger_id, secret)
     return Crc32cDigester(ledger_id)
 
 
 class Crc32cDigester:
     """Four bytes an entry."""
+
+    width_bytes = 4
 
     def __init__(self, ledger_id: int) -> None:
         self._entry_seed = crc32c(b"E" + _ID.pack(ledger_id))
@@ -95,9 +100,11 @@ class Crc32cDigester:
 class HmacDigester:
     """Thirty-two bytes an entry."""
 
-    def __init__(self, ledger_id: int, password: bytes) -> None:
+    width_bytes = 32
+
+    def __init__(self, ledger_id: int, secret: bytes) -> None:
         self._ledger = _ID.pack(ledger_id)
-        self._key = digest_key(ledger_id, password)
+        self._key = digest_key(ledger_id, secret)
 
     def _mac(self, kind: bytes, fixed: bytes, payload: bytes | memoryview = b"") -> bytes:
         return hmac.digest(self._key, b"".join((kind, self._ledger, fixed, payload)), "sha256")

@@ -1,9 +1,9 @@
 """A ledger's keys: what follows from its password and id, and never leaves the client.
 
-    password, ledger id ── HKDF-SHA256 ──┬── digest key    signs entries, with HMAC_SHA256 digests
-                                         └── private key   proves to bookies who may write and fence
+    secret, ledger id ── HKDF-SHA256 ──┬── digest key    signs entries, with HMAC_SHA256 digests
+                                       └── private key   proves to bookies who may write, fence and read
 
-A password is used as it is and not stretched: take a random one, of 16 bytes or more.
+The secret is the password, stretched (`stretching`).
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from bookie.wire.credentials import Purpose, statement
 _ID = struct.Struct("<q")
 
 
-def digest_key(ledger_id: int, password: bytes) -> bytes:
+def digest_key(ledger_id: int, secret: bytes) -> bytes:
     """The key of the ledger's HMAC_SHA256 digests."""
-    return _derived(ledger_id, password, b"ledger key")
+    return _derived(ledger_id, secret, b"ledger key")
 
 
 class LedgerKey:
     """Proves to bookies that its holder knows the ledger's password; proves nothing where there is none."""
 
-    def __init__(self, ledger_id: int, password: bytes) -> None:
+    def __init__(self, ledger_id: int, secret: bytes) -> None:
         self._ledger_id = ledger_id
         self._private = (
-            Ed25519PrivateKey.from_private_bytes(_derived(ledger_id, password, b"writer key"))
-            if password
+            Ed25519PrivateKey.from_private_bytes(_derived(ledger_id, secret, b"writer key"))
+            if secret
             else None
         )
 
@@ -49,7 +49,7 @@ class LedgerKey:
         return Credential(self.verifier, proof)
 
 
-def _derived(ledger_id: int, password: bytes, label: bytes) -> bytes:
+def _derived(ledger_id: int, secret: bytes, label: bytes) -> bytes:
     """HKDF-SHA256 (RFC 5869): extract, and one step of expansion."""
-    extracted = hmac.digest(b"bookledger", password, hashlib.sha256)
+    extracted = hmac.digest(b"bookledger", secret, hashlib.sha256)
     return hmac.digest(extracted, label + _ID.pack(ledger_id) + b"\x01", hashlib.sha256)

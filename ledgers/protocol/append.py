@@ -287,6 +287,8 @@ class AppendPipeline:
     def _advance(self) -> list[AppendEffect]:
         if self.phase is not Phase.WRITING:  # the LAC stands still during a change (F7)
             return []
+        if self.last_add_confirmed == self.last_add_pushed:  # a copy more of what is confirmed
+            return []
         effects = self._accept() if self._deferred_sync else []
         through = self._positions.confirmed_through(self.last_add_pushed)
         if through <= self.last_add_confirmed:

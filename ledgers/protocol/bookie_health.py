@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from metadata.records.ledger_record import BookieRef
+from typing import Protocol
 
-from ..config import ClientConfig
+from metadata.records.ledger_record import BookieRef
 
 EPISODE_SECONDS = 1.0
 """Failures so close together are one: every ledger notices the same broken connection."""
+
+
+class HealthConfig(Protocol):
+    """Of `ClientConfig`, which can read a file and is not for machines."""
+
+    @property
+    def failed_bookie_seconds(self) -> float: ...
+
+    @property
+    def quarantine_failures(self) -> int: ...
+
+    @property
+    def quarantine_window_seconds(self) -> float: ...
+
+    @property
+    def quarantine_seconds(self) -> float: ...
 
 
 class BookieHealth:
@@ -17,7 +33,7 @@ class BookieHealth:
     `quarantine_window_seconds` for `quarantine_seconds`.
     """
 
-    def __init__(self, config: ClientConfig) -> None:
+    def __init__(self, config: HealthConfig) -> None:
         self._config = config
         self._failures: dict[BookieRef, list[float]] = {}
         self._quarantined_until: dict[BookieRef, float] = {}

@@ -72,7 +72,6 @@ class PageRead:
         self._striping = striping
         self._names = [str(bookie) for bookie in fragment.ensemble]
         self._digester = digester
-        self._digest_width = len(digester.sign(first_entry, [b""]))
         self._first, self._last = first_entry, last_entry
         self._avoid = frozenset(avoid)
         self._rotation = rotation
@@ -176,7 +175,7 @@ class PageRead:
         """The entries whose digests fit. Digests of another width are wrong, and join with no others."""
         if not len(columns):
             return columns
-        if columns.digest_width != self._digest_width:
+        if columns.digest_width != self._digester.width_bytes:
             self._note_bad_digest(position, columns.first_entry)
             return NO_ENTRIES
         bad = self._digester.bad_entries(columns)
@@ -217,10 +216,4 @@ class PageRead:
         return any(self._held(position, residues) for position in self._outstanding - self._late)
 
     def _run(self) -> Columns:
-        found = merge(self._parts).between(self._first, self._last) if self._parts else NO_ENTRIES
-        if not len(found) or found.first_entry != self._first:
-            return NO_ENTRIES
-        if found.last_entry - found.first_entry == len(found) - 1:
-            return found
-        ids = found.ids
-        return found.cut(0, next(n for n in range(len(found)) if ids[n] != self._first + n))
+        return merge(self._parts).between(self._first, self._last).run_from(self._first)

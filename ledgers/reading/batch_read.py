@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from struct import Struct
 from typing import cast
 
 from bookie.wire import Columns
@@ -18,9 +19,7 @@ _entry = cast("Callable[[Iterable[object]], Entry]", partial(tuple.__new__, Entr
 
 def entries_of(columns: Columns) -> Iterator[Entry]:
     """The entries with copies of their payloads, which then keep nothing of the page alive."""
-    whole = bytes(columns.payload)
-    offsets = columns.offsets
-    payloads = map(whole.__getitem__, map(slice, offsets, offsets[1:]))
+    payloads = Struct("".join(map("{}s".format, columns.sizes))).unpack(columns.payload)
     return map(_entry, zip(columns.ids, payloads, strict=True))
 
 

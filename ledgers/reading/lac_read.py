@@ -83,7 +83,13 @@ async def _answers(view: LedgerView, wait_ms: int) -> AsyncGenerator[tuple[int, 
 async def _lac_of(view: LedgerView, bookie: BookieRef, wait_ms: int) -> str:
     """Notes what a bookie knows; returns why it told nothing, or ""."""
     known = view.last_add_confirmed
-    request = LacRequest(bookie.incarnation, view.ledger_id, wait_beyond=known, wait_ms=wait_ms)
+    request = LacRequest(
+        bookie.incarnation,
+        view.ledger_id,
+        wait_beyond=known,
+        wait_ms=wait_ms,
+        credential=view.credential(bookie),
+    )
     try:
         reply = await view.cluster.bookies.last_add_confirmed(bookie, request)
     except BookieUnavailable as error:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import aclosing
 
-from bookie.wire import NO_ENTRY
+from bookie.wire import NO_CREDENTIAL, NO_ENTRY, Credential
 from metadata.errors import MetadataError, WatchCompacted
-from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import VersionedRecord
 
 from ..cluster import Cluster
@@ -15,11 +16,16 @@ from ..errors import ClientClosed, LedgerError, MetadataUnavailable, NoSuchLedge
 from ..integrity.digest import Digester
 from ..protocol.striping import Striping
 
+Prove = Callable[[str], Credential]
+"""Proves to the bookie of an incarnation that its caller may read the ledger."""
+
 
 class LedgerView:
     """One reader's knowledge of one ledger. It only grows; `changed` is set whenever the record does."""
 
-    def __init__(self, cluster: Cluster, found: VersionedRecord, digester: Digester) -> None:
+    def __init__(
+        self, cluster: Cluster, found: VersionedRecord, digester: Digester, prove: Prove | None = None
+    ) -> None:
         self.cluster = cluster
         self.digester = digester
         self.striping = Striping(found.record.shape)
@@ -27,6 +33,8 @@ class LedgerView:
         self.last_add_confirmed = NO_ENTRY
         self.changed = asyncio.Event()
         self._version = found.version
+        self._prove = prove
+        self._credentials: dict[str, Credential] = {}
         self._take(found)
 
     @property
@@ -41,6 +49,15 @@ class LedgerView:
         """Where the fragment of this entry ends; None for the last fragment, of which that is not known."""
         later = [f.first_entry for f in self.record.fragments if f.first_entry > entry_id]
         return min(later) - 1 if later else None
+
+    def credential(self, bookie: BookieRef) -> Credential:
+        """For asking this bookie about the ledger; made once for each, blank without a password."""
+        if self._prove is None or not self.record.verifier:
+            return NO_CREDENTIAL
+        made = self._credentials.get(bookie.incarnation)
+        if made is None:
+            made = self._credentials[bookie.incarnation] = self._prove(bookie.incarnation)
+        return made
 
     def note_lac(self, last_entry: int) -> None:
         """A bookie told a verified last-add-confirmed."""

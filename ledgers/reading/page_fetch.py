@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 
 from bookie.wire import Columns, ReadReply, ReadRequest
 from metadata.records.ledger_record import BookieRef, Fragment
@@ -24,7 +25,7 @@ class PageFetcher:
 
     def __init__(self, view: LedgerView, *, without: BookieRef | None = None) -> None:
         self._view = view
-        self._without = without
+        self.without = without
         self._config = view.cluster.config
 
     async def fetch(self, first_entry: int, last_entry: int, bytes_max: int | None = None) -> Columns:
@@ -35,6 +36,19 @@ class PageFetcher:
         date then: it is looked at once more first.
         """
         size = min(bytes_max or self._config.page_bytes, self._config.page_bytes)
+        metrics, traces = self._view.cluster.metrics, self._view.cluster.traces
+        if metrics is None and traces is None:
+            return await self._fetch(first_entry, last_entry, size)
+        fetched: list[Columns] = []
+        with ExitStack() as told:
+            if metrics is not None:
+                told.enter_context(metrics.reading(fetched))
+            if traces is not None:
+                told.enter_context(traces.reading(self._view.ledger_id, first_entry, fetched))
+            fetched.append(await self._fetch(first_entry, last_entry, size))
+        return fetched[0]
+
+    async def _fetch(self, first_entry: int, last_entry: int, size: int) -> Columns:
         try:
             return await self._fetch_as_known(first_entry, last_entry, size)
         except (EntryUnreadable, NoSuchEntry):
@@ -56,7 +70,7 @@ class PageFetcher:
             first_entry,
             last,
             avoid=self._to_avoid(fragment),
-            never=[position for position, bookie in enumerate(fragment.ensemble) if bookie == self._without],
+            never=[position for position, bookie in enumerate(fragment.ensemble) if bookie == self.without],
             rotation=first_entry // ENTRIES_A_TURN,
         )
         return await self._run(machine, fragment, bytes_max)
@@ -107,10 +121,15 @@ class PageFetcher:
 
     async def _ask(self, bookie: BookieRef, ask: Ask, bytes_max: int) -> ReadReply:
         request = ReadRequest(
-            bookie.incarnation, self._view.ledger_id, ask.first_entry, ask.last_entry, bytes_max
+            bookie.incarnation,
+            self._view.ledger_id,
+            ask.first_entry,
+            ask.last_entry,
+            bytes_max,
+            credential=self._view.credential(bookie),
         )
         try:
-            return await self._view.cluster.bookies.read(bookie, request)
+            return await self._view.cluster.read(bookie, request)
         except BookieUnavailable:
             self._view.cluster.note_failure(bookie)
             raise

@@ -1,8 +1,8 @@
-"""Reading a range of entries: windows of it fetched ahead in parallel, bounded in bytes.
+"""Reading a range of entries: scanned where one bookie has all of it, else in windows fetched ahead in parallel.
 
-A window is a part of the range that should be about one page. However large its entries turn out to
-be, at most one page of it is under way or waits to be taken: the rest of a window is fetched when its
-first page has been taken. So a reader holds `windows × one page`, whatever the sizes are.
+What is read ahead is bounded in bytes. A window is a part of the range that should be about one page. However large
+its entries turn out to be, at most one page of it is under way or waits to be taken: the rest of a window is fetched
+when its first page has been taken. So a reader holds `windows × one page`, whatever the sizes are.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from bookie.wire import ENTRY_BYTES_MAX, Columns
+from metadata.records.ledger_record import BookieRef
 
 from ..tasks import end_tasks
 from .ledger_view import LedgerView
 from .page_fetch import PageFetcher
+from .scan_read import Scan, Scanner
 
 WINDOW_ENTRIES_MAX = 64 * 1024
 """Entries of one read-ahead window."""
@@ -43,6 +46,7 @@ class RangeRead:
     def __init__(self, view: LedgerView, fetcher: PageFetcher) -> None:
         self._view = view
         self._fetcher = fetcher
+        self._scanner = Scanner(view, fetcher.without)
         self._page_bytes = view.cluster.config.page_bytes
         self._windows_max = _windows_max(view)
         self._entry_bytes = _average_entry_bytes(view)
@@ -52,6 +56,32 @@ class RangeRead:
 
         Raises as `PageFetcher.fetch` does; every entry before the one that cannot be read was given.
         """
+        next_entry = first_entry
+        refused: set[BookieRef] = set()  # their scans gave nothing of what comes next
+        while next_entry <= last_entry:
+            began_at, width = next_entry, self._window_entries()
+            scan = self._scanner.scan_from(next_entry, last_entry, width, refused)
+            if scan is None:
+                through = self._scanner.unscanned_through(next_entry, last_entry, width)
+                source = self._by_windows(next_entry, through)
+            else:
+                source = self._scanned(scan)
+            async with aclosing(source) as pages:
+                async for page in pages:
+                    next_entry = page.last_entry + 1
+                    yield page
+            if next_entry > began_at:
+                refused.clear()
+            elif scan is not None:
+                refused.add(scan.bookie)
+
+    async def _scanned(self, scan: Scan) -> AsyncGenerator[Columns, None]:
+        async with aclosing(self._scanner.pages(scan)) as pages:
+            async for page in pages:
+                self._learn(page)
+                yield page
+
+    async def _by_windows(self, first_entry: int, last_entry: int) -> AsyncGenerator[Columns, None]:
         windows: deque[_Window] = deque()
         next_entry = first_entry
         try:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 from bookie.wire import Columns
+from bookie.wire.credentials import Purpose
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import VersionedRecord
 
@@ -17,12 +20,16 @@ from ..entry import Entry
 from ..errors import NoSuchEntry
 from ..integrity.digest import Digester
 from ..integrity.encryption import ENCRYPTION, Cipher, cipher_of
+from ..integrity.ledger_keys import LedgerKey
 from ..tasks import end_tasks
 from . import lac_read
 from .batch_read import entries_of, read_batch
 from .ledger_view import LedgerView
 from .page_fetch import PageFetcher
 from .range_read import RangeRead
+
+WAIT_SECONDS_MAX = 3600.0
+"""At a time; what has to wait for longer waits again. Event loops differ in what they can count to."""
 
 
 class ReadHandle:
@@ -38,12 +45,13 @@ class ReadHandle:
         cluster: Cluster,
         found: VersionedRecord,
         digester: Digester,
+        key: LedgerKey,
         encryption_key: bytes | None = None,
     ) -> None:
         """Opens also what is encrypted with another key, to recover or follow it: only its entries cannot be read."""
         self._encryption_key = encryption_key
         self._cipher: Cipher | None = None
-        self._view = LedgerView(cluster, found, digester)
+        self._view = LedgerView(cluster, found, digester, partial(key.credential, Purpose.READ))
         self._pages = PageFetcher(self._view)
         self._range = RangeRead(self._view, self._pages)
 
@@ -79,6 +87,10 @@ class ReadHandle:
             async for columns in pages:
                 for entry in entries_of(columns):
                     yield entry
+
+    def __aiter__(self) -> AsyncGenerator[Entry, None]:
+        """All that is confirmed: `async for entry in reader` is `async for entry in reader.read()`."""
+        return self.read()
 
     async def read_entry(self, entry_id: int) -> Entry:
         """One entry. Raises as `read` does."""
@@ -172,45 +184,88 @@ class ReadHandle:
         """
         return await lac_read.ask_every_write_set(self._view)
 
-    async def tail(self, start: int = 0) -> AsyncGenerator[Entry, None]:
+    async def tail(self, start: int = 0, *, timeout: float | None = None) -> AsyncGenerator[Entry, None]:
         """Entries from `start` on as they are confirmed, across ensemble changes, to the ledger's close.
 
-        Never fences. Raises NoSuchLedger when the ledger is deleted meanwhile, MetadataUnavailable when
-        it can no longer be followed, and as `read` does; then everything before has been given, and
-        a new `tail` may go on where this one ended.
+        With a `timeout` it ends, too, once nothing new was confirmed for so many seconds: `is_closed` tells. With 0 it
+        asks once, and does not wait. Never fences. Raises NoSuchLedger when the ledger is deleted meanwhile,
+        NoSuchEntry where it was closed before it came to `start`, MetadataUnavailable when it can no longer be
+        followed, and as `read` does; then everything before has been given, and a new `tail` may go on from there.
         """
-        async with aclosing(self.tail_pages(start)) as pages:
+        async with aclosing(self.tail_pages(start, timeout=timeout)) as pages:
             async for columns in pages:
                 for entry in entries_of(columns):
                     yield entry
 
-    async def tail_pages(self, start: int = 0) -> AsyncGenerator[Columns, None]:
+    async def tail_pages(
+        self, start: int = 0, *, timeout: float | None = None
+    ) -> AsyncGenerator[Columns, None]:
         """The same entries as `tail`, a page at a time; see `pages`."""
-        self._view.cluster.check_process()
-        following = asyncio.create_task(self._view.follow())
+        following = self._follow()
         next_entry = start
         try:
-            while True:
-                self._view.changed.clear()
-                if next_entry <= self.last_add_confirmed:
-                    async with aclosing(self.pages(next_entry)) as pages:
-                        async for columns in pages:
-                            next_entry = columns.last_entry + 1
-                            yield columns
-                elif self.is_closed:
-                    return
-                else:
-                    await self._wait_for_more(following)
+            while await self._is_confirmed(next_entry, following, timeout):
+                async with aclosing(self.pages(next_entry)) as pages:
+                    async for columns in pages:
+                        next_entry = columns.last_entry + 1
+                        yield columns
         finally:
             await end_tasks([following])
 
-    async def _wait_for_more(self, following: asyncio.Task[None]) -> None:
+    async def poll(
+        self, start: int, *, timeout: float, entries_max: int = 1000, bytes_max: int = 1024 * 1024
+    ) -> list[Entry]:
+        """Entries from `start` on, as soon as there is one, as many as both bounds allow; none after `timeout` seconds.
+
+        None, too, and at once, where the ledger ends right before `start`: `is_closed` tells. With 0 it asks once, and
+        does not wait. For loops that do other things in between; raises as `tail` and `read_batch` do.
+        """
+        following = self._follow()
+        try:
+            if not await self._is_confirmed(start, following, timeout):
+                return []
+        finally:
+            await end_tasks([following])
+        return await self.read_batch(start, entries_max=entries_max, bytes_max=bytes_max)
+
+    def _follow(self) -> asyncio.Task[None]:
+        """The task that hears of every change of the record; whoever starts it ends it.
+
+        No context manager: a loop that ends closes every generator there is at once, and one inside another twice.
+        """
+        self._view.cluster.check_process()
+        return asyncio.create_task(self._view.follow())
+
+    async def _is_confirmed(
+        self, entry_id: int, following: asyncio.Task[None], timeout: float | None
+    ) -> bool:
+        """Returns once it is, or once it is known that it will not be, or time is up."""
+        if timeout is not None and not timeout >= 0:
+            raise ValueError(f"a timeout is a number of seconds from 0 on, or None; not {timeout}")
+        now = asyncio.get_running_loop().time
+        until = math.inf if timeout is None else now() + timeout
+        if timeout == 0 and entry_id > self.last_add_confirmed and not self.is_closed:
+            await self._view.refresh()
+            await self.try_read_last_add_confirmed()
+        while True:
+            self._view.changed.clear()
+            if entry_id <= self.last_add_confirmed:
+                return True
+            if self.is_closed and entry_id > self.last_add_confirmed + 1:
+                raise NoSuchEntry(self.ledger_id, entry_id, self.last_add_confirmed)
+            if self.is_closed or now() >= until:
+                return False
+            await self._wait_for_more(following, until - now())
+
+    async def _wait_for_more(self, following: asyncio.Task[None], seconds: float) -> None:
         """Returns when more is confirmed, the record changed, or some time has passed."""
         changed = asyncio.create_task(self._view.changed.wait())
         asking = asyncio.create_task(lac_read.wait_for_news(self._view))
         waiting: tuple[asyncio.Task[Any], ...] = (changed, asking, following)
         try:
-            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(
+                waiting, return_when=asyncio.FIRST_COMPLETED, timeout=min(seconds, WAIT_SECONDS_MAX)
+            )
             for task in done:
                 task.result()
         finally:

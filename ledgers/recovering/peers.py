@@ -10,9 +10,11 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from bookie.wire import Columns
+from bookie.wire.credentials import BookieKey
 from bookie.wire.errors import PeersFailed
 from metadata import open_store
 from metadata.errors import MetadataError
@@ -50,7 +52,8 @@ class ClusterPeers:
     """The other bookies of a cluster, as `bookie.upkeep.peers.Peers` describes them.
 
     `metadata` is a URI, opened by the first call and closed by `close`, or a store, which stays its owner's.
-    Connects to nobody before the first call. `bookies` makes the calls to bookies.
+    Connects to nobody before the first call. `key` is the bookie's, for ledgers with a password. `bookies` makes the
+    calls to bookies.
     """
 
     def __init__(
@@ -58,9 +61,11 @@ class ClusterPeers:
         metadata: str | MetadataStore,
         config: ClientConfig | None = None,
         *,
+        key: BookieKey | None = None,
         bookies: Callable[[MetadataStore, ClientConfig], BookieClient] = ConnectedBookies,
     ) -> None:
         self._metadata = metadata
+        self._key = key
         self._config = _gentle(config or ClientConfig())
         self._bookies = bookies
         self._cluster: Cluster | None = None
@@ -140,7 +145,9 @@ class ClusterPeers:
         self, record: LedgerRecord, first_entry: int, last_entry: int, without: BookieRef
     ) -> AsyncGenerator[Columns, None]:
         found = VersionedRecord(record, ANY_VERSION)
-        view = LedgerView(await self._connected(), found, _keyless_digester(record))
+        key = self._key
+        prove = None if key is None else partial(key.credential, record.ledger_id)
+        view = LedgerView(await self._connected(), found, _keyless_digester(record), prove)
         whole = RangeRead(view, PageFetcher(view, without=without))
         async with aclosing(whole.columns(first_entry, last_entry)) as pages:
             async for page in pages:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from typing import TypeVar
 
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
@@ -57,6 +58,19 @@ async def recover(
     NoSuchLedger, MetadataUnavailable. LedgerRecoveryFailed also where the metadata came from a backup that
     nobody has accepted: a ledger of which it knows an older ensemble could be closed too early.
     """
+    if found.record.is_closed:
+        return found
+    with ExitStack() as told:
+        if cluster.metrics is not None:
+            told.enter_context(cluster.metrics.recovering())
+        if cluster.traces is not None:
+            told.enter_context(cluster.traces.recovering(found.record.ledger_id))
+        return await _recover(cluster, found, digester, key)
+
+
+async def _recover(
+    cluster: Cluster, found: VersionedRecord, digester: Digester, key: LedgerKey
+) -> VersionedRecord:
     for attempt in range(cluster.config.recovery_attempts_max):
         if found.record.is_closed:
             return found
@@ -66,7 +80,12 @@ async def recover(
             return marked
         outcome = await _RecoveryRun(cluster, marked, digester, key).run()
         if outcome is not None:
-            tell(Act.RECOVER, ledger_id=outcome.record.ledger_id, last_entry=outcome.record.last_entry)
+            tell(
+                Act.RECOVER,
+                who=cluster.who,
+                ledger_id=outcome.record.ledger_id,
+                last_entry=outcome.record.last_entry,
+            )
             return outcome
         # Somebody else changed the record: a random pause, or two recoverers could do this for ever.
         await asyncio.sleep(cluster.rng.uniform(0, min(RESTART_PAUSE_SECONDS_MAX, 0.05 * 2**attempt)))
@@ -117,7 +136,7 @@ class _RecoveryRun:
         self._write_quorum = marked.record.shape.write_quorum
         self._key = key
         terms = LaneTerms(self._ledger_id, key, recovery=True)
-        self._lanes = Lanes(cluster, terms, self, self._frozen_lac)
+        self._lanes = Lanes(cluster, terms, self, self._frozen_lac, cluster.lane_traces(self._ledger_id))
         self._tasks = Tasks(self._background_failed)
         self._loop = asyncio.get_running_loop()
         self._outcome: asyncio.Future[VersionedRecord | None] = self._loop.create_future()
@@ -210,9 +229,7 @@ class _RecoveryRun:
         credential = self._key.credential(Purpose.FENCE, incarnation)
         request = LacRequest(incarnation, self._ledger_id, fence=True, credential=credential)
         try:
-            reply = await self._with_tries(
-                lambda: self._cluster.bookies.last_add_confirmed(effect.bookie, request)
-            )
+            reply = await self._with_tries(lambda: self._cluster.fence(effect.bookie, request))
         except BookieUnavailable as error:
             self._perform(self._machine.lac_failed(effect.position, error.why))
         else:
@@ -237,7 +254,7 @@ class _RecoveryRun:
             fence=True,
             credential=self._key.credential(Purpose.FENCE, effect.bookie.incarnation),
         )
-        return await self._cluster.bookies.read(effect.bookie, request)
+        return await self._cluster.read(effect.bookie, request)
 
     async def _with_tries(self, call: Callable[[], Awaitable[Reply]]) -> Reply:
         """Several tries at one bookie: a recovery that gives up early leaves the ledger unusable."""

@@ -55,6 +55,12 @@ class Answers:
         if future is not None:
             self._appends.append((self._taken_through, future))
 
+    def append_each(self, futures: Sequence[AppendFuture | None]) -> None:
+        """The futures of the next entries, one for each."""
+        told = enumerate(futures, self.next_entry)
+        self._appends.extend([(entry_id, future) for entry_id, future in told if future is not None])
+        self._taken_through += len(futures)
+
     def flush(self, future: AppendFuture, through: int | None = None) -> None:
         """A future for every append so far being answered, or for those through an entry; there must be one."""
         insort(

@@ -6,32 +6,39 @@ import time
 from dataclasses import replace
 
 from metadata.audit import Act, tell
-from metadata.backup import hold
 from metadata.errors import KeyExists
-from metadata.records.ledger_record import Fragment, LedgerRecord
+from metadata.records.ledger_record import OWNER, Fragment, LedgerRecord, is_of
 from metadata.records.ledger_store import VersionedRecord
 
 from ..bookies.ensembles import choose_ensemble
 from ..cluster import Cluster
 from ..creating.new_ledger import NewLedger
-from ..errors import LedgerExists
+from ..errors import LedgerExists, NotAllowed
 from ..integrity.encryption import ENCRYPTION, new_envelope
 from ..integrity.ledger_keys import LedgerKey
+from ..integrity.stretching import salt_of_this_process
 
 
 async def create_record(
     cluster: Cluster, new: NewLedger, *, reserved: bool, encryption_key: bytes | None
 ) -> VersionedRecord:
-    """A new record; with a key, that of a ledger whose entries are encrypted.
+    """A new record; with a key, that of a ledger whose entries are encrypted. It is the client's owner's.
 
-    Raises LedgerExists, NotEnoughBookies, ValueError for custom metadata that only we may write, MetadataError.
+    Raises NotAllowed for a role that does not write, LedgerExists, NotEnoughBookies, ValueError for custom metadata
+    that only we may write, MetadataError; of these MetadataRestored for a backup that nobody has accepted.
     """
     custom_metadata = dict(new.custom_metadata)
+    if why := cluster.why_not_created():
+        tell(Act.REFUSED, f"create: {why}", who=cluster.who)
+        raise NotAllowed(why)
     if ENCRYPTION in custom_metadata:
         raise ValueError(f"custom metadata {ENCRYPTION!r} is of another ledger: leave it out")
+    if cluster.owner:
+        custom_metadata.setdefault(OWNER, cluster.owner.encode())
+    if cluster.owner and not is_of(custom_metadata[OWNER], cluster.owner):
+        raise ValueError(f"custom metadata {OWNER!r} names another owner than {cluster.identity} may use")
     if encryption_key is not None:
         custom_metadata[ENCRYPTION] = new_envelope(encryption_key)
-    await hold.check_accepted(cluster.store)  # a bookie may hold entries under the next id
     record = LedgerRecord(
         ledger_id=new.ledger_id or 0,
         shape=new.shape,
@@ -40,21 +47,23 @@ async def create_record(
         custom_metadata=custom_metadata,
         created_ms=time.time_ns() // 1_000_000,
         reserved=reserved,
+        password_salt=salt_of_this_process() if new.password else b"",
     )
+    secret = await cluster.stretching.secret_of(record, new.password)
     if new.ledger_id is not None:
-        return await _with_id(cluster, record, new.password)
+        return await _with_id(cluster, record, secret)
     while True:
         try:
-            return await _with_id(cluster, replace(record, ledger_id=await cluster.ids.next()), new.password)
+            return await _with_id(cluster, replace(record, ledger_id=await cluster.ids.next()), secret)
         except LedgerExists:
             continue  # somebody chose this id by hand: the counter has moved on, take the next
 
 
-async def _with_id(cluster: Cluster, record: LedgerRecord, password: bytes) -> VersionedRecord:
-    verifier = LedgerKey(record.ledger_id, password).verifier
+async def _with_id(cluster: Cluster, record: LedgerRecord, secret: bytes) -> VersionedRecord:
+    verifier = LedgerKey(record.ledger_id, secret).verifier
     try:
         created = await cluster.ledgers.create(replace(record, verifier=verifier))
     except KeyExists:
         raise LedgerExists(record.ledger_id) from None
-    tell(Act.CREATE, ledger_id=record.ledger_id)
+    tell(Act.CREATE, who=cluster.who, ledger_id=record.ledger_id)
     return created

@@ -7,7 +7,7 @@ digests, one step of the machine. Work per entry is one digest and one future.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from bookie.wire import of_payloads
 from metadata.records.ledger_record import LedgerRecord
@@ -79,9 +79,12 @@ class PipelineShell:
             delay_ensemble_change=cluster.config.delay_ensemble_change,
         )
         terms = LaneTerms(self.ledger_id, key, deferred_sync=deferred_sync)
-        self._lanes = Lanes(cluster, terms, self, SignedLac(digester, self._machine).now)
+        self._traces = cluster.writer_traces(self.ledger_id)
+        of_lanes = self._traces.lanes if self._traces else None
+        self._lanes = Lanes(cluster, terms, self, SignedLac(digester, self._machine).now, of_lanes)
         self._tasks = Tasks(self._background_failed)
         self._waiting = Waiting()
+        self._metrics = cluster.writer_metrics()
         self._answers = Answers()
         self._will_take = False
         self._room = asyncio.Event()
@@ -174,6 +177,17 @@ class PipelineShell:
             self._take_soon()
         self._answers.append(future)
 
+    def submit_each(
+        self, payloads: Sequence[bytes], size_bytes: int, futures: Sequence[AppendFuture | None]
+    ) -> None:
+        """Takes entries in as `submit` does, each with its own future; the caller has looked at them."""
+        self.raise_if_ended()
+        self._waiting.add_all(payloads, size_bytes)
+        self._room_bytes = 0
+        if not self._will_take:
+            self._take_soon()
+        self._answers.append_each(futures)
+
     def submit_batch(self, batch: CheckedBatch, future: AppendFuture | None) -> int:
         """Takes entries in as `submit` does, all or none; returns the first id."""
         self.raise_if_ended()
@@ -188,6 +202,8 @@ class PipelineShell:
     def _take_soon(self) -> None:
         self._clock.begins()
         self._will_take = True
+        if self._traces is not None:
+            self._traces.begins()
         self._cluster.turn.take(self._take_waiting_or_end)
 
     async def _until_room(self) -> None:
@@ -225,7 +241,12 @@ class PipelineShell:
             first = self._machine.last_add_pushed + 1
             if self._cipher is not None:
                 batch = self._cipher.seal(first, batch)
-            self._perform(self._machine.append(of_payloads(first, batch, self._digester.sign(first, batch))))
+            columns = of_payloads(first, batch, self._digester.sign(first, batch))
+            if self._metrics is not None:
+                self._metrics.taken(columns)
+            if self._traces is not None:
+                self._traces.taken(columns)
+            self._perform(self._machine.append(columns))
         if self._deferred_sync and self.pending_bytes > self._config.pending_bytes_max // 2:
             self._perform(self._machine.force())  # what is not on disk is kept here, and there is a bound
 
@@ -262,9 +283,11 @@ class PipelineShell:
                     self._lanes.send(effect)
                 case Accept(last_entry):
                     self._answers.accepted(last_entry)
+                    self._note_answered(last_entry)
                     self._made_progress()
                 case Confirm(last_entry):
                     self._answers.confirmed(last_entry)
+                    self._note_answered(last_entry)
                     self._made_progress()
                     self._idle_lac.confirmed()
                 case Force():
@@ -284,6 +307,12 @@ class PipelineShell:
                     self._tasks.start(self._change(record))
                 case Finish(error):
                     self._finish(error)
+
+    def _note_answered(self, last_entry: int) -> None:
+        if self._metrics is not None:
+            self._metrics.answered(last_entry)
+        if self._traces is not None:
+            self._traces.answered(last_entry)
 
     def _made_progress(self) -> None:
         self._clock.progressed()
@@ -307,6 +336,9 @@ class PipelineShell:
     async def _change(self, record: LedgerRecord) -> None:
         async with self._cluster.changing:
             effects = await self._version.change(record, self._machine)
+        metrics, stands = self._cluster.metrics, self._machine.record.fragments == record.fragments
+        if metrics is not None and stands and not record.is_closed:
+            metrics.changes.inc()
         self._perform(effects)
 
     def _finish(self, error: LedgerError | None) -> None:
@@ -315,6 +347,10 @@ class PipelineShell:
         self._finished.set_result(error)
         failure = error or LedgerClosed(self.ledger_id, "it was closed before this entry was confirmed")
         self._answers.fail(failure)
+        if self._metrics is not None:
+            self._metrics.ended()
+        if self._traces is not None:
+            self._traces.ended(failure)
         self._made_progress()
 
     def _background_failed(self, error: BaseException) -> None:

@@ -139,7 +139,8 @@ class WriteHandle(PipelineShell):
         if not self._is_close_told:
             self._is_close_told = True
             last = self.last_add_confirmed
-            tell(Act.CLOSE, DONE if error is None else str(error), ledger_id=self.ledger_id, last_entry=last)
+            outcome = DONE if error is None else str(error)
+            tell(Act.CLOSE, outcome, who=self._cluster.who, ledger_id=self.ledger_id, last_entry=last)
 
     def _why_closing_waits(self) -> str:
         unconfirmed = self._machine.last_add_pushed - self.last_add_confirmed + self._waiting.entries

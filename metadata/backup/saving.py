@@ -28,6 +28,7 @@ NOT_KEPT = (
     keys.AUDITOR,
     keys.RESTORED,
     keys.MISFITS,
+    keys.JOURNAL_NODES,
 )
 """What the living say of themselves, or find out anew."""
 

@@ -7,7 +7,10 @@ Keys are those of `metadata/keys.py`. What a role can break with what it has:
     journal            the same, and any journal's promises
     auditor            what is marked for healing: work for nothing, or none where it is needed
     bookie             all of these but journals, and the registrations of other bookies
-    admin              everything; formatting a bookie takes it
+    admin              everything; formatting a bookie takes it, and ordering it away
+
+Who may write a ledger's record may delete it, as far as etcd can tell. That deleting another's takes an admin is kept
+by the clients' library alone.
 """
 
 from __future__ import annotations
@@ -57,7 +60,6 @@ ACCESS: dict[str, Access] = {
             keys.BOOKIES,
             keys.LIVES,
             keys.HEALING,
-            keys.ORDERS,
             keys.MISFITS,
         ),
         (*_SEEN_BY_ALL, *_STATE_OF_THE_CLUSTER),
@@ -73,7 +75,7 @@ def etcdctl_commands(metadata_uri: str) -> Iterator[str]:
         raise ValueError(f"roles are for etcd, and {metadata_uri} is none: write etcd://HOST:PORT/PREFIX")
     prefix = config_in(parts).prefix
     for role, access in ACCESS.items():
-        name = f"{prefix.replace('/', '-')}-{role}"
+        name = f"{prefix}-{role}"
         yield shlex.join(["etcdctl", "role", "add", name])
         # Its revision is asked of the prefix itself, which is no key.
         yield _granted(name, "read", f"{prefix}/", is_prefix=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import grpc
 
@@ -17,7 +17,13 @@ from ..forked_grpc import own_grpc
 from ..home_process import HomeProcess
 from . import etcd_pb2 as pb
 from .config import CHANNEL_OPTIONS, EtcdConfig
+from .credentials import Credentials
 from .errors import AnswerLost, Effect, EtcdRefused, NotSent, TokenRefused, Verdict, verdict_on
+
+WHAT_TO_DO = (
+    "Is etcd running there? The command `etcd` runs one; `apt-get install etcd-server` and "
+    "https://etcd.io/docs/latest/install/ install it. One machine can do without: sqlite:///PATH/metadata.db"
+)
 
 ROUND_PAUSE_SECONDS = 0.1
 """The pause after every endpoint failed once, before the first is tried again."""
@@ -56,8 +62,8 @@ class EtcdChannels:
     def __init__(self, config: EtcdConfig) -> None:
         own_grpc(self)
         self._config = config
-        self._credentials = config.read_credentials()
-        self._channels: dict[str, grpc.aio.Channel] = {}
+        self._credentials = Credentials(config)
+        self._channels: dict[str, _Channel] = {}
         self._current = 0
         self._token: str | None = None
         self._authenticating = asyncio.Lock()
@@ -86,8 +92,8 @@ class EtcdChannels:
             return  # they are the connections of another process
         self._closed = True
         channels, self._channels = self._channels, {}
-        for channel in channels.values():
-            await channel.close()
+        for one in channels.values():
+            await one.channel.close()
 
     def check_open(self) -> None:
         self._home.check()
@@ -152,14 +158,13 @@ class EtcdChannels:
             self._token = None
 
     def _channel(self, endpoint: str) -> grpc.aio.Channel:
+        """One that is not connected is made anew where its certificates were renewed; calls on the old one end by
+        themselves, and with the last of them it is gone."""
         self.check_open()
-        if endpoint not in self._channels:
-            self._channels[endpoint] = (
-                grpc.aio.insecure_channel(endpoint, options=CHANNEL_OPTIONS)
-                if self._credentials is None
-                else grpc.aio.secure_channel(endpoint, self._credentials, options=CHANNEL_OPTIONS)
-            )
-        return self._channels[endpoint]
+        known = self._channels.get(endpoint)
+        if known is None or (not known.is_connected and known.credentials is not self._credentials.newest()):
+            known = self._channels[endpoint] = _new_channel(endpoint, self._credentials.newest())
+        return known.channel
 
     async def _authenticate(self, channel: grpc.aio.Channel, seconds: float) -> str:
         request = pb.AuthenticateRequest(name=self._config.user, password=self._config.password)
@@ -171,6 +176,23 @@ class EtcdChannels:
                 raise
             # The call this was for has not been sent, whatever became of the authentication.
             raise NotSent(f"authenticating: {error.details()} ({error.code().name})") from error
+
+
+class _Channel(NamedTuple):
+    """A channel, and what it was made with."""
+
+    channel: grpc.aio.Channel
+    credentials: grpc.ChannelCredentials | None
+
+    @property
+    def is_connected(self) -> bool:
+        return self.channel.get_state() is grpc.ChannelConnectivity.READY
+
+
+def _new_channel(endpoint: str, credentials: grpc.ChannelCredentials | None) -> _Channel:
+    if credentials is None:
+        return _Channel(grpc.aio.insecure_channel(endpoint, options=CHANNEL_OPTIONS), None)
+    return _Channel(grpc.aio.secure_channel(endpoint, credentials, options=CHANNEL_OPTIONS), credentials)
 
 
 class _Run:
@@ -246,7 +268,8 @@ class _Run:
         if self._may_have_happened:
             return OutcomeUnknown(f"the answer of etcd was lost, the write may have happened: {why}")
         return StoreUnavailable(
-            f"etcd did not answer within {self._seconds:g} s: {why or 'no time was left'}"
+            f"etcd did not answer within {self._seconds:g} s: {why or 'no time was left'}",
+            what_to_do=WHAT_TO_DO,
         )
 
     def _left(self) -> float:

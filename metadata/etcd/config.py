@@ -70,6 +70,11 @@ class EtcdConfig:
     def uses_tls(self) -> bool:
         return self.tls or self.ca_cert is not None
 
+    @property
+    def tls_files(self) -> list[str]:
+        """Those that `read_credentials` reads."""
+        return [one for one in (self.ca_cert, self.cert_key, self.cert_cert) if one is not None]
+
     def read_credentials(self) -> grpc.ChannelCredentials | None:
         """The TLS credentials, or None for plain text. Raises OSError or ValueError for a file that cannot be used."""
         if not self.uses_tls:

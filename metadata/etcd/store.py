@@ -56,18 +56,26 @@ class EtcdStore:
         found = await self._range(pb.RangeRequest(key=self._to_etcd(key)))
         return self._versioned(found.kvs[0]) if found.kvs else None
 
-    async def create(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
+    async def create(
+        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
+    ) -> int:
         check_value(key, value)
         at = self._to_etcd(key)
-        absent = pb.Compare(target=pb.Compare.CREATE, result=pb.Compare.EQUAL, key=at, create_revision=0)
         put = pb.PutRequest(key=at, value=value, lease=0 if lease is None else lease.lease_id)
+        request = pb.TxnRequest(compare=[_absent(at)], success=[pb.RequestOp(request_put=put)])
+        if unless is not None:
+            barring = self._to_etcd(unless)
+            request.compare.append(_absent(barring))
+            request.failure.add(request_range=pb.RangeRequest(key=barring, limit=1))
         try:
-            reply = await self._txn(pb.TxnRequest(compare=[absent], success=[pb.RequestOp(request_put=put)]))
+            reply = await self._txn(request)
         except EtcdRefused as refused:
             raise _lease_lost(refused, lease) from refused
-        if not reply.succeeded:
-            raise KeyExists(key)
-        return reply.header.revision
+        if reply.succeeded:
+            return reply.header.revision
+        if unless is not None and reply.responses[0].response_range.kvs:
+            raise KeyExists(unless)
+        raise KeyExists(key)
 
     async def replace(self, key: str, value: bytes, version: int) -> int:
         check_value(key, value)
@@ -203,6 +211,10 @@ def _keep_alive(lease: Lease) -> Attempt[pb.LeaseKeepAliveResponse]:
         return reply
 
     return attempt
+
+
+def _absent(key: bytes) -> pb.Compare:
+    return pb.Compare(target=pb.Compare.CREATE, result=pb.Compare.EQUAL, key=key, create_revision=0)
 
 
 def _lease_lost(refused: EtcdRefused, lease: Lease | None) -> LeaseLost | StoreUnavailable:

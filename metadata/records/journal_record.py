@@ -89,7 +89,10 @@ class FinalizedSegment:
 
 @dataclass(frozen=True, slots=True)
 class JournalState:
-    """All that one acceptor has promised, in one record."""
+    """All that one acceptor has promised, in one record.
+
+    `owner` is the id of the process that `last_promised_epoch` was promised to, empty where that is not known.
+    """
 
     storage: JournalStorage | None = None
     last_promised_epoch: int = 0
@@ -103,6 +106,7 @@ class JournalState:
     dropped: tuple[Dropped, ...] = ()
     replaced_ledgers: tuple[int, ...] = ()
     previous: JournalState | None = None
+    owner: bytes = b""
     nonce: bytes = field(default=b"", compare=False)
 
     def shows(self, segment: FinalizedSegment) -> bool:
@@ -187,6 +191,7 @@ def _state_message(state: JournalState) -> pb.Journal:
         purged_below=state.purged_below,
         generation=state.generation,
         replaced_ledgers=state.replaced_ledgers,
+        owner=state.owner,
         nonce=state.nonce,
     )
     if state.storage is not None:
@@ -245,6 +250,7 @@ def _state(message: pb.Journal) -> JournalState:
         generation=message.generation,
         dropped=tuple(Dropped(d.generation_min, d.generation_max, d.start_txid_min) for d in message.dropped),
         replaced_ledgers=tuple(message.replaced_ledgers),
+        owner=message.owner,
         nonce=message.nonce,
     )
     return replace(state, previous=_state(message.previous)) if message.HasField("previous") else state

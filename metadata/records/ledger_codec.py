@@ -11,6 +11,9 @@ from .ledger_record import BookieRef, DigestType, Fragment, Lacking, LedgerRecor
 
 FORMAT_VERSION = 1
 
+SALTED_VERSION = 2
+"""Of records with a salt: a program that knew nothing of it would lose it with its next change."""
+
 _STATE_TO_PB = {
     LedgerState.OPEN: pb.OPEN,
     LedgerState.IN_RECOVERY: pb.IN_RECOVERY,
@@ -24,7 +27,7 @@ _DIGEST_FROM_PB = {number: digest for digest, number in _DIGEST_TO_PB.items()}
 def encode(record: LedgerRecord) -> bytes:
     """The bytes kept under `ledgers/<id>`."""
     message = pb.Ledger(
-        format_version=FORMAT_VERSION,
+        format_version=SALTED_VERSION if record.password_salt else FORMAT_VERSION,
         ensemble_size=record.shape.ensemble_size,
         write_quorum=record.shape.write_quorum,
         ack_quorum=record.shape.ack_quorum,
@@ -34,9 +37,11 @@ def encode(record: LedgerRecord) -> bytes:
         length_bytes=record.length_bytes or 0,
         custom_metadata=record.custom_metadata,
         created_ms=record.created_ms,
+        closed_ms=record.closed_ms,
         nonce=record.nonce,
         reserved=record.reserved,
         verifier=record.verifier,
+        password_salt=record.password_salt,
     )
     for fragment in record.fragments:
         refs = [pb.BookieRef(bookie_id=b.bookie_id, incarnation=b.incarnation) for b in fragment.ensemble]
@@ -63,8 +68,9 @@ def decode(key: str, value: bytes) -> LedgerRecord | None:
     """The record under a ledger's key, None for a tombstone. Raises BadRecord for what cannot be trusted."""
     try:
         message = pb.Ledger.FromString(value)
-        if message.format_version != FORMAT_VERSION:
-            raise ValueError(f"format version {message.format_version}; this program knows {FORMAT_VERSION}")
+        if message.format_version not in (FORMAT_VERSION, SALTED_VERSION):
+            known = f"{FORMAT_VERSION} and {SALTED_VERSION}"
+            raise ValueError(f"format version {message.format_version}; this program knows {known}")
         if message.state == pb.DELETED:
             return None
         return _from_message(keys.ledger_id_of(key), message)
@@ -92,7 +98,9 @@ def _from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
         length_bytes=message.length_bytes if closed else None,
         custom_metadata=dict(message.custom_metadata),
         created_ms=message.created_ms,
+        closed_ms=message.closed_ms if closed else 0,
         nonce=message.nonce,
         reserved=message.reserved,
         verifier=message.verifier,
+        password_salt=message.password_salt,
     )

@@ -11,11 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from enum import StrEnum
 
 ENSEMBLE_SIZE_MAX = 32
 FRAGMENTS_MAX = 10_000
 CUSTOM_METADATA_BYTES_MAX = 64 * 1024
+
+OWNER = "owner"
+"""The custom metadata that says whose a ledger is, where certificates are confined to an owner's ledgers."""
+
+JOURNAL = "bookledger.journal"
+"""The custom metadata that says whose journal's segment a ledger is."""
+
+
+def is_of(its: bytes | None, owner: str) -> bool:
+    """Whether a ledger of this owner, None where there is no ledger, is one of `owner`; "" owns all there are."""
+    wanted = owner.encode()
+    return its is not None and (not wanted or its == wanted or its.startswith(wanted + b"/"))
 
 
 class LedgerState(StrEnum):
@@ -128,6 +141,8 @@ class LedgerRecord:
     """One ledger's metadata, immutable; a change makes a new record and is one compare-and-swap.
 
     `verifier` is the public half of the key that follows from the ledger's password; empty without one.
+    `password_salt` is what the password is stretched with; empty in ledgers of older programs.
+    `created_ms` and `closed_ms` are by the clocks of who made and who closed it; 0 where an older program did.
     `reserved`: created for a writer that is still to come; exactly one can claim it, by compare-and-swap.
     """
 
@@ -140,9 +155,11 @@ class LedgerRecord:
     length_bytes: int | None = None
     custom_metadata: Mapping[str, bytes] = field(default_factory=dict)
     created_ms: int = 0
+    closed_ms: int = 0
     nonce: bytes = b""
     reserved: bool = False
     verifier: bytes = b""
+    password_salt: bytes = b""
 
     def __post_init__(self) -> None:
         _check_fragments(self.fragments, self.shape.ensemble_size)
@@ -151,6 +168,25 @@ class LedgerRecord:
             raise ValueError("last entry and length belong to a closed ledger, and only to one")
         if (self.last_entry or 0) < -1 or (self.length_bytes or 0) < 0:
             raise ValueError(f"no ledger ends at entry {self.last_entry} with {self.length_bytes} bytes")
+
+    @property
+    def created_at(self) -> datetime | None:
+        """When it was made, in UTC, by the clock of who did; None where nobody said."""
+        return _time(self.created_ms)
+
+    @property
+    def closed_at(self) -> datetime | None:
+        """When it was closed, likewise; None also while it is not."""
+        return _time(self.closed_ms)
+
+    def may_hold(self, since: datetime | None, until: datetime | None) -> bool:
+        """Whether it may have entries that were appended within these times, both included, as far as it knows.
+
+        The clocks of writers and recoverers decide: leave room for what they differ by.
+        """
+        was_closed_before = since is not None and self.closed_at is not None and self.closed_at < since
+        was_made_after = until is not None and self.created_at is not None and self.created_at > until
+        return not (was_closed_before or was_made_after)
 
     @property
     def is_closed(self) -> bool:
@@ -249,6 +285,14 @@ class LedgerRecord:
         assert part is not None and any(f.first_entry == first_entry for f in part.fragments)
         fragments = tuple(change(f) if f.first_entry == first_entry else f for f in self.fragments)
         return replace(self, fragments=fragments)
+
+
+def _time(milliseconds: int) -> datetime | None:
+    """None for what is no time that a calendar has, too."""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds > 0 else None
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 def next_fragments(fragments: tuple[Fragment, ...], new: Fragment) -> tuple[Fragment, ...]:

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from .. import keys, settle
-from ..errors import BadRecord
+from ..errors import BadRecord, KeyExists, MetadataRestored
 from ..store import EventKind, MetadataStore, list_all
 from . import ledger_codec
 from .ledger_record import LedgerRecord
@@ -35,9 +35,18 @@ class LedgerStore:
         return None if found is None else _versioned(key, found.value, found.version)
 
     async def create(self, record: LedgerRecord) -> VersionedRecord:
-        """Stores a new ledger. Raises KeyExists when the id is taken, or was by a ledger now deleted."""
+        """Stores a new ledger. Raises KeyExists when the id is taken, or was by a ledger now deleted.
+
+        Raises MetadataRestored while nobody has accepted a backup: bookies may hold entries under this id.
+        """
         mine = replace(record, nonce=settle.new_nonce())
-        version = await settle.create(self._store, keys.ledger(record.ledger_id), ledger_codec.encode(mine))
+        key, value = keys.ledger(record.ledger_id), ledger_codec.encode(mine)
+        try:
+            version = await settle.create(self._store, key, value, unless=keys.RESTORED)
+        except KeyExists as taken:
+            if taken.key == keys.RESTORED:
+                raise MetadataRestored from taken
+            raise
         return VersionedRecord(mine, version)
 
     async def change(self, record: LedgerRecord, version: int) -> VersionedRecord:

@@ -87,7 +87,7 @@ class Fragment(_message.Message):
     def __init__(self, first_entry: _Optional[int] = ..., ensemble: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., length_before: _Optional[int] = ..., lacking: _Optional[_Iterable[_Union[Lacking, _Mapping]]] = ...) -> None: ...
 
 class Ledger(_message.Message):
-    __slots__ = ("format_version", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "state", "last_entry", "length_bytes", "fragments", "custom_metadata", "created_ms", "nonce", "reserved", "verifier")
+    __slots__ = ("format_version", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "state", "last_entry", "length_bytes", "fragments", "custom_metadata", "created_ms", "nonce", "reserved", "verifier", "closed_ms", "password_salt")
     class CustomMetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -109,6 +109,8 @@ class Ledger(_message.Message):
     NONCE_FIELD_NUMBER: _ClassVar[int]
     RESERVED_FIELD_NUMBER: _ClassVar[int]
     VERIFIER_FIELD_NUMBER: _ClassVar[int]
+    CLOSED_MS_FIELD_NUMBER: _ClassVar[int]
+    PASSWORD_SALT_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     ensemble_size: int
     write_quorum: int
@@ -123,7 +125,9 @@ class Ledger(_message.Message):
     nonce: bytes
     reserved: bool
     verifier: bytes
-    def __init__(self, format_version: _Optional[int] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., state: _Optional[_Union[LedgerState, str]] = ..., last_entry: _Optional[int] = ..., length_bytes: _Optional[int] = ..., fragments: _Optional[_Iterable[_Union[Fragment, _Mapping]]] = ..., custom_metadata: _Optional[_Mapping[str, bytes]] = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., reserved: bool = ..., verifier: _Optional[bytes] = ...) -> None: ...
+    closed_ms: int
+    password_salt: bytes
+    def __init__(self, format_version: _Optional[int] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., state: _Optional[_Union[LedgerState, str]] = ..., last_entry: _Optional[int] = ..., length_bytes: _Optional[int] = ..., fragments: _Optional[_Iterable[_Union[Fragment, _Mapping]]] = ..., custom_metadata: _Optional[_Mapping[str, bytes]] = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., reserved: bool = ..., verifier: _Optional[bytes] = ..., closed_ms: _Optional[int] = ..., password_salt: _Optional[bytes] = ...) -> None: ...
 
 class Cookie(_message.Message):
     __slots__ = ("format_version", "cluster_id", "bookie_id", "incarnation")
@@ -138,7 +142,7 @@ class Cookie(_message.Message):
     def __init__(self, format_version: _Optional[int] = ..., cluster_id: _Optional[str] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ...) -> None: ...
 
 class Registration(_message.Message):
-    __slots__ = ("format_version", "bookie_id", "incarnation", "address", "fault_domain", "session", "read_only", "disk_bytes_total", "disk_bytes_free", "version", "takes_no_copies")
+    __slots__ = ("format_version", "bookie_id", "incarnation", "address", "fault_domain", "session", "read_only", "disk_bytes_total", "disk_bytes_free", "version", "takes_no_copies", "reading_key")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     BOOKIE_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
@@ -150,6 +154,7 @@ class Registration(_message.Message):
     DISK_BYTES_FREE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TAKES_NO_COPIES_FIELD_NUMBER: _ClassVar[int]
+    READING_KEY_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     bookie_id: str
     incarnation: str
@@ -161,7 +166,8 @@ class Registration(_message.Message):
     disk_bytes_free: int
     version: str
     takes_no_copies: bool
-    def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., address: _Optional[str] = ..., fault_domain: _Optional[str] = ..., session: _Optional[bytes] = ..., read_only: bool = ..., disk_bytes_total: _Optional[int] = ..., disk_bytes_free: _Optional[int] = ..., version: _Optional[str] = ..., takes_no_copies: bool = ...) -> None: ...
+    reading_key: bytes
+    def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., address: _Optional[str] = ..., fault_domain: _Optional[str] = ..., session: _Optional[bytes] = ..., read_only: bool = ..., disk_bytes_total: _Optional[int] = ..., disk_bytes_free: _Optional[int] = ..., version: _Optional[str] = ..., takes_no_copies: bool = ..., reading_key: _Optional[bytes] = ...) -> None: ...
 
 class Life(_message.Message):
     __slots__ = ("format_version", "incarnation", "number", "nonce", "position")
@@ -348,7 +354,7 @@ class DroppedSegments(_message.Message):
     def __init__(self, generation_min: _Optional[int] = ..., generation_max: _Optional[int] = ..., start_txid_min: _Optional[int] = ...) -> None: ...
 
 class Journal(_message.Message):
-    __slots__ = ("format_version", "storage", "last_promised_epoch", "last_writer_epoch", "committed_txid", "segments", "accepted", "last_finalized_start", "purged_below", "generation", "dropped", "replaced_ledgers", "previous", "nonce")
+    __slots__ = ("format_version", "storage", "last_promised_epoch", "last_writer_epoch", "committed_txid", "segments", "accepted", "last_finalized_start", "purged_below", "generation", "dropped", "replaced_ledgers", "previous", "nonce", "owner")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     STORAGE_FIELD_NUMBER: _ClassVar[int]
     LAST_PROMISED_EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -363,6 +369,7 @@ class Journal(_message.Message):
     REPLACED_LEDGERS_FIELD_NUMBER: _ClassVar[int]
     PREVIOUS_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     storage: JournalStorage
     last_promised_epoch: int
@@ -377,7 +384,8 @@ class Journal(_message.Message):
     replaced_ledgers: _containers.RepeatedScalarFieldContainer[int]
     previous: Journal
     nonce: bytes
-    def __init__(self, format_version: _Optional[int] = ..., storage: _Optional[_Union[JournalStorage, _Mapping]] = ..., last_promised_epoch: _Optional[int] = ..., last_writer_epoch: _Optional[int] = ..., committed_txid: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[OpenSegment, _Mapping]]] = ..., accepted: _Optional[_Iterable[_Union[AcceptedRecovery, _Mapping]]] = ..., last_finalized_start: _Optional[int] = ..., purged_below: _Optional[int] = ..., generation: _Optional[int] = ..., dropped: _Optional[_Iterable[_Union[DroppedSegments, _Mapping]]] = ..., replaced_ledgers: _Optional[_Iterable[int]] = ..., previous: _Optional[_Union[Journal, _Mapping]] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+    owner: bytes
+    def __init__(self, format_version: _Optional[int] = ..., storage: _Optional[_Union[JournalStorage, _Mapping]] = ..., last_promised_epoch: _Optional[int] = ..., last_writer_epoch: _Optional[int] = ..., committed_txid: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[OpenSegment, _Mapping]]] = ..., accepted: _Optional[_Iterable[_Union[AcceptedRecovery, _Mapping]]] = ..., last_finalized_start: _Optional[int] = ..., purged_below: _Optional[int] = ..., generation: _Optional[int] = ..., dropped: _Optional[_Iterable[_Union[DroppedSegments, _Mapping]]] = ..., replaced_ledgers: _Optional[_Iterable[int]] = ..., previous: _Optional[_Union[Journal, _Mapping]] = ..., nonce: _Optional[bytes] = ..., owner: _Optional[bytes] = ...) -> None: ...
 
 class FinalizedSegment(_message.Message):
     __slots__ = ("format_version", "start_txid", "end_txid", "ledger_id", "layout_version", "writer_epoch", "generation", "nonce")
@@ -398,3 +406,17 @@ class FinalizedSegment(_message.Message):
     generation: int
     nonce: bytes
     def __init__(self, format_version: _Optional[int] = ..., start_txid: _Optional[int] = ..., end_txid: _Optional[int] = ..., ledger_id: _Optional[int] = ..., layout_version: _Optional[int] = ..., writer_epoch: _Optional[int] = ..., generation: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+
+class JournalNode(_message.Message):
+    __slots__ = ("format_version", "name", "rpc_address", "http_address", "session")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RPC_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    HTTP_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    name: str
+    rpc_address: str
+    http_address: str
+    session: bytes
+    def __init__(self, format_version: _Optional[int] = ..., name: _Optional[str] = ..., rpc_address: _Optional[str] = ..., http_address: _Optional[str] = ..., session: _Optional[bytes] = ...) -> None: ...

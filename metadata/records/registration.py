@@ -20,6 +20,8 @@ class Registration:
 
     One that does not heal copies nothing by itself: others do it. The disk is as it was told last: when it had
     changed by much. 0 and "" come from programs that told nothing of it.
+
+    `reading_key`: the public key that it proves with that it is a bookie, while it copies what has a password.
     """
 
     bookie: BookieRef
@@ -31,6 +33,7 @@ class Registration:
     disk_bytes_free: int = 0
     version: str = ""
     heals: bool = True
+    reading_key: bytes = b""
 
     @property
     def key(self) -> str:
@@ -49,6 +52,7 @@ class Registration:
             disk_bytes_free=self.disk_bytes_free,
             version=self.version,
             takes_no_copies=not self.heals,
+            reading_key=self.reading_key,
         ).SerializeToString()
 
 
@@ -73,6 +77,7 @@ def decode(key: str, value: bytes) -> Registration:
         disk_bytes_free=message.disk_bytes_free,
         version=message.version,
         heals=not message.takes_no_copies,
+        reading_key=message.reading_key,
     )
 
 

@@ -45,6 +45,8 @@ class SqliteConnection:
         self._format_version = format_version
         self._connection: sqlite3.Connection | None = None
         self._lock_fd: int | None = None
+        self._opened: tuple[int, int] | None = None
+        """The device and number of the file that is open: a path can come to name another one."""
         gate.add(self)
 
     def open(self) -> None:
@@ -57,6 +59,7 @@ class SqliteConnection:
                     self._make_file()
                 with gate.inside():
                     self._connection = self._connect()
+                self._opened = _identity_of(self._path)
             self._create = False
 
     def _check_there(self) -> None:
@@ -79,6 +82,7 @@ class SqliteConnection:
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Runs `work` on one snapshot of the file."""
         self.open()
+        self._check_in_place()
         with self._in_sqlite():
             db = self._connected()
             db.execute("BEGIN")
@@ -90,6 +94,7 @@ class SqliteConnection:
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Runs `work` alone among all processes; durable when this returns, undone if it raises."""
         self.open()
+        self._check_in_place()
         with self._flocked(), self._in_sqlite():
             db = self._connected()
             db.execute("BEGIN IMMEDIATE")
@@ -100,6 +105,19 @@ class SqliteConnection:
                 raise
             self._commit(db)
             return result
+
+    def _check_in_place(self) -> None:
+        """What is written to a file that nobody can open any more would be lost.
+
+        The connection is kept: where it ended now, SQLite would tidy up by name, beside whatever stands there.
+        """
+        found = _identity_of(self._path)
+        if found is None:
+            raise StoreUnavailable(f"metadata file {self._path} is away: put it back in its place")
+        if found != self._opened:
+            raise StoreUnavailable(
+                f"metadata file {self._path} is another one than was opened: stop what uses it, and start it again"
+            )
 
     def _commit(self, db: sqlite3.Connection) -> None:
         try:
@@ -231,3 +249,14 @@ class SqliteConnection:
 
     def _bad(self, why: str) -> BadMetadataUri:
         return BadMetadataUri(uri_of(self._path), why)
+
+
+def _identity_of(path: str) -> tuple[int, int] | None:
+    """Which file it names; None where it names none."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreUnavailable(f"metadata file {path}: {error.strerror}") from error
+    return found.st_dev, found.st_ino

@@ -61,14 +61,23 @@ class SqliteFile:
         """The revision of the latest change, lost leases included."""
         return self._read(_revision)
 
+    def size_bytes(self) -> int:
+        """Of the file, without what waits in its log."""
+        (pages,), (page_bytes,) = self._read(
+            lambda db: (db.execute("PRAGMA page_count").fetchone(), db.execute("PRAGMA page_size").fetchone())
+        )
+        return int(pages) * int(page_bytes)
+
     def get(self, key: str) -> Versioned | None:
         row = self._read(
             lambda db: db.execute("SELECT key, value, version FROM keys WHERE key = ?", (key,)).fetchone()
         )
         return None if row is None else Versioned(*row)
 
-    def create(self, key: str, value: bytes, lease_id: int | None) -> int:
+    def create(self, key: str, value: bytes, lease_id: int | None, unless: str | None = None) -> int:
         def work(db: sqlite3.Connection) -> int:
+            if unless is not None and _version(db, unless) is not None:
+                raise KeyExists(unless)
             if _version(db, key) is not None:
                 raise KeyExists(key)
             if lease_id is not None and not _lease_lives(db, lease_id):

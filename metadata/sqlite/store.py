@@ -8,7 +8,6 @@ are seen at once.
 from __future__ import annotations
 
 import asyncio
-import os
 import sqlite3
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -63,10 +62,12 @@ class SqliteStore:
     async def get(self, key: str) -> Versioned | None:
         return await self._read(partial(self._file.get, key))
 
-    async def create(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
+    async def create(
+        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
+    ) -> int:
         check_value(key, value)
         return await self._write(
-            partial(self._file.create, key, value, None if lease is None else lease.lease_id)
+            partial(self._file.create, key, value, None if lease is None else lease.lease_id, unless)
         )
 
     async def replace(self, key: str, value: bytes, version: int) -> int:
@@ -116,8 +117,7 @@ class SqliteStore:
 
     async def health(self) -> StoreHealth:
         await self._read(self._file.revision)  # it is made when it is first used
-        size = await self._read(lambda: os.stat(self._path).st_size)
-        return StoreHealth("sqlite", sqlite3.sqlite_version, size)
+        return StoreHealth("sqlite", sqlite3.sqlite_version, await self._read(self._file.size_bytes))
 
     async def close(self) -> None:
         """Lets the calls under way finish, then closes the file and ends the watches."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, cast
 
@@ -11,6 +13,7 @@ from metadata.records.journal_record import FinalizedSegment, SegmentRecord
 from metadata.records.journal_store import JournalStore
 from metadata.store import MetadataStore
 
+from ..batch import Batch
 from ..config import JournalConfig
 from ..errors import (
     BadRequest,
@@ -50,7 +53,7 @@ from .programs.effects import (
 )
 from .programs.machine import CONCURRENT, RESETS, program
 from .programs.manifest import place_of
-from .programs.memory import Memory
+from .programs.memory import Memory, OpenSegment
 from .segment_ledgers import SegmentLedgers
 
 
@@ -99,6 +102,11 @@ class Journal:
                 self._cache.clear()
             return answer
 
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nothing has been found of this journal so far, and nobody waits for it to do something."""
+        return self._memory.stored is None and not self._turns.is_anybody_in_line
+
     async def close(self) -> None:
         """Lets go of the open segment; whoever comes next ends it."""
         self._memory.open = None
@@ -117,6 +125,8 @@ class Journal:
                 return self._served(self._retrieve(request))
             except EditsNotCached as miss:
                 self.metrics.missed(miss.missing_txns)
+                if request.cached_only:
+                    raise
         return self._served(await self._edits_on_disk(request))
 
     async def _edits_on_disk(self, request: GetJournaledEdits) -> JournaledEdits:
@@ -131,7 +141,7 @@ class Journal:
                 f"but requested txns starting at {since}."
             )
         log = place.log
-        if log is None:
+        if log is None or request.cached_only:
             raise EditsNotCached(since, 0)
         content = await self.read_segment(log.start_txid, since)
         edits = await _gathered(
@@ -165,7 +175,49 @@ class Journal:
                 f"No edit log found starting at txid {start_txid} ; journal id: {self.journal_id}"
             )
         batches = self._ledgers.batches(segment.ledger_id, from_txid)
+        if isinstance(segment, SegmentRecord) and segment.end_txid is None:
+            batches = self._with_latest(segment.ledger_id, from_txid, batches)
         return SegmentContent(segment.layout_version, in_progress, batches)
+
+    async def _with_latest(
+        self, ledger_id: int, from_txid: int, batches: AsyncGenerator[Batch, None]
+    ) -> AsyncGenerator[Batch, None]:
+        """What a reader of the ledger sees, and what this acceptor's own writer knows to be on disk besides."""
+        next_txid = from_txid
+        async with aclosing(batches):
+            async for batch in batches:
+                yield batch
+                next_txid = batch.last_txid + 1
+        mine = self._memory.open
+        if mine is None or mine.ledger_id != ledger_id or mine.durable_txid < next_txid:
+            return
+        latest = self._latest_at_hand(mine, next_txid)
+        if latest is not None:
+            yield latest
+            return
+        async with aclosing(self._ledgers.batches_of_own(ledger_id, next_txid)) as batches:
+            async for batch in batches:
+                yield batch
+
+    def _latest_at_hand(self, mine: OpenSegment, next_txid: int) -> Batch | None:
+        count = mine.durable_txid - next_txid + 1
+        try:
+            edits = self._cache.retrieve(next_txid, count, sys.maxsize)
+        except EditsNotCached:
+            return None
+        if edits.txn_count != count or edits.writer_epoch != mine.writer_epoch:
+            return None
+        return Batch(next_txid, count, edits.records, self._memory.committed_txid, edits.writer_epoch)
+
+    async def is_purged(self, start_txid: int) -> bool:
+        """Whether segments that begin there were given up by a purge."""
+        with metadata_errors():
+            found = await self._store.read_state()
+        return (
+            found is not None
+            and start_txid < found.state.purged_below
+            and await self._find(start_txid) is None
+        )
 
     async def _find(self, start_txid: int) -> SegmentRecord | FinalizedSegment | None:
         with metadata_errors():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ..batch import Batch
-from ..quantiles import WINDOWS_SECONDS, Latencies, percentiles
+from ..quantiles import Latencies, percentiles
 
 
 class AcceptorMetrics:
@@ -26,7 +26,7 @@ class AcceptorMetrics:
         self.empty_responses = 0
         self.misses = 0
         self.missed_txns = 0
-        self._syncs = {seconds: Latencies(seconds) for seconds in WINDOWS_SECONDS}
+        self._syncs = Latencies()
 
     def wrote(self, batch: Batch, seconds: float, committed_txid: int | None) -> None:
         """A batch is on disk, so long after it came."""
@@ -37,9 +37,7 @@ class AcceptorMetrics:
         self.last_journal_timestamp_ms = time.time_ns() // 1_000_000
         self.committed_txid = max(self.committed_txid, committed_txid or 0)
         self.batches_written_while_lagging += batch.last_txid <= self.committed_txid
-        now = time.monotonic()
-        for latencies in self._syncs.values():
-            latencies.add(seconds, now)
+        self._syncs.add(seconds, time.monotonic())
 
     def epochs(self, promised: int, writer: int) -> None:
         self.last_promised_epoch, self.last_writer_epoch = promised, writer
@@ -78,6 +76,4 @@ class AcceptorMetrics:
             "RpcRequestCacheMissAmountAvgTxns": self.missed_txns / self.misses if self.misses else 0,
             "RpcEmptyResponses": self.empty_responses,
         }
-        for seconds, latencies in self._syncs.items():
-            values |= percentiles(f"Syncs{seconds}s", latencies)
-        return values
+        return values | percentiles("Syncs", self._syncs)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from ledgers import LedgerError, NoSuchLedger
 from ledgers.aio import LedgerClient, ReadHandle, WriteHandle
+from metadata.records.ledger_record import JOURNAL
 
 from ..batch import PART_BYTES_MAX, Assembler, Batch, BatchHeader, entries_of, header_of
 from ..config import JournalConfig
@@ -21,7 +22,7 @@ from ..errors import JournalUnavailable, SegmentUnreadable
 from ..failures import ledger_errors
 from .programs.effects import LedgerEnd
 
-JOURNAL_OF_LEDGER = "bookledger.journal"
+JOURNAL_OF_LEDGER = JOURNAL
 ACCEPTOR_OF_LEDGER = "bookledger.acceptor"
 SEGMENT_OF_LEDGER = "bookledger.segment"
 
@@ -115,7 +116,7 @@ class SegmentLedgers:
         if writer is not None:
             await writer.abandon()
         with ledger_errors(f"ledger {ledger_id} could not be deleted"), suppress(NoSuchLedger):
-            await self._client.delete_ledger(ledger_id, force=True)
+            await self._client.delete_ledger(ledger_id, password=self._config.password, force=True)
 
     async def close(self) -> None:
         """Lets go of all writers. What they wrote is kept; the next writer of the journal ends the segments.
@@ -141,6 +142,23 @@ class SegmentLedgers:
             async with aclosing(_batches(reader, first, from_txid)) as found:
                 async for batch in found:
                     yield batch
+
+    async def batches_of_own(self, ledger_id: int, from_txid: int) -> AsyncGenerator[Batch, None]:
+        """What this process's writer knows to be confirmed, from `from_txid` on: readers learn it with the next."""
+        writer = self._writers.get(ledger_id)
+        if writer is None:
+            return
+        with ledger_errors(f"ledger {ledger_id} could not be read"):
+            reader = await self._open(ledger_id)
+            first, last = await _entry_of(reader, from_txid), writer.last_add_confirmed
+            if first > last:
+                return
+            assembler = Assembler()
+            async with aclosing(reader.read_unconfirmed(first, last)) as entries:
+                async for entry in entries:
+                    batch = assembler.feed(entry.payload)
+                    if batch is not None and batch.last_txid >= from_txid:
+                        yield batch
 
     async def follow(self, ledger_id: int, from_txid: int) -> AsyncGenerator[Batch, None]:
         """Like `batches`, and goes on with those to come until the ledger is closed."""

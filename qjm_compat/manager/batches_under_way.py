@@ -19,6 +19,9 @@ from .quorum_call import PAUSE_SHARE_MIN, STEP_SECONDS_MAX, WARN_AT, collected
 
 log = logging.getLogger(__name__)
 
+STEP_SECONDS_MIN = 0.01
+"""Between one look and the next: a timer may ring a tick early, or differ by a rounding, and then not at once again."""
+
 
 @dataclass(slots=True, eq=False)
 class _Batch:
@@ -89,7 +92,9 @@ class BatchesUnderWay:
     # --- the clock ----------------------------------------------------------------------------
 
     def _look_later(self) -> None:
-        self._due = min(self._loop.time() + STEP_SECONDS_MAX, self._batches[0].sent_at + self._seconds_max)
+        now = self._loop.time()
+        due = min(now + STEP_SECONDS_MAX, self._batches[0].sent_at + self._seconds_max)
+        self._due = max(due, now + STEP_SECONDS_MIN)
         self._clock = self._loop.call_at(self._due, self._look)
 
     def _look(self) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 
 from ledgers.protocol.quorum import Quorum
 
@@ -11,41 +12,72 @@ from ..acceptor.copying import checked_part
 from ..batch import Batch
 from ..config import JournalConfig
 from ..edits import EditOp
-from ..errors import NewerTxid, QuorumFailed, QuorumTimeout
+from ..errors import EditsNotCached, NewerTxid, QuorumFailed, QuorumTimeout
 from ..requests import GetJournaledEdits, JournaledEdits
 from .effects import Need
-from .input_stream import decoded
+from .input_stream import EditLogInputStream, decoded
 from .loggers import LoggerSet
 from .quorum_call import collected, wait_for
 from .segments_seen import durable_edits
 
+StreamsFrom = Callable[[int], Awaitable[Sequence[EditLogInputStream]]]
+"""The segments from a txid on, as far as a quorum has them, those in progress too."""
+
 
 class Follower:
-    """Asks all acceptors for the next edits, and gives those that a quorum has."""
+    """Asks all acceptors for the next edits, and gives those that a quorum has.
 
-    def __init__(self, loggers: LoggerSet, quorum: Quorum, config: JournalConfig) -> None:
+    Stock JournalNodes have only the latest edits at hand, or none: the others are read from the segments.
+    """
+
+    def __init__(
+        self, loggers: LoggerSet, quorum: Quorum, config: JournalConfig, streams_from: StreamsFrom
+    ) -> None:
         self._loggers = loggers
         self._quorum = quorum
         self._config = config
+        self._streams_from = streams_from
 
     async def batches(self, from_txid: int) -> AsyncGenerator[list[EditOp], None]:
         """The edits from a txid on, as many at a time as there are, for ever. Raises JournalError."""
         next_txid = from_txid
         patience = Patience(self._config.tail_behind_seconds_max)
         while True:
-            try:
-                found = await self.durable_edits(next_txid)
-            except QuorumFailed as error:
-                patience.check(error)
-                found = None
-            else:
-                patience.renew()
-            if found is None:
+            before = next_txid
+            async with aclosing(self._next(next_txid, patience)) as found:
+                async for batch, layout_version in found:
+                    yield decoded(batch, layout_version)
+                    next_txid = batch.last_txid + 1
+            if next_txid == before:
                 await asyncio.sleep(self._config.tail_poll_seconds)
-                continue
-            batch, layout_version = found
-            yield decoded(batch, layout_version)
-            next_txid = batch.last_txid + 1
+
+    async def _next(self, from_txid: int, patience: Patience) -> AsyncGenerator[tuple[Batch, int], None]:
+        """What there is now of the edits from a txid on, with its layout version."""
+        try:
+            edits = await self.durable_edits(from_txid)
+        except QuorumFailed as error:
+            if not _have_segments(error):
+                patience.check(error)
+                return
+            async with aclosing(self._from_segments(from_txid, error)) as found:
+                async for batch in found:
+                    yield batch
+        else:
+            patience.renew()
+            if edits is not None:
+                yield edits
+
+    async def _from_segments(
+        self, from_txid: int, why: QuorumFailed
+    ) -> AsyncGenerator[tuple[Batch, int], None]:
+        next_txid = from_txid
+        for stream in await self._streams_from(from_txid):
+            if stream.first_txid != next_txid:
+                raise why
+            async with aclosing(stream.batches()) as batches:
+                async for batch in batches:
+                    yield batch, stream.layout_version
+            next_txid = stream.last_txid + 1
 
     async def durable_edits(self, from_txid: int) -> tuple[Batch, int] | None:
         """The next edits and their layout version, None where no quorum has any. Raises QuorumFailed."""
@@ -73,6 +105,11 @@ class Follower:
         edits, count = found
         whole = Batch(from_txid, edits.txn_count, edits.records, None, edits.writer_epoch)
         return checked_part(whole, from_txid, from_txid + count - 1), edits.layout_version
+
+
+def _have_segments(error: QuorumFailed) -> bool:
+    """Whether somebody said that these edits are not at hand, and may be in the segments."""
+    return any(isinstance(one, EditsNotCached) for one in error.errors.values())
 
 
 class Patience:

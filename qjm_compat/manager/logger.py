@@ -78,9 +78,10 @@ class Logger:
         return f"{self.name} (Written txid {written}{behind}{never}{rejoin})"
 
     def _submit(self, request: Request[R], answer: asyncio.Future[R]) -> None:
-        call, effects = self.channel.submit(request, self._loop.time())
+        now = self._loop.time()
+        call, effects = self.channel.submit(request, now)
         self._answers[call] = answer
-        self._submitted[call] = self._loop.time()
+        self._submitted[call] = now
         self._perform(effects)
 
     def _perform(self, effects: list[ChannelEffect]) -> None:
@@ -115,8 +116,9 @@ class Logger:
             self._failed(call, error)
 
     def _answered(self, call: int, request: Request[Any], sent: float, reply: object) -> None:
-        effects = self.channel.answered(call, self._loop.time())
-        self._note_latency(call, request, sent)
+        now = self._loop.time()
+        effects = self.channel.answered(call, now)
+        self._note_latency(call, request, sent, now)
         self._end(call, lambda answer: answer.set_result(reply))
         self._perform(effects)
 
@@ -125,8 +127,7 @@ class Logger:
         self._perform(self.channel.failed(call, self._loop.time()))
         _raise_defect(error)
 
-    def _note_latency(self, call: int, request: Request[Any], sent: float) -> None:
-        now = self._loop.time()
+    def _note_latency(self, call: int, request: Request[Any], sent: float, now: float) -> None:
         if isinstance(request, SendEdits):
             self.metrics.wrote(now - self._submitted.get(call, sent), now - sent)
         if now - sent > self._config.slow_call_seconds:

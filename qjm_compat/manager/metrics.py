@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from ..quantiles import WINDOWS_SECONDS, Latencies, percentiles
+from ..quantiles import Latencies, percentiles
 from .channel import Channel
 
 
@@ -14,16 +14,14 @@ class LoggerMetrics:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._in_sync_at = time.monotonic()
-        self._rpc = {seconds: Latencies(seconds) for seconds in WINDOWS_SECONDS}
-        self._end_to_end = {seconds: Latencies(seconds) for seconds in WINDOWS_SECONDS}
+        self._rpc = Latencies()
+        self._end_to_end = Latencies()
 
     def wrote(self, end_to_end_seconds: float, rpc_seconds: float) -> None:
         """A batch was acknowledged: so long after it was queued, and after it was sent."""
         now = time.monotonic()
-        for latencies in self._end_to_end.values():
-            latencies.add(end_to_end_seconds, now)
-        for latencies in self._rpc.values():
-            latencies.add(rpc_seconds, now)
+        self._end_to_end.add(end_to_end_seconds, now)
+        self._rpc.add(rpc_seconds, now)
         self._note_lag(now)
 
     def committed(self) -> None:
@@ -51,7 +49,4 @@ class LoggerMetrics:
             "QueuedEditsSize": self._channel.queued_bytes,
             "QueuedCalls": self._channel.queued_calls,
         }
-        for seconds in WINDOWS_SECONDS:
-            values |= percentiles(f"WritesE2E{seconds}s", self._end_to_end[seconds])
-            values |= percentiles(f"WritesRpc{seconds}s", self._rpc[seconds])
-        return values
+        return values | percentiles("WritesE2E", self._end_to_end) | percentiles("WritesRpc", self._rpc)

@@ -145,6 +145,7 @@ class EditLogOutputStream:
 
         Waits while FLUSHES_UNDER_WAY_MAX are, and while the queues of a majority of the acceptors have no room.
         """
+        self._hear_of_ended()
         self._check_open()
         while self._must_wait():
             await self._until_ended(self._under_way[0])
@@ -216,13 +217,22 @@ class EditLogOutputStream:
         return max((self._committed_txid, *(flush.result() for flush in earlier)))
 
     async def _until_ended(self, flush: asyncio.Future[int]) -> None:
-        """Returns when a flush is over and `_flushed` has heard of it, which the loop tells one step later."""
+        """Returns when a flush is over and heard of."""
         await asyncio.wait([flush])
-        if flush in self._under_way:
-            await asyncio.sleep(0)
+        self._hear_of_ended()
+
+    def _hear_of_ended(self) -> None:
+        """Flushes that end together free all their room at once, before the loop has told of each."""
+        while self._under_way and self._under_way[0].done():
+            self._note(self._under_way.popleft())
 
     def _flushed(self, flush: asyncio.Future[int]) -> None:
-        self._under_way.remove(flush)
+        """The loop tells of one."""
+        self._note(flush)
+        self._hear_of_ended()
+
+    def _note(self, flush: asyncio.Future[int]) -> None:
+        """How a flush ended; the second time changes nothing."""
         if flush.cancelled():
             self._fail(
                 StreamClosed("a flush was given up: whether its edits are in the journal is not known")

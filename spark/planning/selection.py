@@ -74,6 +74,33 @@ class Selection:
                 raise BadSelection(f"over {LEDGERS_MAX} ledgers are chosen; a job reads so many at most")
         return merged(chosen)
 
+    def check(self, client: LedgerClient) -> None:
+        """Raises what `resolve` would, but looks only: no ledger is recovered.
+
+        Raises LedgerError, too, for what chooses nothing: a job of nothing is a mistake.
+        """
+        chosen: set[IdRange] = set()
+        for record in self._records(client):
+            if self._has_custom(record):
+                self._check_may_be_read(record)
+                chosen.update(one for one in self._naming(record) if _has_any(one, record))
+        for one in self._ranges:
+            if one not in chosen:
+                raise LedgerError(f"{self._called(one)}: nothing would be read")
+
+    def _called(self, one: IdRange) -> str:
+        """That a range has nothing in it."""
+        which = f" with custom metadata {self._custom_told}" if self.custom else ""
+        if one is EVERY_LEDGER:
+            return f"there is no ledger{which}"
+        if one.last_entry is None:
+            return f"there is no ledger {one}{which}"
+        return f"no ledger{which} has any of the entries {one}"
+
+    @property
+    def _custom_told(self) -> str:
+        return ", ".join(f"{name}={value.decode(errors='replace')}" for name, value in self.custom.items())
+
     def extents(self, record: LedgerRecord) -> list[Extent]:
         """What is to be read of a closed ledger that is chosen, in order, no entry twice."""
         return merged(self._named_of(record))
@@ -150,17 +177,25 @@ class Selection:
         return found.issuperset(self.custom.items())
 
     def _closed(self, client: LedgerClient, record: LedgerRecord, password: bytes) -> LedgerRecord:
+        self._check_may_be_read(record)
         if record.is_closed:
             return record
-        if not self.recover:
+        return client.open_ledger(record.ledger_id, password=password).record
+
+    def _check_may_be_read(self, record: LedgerRecord) -> None:
+        if not record.is_closed and not self.recover:
             raise LedgerError(
                 f"ledger {record.ledger_id} is {record.state.value}, and only closed ledgers are replayed: close "
                 "it, leave it out, or set the option recover=true (--recover), which fences its writer"
             )
-        return client.open_ledger(record.ledger_id, password=password).record
 
 
 EVERY_LEDGER = IdRange(0, 2**63 - 1)
+
+
+def _has_any(one: IdRange, record: LedgerRecord) -> bool:
+    """Whether a ledger that is named has entries that are; where it ends is known once it is closed."""
+    return one.last_entry is None or record.last_entry is None or one.first_entry <= record.last_entry
 
 
 @dataclass(frozen=True, slots=True)

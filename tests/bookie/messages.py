@@ -28,6 +28,7 @@ from bookie.wire.messages import (
     LacStatement,
     ReadReply,
     ReadRequest,
+    ScanRequest,
     Status,
 )
 from tests.bookie.entries import columns_of
@@ -56,10 +57,16 @@ credentials = st.just(NO_CREDENTIAL) | st.builds(
     st.binary(min_size=VERIFIER_BYTES, max_size=VERIFIER_BYTES),
     st.binary(min_size=PROOF_BYTES, max_size=PROOF_BYTES),
 )
-frames = st.builds(Frame, natural, some_columns(), maybe_lac, st.booleans(), credentials, st.booleans())
+traces = st.binary(max_size=30)
+frames = st.builds(
+    Frame, natural, some_columns(), maybe_lac, st.booleans(), credentials, st.booleans(), traces
+)
 append_requests = st.builds(AppendRequest, text, u64, st.lists(frames, max_size=3).map(tuple))
 append_replies = st.builds(AppendReply, st.lists(st.builds(Ack, u64, statuses, text), max_size=3).map(tuple))
-read_requests = st.builds(ReadRequest, text, i64, i64, i64, u32, st.booleans(), credentials)
+read_requests = st.builds(
+    ReadRequest, text, i64, i64, i64, u32, st.booleans(), credentials, whole_frames=st.booleans()
+)
+scan_requests = st.builds(ScanRequest, text, i64, i64, i64, u32, u64, credentials)
 read_replies = st.builds(
     ReadReply,
     statuses,

@@ -150,6 +150,39 @@ class MetadataStoreContract(ABC):
         assert await store.get("a") == Versioned("a", b"one", version)
 
     @on_one_store
+    async def test_a_key_is_not_created_while_the_one_that_bars_it_exists(self, store: MetadataStore) -> None:
+        barring = await store.create("bar", b"")
+        with pytest.raises(KeyExists) as refusal:
+            await store.create("a", b"one", unless="bar")
+        assert refusal.value.key == "bar"
+        assert await store.get("a") is None
+        await store.delete("bar", barring)
+        version = await store.create("a", b"one", unless="bar")
+        assert await store.get("a") == Versioned("a", b"one", version)
+        with pytest.raises(KeyExists) as refusal:
+            await store.create("a", b"two", unless="bar")
+        assert refusal.value.key == "a"
+
+    @on_two_stores
+    async def test_whoever_bars_a_creation_first_or_is_too_late_is_seen_alike_by_all(
+        self, one: MetadataStore, other: MetadataStore
+    ) -> None:
+        """Looked at in one step: a key that was created beside the one that bars it was there before it."""
+        for n in range(20):
+            bar, key = f"bar-{n}", f"key-{n}"
+            done = await asyncio.gather(
+                one.create(bar, b""), other.create(key, b"", unless=bar), return_exceptions=True
+            )
+            barred, made = done
+            assert isinstance(barred, int)
+            if isinstance(made, int):
+                assert made < barred
+            else:
+                assert isinstance(made, KeyExists)
+                assert made.key == bar
+                assert await one.get(key) is None
+
+    @on_one_store
     async def test_replacing_at_the_right_version_returns_a_greater_one(self, store: MetadataStore) -> None:
         first = await store.create("a", b"one")
         second = await store.replace("a", b"two", first)

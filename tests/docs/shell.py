@@ -16,6 +16,9 @@ from typing import Self
 PROMPT = "$ "
 ANYTHING = "…"
 COMMAND_SECONDS_MAX = 120.0
+NOT_ON_A_TERMINAL = " INFO bookledger.life: "
+"""Of a daemon's log; a reader of the document has a terminal."""
+
 _END = "--- that was it:"
 
 
@@ -40,7 +43,8 @@ class Shell:
     def _read(self) -> None:
         assert self._bash.stdout is not None
         for line in self._bash.stdout:
-            self._said.put(line.rstrip("\n"))
+            if NOT_ON_A_TERMINAL not in line:
+                self._said.put(line.rstrip("\n"))
 
     def run(self, command: str, expected: str) -> None:
         """Raises AssertionError where it fails, or says something else. `…` stands for anything."""

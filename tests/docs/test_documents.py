@@ -66,6 +66,7 @@ def test_every_command_and_program_of_a_document_runs(
         "127.0.0.1:3181, …": "127.0.0.1:…",
         ". .venv/bin/activate": "true",
         "--host 0.0.0.0 --advertise $(hostname -f) --insecure": "--port 0 --free-space-min 64",
+        "--http 0.0.0.0:9181": "--http 127.0.0.1:0",
         "/srv/": f"{tmp_path}/srv-",
     }
     if name == "docs/operators.md":

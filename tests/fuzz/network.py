@@ -29,6 +29,7 @@ from bookie.wire.messages import (
     MaintenanceAction,
     ReadReply,
     ReadRequest,
+    ScanRequest,
     Status,
 )
 from tests.bookie.entries import frame_of
@@ -59,6 +60,13 @@ MESSAGES: list[tuple[str, Callable[[Any], Any], Callable[[Any], Any], Any]] = [
         ReadRequest("i1", 7, 0, 9, 4096, fence=True, credential=CREDENTIAL),
     ),
     (
+        "scan_request",
+        codec.decode_scan_request,
+        codec.encode_scan_request,
+        ScanRequest("i1", 7, 0, 9, 4096, 8192, CREDENTIAL),
+    ),
+    ("taken", codec.decode_taken, codec.encode_taken, 4096),
+    (
         "read_reply",
         codec.decode_read_reply,
         codec.encode_read_reply,
@@ -88,7 +96,7 @@ MESSAGES: list[tuple[str, Callable[[Any], Any], Callable[[Any], Any], Any]] = [
         "info_reply",
         codec.decode_info_reply,
         codec.encode_info_reply,
-        InfoReply("b1", "i1", "c1", "0.4", 10, 5, 1, 2, 3, read_only=False),
+        InfoReply("b1", "i1", "c1", "0.4", 10, 5, 1, 2, 3, False, 4, 5, (0.001, 0.5), (1, 2, 3)),
     ),
     (
         "maintain_request",

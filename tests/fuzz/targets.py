@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from . import disk, edits_and_settings, metadata_records, network
+from . import disk, edits_and_settings, hadoop, metadata_records, network
 from .target import Target
 
 TARGETS: dict[str, Target] = {
     target.name: target
-    for module in (network, disk, metadata_records, edits_and_settings)
+    for module in (network, disk, metadata_records, edits_and_settings, hadoop)
     for target in module.targets()
 }

@@ -25,7 +25,7 @@ def test_a_bookie_refuses_an_unformatted_directory(tmp_path: Path) -> None:
     meta = f"--metadata=sqlite://{tmp_path}/metadata.db"
     assert bookledger("bookie", "format", meta, f"--data={tmp_path}/b", "--id=b").returncode == 0
     line = fails_with_one_line("bookie", "run", meta, f"--data={tmp_path}/nothing", "--port=0")
-    assert "is not a formatted bookie directory; run: bookledger bookie format" in line
+    assert "does not exist; run: bookledger bookie format" in line
     assert not (tmp_path / "nothing").exists()
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from bookledger.cli.main import cli
 from bookledger.cli.processes import bookie_processes
+from bookledger.cli.told.exit_codes import ExitCode
 from tests.support.command_line import bookledger, fails_with_one_line
 
 
@@ -131,7 +132,7 @@ def test_a_closed_standard_output_is_one_line_and_nothing_is_done(tmp_path: Path
 def test_a_full_output_is_one_line(uri: str) -> None:
     done = shell("$B ledger list --metadata $1 >/dev/full", uri)
     assert done.returncode == 1
-    assert done.stderr == b"bookledger: [Errno 28] No space left on device\n"
+    assert done.stderr == b"bookledger: standard output cannot be written: No space left on device\n"
 
 
 def test_a_closed_standard_input_is_one_line_and_a_closed_error_is_none(uri: str) -> None:
@@ -139,6 +140,9 @@ def test_a_closed_standard_input_is_one_line_and_a_closed_error_is_none(uri: str
     assert created.returncode == 0
     ledger_id = created.stdout.decode().strip()
     appended = shell("$B ledger append --metadata $1 --ledger $2 <&-", uri, ledger_id)
+    assert appended.returncode == 2
+    assert b"standard input is closed: name a FILE, or send something there" in appended.stderr
+    appended = shell("$B ledger append --metadata $1 --ledger $2 /dev/null <&-", uri, ledger_id)
     assert (appended.returncode, appended.stderr) == (0, b"")
     assert shell("$B ledger show --metadata $1 no-number 2>&-", uri).returncode == 2
 
@@ -152,6 +156,10 @@ def test_a_reader_that_has_seen_enough_is_no_error(uri: str, tmp_path: Path, opt
         done = shell(f"$B ledger {command} {options} --metadata $1 $2 | head -c 10", uri, ledger_id)
         assert len(done.stdout) == 10
         assert done.stderr == b""
+        done = shell(
+            f"$B ledger {command} {options} --metadata $1 $2 | true; exit ${{PIPESTATUS[0]}}", uri, ledger_id
+        )
+        assert done.returncode == ExitCode.NOBODY_READS
 
 
 @pytest.mark.parametrize("command", ["ledger list", "ledger list --json", "bookie info", "--help"])

@@ -74,6 +74,19 @@ def test_nobody_deletes_an_open_ledger_with_a_password_without_it(tmp_path: Path
     on_bookies(tmp_path, 3, scenario)
 
 
+@pytest.mark.parametrize("wrong", [b"", b"guess"])
+def test_nobody_deletes_a_closed_ledger_with_a_password_without_it(tmp_path: Path, wrong: bytes) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        async with await client.create_ledger(password=b"secret") as writer:
+            await writer.append(b"one")
+        with pytest.raises(Unauthorized):
+            await client.delete_ledger(writer.ledger_id, password=wrong)
+        assert (await client.describe_ledger(writer.ledger_id)).last_entry == 0
+        await client.delete_ledger(writer.ledger_id, password=b"secret")
+
+    on_bookies(tmp_path, 3, scenario)
+
+
 def test_an_open_ledger_whose_bookies_are_away_is_deleted_by_force_only(tmp_path: Path) -> None:
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
         writer = await client.create_ledger()

@@ -63,9 +63,27 @@ def test_a_demo_that_is_told_to_stop_leaves_nothing(tmp_path: Path, step: str, h
         running.send_signal(how)
         assert running.wait(END_SECONDS_MAX) == 128 + how
         assert running.stderr is not None
-        assert running.stderr.read().strip() == b""
+        said = running.stderr.read().decode()
+    word = "interrupted" if how is signal.SIGINT else "stopped"
+    gone = "its bookies have ended, and their files are gone; go on with: bookledger demo"
+    assert said == f"bookledger: {word}; {gone}\n"
     assert psutil.wait_procs(children, END_SECONDS_MAX)[1] == []
     assert scratch_in(tmp_path) == []
+
+
+def test_a_demo_on_a_store_that_is_there_says_what_that_keeps(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    with demo(tmp_path, f"--metadata={uri}") as running:
+        until(running, STEPS[0])
+        running.send_signal(signal.SIGINT)
+        assert running.wait(END_SECONDS_MAX) == 128 + signal.SIGINT
+        assert running.stderr is not None
+        said = running.stderr.read().decode()
+    assert said == (
+        "bookledger: interrupted; its bookies have ended, and their files are gone, but "
+        f"{uri} keeps its ledgers and the names demo-{running.pid}-bookie-…; "
+        f"go on with: bookledger demo --metadata={uri}\n"
+    )
 
 
 @pytest.mark.parametrize("step", first_then_long(STEPS))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from bookledger.cli.processes import BookieProcess
 from ledgers import LedgerClient, LedgerError
 from metadata import keys, open_store
 from metadata.errors import MetadataError
-from metadata.etcd.access import ACCESS
+from metadata.etcd.access import ACCESS, etcdctl_commands
 from qjm_compat import NamespaceInfo, QuorumJournalManager
 from tests.support.command_line import bookledger
 from tests.support.etcd import EtcdServer
@@ -107,6 +108,7 @@ DENIED: tuple[tuple[str, str], ...] = (
     ("auditor", keys.bookie("b1")),
     ("auditor", keys.journal_state("ns1", "main")),
     ("bookie", keys.journal_state("ns1", "main")),
+    ("bookie", keys.order("b1")),
     ("bookie", keys.RESTORED),
     ("bookie", keys.LAYOUT),
     ("bookie", keys.cookie("b2")),
@@ -126,6 +128,14 @@ def test_no_role_can_write_what_is_not_its_own(uris: dict[str, str]) -> None:
     asyncio.run(try_all())
     with LedgerClient(uris["reader"]) as reader, pytest.raises(LedgerError, match="permission denied"):
         reader.create_ledger(ensemble_size=1)
+
+
+def test_prefixes_that_are_alike_have_roles_of_their_own() -> None:
+    def roles(prefix: str) -> set[str]:
+        lines = etcdctl_commands(f"etcd://127.0.0.1:2379/{prefix}")
+        return {shlex.split(line)[-1] for line in lines if " role add " in line}
+
+    assert len(roles("a/b") | roles("a-b") | roles("a_b")) == 3 * len(ACCESS)
 
 
 def test_roles_are_for_etcd(tmp_path: Path) -> None:

@@ -228,7 +228,11 @@ def test_a_minority_that_is_down_is_done_without_and_told_by_a_check(uri: str) -
     ("arguments", "said"),
     [
         (("show", "nobody"), "Journal nobody not formatted"),
-        (("fsck", "nobody"), "journal nobody is not formatted at main"),
+        (
+            ("fsck", "nobody"),
+            "Journal nobody not formatted ; journal id: nobody (JournalNotFormattedException)",
+        ),
+        (("show", "ns1", "--acceptor=zz"), "has no acceptor zz there; it has "),
         (("recover", "nobody"), "not formatted"),
         (("import", "nobody", "/usr"), "holds no edits to import"),
     ],

@@ -147,7 +147,8 @@ def test_a_new_epoch_alone_stops_the_writer_before_whose_process_has_heard_nothi
             assert await second.create_new_unique_epoch() == 2
             with pytest.raises(QuorumFailed, match="epoch 1 is over") as raised:
                 await write(out)
-            assert {type(error) for error in raised.value.errors.values()} == {StaleEpoch}
+            stale = [error for error in raised.value.errors.values() if type(error) is StaleEpoch]
+            assert len(stale) > acceptors // 2  # a third may have been behind, and is out of sync
             with pytest.raises(BadJournalState, match="must recover segments"):
                 await second.start_log_segment(4)
 
@@ -193,12 +194,21 @@ def test_edits_are_at_hand_from_any_transaction_on_cached_or_not(tmp_path: Path,
         for _ in range(3):
             await write(out, 2)
         async with manager_on(cluster.uri) as other:
-            for first in range(1, 13):
-                mine = await manager.journaled_edits(first)
-                assert mine is not None and mine.records == frames(first, mine.num_txns)
-                theirs = await other.journaled_edits(first)
-                assert theirs is None or theirs.records == frames(first, theirs.num_txns)
-                assert theirs is not None or first > 10, "only the last flush may not be told of yet"
+            for reader in (manager, other):
+                for first in range(1, 11):
+                    found = await reader.journaled_edits(first)
+                    assert found is not None and found.records == frames(first, found.num_txns)
+                for first in (11, 12):  # the last flush is told of with the next, or when nothing follows it
+
+                    async def is_told(reader: QuorumJournalManager = reader, first: int = first) -> bool:
+                        try:
+                            found = await reader.journaled_edits(first)
+                        except QuorumFailed:
+                            return False
+                        assert found is None or found.records == frames(first, 13 - first)
+                        return found is not None
+
+                    await until_true(is_told)
             assert await manager.journaled_edits(13) is None
             for reader in (manager, other):
                 with pytest.raises(QuorumFailed, match="Highest txn ID available in the journal is"):

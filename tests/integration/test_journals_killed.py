@@ -39,6 +39,9 @@ SHARES = {"call": 4, "effect": 8}
 AT_ONCE = 3
 SECONDS_MAX = 600 if EVERY_STEP else 120
 NEVER = 10**9
+
+CALLS_AHEAD_MAX = 9
+"""So many calls of others may be answered before that of an acceptor which the machine gives no turn."""
 pytestmark = pytest.mark.timeout(SECONDS_MAX + 60)
 
 OLD = 8
@@ -168,8 +171,12 @@ async def check(manager: QuorumJournalManager, doom: Doom, more: list[Confirmed]
 
 
 def check_was_not_reached(trial: Trial, steps: int, doom: Doom) -> None:
-    """With several acceptors the last calls are not waited for: not always made, and not always answered."""
-    assert trial.acceptors > 1 and steps < doom.number + (doom.when == "after")
+    """With several acceptors the last calls are not waited for: not always made, and not always answered.
+
+    A call that was made and is not answered yet may have a few others behind it, of those who are faster.
+    """
+    ahead = CALLS_AHEAD_MAX if doom.when == "after" else 0
+    assert trial.acceptors > 1 and steps < doom.number + ahead
 
 
 async def killed(trial: Trial, maker: Child, doom: Doom) -> None:

@@ -150,7 +150,11 @@ def test_an_append_that_is_interrupted_tells_its_ledger_and_the_last_confirmed_e
 ) -> None:
     with appending(uri) as (program, ledger_id):
         program.send_signal(number)
-        said = f"bookledger: interrupted; ledger {ledger_id} is closed; its last entry is 1\n"
+        how = {signal.SIGINT: "interrupted", signal.SIGTERM: "stopped"}[number]
+        said = (
+            f"bookledger: {how}; ledger {ledger_id} is closed; its last entry is 1; "
+            "record 3 of the input goes to a new ledger\n"
+        )
         assert end_of(program) == (128 + number, said)
 
 

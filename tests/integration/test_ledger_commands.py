@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from bookie.wire import ENTRY_BYTES_MAX
 from bookledger.cli.processes import bookie_processes
+from ledgers import LedgerClient, aio
 from tests.support.command_line import bookledger, fails_with_one_line, lines
 from tests.support.long_runs import first_then_long
 from tests.support.secrets import password_file
@@ -80,6 +83,67 @@ def test_tail_follows_an_open_ledger_to_its_close(uri: str) -> None:
         assert appending.wait(30) == 0
 
 
+def test_tail_with_a_timeout_ends_and_past_the_end_is_an_error(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    ledger_id = bookledger("ledger", "create", meta).stdout.decode().strip()
+    assert bookledger("ledger", "tail", meta, ledger_id, "--timeout=0").stdout == b""
+    assert bookledger("ledger", "append", meta, f"--ledger={ledger_id}", stdin=b"one\ntwo\n").returncode == 0
+    assert bookledger("ledger", "tail", meta, ledger_id, "--first=1", "--timeout=0").stdout == b"1\ttwo\n"
+    for command in ("read", "tail"):
+        line = fails_with_one_line("ledger", command, meta, ledger_id, "--first=7")
+        assert f"ledger {ledger_id} has no readable entry 7" in line
+
+
+def test_what_read_prints_as_json_append_takes(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    entries = [b"", b"\x00\n\xff", "é".encode() * 1000, bytes(range(256))]
+    with LedgerClient(uri) as client, client.create_ledger() as writer:
+        for payload in entries:
+            writer.append(payload)
+    printed = bookledger("ledger", "read", meta, str(writer.ledger_id), "--json").stdout
+    done = bookledger(
+        "ledger", "append", meta, "--json-lines", "--json", stdin=printed + b'{"payload":"text"}\n'
+    )
+    copy = json.loads(done.stdout)["ledger_id"]
+    with LedgerClient(uri) as client:
+        found = [entry.payload for entry in client.open_ledger(copy).read()]
+    assert found == [*entries, b"text"]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b"no json", "no JSON from its character 1"),
+        (b"[]", "an entry is an object"),
+        (b'{"payload": 1}', "an entry is an object"),
+        (b'{"payload": "x", "payload_base64": "eA=="}', "an entry is an object"),
+        (b'{"payload_base64": "?"}', "base64"),
+        (b'{"payload": "\\ud800"}', "surrogates not allowed"),
+        (b"\xff\xfe{}", "no text in UTF-8 from its byte 1"),
+    ],
+)
+def test_a_line_that_is_no_entry_is_told_by_its_number(uri: str, line: bytes, why: str) -> None:
+    said = fails_with_one_line(
+        "ledger", "append", f"--metadata={uri}", "--json-lines", stdin=b'{"payload":"good"}\n' + line + b"\n"
+    )
+    assert "line 2 of the input" in said and why in said
+
+
+def test_a_file_that_is_read_into_is_there_only_when_it_is_whole(uri: str, tmp_path: Path) -> None:
+    meta, ledger_id = f"--metadata={uri}", ""
+    ledger_id = json.loads(bookledger("ledger", "append", meta, "--json", stdin=b"one\ntwo\n").stdout)[
+        "ledger_id"
+    ]
+    file = tmp_path / "entries"
+    fails_with_one_line("ledger", "read", meta, str(ledger_id), "--last=7", "-o", str(file))
+    assert not list(tmp_path.iterdir())
+    assert bookledger("ledger", "read", meta, str(ledger_id), "--raw", "-o", str(file)).stdout == b""
+    assert [path.name for path in tmp_path.iterdir()] == ["entries"]
+    assert file.read_bytes() == b"onetwo"
+    assert "exists already" in fails_with_one_line("ledger", "read", meta, str(ledger_id), "-o", str(file))
+    assert "no directory" in fails_with_one_line("ledger", "read", meta, str(ledger_id), "-o", f"{file}/x")
+
+
 def test_an_append_notices_that_its_ledger_was_recovered(uri: str) -> None:
     meta = f"--metadata={uri}"
     ledger_id = bookledger("ledger", "create", meta).stdout.decode().strip()
@@ -115,20 +179,21 @@ def test_recover_closes_a_ledger_whose_writer_is_gone(uri: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "says", "code"),
     [
-        (("--ensemble=2", "--write-quorum=3"), "do not fit"),
-        (("--ensemble=3", "--write-quorum=2", "--ack-quorum=3"), "do not fit"),
-        (("--ensemble=3", "--ack-quorum=0"), "do not fit"),
-        (("--ensemble=5",), "not enough bookies for a new ledger"),
-        (("--digest=hmac-sha256",), "needs a password"),
+        (("--ensemble=2", "--write-quorum=3"), b"do not fit", 2),
+        (("--ensemble=3", "--write-quorum=2", "--ack-quorum=3"), b"do not fit", 2),
+        (("--ensemble=3", "--ack-quorum=0"), b"do not fit", 2),
+        (("--ensemble=5",), b"not enough bookies for a new ledger", 1),
+        (("--digest=hmac-sha256",), b"needs a password", 2),
     ],
 )
 def test_a_shape_that_cannot_be_is_refused_and_no_ledger_is_made(
-    uri: str, arguments: tuple[str, ...], says: str
+    uri: str, arguments: tuple[str, ...], says: bytes, code: int
 ) -> None:
     before = bookledger("ledger", "list", "--json", f"--metadata={uri}").stdout
-    assert says in fails_with_one_line("ledger", "append", f"--metadata={uri}", *arguments, stdin=b"x\n")
+    done = bookledger("ledger", "append", f"--metadata={uri}", *arguments, stdin=b"x\n")
+    assert (done.returncode, done.stdout) == (code, b"") and says in done.stderr
     assert bookledger("ledger", "list", "--json", f"--metadata={uri}").stdout == before
 
 
@@ -139,14 +204,14 @@ def test_an_oversized_record_is_named_and_what_was_stored_before_it_is_told(uri:
     line = fails_with_one_line("ledger", "append", meta, f"--ledger={ledger_id}", stdin=oversized)
     assert line == (
         "record 3 of the input: an entry of 4194305 bytes is over the limit of 4194304 bytes; split it; "
-        f"ledger {ledger_id} is closed; its last entry is 1"
+        f"ledger {ledger_id} is closed; its last entry is 1; record 3 of the input goes to a new ledger"
     )
     assert bookledger("ledger", "read", meta, ledger_id).stdout == b"0\tline 0\n1\tline 1\n"
 
 
 def test_an_append_of_nothing_but_an_oversized_record_leaves_an_empty_ledger_and_says_so(uri: str) -> None:
     line = fails_with_one_line("ledger", "append", f"--metadata={uri}", stdin=bytes(ENTRY_BYTES_MAX + 1))
-    assert line.endswith("is closed and empty")
+    assert line.endswith("is closed and empty; record 1 of the input goes to a new ledger")
 
 
 def test_an_entry_of_exactly_the_limit_is_stored_without_its_newline(uri: str) -> None:
@@ -178,20 +243,32 @@ def test_entries_are_printed_as_json_with_their_bytes_in_base64(uri: str) -> Non
 def test_custom_metadata_is_kept_and_shown(uri: str) -> None:
     meta = f"--metadata={uri}"
     ledger_id = (
-        bookledger("ledger", "create", meta, "--meta=owner=ann", "--meta=note=a=b").stdout.decode().strip()
+        bookledger("ledger", "create", meta, "--custom=owner=ann", "--custom=note=a=b")
+        .stdout.decode()
+        .strip()
     )
     shown = bookledger("ledger", "show", meta, ledger_id).stdout.decode()
-    assert "meta note=a=b\nmeta owner=ann\n" in shown
+    assert "custom note=a=b\ncustom owner=ann\n" in shown
     said = json.loads(bookledger("ledger", "show", "--json", meta, ledger_id).stdout)
     found = {name: base64.b64decode(value) for name, value in said["custom_metadata"].items()}
     assert found == {"owner": b"ann", "note": b"a=b"}
+    for wanted, is_listed in (
+        (["owner=ann"], True),
+        (["owner=ann", "note=a=b"], True),
+        (["owner"], True),
+        (["owner=ann", "note=c"], False),
+        (["team"], False),
+    ):
+        listing = bookledger("ledger", "list", "--json", meta, *(f"--custom={pair}" for pair in wanted))
+        ids = {json.loads(line)["ledger_id"] for line in listing.stdout.splitlines()}
+        assert (int(ledger_id) in ids) is is_listed, wanted
 
 
 @pytest.mark.parametrize("pairs", [["novalue"], ["=x"], ["a=1", "a=2"]])
 def test_custom_metadata_that_is_no_pair_is_wrong_usage(uri: str, pairs: list[str]) -> None:
-    done = bookledger("ledger", "create", f"--metadata={uri}", *(f"--meta={pair}" for pair in pairs))
+    done = bookledger("ledger", "create", f"--metadata={uri}", *(f"--custom={pair}" for pair in pairs))
     assert done.returncode == 2
-    assert b"--meta" in done.stderr
+    assert b"--custom" in done.stderr
 
 
 def test_ids_are_printed_as_they_are_typed(uri: str, tmp_path: Path) -> None:
@@ -222,23 +299,27 @@ def test_a_password_comes_from_a_file_and_opens_its_ledger_alone(
     ledger_id = created.stdout.decode().strip()
     said = json.loads(bookledger("ledger", "show", "--json", meta, ledger_id).stdout)
     assert said["digest"] == digest
+    none_given = f"ledger {ledger_id}: it has a password, and none was given"
     refusal = f"the password does not fit ledger {ledger_id}"
     appended = bookledger("ledger", "append", meta, f"--ledger={ledger_id}", same, stdin=b"one\n")
     assert appended.returncode == 0
     for command in ("read", "tail", "recover"):
         assert bookledger("ledger", command, meta, ledger_id, right).returncode == 0
-        for given in ([], [wrong]):
-            assert fails_with_one_line("ledger", command, meta, ledger_id, *given) == refusal
+        assert fails_with_one_line("ledger", command, meta, ledger_id) == none_given
+        assert fails_with_one_line("ledger", command, meta, ledger_id, wrong) == refusal
 
 
 def test_an_append_needs_the_password_that_the_ledger_was_created_with(uri: str, tmp_path: Path) -> None:
     password_file(tmp_path / "right", b"right\n")
     password_file(tmp_path / "wrong", b"wrong\n")
-    for given in ([], [f"--password-file={tmp_path}/wrong"]):
+    for given, why in (
+        ([], "ledger {}: it has a password, and none was given"),
+        ([f"--password-file={tmp_path}/wrong"], "the password does not fit ledger {}"),
+    ):
         created = bookledger("ledger", "create", f"--metadata={uri}", f"--password-file={tmp_path}/right")
         ledger_id = created.stdout.decode().strip()
         append = ("ledger", "append", f"--metadata={uri}", f"--ledger={ledger_id}", *given)
-        assert fails_with_one_line(*append, stdin=b"x\n") == f"the password does not fit ledger {ledger_id}"
+        assert fails_with_one_line(*append, stdin=b"x\n") == why.format(ledger_id)
 
 
 def test_a_password_file_that_is_none_or_that_others_can_read_is_wrong_usage(
@@ -260,7 +341,7 @@ def test_a_password_file_that_is_none_or_that_others_can_read_is_wrong_usage(
 # --- options that do not go together
 
 
-@pytest.mark.parametrize("option", ["--ensemble=3", "--write-quorum=2", "--digest=crc32c", "--meta=a=b"])
+@pytest.mark.parametrize("option", ["--ensemble=3", "--write-quorum=2", "--digest=crc32c", "--custom=a=b"])
 def test_what_was_settled_when_a_ledger_was_made_is_not_asked_for_again(uri: str, option: str) -> None:
     ledger_id = bookledger("ledger", "create", f"--metadata={uri}").stdout.decode().strip()
     append = ("ledger", "append", f"--metadata={uri}", f"--ledger={ledger_id}")
@@ -273,3 +354,37 @@ def test_what_was_settled_when_a_ledger_was_made_is_not_asked_for_again(uri: str
 def test_raw_and_json_do_not_go_together(uri: str) -> None:
     done = bookledger("ledger", "read", f"--metadata={uri}", "1", "--raw", "--json")
     assert done.returncode == 2
+
+
+def test_when_a_ledger_was_made_and_closed_is_shown_and_asked_for(uri: str) -> None:
+    before = datetime.now(UTC)
+    appended = bookledger("ledger", "append", f"--metadata={uri}", "--ensemble=1", "--json", stdin=b"x\n")
+    ledger_id = json.loads(appended.stdout)["ledger_id"]
+    shown = json.loads(bookledger("ledger", "show", str(ledger_id), f"--metadata={uri}", "--json").stdout)
+    made, closed = (datetime.fromisoformat(shown[name]) for name in ("created_at", "closed_at"))
+    assert before - timedelta(seconds=1) <= made <= closed <= datetime.now(UTC) + timedelta(seconds=1)
+
+    def listed(*options: str) -> list[int]:
+        told = bookledger("ledger", "list", f"--metadata={uri}", "--json", *options)
+        return [json.loads(line)["ledger_id"] for line in told.stdout.splitlines()]
+
+    later = (closed + timedelta(seconds=1)).isoformat()
+    assert ledger_id in listed(f"--since={before.isoformat()}", f"--until={later}")
+    assert ledger_id not in listed(f"--since={later}")
+    assert ledger_id not in listed(f"--until={(made - timedelta(seconds=1)).isoformat()}")
+    wrong = bookledger("ledger", "list", f"--metadata={uri}", "--since=yesterday")
+    assert wrong.returncode == 2
+    assert b"'yesterday' is no time" in wrong.stderr
+
+
+def test_a_reader_is_what_it_reads(uri: str) -> None:
+    with LedgerClient(uri) as client, client.create_ledger(ensemble_size=1) as writer:
+        writer.append_batch([b"a", b"b"])
+        writer.close()
+        assert [entry.payload for entry in client.open_ledger(writer.ledger_id)] == [b"a", b"b"]
+
+    async def main() -> list[bytes]:
+        async with aio.LedgerClient(uri) as client:
+            return [entry.payload async for entry in await client.open_ledger(writer.ledger_id)]
+
+    assert asyncio.run(main()) == [b"a", b"b"]

@@ -59,7 +59,7 @@ def test_a_command_asks_its_bookie_for_just_that_and_prints_the_report(
         assert done.stdout.decode().splitlines() == [
             "bookie id    b2",
             f"did          {request_.action.value}",
-            "bytes freed  4096",
+            "bytes freed  4.0 KiB (4,096 bytes)",
         ]
         assert upkeep.asked == [("b2", request_)]
 

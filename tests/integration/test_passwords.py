@@ -1,32 +1,52 @@
-"""Ledgers with a password on real bookies: who may write, fence and read, and what the key never does."""
+"""Ledgers with a password on real bookies: who may write, fence, read and delete, and what the key never does."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from functools import partial
 from pathlib import Path
+from typing import NoReturn, TypeVar
 
 import pytest
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
+from bookie.serving.lookups import registered_keys
+from bookie.serving.lookups.verifiers import Verifiers
 from bookie.wire import (
+    NO_CREDENTIAL,
     AppendRequest,
     Credential,
     Frame,
     LacRequest,
+    ReadReply,
+    ReadRequest,
+    ScanRequest,
     Status,
     codec,
     of_payloads,
 )
-from bookie.wire.credentials import Purpose
+from bookie.wire.credentials import BookieKey, Purpose
 from bookie.wire.data.framing import Kind
 from ledgers import DigestType, LedgerFenced, Unauthorized
 from ledgers.aio import LedgerClient, WriteHandle
 from ledgers.bookies.connected_bookies import ConnectedBookies
 from ledgers.bookies.dialing import address_of
 from ledgers.integrity.ledger_keys import LedgerKey
+from ledgers.integrity.stretching import SALT_BYTES, stretched
+from ledgers.recovering.peers import ClusterPeers
+from ledgers.writing import creation
+from metadata.audit import AUDIT
+from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.registration import Registration
+from tests.support.aio import until_true
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloads
 from tests.support.raw_data import greeted
 
 PASSWORD = b"correct horse battery staple"
+Reply = TypeVar("Reply")
 BOTH = pytest.mark.parametrize("digest", list(DigestType))
 
 
@@ -93,7 +113,9 @@ def test_bookies_refuse_who_goes_around_the_client(tmp_path: Path, key: str) -> 
         strangers = {
             "none": LedgerKey(writer.ledger_id, b""),
             "another password": LedgerKey(writer.ledger_id, b"guess"),
-            "another ledger": LedgerKey(writer.ledger_id + 1, PASSWORD),
+            "another ledger": LedgerKey(
+                writer.ledger_id + 1, stretched(PASSWORD, writer.record.password_salt)
+            ),
         }
         assert await statuses(cluster, writer, strangers[key]) == {Status.UNAUTHORIZED}
         assert await writer.append(b"b") == 1
@@ -144,7 +166,9 @@ def test_bookies_refuse_a_verifier_without_its_proof(tmp_path: Path) -> None:
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
         writer = await client.create_ledger(password=PASSWORD)
         await writer.append(b"a")
-        assert await statuses(cluster, writer, Claims(writer.ledger_id, PASSWORD)) == {Status.UNAUTHORIZED}
+        assert await statuses(
+            cluster, writer, Claims(writer.ledger_id, stretched(PASSWORD, writer.record.password_salt))
+        ) == {Status.UNAUTHORIZED}
         await writer.close()
 
     on_bookies(tmp_path, 3, scenario)
@@ -158,7 +182,9 @@ def test_a_proof_seen_on_one_stream_is_worth_nothing_on_another(tmp_path: Path) 
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
         writer = await client.create_ledger(password=PASSWORD)
         await writer.append(b"a")
-        assert Status.UNAUTHORIZED in await statuses(cluster, writer, Replays(writer.ledger_id, PASSWORD))
+        assert Status.UNAUTHORIZED in await statuses(
+            cluster, writer, Replays(writer.ledger_id, stretched(PASSWORD, writer.record.password_salt))
+        )
 
     on_bookies(tmp_path, 3, scenario)
 
@@ -185,13 +211,234 @@ def test_the_keys_are_neither_on_disk_nor_in_the_metadata(tmp_path: Path) -> Non
         writer = await client.create_ledger(digest=DigestType.HMAC_SHA256, password=PASSWORD)
         await writer.append(b"a")
         await writer.close()
-        key = LedgerKey(writer.ledger_id, PASSWORD)
+        secret = stretched(PASSWORD, writer.record.password_salt)
+        key = LedgerKey(writer.ledger_id, secret)
         assert key._private is not None
-        secrets = (PASSWORD, key._private.private_bytes_raw())
+        secrets = (PASSWORD, secret, key._private.private_bytes_raw())
         await asyncio.gather(*(cluster.stop(name) for name in list(cluster.stacks)))
         files = [path for path in tmp_path.rglob("*") if path.is_file()]
         held = b"".join(path.read_bytes() for path in files)
         assert key.verifier in held
         assert not [secret for secret in secrets if secret in held]
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+async def answers_to_reading(
+    cluster: InProcessCluster, record: LedgerRecord, prove: Callable[[str], Credential]
+) -> set[tuple[Status, int]]:
+    """What each bookie says to a read and to a look at the LAC, with how many entries it gives."""
+    found: set[tuple[Status, int]] = set()
+    for bookie in record.fragments[-1].ensemble:
+        credential = prove(bookie.incarnation)
+        read = ReadRequest(bookie.incarnation, record.ledger_id, 0, 9, 1 << 20, credential=credential)
+        page = await on_a_connection(cluster, lambda one: one.read(bookie, read))  # noqa: B023
+        scan = ScanRequest(bookie.incarnation, record.ledger_id, 0, 9, 1 << 20, 1 << 20, credential)
+        scanned = await on_a_connection(cluster, lambda one: first_page(one.scan(bookie, scan)))  # noqa: B023
+        assert (scanned.status, len(scanned.columns)) == (page.status, len(page.columns))
+        look = LacRequest(bookie.incarnation, record.ledger_id, credential=credential)
+        lac = await on_a_connection(cluster, lambda one: one.last_add_confirmed(bookie, look))  # noqa: B023
+        assert (lac.last_add_confirmed is not None) <= (lac.status is Status.OK)
+        found |= {(page.status, len(page.columns)), (lac.status, len(page.columns))}
+    return found
+
+
+async def first_page(scan: AsyncGenerator[ReadReply, None]) -> ReadReply:
+    async with aclosing(scan):
+        return await anext(scan)
+
+
+async def on_a_connection(
+    cluster: InProcessCluster, ask: Callable[[ConnectedBookies], Awaitable[Reply]]
+) -> Reply:
+    """Of its own: a false proof ends one."""
+    bookies = ConnectedBookies(cluster.store, QUICK)
+    try:
+        return await ask(bookies)
+    finally:
+        await bookies.close()
+
+
+@pytest.mark.parametrize(
+    "who", ["nobody", "another password", "another ledger", "a key of its own", "for fencing"]
+)
+@pytest.mark.parametrize("restarted", [False, True])
+def test_bookies_give_entries_of_a_ledger_with_a_password_to_nobody_without_it(
+    tmp_path: Path, who: str, restarted: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        async with await client.create_ledger(password=PASSWORD) as writer:
+            await writer.append(b"a")
+        record, own = writer.record, writer.ledger_id
+        if restarted:
+            for name in ("b1", "b2", "b3"):
+                await cluster.stop(name)
+                await cluster.start(name)
+        secret = stretched(PASSWORD, record.password_salt)
+        prove: dict[str, Callable[[str], Credential]] = {
+            "nobody": lambda _: NO_CREDENTIAL,
+            "another password": partial(LedgerKey(own, b"guess").credential, Purpose.READ),
+            "another ledger": partial(LedgerKey(own + 1, secret).credential, Purpose.READ),
+            "a key of its own": partial(BookieKey().credential, own),
+            "for fencing": partial(LedgerKey(own, secret).credential, Purpose.FENCE),
+        }
+        with caplog.at_level(logging.INFO, AUDIT.name):
+            assert await answers_to_reading(cluster, record, prove[who]) == {(Status.UNAUTHORIZED, 0)}
+        assert "read: the ledger has a password" in caplog.text
+        owner = partial(LedgerKey(own, secret).credential, Purpose.READ)
+        assert await answers_to_reading(cluster, record, owner) == {(Status.OK, 1)}
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_verifier_without_its_proof_reads_nothing_and_ends_the_connection(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        async with await client.create_ledger(password=PASSWORD) as writer:
+            await writer.append(b"a")
+        forged = Credential(writer.record.verifier, bytes(64))
+        assert await answers_to_reading(cluster, writer.record, lambda _: forged) == {
+            (Status.UNAUTHORIZED, 0)
+        }
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_who_waits_for_a_ledgers_first_entry_without_its_password_is_told_nothing(tmp_path: Path) -> None:
+    """The question came before the bookie knew that there is a password."""
+
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger(password=PASSWORD)
+        bookie = writer.record.fragments[0].ensemble[0]
+        bookies = ConnectedBookies(cluster.store, QUICK)
+        request = LacRequest(bookie.incarnation, writer.ledger_id, wait_beyond=-1, wait_ms=20_000)
+        waiting = asyncio.create_task(bookies.last_add_confirmed(bookie, request))
+        waiters = cluster.running[bookie.bookie_id].bookie._lac_waiters
+
+        async def waits() -> bool:
+            return waiters.ledgers == 1
+
+        await until_true(waits)
+        await writer.append(b"a")
+        await writer.append(b"b")  # brings the LAC
+        reply = await waiting
+        assert (reply.status, reply.last_add_confirmed) == (Status.UNAUTHORIZED, None)
+        await bookies.close()
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_an_open_ledger_with_a_password_is_followed_by_who_knows_it(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger(password=PASSWORD)
+        await writer.append(b"a")
+        await writer.append(b"b")
+        reader = await client.open_ledger(writer.ledger_id, recovery=False, password=PASSWORD)
+        assert bytes((await reader.read_entry(0)).payload) == b"a"
+        await writer.close()
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_bookie_fetches_its_copy_of_a_ledger_with_a_password(tmp_path: Path) -> None:
+    """It proves with the key of its registration that it is one; also after a restart, with another key."""
+
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        async with await client.create_ledger(password=PASSWORD) as writer:
+            await writer.append(b"a")
+        for _ in range(2):
+            await cluster.stop("b1")
+            await cluster.start("b1")
+            me = BookieRef("b1", cluster.running["b1"].cookie.incarnation)
+            peers = ClusterPeers(cluster.store, QUICK, key=cluster.keys["b1"])
+            pages = peers.entries(writer.record, 0, 0, without=me)
+            assert [bytes(row[1]) async for page in pages for row in page.rows()] == [b"a"]
+            await peers.close()
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_bookie_that_is_registered_no_more_fetches_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registered_keys, "KNOWN_SECONDS_MAX", 0.5)
+    monkeypatch.setattr(registered_keys, "LOOK_SECONDS_MIN", 0.0)
+
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        async with await client.create_ledger(password=PASSWORD) as writer:
+            await writer.append(b"a")
+        key, record = BookieKey(), writer.record
+        gone = Registration(BookieRef("b9", "i9"), "127.0.0.1:1", writable=False, reading_key=key.verifier)
+        prove = partial(key.credential, writer.ledger_id)
+        version = await cluster.store.create(gone.key, gone.encode())
+        assert await answers_to_reading(cluster, record, prove) == {(Status.OK, 1)}
+        await cluster.store.delete(gone.key, version)
+
+        async def is_refused() -> bool:
+            return await answers_to_reading(cluster, record, prove) == {(Status.UNAUTHORIZED, 0)}
+
+        await until_true(is_refused)
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_after_a_restart_ledgers_are_read_without_asking_the_metadata(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the log says of who may read is enough; who may write is looked up, for it may be deleted."""
+
+    async def refused(self: Verifiers, ledger_ids: object) -> NoReturn:
+        raise AssertionError(f"asked for {ledger_ids}")
+
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        async with (
+            await client.create_ledger() as plain,
+            await client.create_ledger(password=PASSWORD) as writer,
+        ):
+            await plain.append(b"a")
+            await writer.append(b"b")
+        for name in ("b1", "b2", "b3"):
+            await cluster.stop(name)
+            await cluster.start(name)
+            cluster.running[name].bookie.states.forget_new_verifiers()  # as of what is in no checkpoint
+        monkeypatch.setattr(Verifiers, "refused", refused)
+        assert await payloads(await client.open_ledger(plain.ledger_id)) == [b"a"]
+        reader = await client.open_ledger(writer.ledger_id, password=PASSWORD)
+        assert await payloads(reader) == [b"b"]
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+# --- stretched passwords -----------------------------------------------------------------------
+
+
+@BOTH
+def test_ledgers_of_older_programs_whose_password_was_not_stretched_stay_in_use(
+    tmp_path: Path, digest: DigestType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        with monkeypatch.context() as older:
+            older.setattr(creation, "salt_of_this_process", lambda: b"")
+            writer = await client.create_ledger(digest=digest, password=PASSWORD)
+        assert writer.record.verifier == LedgerKey(writer.ledger_id, PASSWORD).verifier
+        await writer.append(b"a")
+        reader = await client.open_ledger(writer.ledger_id, password=PASSWORD)
+        assert await payloads(reader) == [b"a"]
+        await client.delete_ledger(writer.ledger_id, password=PASSWORD)
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_password_is_stretched_with_the_records_salt(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        async with await client.create_ledger(password=PASSWORD) as writer:
+            await writer.append(b"a")
+        record = await client.describe_ledger(writer.ledger_id)
+        assert len(record.password_salt) == SALT_BYTES
+        secret = Scrypt(record.password_salt, 32, 2**15, 8, 3).derive(PASSWORD)
+        assert record.verifier == LedgerKey(writer.ledger_id, secret).verifier
+        assert record.verifier != LedgerKey(writer.ledger_id, PASSWORD).verifier
 
     on_bookies(tmp_path, 3, scenario)

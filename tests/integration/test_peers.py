@@ -125,8 +125,8 @@ def test_a_closed_ledger_is_read_without_its_password(tmp_path: Path, digest: Di
         for n in range(20):
             await writer.append(payload(n))
         await writer.close()
-        async with watched(cluster.uri) as seen:
-            mended = writer.record.fragments[0].ensemble[0]
+        mended = writer.record.fragments[0].ensemble[0]
+        async with watched(cluster.uri, key=cluster.keys[mended.bookie_id]) as seen:
             assert await payloads(seen.peers, writer.record, mended) == [payload(n) for n in range(20)]
             assert await seen.peers.recover(writer.ledger_id) == writer.record
 

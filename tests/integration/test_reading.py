@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bookie.wire import ReadReply, ReadRequest
+from bookie.serving.data import scan
+from bookie.serving.data.scan import Scan
+from bookie.wire import ReadReply, ReadRequest, ScanRequest
+from bookie.wire.data import greeting
 from ledgers import DigestMismatch, DigestType, Entry, NoSuchEntry
 from ledgers.aio import LedgerClient, WriteHandle
+from ledgers.bookies import bookie_calls
+from ledgers.bookies.bookie_calls import BookieCalls
 from ledgers.bookies.connected_bookies import ConnectedBookies
+from ledgers.bookies.scan_stream import ScanStream
 from ledgers.config import MIB, ClientConfig
 from metadata.records.ledger_record import BookieRef
+from tests.support.aio import until_true
 from tests.support.in_process import InProcessCluster, on_bookies, payloads
 from tests.support.processes import ProcessCluster, on_processes
 
@@ -154,3 +162,166 @@ def test_a_striped_ledger_reads_back_whole_with_a_bookie_down(
         assert await payloads(reader) == [b"%d" % n for n in range(3000)]
 
     on_bookies(tmp_path, 5, scenario)
+
+
+LONG = 40_000
+"""Entries that take some forty pages: more than is read ahead."""
+
+
+@pytest.mark.parametrize("harm", ["kill", "pause"])
+def test_a_scan_goes_on_at_the_last_bookie_when_the_others_end_in_the_middle(
+    tmp_path: Path, harm: str
+) -> None:
+    async def scenario(cluster: ProcessCluster, client: LedgerClient) -> None:
+        writer = await write(client, (3, 3, 3), LONG)
+        ensemble = writer.record.fragments[0].ensemble
+        reader = await client.open_ledger(writer.ledger_id)
+        for last in ensemble:
+            harmed = [bookie for bookie in ensemble if bookie != last]
+            next_entry = 0
+            async with aclosing(reader.pages()) as pages:
+                async for page in pages:
+                    assert page.first_entry == next_entry
+                    next_entry = page.last_entry + 1
+                    if harmed and next_entry > LONG // 10:
+                        if harm == "kill":
+                            cluster.kill(harmed.pop())
+                        else:
+                            cluster.pause(harmed.pop())
+            assert next_entry == LONG and not harmed
+            if harm == "pause":
+                cluster.resume_all()
+            for bookie in ensemble:
+                if harm == "kill" and bookie != last:
+                    await cluster.restart(bookie)
+
+    config = ClientConfig(read_seconds_max=SLOW_READ_SECONDS, speculative_read_seconds=0.2)
+    on_processes(tmp_path, 3, scenario, config)
+
+
+def test_bookies_that_know_no_scans_are_read_page_by_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the version before: readers may be upgraded first."""
+    monkeypatch.setattr(greeting, "VERSION_MAX", 1)
+    scanned: list[object] = []
+    monkeypatch.setattr(BookieCalls, "_scanned", lambda *asked: scanned.append(asked))
+
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        writer = await write(client, (3, 3, 2), LONG // 4)
+        reader = await client.open_ledger(writer.ledger_id)
+        assert [entry.entry_id async for entry in reader] == list(range(LONG // 4))
+        assert not scanned
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_reader_that_takes_nothing_is_sent_no_more_than_its_window(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    streams: list[ScanStream] = []
+    made = ScanStream.__init__
+
+    def kept(self: ScanStream, request: ScanRequest) -> None:
+        made(self, request)
+        streams.append(self)
+
+    monkeypatch.setattr(ScanStream, "__init__", kept)
+
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await write(client, (3, 3, 2), LONG // 4)
+        reader = await client.open_ledger(writer.ledger_id)
+        async with aclosing(reader.pages()) as pages:
+            await anext(pages)
+            (stream,) = streams
+            await until_true(lambda: _has(stream, MIB))
+            for _ in range(20):  # another call is answered behind whatever more would have come
+                await reader.try_read_last_add_confirmed()
+                assert sum(map(len, stream._came)) <= 3 * MIB
+            last_entries = [page.last_entry async for page in pages]
+            assert last_entries[-1] == LONG // 4 - 1
+
+    on_bookies(tmp_path, 3, scenario, ClientConfig(read_ahead_pages=3))
+
+
+async def _has(stream: ScanStream, size_bytes: int) -> bool:
+    return sum(map(len, stream._came)) >= size_bytes
+
+
+def test_a_reader_that_pauses_for_long_goes_on_with_another_scan_and_blames_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan, "UNTAKEN_SECONDS_MAX", 0.1)
+
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        writer = await write(client, (3, 3, 2), LONG)
+        reader = await client.open_ledger(writer.ledger_id)
+        next_entry, pauses = 0, 3
+        async with aclosing(reader.pages()) as pages:
+            async for page in pages:
+                assert page.first_entry == next_entry
+                next_entry = page.last_entry + 1
+                if pauses:
+                    pauses -= 1
+                    await until_true(lambda: _is_over(client))
+        assert next_entry == LONG
+        assert not _blamed(client)
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+async def _is_over(client: LedgerClient) -> bool:
+    """Whether no bookie has a scan of this client under way."""
+    return not any(calls._scans for calls in _calls_of(client))
+
+
+def _calls_of(client: LedgerClient) -> list[BookieCalls]:
+    assert client._cluster is not None and isinstance(client._cluster.bookies, ConnectedBookies)
+    return list(client._cluster.bookies._calls.values())
+
+
+def _blamed(client: LedgerClient) -> frozenset[BookieRef]:
+    assert client._cluster is not None
+    return client._cluster.slow_or_failed_lately() | client._cluster.failed_lately()
+
+
+def test_readers_that_stand_half_way_keep_nobody_from_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bookie_calls, "SCANS_MAX", 2)
+
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        writer = await write(client, (1, 1, 1), LONG // 4)
+        reader = await client.open_ledger(writer.ledger_id)
+        standing = [reader.pages() for _ in range(6)]
+        first = [await anext(pages) for pages in standing]
+        assert [len(calls._scans) for calls in _calls_of(client)] == [2]
+        assert (await reader.read_entry(3)).entry_id == 3
+        for page, pages in zip(first, standing, strict=True):
+            async with aclosing(pages):
+                last = [page.last_entry, *[page.last_entry async for page in pages]]
+            assert last[-1] == LONG // 4 - 1
+        assert not _blamed(client)
+        assert await _is_over(client)
+
+    on_bookies(tmp_path, 1, scenario)
+
+
+def test_a_bookie_that_keeps_no_window_is_hung_up_on_and_read_page_by_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def always(_: Scan) -> bool:
+        return True
+
+    monkeypatch.setattr(Scan, "has_room", always)
+
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        writer = await write(client, (1, 1, 1), LONG)
+        reader = await client.open_ledger(writer.ledger_id)
+        async with aclosing(reader.pages()) as pages:
+            await anext(pages)
+            await until_true(lambda: _is_over(client))
+            last_entries = [page.last_entry async for page in pages]
+        assert last_entries[-1] == LONG - 1
+
+    on_bookies(tmp_path, 1, scenario)

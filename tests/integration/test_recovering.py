@@ -20,7 +20,7 @@ from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloa
 
 def test_R2_recovery_keeps_what_was_confirmed_and_fences_the_writer(tmp_path: Path) -> None:
     async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
-        writer = await client.create_ledger()
+        writer = await client.create_ledger(ack_quorum=3)  # nothing is under way when it is fenced
         for n in range(10):
             await writer.append(b"%d" % n)
         reader = await client.open_ledger(writer.ledger_id)

@@ -42,7 +42,11 @@ class Tools:
 @asynccontextmanager
 async def mending(cluster: InProcessCluster, name: str) -> AsyncIterator[Tools]:
     running = cluster.running[name]
-    peers, pace, lock = ClusterPeers(cluster.uri, QUICK), Pace(AT_ONCE), asyncio.Lock()
+    peers, pace, lock = (
+        ClusterPeers(cluster.uri, QUICK, key=cluster.keys.get(name)),
+        Pace(AT_ONCE),
+        asyncio.Lock(),
+    )
     repair = Repair(running.bookie, LedgerStore(cluster.store), ref(cluster, name), peers, pace)
     try:
         yield Tools(repair, Scrubber(running.bookie, repair, lock, pace))

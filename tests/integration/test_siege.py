@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from tests.siege.attacks import Stranger
 from tests.siege.run import BOOKIES, MEMORY_MIB_MAX, play
 
 
-def test_a_writer_goes_on_while_strangers_besiege_its_bookies(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tls", [False, True], ids=["plain text", "TLS"])
+def test_a_writer_goes_on_while_strangers_besiege_its_bookies(tmp_path: Path, *, tls: bool) -> None:
     """How much it keeps of its throughput depends on the machine: `make siege`."""
-    came = asyncio.run(play(tmp_path, 15.0, nice=0))
+    came = asyncio.run(play(tmp_path, 15.0, nice=0, tls=tls))
     assert came["bookies_alive"] == BOOKIES
     assert came["memory_mib_max"] <= MEMORY_MIB_MAX
     assert came["entries_read"] == came["entries_confirmed"] > 0

@@ -191,3 +191,75 @@ def test_one_answer_is_enough_to_try_and_a_quorum_to_be_sure_how_far_a_ledger_is
             await follower.try_read_last_add_confirmed()
 
     on_processes(tmp_path, 3, scenario, CONFIG)
+
+
+# --- with an end in time ------------------------------------------------------------------------
+
+
+def test_a_tail_with_a_timeout_ends_once_nothing_new_came_for_so_long(tmp_path: Path) -> None:
+    async def scenario(_: ProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        reader = await client.open_ledger(writer.ledger_id, recovery=False)
+        for n in range(3):
+            await writer.append(b"%d" % n)
+        seen = [entry.entry_id async for entry in reader.tail(timeout=0.5)]
+        assert seen in ([0, 1], [0, 1, 2]), "the writer need not have told of the last one"
+        assert not reader.is_closed
+        await writer.close()
+        assert [entry.entry_id async for entry in reader.tail(len(seen), timeout=20)] == list(
+            range(len(seen), 3)
+        )
+        assert reader.is_closed
+
+    on_processes(tmp_path, 3, scenario, CONFIG)
+
+
+def test_poll_returns_what_is_confirmed_as_soon_as_there_is_some(tmp_path: Path) -> None:
+    async def scenario(_: ProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        reader = await client.open_ledger(writer.ledger_id, recovery=False)
+        assert await reader.poll(0, timeout=0) == []
+        waiting = asyncio.create_task(reader.poll(0, timeout=60))
+        await until_true(polls_wait)
+        for n in range(3):
+            await writer.append(b"%d" % n)
+        assert (await waiting)[0].entry_id == 0
+        await writer.close()
+        found = await reader.poll(1, timeout=0)
+        assert [entry.payload for entry in found] == [b"1", b"2"], "it asks once, though it may not wait"
+        assert len(await reader.poll(0, timeout=0, entries_max=1)) == 1
+        assert reader.is_closed
+        assert await reader.poll(3, timeout=60) == [], "at once: nothing will come"
+        for following in (reader.poll(4, timeout=60), anext(aiter(reader.tail(4)))):
+            with pytest.raises(NoSuchEntry):
+                await following
+
+    on_processes(tmp_path, 3, scenario, CONFIG)
+
+
+def test_a_poll_in_vain_takes_as_long_as_it_may(tmp_path: Path) -> None:
+    async def scenario(_: ProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        reader = await client.open_ledger(writer.ledger_id, recovery=False)
+        began = asyncio.get_running_loop().time()
+        assert await reader.poll(0, timeout=0.4) == []
+        assert 0.4 <= asyncio.get_running_loop().time() - began < 10
+        for wrong in (-1.0, float("nan")):
+            with pytest.raises(ValueError, match="number of seconds from 0 on"):
+                await reader.poll(0, timeout=wrong)
+        await writer.close()
+
+    on_processes(tmp_path, 3, scenario, CONFIG)
+
+
+def test_a_poll_of_a_ledger_that_is_deleted_says_so(tmp_path: Path) -> None:
+    async def scenario(_: ProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        reader = await client.open_ledger(writer.ledger_id, recovery=False)
+        await writer.close()
+        await client.delete_ledger(writer.ledger_id)
+        for timeout in (0.0, 20.0):
+            with pytest.raises(NoSuchLedger):
+                await reader.poll(0, timeout=timeout)
+
+    on_processes(tmp_path, 3, scenario, CONFIG)

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from bookie.wire.credentials import BookieKey
 from bookie.wire.trust.roles import Role
-from ledgers import ClientConfig, LedgerError, NotEnoughBookies, Unauthorized
+from ledgers import ClientConfig, LedgerError, NewLedger, NotAllowed, NotEnoughBookies, Unauthorized
 from ledgers.aio import LedgerClient
 from ledgers.config import PLAIN_TEXT
 from ledgers.errors import BookieUnavailable
-from metadata.records.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef, LedgerState
 from tests.support.aio import run, until_true
 from tests.support.authority import TestAuthority
 from tests.support.in_process import QUICK, InProcessCluster, cluster_of, payloads, peers_with
@@ -62,7 +63,7 @@ def test_a_bookie_fetches_what_it_lacks_from_others_over_tls(tmp_path: Path) -> 
             async with await client.create_ledger(ack_quorum=2) as writer:
                 await writer.append(b"a")
             record = writer.record
-        peers = peers_with(authority.bookie("b1"))(cluster.store)
+        peers = peers_with(authority.bookie("b1"))(cluster.store, BookieKey())
         me = BookieRef("b1", cluster.running["b1"].cookie.incarnation)
         async with aclosing(peers.entries(record, 0, 0, without=me)) as pages:
             assert [bytes(row[1]) async for page in pages for row in page.rows()] == [b"a"]
@@ -81,9 +82,11 @@ def test_a_reader_may_read_what_is_confirmed_and_neither_append_nor_fence(tmp_pa
             await writer.append(b"a")
             await writer.close()
             assert await payloads(await reading.open_ledger(writer.ledger_id)) == [b"a"]
-            forged = await reading.create_ledger()
+            with pytest.raises(NotAllowed, match="reader:someone may not append entries"):
+                await reading.create_ledger()
+            reserved = await client.reserve_ledger(NewLedger())
             with pytest.raises(Unauthorized, match="reader:someone may not append entries"):
-                await forged.append(b"x")
+                await reading.claim_ledger(reserved)
             open_one = await client.create_ledger()
             await open_one.append(b"b")
             with pytest.raises(LedgerError, match="reader:someone may not fence a ledger"):
@@ -189,5 +192,48 @@ def test_a_bookie_that_stops_ends_its_tls_connections_in_time(tmp_path: Path) ->
                 return len(await client.list_bookies()) == 3
 
             await until_true(is_back)
+
+    on_tls_bookies(tmp_path, scenario)
+
+
+def test_a_client_that_is_confined_to_an_owners_ledgers_uses_those_and_no_others(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, authority: TestAuthority) -> None:
+        def client(role: Role, owner: str) -> LedgerClient:
+            return LedgerClient(cluster.uri, config=config_of(authority.of(role, owner=owner)))
+
+        async with (
+            client(Role.CLIENT, "") as everybody,
+            client(Role.CLIENT, "team-a") as ours,
+            client(Role.CLIENT, "team-b") as others,
+            client(Role.READER, "team-a") as reader,
+        ):
+            async with await ours.create_ledger() as writer:
+                await writer.append(b"a")
+            assert writer.record.custom_metadata == {"owner": b"team-a"}
+            for mine in (everybody, ours, reader):
+                assert await payloads(await mine.open_ledger(writer.ledger_id)) == [b"a"]
+            for recovery in (True, False):
+                with pytest.raises(Unauthorized, match="it is not of 'team-b'"):
+                    await others.open_ledger(writer.ledger_id, recovery=recovery)
+            for force in (True, False):
+                with pytest.raises(Unauthorized, match="it is not of 'team-b'"):
+                    await others.delete_ledger(writer.ledger_id, force=force)
+            live = await everybody.create_ledger(custom_metadata={"owner": b"team-a/billing"})
+            await live.append(b"b")
+            with pytest.raises(Unauthorized, match="team-b"):
+                await others.open_ledger(live.ledger_id)
+            with pytest.raises(Unauthorized, match="may not fence a ledger"):
+                await reader.open_ledger(live.ledger_id)
+            assert await live.append(b"c") == 1, "nobody has fenced it"
+            assert (await everybody.describe_ledger(live.ledger_id)).state is LedgerState.OPEN
+            reserved = await everybody.reserve_ledger(NewLedger(custom_metadata={"owner": b"team-a"}))
+            for nobody in (others, reader):
+                with pytest.raises(Unauthorized):
+                    await nobody.claim_ledger(reserved)
+            assert (await everybody.describe_ledger(reserved)).reserved
+            recovered = await ours.open_ledger(live.ledger_id)
+            assert await payloads(recovered) == [b"b", b"c"]
+            with pytest.raises(ValueError, match="names another owner"):
+                await ours.create_ledger(custom_metadata={"owner": b"team-b"})
 
     on_tls_bookies(tmp_path, scenario)

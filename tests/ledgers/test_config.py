@@ -6,6 +6,8 @@ import re
 from dataclasses import fields
 
 import pytest
+from opentelemetry.trace import NoOpTracerProvider
+from prometheus_client import CollectorRegistry
 
 from bookie.wire import ENTRY_BYTES_MAX
 from ledgers import ClientConfig
@@ -65,6 +67,18 @@ def test_certificates_are_the_path_of_a_directory(value: object) -> None:
         ClientConfig(certificates=value)  # type: ignore[arg-type]
 
 
+def test_metrics_are_a_registry_or_none() -> None:
+    assert ClientConfig(metrics=CollectorRegistry()).metrics is not None
+    with pytest.raises(ValueError, match="metrics"):
+        ClientConfig(metrics="all")  # type: ignore[arg-type]
+
+
+def test_tracing_is_a_provider_of_spans_or_none() -> None:
+    assert ClientConfig(tracing=NoOpTracerProvider()).tracing is not None
+    with pytest.raises(ValueError, match="tracing must be a TracerProvider"):
+        ClientConfig(tracing="all")  # type: ignore[arg-type]
+
+
 def test_every_setting_is_checked() -> None:
     checked = {
         *BYTES,
@@ -74,6 +88,8 @@ def test_every_setting_is_checked() -> None:
         *FLAGS,
         *SECRETS,
         "certificates",
+        "metrics",
+        "tracing",
         "speculative_read_seconds",
     }
     assert {field.name for field in fields(ClientConfig)} == checked

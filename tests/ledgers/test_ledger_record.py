@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from metadata import keys
 from metadata.errors import BadRecord
+from metadata.records import records_pb2
 from metadata.records.ledger_codec import decode, encode
 from metadata.records.ledger_record import (
     FRAGMENTS_MAX,
@@ -244,6 +246,7 @@ def records(draw: st.DrawFn) -> LedgerRecord:
         return record
     if state is LedgerState.IN_RECOVERY:
         return record.in_recovery()
+    record = replace(record, closed_ms=draw(st.integers(0, 2**50)))
     return record.closed(draw(st.integers(-1, 2**61)), draw(st.integers(0, 2**62)))
 
 
@@ -268,3 +271,39 @@ def test_a_damaged_record_is_refused_or_is_a_record(record: LedgerRecord, data: 
 def test_a_record_of_another_version_or_none_is_refused(value: bytes) -> None:
     with pytest.raises(BadRecord):
         decode(keys.ledger(5), value)
+
+
+def at(second: int) -> datetime:
+    return datetime.fromtimestamp(second, UTC)
+
+
+def test_a_record_of_an_older_program_has_no_time_of_closing_and_one_of_ours_is_read_by_it() -> None:
+    """To the older program field 17 is one that it does not know."""
+    ours = replace(closed_at_entry_5(), created_ms=10_000, closed_ms=20_500)
+    assert (ours.created_at, ours.closed_at) == (at(10), datetime.fromtimestamp(20.5, UTC))
+    message = records_pb2.Ledger.FromString(encode(ours))
+    message.ClearField("closed_ms")
+    older = decode(keys.ledger(ours.ledger_id), message.SerializeToString())
+    assert older == replace(ours, closed_ms=0)
+    assert older is not None and older.closed_at is None
+    assert message.format_version == 1
+
+
+@pytest.mark.parametrize("milliseconds", [-1, 2**62])
+def test_what_is_no_time_is_none(milliseconds: int) -> None:
+    assert replace(closed_at_entry_5(), created_ms=milliseconds).created_at is None
+
+
+def test_a_ledger_may_hold_what_was_appended_between_its_making_and_its_close() -> None:
+    record = replace(closed_at_entry_5(), created_ms=10_000, closed_ms=20_000)
+    assert record.may_hold(at(15), at(16))
+    assert record.may_hold(at(20), None) and record.may_hold(None, at(10)) and record.may_hold(None, None)
+    assert not record.may_hold(at(21), None)
+    assert not record.may_hold(None, at(9))
+    assert replace(record, closed_ms=0).may_hold(at(21), None), "nobody said when it was closed"
+    assert replace(record, created_ms=0).may_hold(None, at(9))
+
+
+def closed_at_entry_5() -> LedgerRecord:
+    refs = (BookieRef("b1", "i1"), BookieRef("b2", "i2"))
+    return LedgerRecord(7, Shape(2, 2, 1), (Fragment(0, refs),)).closed(5, 50)

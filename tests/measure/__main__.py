@@ -7,7 +7,22 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from . import compaction, edits, growth, healing, journals, many, metadata, reading, restart, rolling, spark
+from . import (
+    compaction,
+    edits,
+    growth,
+    hadoop,
+    hadoop_wire,
+    healing,
+    journals,
+    ledgers_made,
+    many,
+    metadata,
+    reading,
+    restart,
+    rolling,
+    spark,
+)
 
 WHAT = {
     "reading": reading.measure,
@@ -19,8 +34,12 @@ WHAT = {
     "healing": healing.measure,
     "edits": edits.measure,
     "growth": growth.measure,
+    "hadoop-wire": hadoop_wire.measure,
     "journals": journals.measure,
+    "ledgers-made": ledgers_made.measure,
+    "hadoop": hadoop.measure,
     "spark": spark.measure,
+    "spark-counts": spark.measure_counts,
 }
 
 

@@ -7,8 +7,10 @@ which take turns.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
+import sys
 import threading
 import time
 from collections import deque
@@ -52,23 +54,57 @@ async def measure(scratch: Path, share: float) -> None:
     await asyncio.to_thread(_measure, scratch, share)
 
 
+async def measure_counts(scratch: Path, share: float) -> None:
+    """One JSON object, as `bookledger bench` prints them: a count of ledgers beside the same bytes in local files."""
+    await asyncio.to_thread(_measure_counts, scratch, share)
+
+
 def _measure(scratch: Path, share: float) -> None:
-    uri = f"sqlite://{scratch}/metadata.db"
+    uri, entries = f"sqlite://{scratch}/metadata.db", int(BYTES * share / ENTRY_BYTES / LEDGERS)
+    with _spark_beside_bookies(scratch, uri, entries) as session:
+        _compare(session, uri, scratch, entries * LEDGERS)
+        _memory(session, uri, entries)
+        _skewed(session, uri, share)
+        _small(session, uri, int(SMALL_LEDGERS * share))
+
+
+def _measure_counts(scratch: Path, share: float) -> None:
+    uri, entries = f"sqlite://{scratch}/metadata.db", int(BYTES * share / ENTRY_BYTES / LEDGERS)
+    with _spark_beside_bookies(scratch, uri, entries) as session:
+        ledgers, files, parquet = _frames(session, uri, scratch)
+        ledgers.write.parquet(str(parquet))
+        works: dict[str, Callable[[], object]] = {
+            "ledgers": lambda: _count(ledgers, entries * LEDGERS),
+            "file": lambda: _count(files, entries * LEDGERS),
+            "parquet": lambda: _count(session.read.parquet(str(parquet)), entries * LEDGERS),
+        }
+        best = _best_of(works)
+    told = {
+        "workload": "Spark, ledgers to a count",
+        "entry_bytes": ENTRY_BYTES,
+        "adds_per_s": round(entries * LEDGERS / best["ledgers"], 1),
+        "mb_per_s": round(entries * LEDGERS * ENTRY_BYTES / best["ledgers"] / 1e6, 3),
+        "file_share": round(best["file"] / best["ledgers"], 3),
+        "parquet_share": round(best["parquet"] / best["ledgers"], 3),
+    }
+    print(json.dumps(told), flush=True)
+
+
+@contextmanager
+def _spark_beside_bookies(scratch: Path, uri: str, entries: int) -> Iterator[SparkSession]:
+    """A session, three bookies with LEDGERS of so many entries, and the same bytes in files."""
     with bookie_processes(3, scratch, uri):
-        entries = int(BYTES * share / ENTRY_BYTES / LEDGERS)
         began = time.monotonic()
         _write(uri, entries, scratch / "records")
-        print(f"wrote {LEDGERS} ledgers of {entries} entries in {time.monotonic() - began:.0f} s", flush=True)
+        seconds = time.monotonic() - began
+        print(f"wrote {LEDGERS} ledgers of {entries} entries in {seconds:.0f} s", file=sys.stderr, flush=True)
         session = session_on(
             "local[2]", "measure", config=CONFIG | {"spark.local.dir": str(scratch / "local")}
         )
         session.sparkContext.setLogLevel("OFF")
         session.dataSource.register(RecordsDataSource)
         try:
-            _compare(session, uri, scratch, entries * LEDGERS)
-            _memory(session, uri, entries)
-            _skewed(session, uri, share)
-            _small(session, uri, int(SMALL_LEDGERS * share))
+            yield session
         finally:
             session.stop()
 
@@ -96,12 +132,17 @@ def _append(writer: WriteHandle, payloads: list[bytes]) -> None:
     writer.flush()
 
 
-def _compare(session: SparkSession, uri: str, scratch: Path, entries: int) -> None:
+def _frames(session: SparkSession, uri: str, scratch: Path) -> tuple[DataFrame, DataFrame, Path]:
+    """The ledgers, the files with the same bytes, and where they may be written as Parquet."""
     ledgers = session.read.format("ledger").option("metadata", uri).option("custom.kind", "large").load()
-    ids = ledgers.select("ledger_id", "entry_id", "payload")
-    parquet, copy = scratch / "parquet", scratch / "copy"
-    ids.write.parquet(str(parquet))
     files = session.read.format("records").option("path", str(scratch / "records")).load()
+    return ledgers.select("ledger_id", "entry_id", "payload"), files, scratch / "parquet"
+
+
+def _compare(session: SparkSession, uri: str, scratch: Path, entries: int) -> None:
+    ids, files, parquet = _frames(session, uri, scratch)
+    copy = scratch / "copy"
+    ids.write.parquet(str(parquet))
     whole = session.read.format("binaryFile").load(str(scratch / "records")).select(f.length("content"))
     records = [str(path) for path in sorted((scratch / "records").iterdir())]
     works: dict[str, Callable[[], object]] = {
@@ -120,15 +161,20 @@ def _compare(session: SparkSession, uri: str, scratch: Path, entries: int) -> No
             str(copy), mode="overwrite"
         ),
     }
+    for name, seconds in _best_of(works).items():
+        print(f"{name}: {entries * ENTRY_BYTES / seconds / 1e6:.0f} MB/s", flush=True)
+    shutil.rmtree(copy)
+    shutil.rmtree(parquet)
+
+
+def _best_of(works: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """The best of ROUNDS, which take turns, in seconds."""
     best = dict.fromkeys(works, float("inf"))
     for _ in range(ROUNDS):
         for name, work in works.items():
             best[name] = min(best[name], seconds := _seconds(work))
-            print(f"  {name}: {seconds:.1f} s", flush=True)
-    for name, seconds in best.items():
-        print(f"{name}: {entries * ENTRY_BYTES / seconds / 1e6:.0f} MB/s", flush=True)
-    shutil.rmtree(copy)
-    shutil.rmtree(parquet)
+            print(f"  {name}: {seconds:.1f} s", file=sys.stderr, flush=True)
+    return best
 
 
 def _count(frame: DataFrame, entries: int) -> None:

@@ -186,16 +186,18 @@ class Fails(MemoryStore):
 
     left = 5
 
-    async def create(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
+    async def create(
+        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
+    ) -> int:
         if self.left == 0:
             raise StoreUnavailable("away")
         self.left -= 1
-        return await super().create(key, value, lease=lease)
+        return await super().create(key, value, lease=lease, unless=unless)
 
 
 def test_a_restoring_that_failed_is_no_cluster_and_is_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("metadata.settle.SETTLE_SECONDS_MAX", 0.0)
-    monkeypatch.setattr("metadata.settle.create.__kwdefaults__", {"seconds_max": 0.0})
+    monkeypatch.setattr("metadata.settle.create.__kwdefaults__", {"unless": None, "seconds_max": 0.0})
 
     async def scenario() -> None:
         store = Fails()

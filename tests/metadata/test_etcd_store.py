@@ -8,6 +8,7 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import psutil
 import pytest
@@ -19,6 +20,7 @@ from metadata.etcd.store import EtcdConfig, EtcdStore
 from metadata.store import EventKind, MetadataStore, Versioned, WatchEvent
 from tests.contracts.metadata_store import MetadataStoreContract, increment, keys_in_pages, watching
 from tests.support.aio import run, take, until_true
+from tests.support.certificates import make_certificates
 from tests.support.etcd import EtcdServer, free_port
 from tests.support.proxy import Proxy
 
@@ -318,6 +320,27 @@ def test_tls_works_with_the_right_certificate_and_says_what_failed_without(tls_e
             with pytest.raises(StoreUnavailable, match=r"(?i)handshake failed.*certificate") as failure:
                 await store.create("a", b"")
             assert not isinstance(failure.value, OutcomeUnknown)
+
+    run(scenario())
+
+
+def test_renewed_certificates_are_taken_by_a_store_that_is_open(tls_etcd: EtcdServer, tmp_path: Path) -> None:
+    """Half of a file, or none, changes nothing; what a store has is used while it is connected."""
+    trusted = tmp_path / "ca.pem"
+    trusted.write_bytes(make_certificates(tmp_path / "another").authority.read_bytes())
+
+    async def scenario() -> None:
+        config = replace(config_for(tls_etcd.endpoint, timeout=2.0), ca_cert=str(trusted))
+        async with opened(config) as store:
+            with pytest.raises(StoreUnavailable, match=r"(?i)certificate"):
+                await store.create("ledgers/1", b"v")
+            trusted.unlink()
+            with pytest.raises(StoreUnavailable, match=r"(?i)certificate"):
+                await store.create("ledgers/1", b"v")
+            trusted.write_bytes(tls_etcd.certificate.read_bytes())
+            await store.create("ledgers/1", b"v")
+            trusted.unlink()
+            assert await store.get("ledgers/1") is not None
 
     run(scenario())
 

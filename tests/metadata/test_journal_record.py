@@ -47,6 +47,7 @@ plain_states = st.builds(
     generation=epochs,
     dropped=st.lists(st.builds(Dropped, epochs, epochs, numbers), max_size=3).map(tuple),
     replaced_ledgers=st.lists(numbers, max_size=3).map(tuple),
+    owner=st.binary(max_size=16),
     nonce=st.binary(max_size=16),
 )
 states = st.builds(

@@ -157,8 +157,10 @@ class ForgetfulStore(MemoryStore):
         super().__init__(data)
         self._writes = 0
 
-    async def create(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
-        version = await super().create(key, value, lease=lease)
+    async def create(
+        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
+    ) -> int:
+        version = await super().create(key, value, lease=lease, unless=unless)
         self._maybe_lose()
         return version
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from metadata import keys
-from metadata.errors import BadRecord, KeyExists, OutcomeUnknown, VersionConflict
+from metadata.errors import BadRecord, KeyExists, MetadataRestored, OutcomeUnknown, VersionConflict
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records import bookie_registry, cluster, ledger_codec, ledger_ids
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
@@ -191,11 +191,13 @@ class LateCreate(MemoryStore):
         super().__init__()
         self.late: list[tuple[str, bytes]] = []
 
-    async def create(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
+    async def create(
+        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
+    ) -> int:
         if not self.late:
             self.late.append((key, value))
             raise OutcomeUnknown("silent")
-        return await super().create(key, value, lease=lease)
+        return await super().create(key, value, lease=lease, unless=unless)
 
     async def carry_out(self) -> None:
         with suppress(KeyExists):
@@ -211,5 +213,45 @@ def test_M1_a_creation_that_comes_true_late_brings_no_deleted_ledger_back() -> N
         await ledgers.delete(await ledgers.create(record(7)))
         await store.carry_out()
         assert await ledgers.read(7) is None
+
+    run(scenario())
+
+
+class LosesTheAnswer(MemoryStore):
+    """The first creation is carried out, its answer is lost, and then somebody restores a backup over it."""
+
+    is_lost = False
+
+    async def create(
+        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
+    ) -> int:
+        version = await super().create(key, value, lease=lease, unless=unless)
+        if key.startswith(keys.LEDGERS) and not self.is_lost:
+            self.is_lost = True
+            await super().create(keys.RESTORED, b"")
+            raise OutcomeUnknown("the answer was lost")
+        return version
+
+
+def test_nothing_is_created_while_nobody_has_accepted_a_backup() -> None:
+    async def scenario() -> None:
+        store = MemoryStore()
+        ledgers = LedgerStore(store)
+        barring = await store.create(keys.RESTORED, b"")
+        with pytest.raises(MetadataRestored):
+            await ledgers.create(record(7))
+        assert await ledgers.read(7) is None
+        await store.delete(keys.RESTORED, barring)
+        await ledgers.create(record(7))
+        with pytest.raises(KeyExists):
+            await ledgers.create(record(7))
+
+    run(scenario())
+
+
+def test_M1_a_ledger_that_was_made_before_the_backup_came_is_known_to_be_ours() -> None:
+    async def scenario() -> None:
+        ledgers = LedgerStore(LosesTheAnswer())
+        assert await ledgers.create(record(7)) == await ledgers.read(7)
 
     run(scenario())

@@ -18,13 +18,13 @@ class LosesAnswers(MemoryStore):
         self.fates: list[str] = []
         self.sent: list[tuple[str, bytes]] = []
 
-    async def create(self, key: str, value: bytes, *, lease: object = None) -> int:
+    async def create(self, key: str, value: bytes, *, lease: object = None, unless: str | None = None) -> int:
         self.sent.append((key, value))
         fate = self.fates.pop(0) if self.fates else ""
         if fate == "refused":
             raise StoreRefused("permission denied")
         if fate != "not applied":
-            version = await super().create(key, value)
+            version = await super().create(key, value, unless=unless)
         if fate:
             raise OutcomeUnknown("the answer was lost")
         return version

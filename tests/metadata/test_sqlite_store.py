@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -275,6 +276,31 @@ def test_a_file_that_may_not_be_written_is_refused(path: Path) -> None:
     path.chmod(0o400)
     with pytest.raises(BadMetadataUri, match="readonly"):
         run(opened(path))
+
+
+def test_a_file_that_is_taken_away_takes_nothing_until_it_is_back(path: Path) -> None:
+    """What would be written to it meanwhile nobody could open any more."""
+    away, other = path.with_name("away.db"), path.with_name("other.db")
+
+    async def scenario() -> None:
+        store = SqliteStore(str(path))
+        await store.create("a", b"1")
+        path.rename(away)
+        for call in (store.create("b", b"2"), store.get("a"), store.health(), store.grant_lease(1.0)):
+            with pytest.raises(StoreUnavailable, match=f"{path} is away: put it back in its place"):
+                await call
+        shutil.copy(away, other)
+        other.rename(path)
+        with pytest.raises(StoreUnavailable, match=f"{path} is another one than was opened"):
+            await store.create("b", b"2")
+        away.rename(path)
+        found = await store.get("a")
+        assert found is not None and found.value == b"1"
+        assert await store.get("b") is None
+        assert (await store.health()).size_bytes > 0
+        await store.close()
+
+    run(scenario())
 
 
 def test_a_full_disk_is_reported_and_the_store_works_again_afterwards(path: Path) -> None:

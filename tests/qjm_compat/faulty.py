@@ -13,6 +13,7 @@ from qjm_compat.acceptor.journal import Journal
 from qjm_compat.acceptor.programs.effects import Effect, SwapState
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.errors import JournalError, JournalUnavailable, QuorumFailed, RuleViolated
+from qjm_compat.hadoop.client.acceptor import RemoteAcceptor
 from qjm_compat.manager.loggers import LoggerSet
 from qjm_compat.requests import (
     Acceptor,
@@ -199,7 +200,8 @@ class ModelManager(QuorumJournalManager):
 
     async def connect(self) -> None:
         self._journals = cast(
-            "dict[str, Journal | AbsentAcceptor]", {model.name: model for model in self._models}
+            "dict[str, Journal | RemoteAcceptor | AbsentAcceptor]",
+            {model.name: model for model in self._models},
         )
         faulty = [FaultyAcceptor(model, plan) for model, plan in zip(self._models, self._plans, strict=True)]
         self._loggers = LoggerSet(faulty, self.config)

@@ -6,9 +6,11 @@ import random
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from qjm_compat.aio import QuorumJournalManager
-from qjm_compat.quantiles import SLICES, Latencies
+from qjm_compat.prometheus import JournalMetrics
+from qjm_compat.quantiles import NEW_MAX, SLICES, Latencies
 from tests.qjm_compat.journals import manager_on, on_journal, write, write_segment
 from tests.support.in_process import InProcessCluster
 
@@ -50,30 +52,47 @@ LOGGER_BEAN = {
 
 def test_a_percentile_is_right_to_a_tenth_whatever_was_measured() -> None:
     rng = random.Random(1)
-    latencies = Latencies(60)
+    latencies = Latencies()
     measured = sorted(rng.lognormvariate(-6, 1.5) for _ in range(5000))
     for seconds in rng.sample(measured, len(measured)):
         latencies.add(seconds, now=100.0)
-    assert latencies.count(100.0) == 5000
+    assert latencies.count(60, 100.0) == 5000
     for percentile in (50, 75, 90, 95, 99):
         exact = measured[5000 * percentile // 100 - 1] * 1e6
-        assert latencies.percentile_micros(percentile, 100.0) == pytest.approx(exact, rel=0.1)
+        assert latencies.percentile_micros(60, percentile, 100.0) == pytest.approx(exact, rel=0.1)
 
 
 def test_a_window_forgets_what_is_older_and_keeps_its_memory_bounded() -> None:
-    latencies = Latencies(60)
-    assert latencies.percentile_micros(99, 0.0) == 0
+    latencies = Latencies()
+    assert latencies.percentile_micros(60, 99, 0.0) == 0
     for second in range(600):
         latencies.add(0.001, now=float(second))
-    assert 54 <= latencies.count(599.0) <= 66
-    assert latencies.count(599.0 + 60 + 60 / SLICES) == 0
-    assert len(latencies._slices) <= SLICES + 1
+    assert 54 <= latencies.count(60, 599.0) <= 66
+    assert latencies.count(60, 599.0 + 60 + 60 / SLICES) == 0
+    assert len(latencies.windows[60]._slices) <= SLICES + 1
+
+
+def test_a_latency_is_of_the_time_when_it_came_however_late_somebody_asks() -> None:
+    latencies = Latencies()
+    latencies.add(0.001, now=100.0)
+    assert latencies.count(60, 100.0) == 1
+    latencies.add(0.001, now=100.5)
+    latencies.add(0.001, now=101.0)
+    assert (latencies.count(60, 1000.0), latencies.count(3600, 1000.0)) == (0, 3)
+
+
+def test_latencies_that_wait_to_be_counted_are_few() -> None:
+    latencies = Latencies()
+    for _ in range(10 * NEW_MAX):
+        latencies.add(0.001, now=100.0)
+        assert len(latencies._new) <= NEW_MAX
+    assert latencies.count(60, 100.0) == 10 * NEW_MAX
 
 
 def test_latencies_below_a_microsecond_are_one() -> None:
-    latencies = Latencies(60)
+    latencies = Latencies()
     latencies.add(0.0, now=0.0)
-    assert latencies.percentile_micros(50, 0.0) == 1
+    assert latencies.percentile_micros(60, 50, 0.0) == 1
 
 
 def test_the_names_are_hadoops_and_the_values_move_with_what_is_written(tmp_path: Path) -> None:
@@ -128,3 +147,24 @@ def test_with_several_acceptors_each_tells_under_its_own_name(tmp_path: Path) ->
         assert set(manager.metrics()) == beans
 
     on_journal(tmp_path, 3, scenario)
+
+
+def test_prometheus_reads_all_of_it_under_hadoops_names_in_its_own_spelling(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+        await write_segment(manager, 1, 4)
+        registry = CollectorRegistry()
+        registry.register(JournalMetrics(manager.metrics))
+        for name, expected in (
+            ("journal_txns_written", 4),
+            ("journal_current_lag_txns", 0),
+            ("journal_last_promised_epoch", 1),
+        ):
+            assert registry.get_sample_value(f"hadoop_{name}", {"name": "ns1"}) == expected, name
+        for name in ("lag_time_millis", "is_out_of_sync", "queued_edits_size"):
+            assert registry.get_sample_value(f"hadoop_ipc_logger_channel_{name}", {"name": "main"}) == 0
+        syncs = "hadoop_journal_syncs60s99th_percentile_latency_micros"
+        assert (registry.get_sample_value(syncs, {"name": "ns1"}) or 0) > 0
+        told = {metric.name for metric in registry.collect()}
+        assert len(told) == len(JOURNAL_BEAN) + len(LOGGER_BEAN)
+
+    on_journal(tmp_path, 1, scenario)

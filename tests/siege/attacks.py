@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -43,16 +44,23 @@ HTTP2_PING = struct.pack(">HBBBI", 0, 8, 6, 0, 0) + bytes(8)
 
 @dataclass(frozen=True)
 class Stranger:
-    """One hostile client: an address of its own, a bookie to harm, and a ledger whose entries are large."""
+    """One hostile client: an address of its own, a bookie to harm, and a ledger whose entries are large.
+
+    With TLS it has a client's certificate, or it would get nowhere.
+    """
 
     local: str
     address: str
     large_ledger: int
+    tls: ssl.SSLContext | None = None
 
     @asynccontextmanager
-    async def connected(self) -> AsyncIterator[RawConnection]:
+    async def connected(self, *, speaks: bool = True) -> AsyncIterator[RawConnection]:
+        """One that does not speak never greets, with TLS either."""
         host, _, port = self.address.rpartition(":")
-        raw = RawConnection(*await asyncio.open_connection(host, int(port), local_addr=(self.local, 0)))
+        tls = self.tls if speaks else None
+        opened = await asyncio.open_connection(host, int(port), local_addr=(self.local, 0), ssl=tls)
+        raw = RawConnection(*opened)
         try:
             yield raw
         finally:
@@ -68,7 +76,7 @@ class Stranger:
         await asyncio.gather(*(self._is_silent() for _ in range(SILENT)))
 
     async def _is_silent(self) -> None:
-        async with self.connected() as raw:
+        async with self.connected(speaks=False) as raw:
             await raw.reader.read()
 
     async def says_hello_letter_by_letter(self) -> None:

@@ -16,13 +16,17 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from bookledger.cli.processes import BookieProcess, bookie_processes
+from bookie.wire.trust.identity import Identity
+from bookie.wire.trust.roles import Role
+from bookledger.cli.bench.clusters import bookies_with_certificates
+from bookledger.cli.certs.authority import Authority, make_authority
+from bookledger.cli.processes import BookieProcess, bookie_processes, started
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient, WriteHandle
 from metadata.sqlite.uri import uri_of
@@ -86,12 +90,12 @@ async def write(writer: WriteHandle, seconds: float) -> Written:
 
 @contextmanager
 def besieged(
-    large_ledger: int, bookies: list[BookieProcess], only: str, nice: int
+    large_ledger: int, bookies: list[BookieProcess], only: str, nice: int, certificates: str
 ) -> Iterator[dict[str, int]]:
     """Strangers at work inside the block; afterwards, how often each attack was begun."""
     addresses = [f"127.0.0.1:{bookie.port}" for bookie in bookies]
     command = [
-        sys.executable, "-m", "tests.siege.strangers", str(nice), str(large_ledger), only, *addresses
+        sys.executable, "-m", "tests.siege.strangers", str(nice), str(large_ledger), only, certificates, *addresses
     ]  # fmt: skip
     counts: dict[str, int] = {}
     with tempfile.TemporaryFile("w+") as told, subprocess.Popen(command, stdout=told) as strangers:
@@ -115,17 +119,34 @@ async def large(client: LedgerClient) -> int:
     return writer.ledger_id
 
 
-async def play(scratch: Path, seconds: float, only: str = "", nice: int = NICE) -> dict[str, Any]:
+@contextmanager
+def fortress(scratch: Path, uri: str, *, tls: bool) -> Iterator[tuple[list[BookieProcess], str]]:
+    """Three bookies, and the directory of a client's certificate where they speak TLS."""
+    if not tls:
+        with bookie_processes(BOOKIES, scratch, uri) as bookies:
+            yield bookies, ""
+        return
+    make_authority(scratch / "authority", "siege", days=1)
+    authority, client = Authority(scratch / "authority"), scratch / "client"
+    authority.issue(client, Identity(Role.CLIENT, "siege"), [], 1)
+    guarded = bookies_with_certificates(scratch, uri, authority)
+    with started(guarded):
+        yield guarded, str(client)
+
+
+async def play(
+    scratch: Path, seconds: float, only: str = "", nice: int = NICE, *, tls: bool = False
+) -> dict[str, Any]:
     uri = uri_of(scratch / "metadata.db")
-    with bookie_processes(BOOKIES, scratch, uri) as bookies:
+    with fortress(scratch, uri, tls=tls) as (bookies, certificates):
         memory = Memory(bookies)
         watching = asyncio.create_task(memory.watch())
-        async with LedgerClient(uri, config=PATIENT) as client:
+        async with LedgerClient(uri, config=replace(PATIENT, certificates=certificates)) as client:
             large_ledger = await large(client)
             writer = await client.create_ledger()
             await write(writer, 1.0)  # everything is warm
             quiet = await write(writer, seconds * QUIET_SHARE)
-            with besieged(large_ledger, bookies, only, nice) as counts:
+            with besieged(large_ledger, bookies, only, nice, certificates) as counts:
                 under_siege = await write(writer, seconds * (1 - QUIET_SHARE))
             await writer.close()
             entries = writer.last_add_confirmed + 1
@@ -165,9 +186,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.siege.run")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--only", default="", help="attacks by their names, separated by commas")
+    parser.add_argument("--tls", action="store_true", help="with certificates; the strangers have a client's")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        came = asyncio.run(play(Path(scratch), arguments.seconds, arguments.only))
+        came = asyncio.run(play(Path(scratch), arguments.seconds, arguments.only, tls=arguments.tls))
     print(json.dumps(came), flush=True)
     if wrong := broken(came):
         sys.exit(f"the siege did harm: {', '.join(wrong)}")

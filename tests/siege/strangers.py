@@ -1,4 +1,6 @@
-"""Hostile clients in a process of their own: `python -m tests.siege.strangers NICE LARGE_LEDGER ATTACKS ADDRESS...`.
+"""Hostile clients in a process of their own.
+
+    python -m tests.siege.strangers NICE LARGE_LEDGER ATTACKS CERTIFICATES ADDRESS...
 
 Each has an address of its own and does everything in `attacks` (or only some) at once to every bookie, until it is
 killed; a line of JSON a second tells how often. With a high NICE they leave the processor to others: strangers have
@@ -9,10 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import sys
 
 from bookie.serving.limits.descriptors import allow_most
+from bookie.wire.trust.certificates import Certificates
 
 from .attacks import Stranger, again_and_again
 
@@ -20,13 +24,14 @@ STRANGERS = 8
 TELL_SECONDS = 1.0
 
 
-async def besiege(large_ledger: int, only: list[str], addresses: list[str]) -> None:
+async def besiege(large_ledger: int, only: list[str], certificates: str, addresses: list[str]) -> None:
+    tls = Certificates(certificates).client if certificates else None
     counts: dict[str, int] = {}
     attacking = [
         asyncio.create_task(again_and_again(attack, counts))
         for number in range(STRANGERS)
         for address in addresses
-        for attack in Stranger(f"127.0.0.{10 + number}", address, large_ledger).attacks()
+        for attack in Stranger(f"127.0.0.{10 + number}", address, large_ledger, tls).attacks()
         if not only or attack.__name__ in only
     ]
     while True:
@@ -40,7 +45,9 @@ async def besiege(large_ledger: int, only: list[str], addresses: list[str]) -> N
 def main() -> None:
     os.nice(int(sys.argv[1]))
     allow_most()
-    asyncio.run(besiege(int(sys.argv[2]), sys.argv[3].split(",") if sys.argv[3] else [], sys.argv[4:]))
+    logging.getLogger("asyncio").setLevel(logging.ERROR)  # that nobody takes what a stranger sends is no news
+    large_ledger, only, certificates, *addresses = sys.argv[2:]
+    asyncio.run(besiege(int(large_ledger), only.split(",") if only else [], certificates, addresses))
 
 
 if __name__ == "__main__":

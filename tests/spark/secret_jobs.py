@@ -18,6 +18,7 @@ from tests.spark.conftest import SESSION, event_log
 
 
 def main(uri: str, password_file: str, good: str, doomed: str, events: str) -> None:
+    secret = Path(password_file).read_bytes()
     config = SESSION | event_log(events) | {"spark.log.level": "INFO"}
     session = session_on("local[1]", "secret jobs", config=config)
     try:
@@ -26,7 +27,7 @@ def main(uri: str, password_file: str, good: str, doomed: str, events: str) -> N
             frame.explain(extended=True)
             print("counted", frame.count(), flush=True)
         with LedgerClient(uri) as client:
-            client.delete_ledger(int(doomed))
+            client.delete_ledger(int(doomed), password=secret)
         Path(password_file).unlink()  # executors have no use for it
         print("counted again", frames[0].count(), flush=True)
         fail(frames[1])

@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from opentelemetry.trace import TracerProvider
+
 from bookie.config import BookieConfig
 from bookie.serving import directory
 from bookie.serving.daemon import RunningBookie, serving
+from bookie.wire.credentials import BookieKey
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient, ReadHandle
 from ledgers.config import PLAIN_TEXT
@@ -31,9 +34,9 @@ CertificatesOf = Callable[[str], Path]
 """Where the certificates of a bookie of this name are."""
 
 
-def peers_with(certificates: Path | None) -> Callable[[MetadataStore], ClusterPeers]:
+def peers_with(certificates: Path | None) -> Callable[[MetadataStore, BookieKey], ClusterPeers]:
     config = ClientConfig(certificates=str(certificates) if certificates else PLAIN_TEXT)
-    return lambda store: ClusterPeers(store, config)
+    return lambda store, key: ClusterPeers(store, config, key=key)
 
 
 @dataclass
@@ -44,8 +47,10 @@ class InProcessCluster:
     uri: str
     store: MetadataStore
     certificates: CertificatesOf | None = None
+    tracing: TracerProvider | None = None
     stacks: dict[str, AsyncExitStack] = field(default_factory=dict)
     running: dict[str, RunningBookie] = field(default_factory=dict)
+    keys: dict[str, BookieKey] = field(default_factory=dict)
 
     async def start(self, name: str) -> None:
         data = self.path / name
@@ -55,9 +60,19 @@ class InProcessCluster:
         port = int(self.running[name].address.rsplit(":", 1)[1]) if name in self.running else 0
         own = self.certificates(name) if self.certificates else None
         config = BookieConfig(
-            data_directory=data, metadata_uri=self.uri, port=port, certificates=own, **LITTLE_SPACE
+            data_directory=data,
+            metadata_uri=self.uri,
+            port=port,
+            certificates=own,
+            tracing=self.tracing,
+            **LITTLE_SPACE,
         )
-        self.running[name] = await stack.enter_async_context(serving(config, self.store, peers_with(own)))
+
+        def peers_of(store: MetadataStore, key: BookieKey) -> ClusterPeers:
+            self.keys[name] = key
+            return peers_with(own)(store, key)
+
+        self.running[name] = await stack.enter_async_context(serving(config, self.store, peers_of))
 
     async def stop(self, name: str) -> None:
         await self.stacks.pop(name).aclose()
@@ -65,12 +80,15 @@ class InProcessCluster:
 
 @asynccontextmanager
 async def cluster_of(
-    tmp_path: Path, bookies: int, certificates: CertificatesOf | None = None
+    tmp_path: Path,
+    bookies: int,
+    certificates: CertificatesOf | None = None,
+    tracing: TracerProvider | None = None,
 ) -> AsyncIterator[InProcessCluster]:
     """Bookies b1, b2, … on a SQLite store of their own."""
     uri = f"sqlite://{tmp_path}/metadata.db"
     store = await open_store(uri, create=True)
-    cluster = InProcessCluster(tmp_path, uri, store, certificates)
+    cluster = InProcessCluster(tmp_path, uri, store, certificates, tracing)
     try:
         for n in range(1, bookies + 1):
             await cluster.start(f"b{n}")

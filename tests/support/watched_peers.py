@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from bookie.upkeep.peers import Peers
 from bookie.wire import ReadReply, ReadRequest
+from bookie.wire.credentials import BookieKey
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient, WriteHandle
 from ledgers.bookies.connected_bookies import ConnectedBookies
@@ -37,9 +38,9 @@ class WatchedBookies(ConnectedBookies):
 class Watched:
     """Peers, and the bookies that they asked."""
 
-    def __init__(self, uri: str, config: ClientConfig = QUICK) -> None:
+    def __init__(self, uri: str, config: ClientConfig = QUICK, key: BookieKey | None = None) -> None:
         self.bookies: list[WatchedBookies] = []
-        self.peers = ClusterPeers(uri, config, bookies=self._make)
+        self.peers = ClusterPeers(uri, config, key=key, bookies=self._make)
 
     def _make(self, store: MetadataStore, config: ClientConfig) -> WatchedBookies:
         self.bookies.append(WatchedBookies(store, config))
@@ -47,8 +48,8 @@ class Watched:
 
 
 @asynccontextmanager
-async def watched(uri: str) -> AsyncIterator[Watched]:
-    made = Watched(uri)
+async def watched(uri: str, key: BookieKey | None = None) -> AsyncIterator[Watched]:
+    made = Watched(uri, key=key)
     try:
         yield made
     finally:

@@ -14,7 +14,7 @@ from functools import partial
 
 from metadata.audit import Act
 
-from ...wire import AppendReply, AppendRequest, codec
+from ...wire import AppendReply, AppendRequest, Frame, codec
 from ...wire.data.connection import Connection
 from ...wire.data.framing import Body, Kind
 from ...wire.messages import Ack, Status
@@ -86,13 +86,18 @@ class Appends:
 
     def _is_ready_for(self, request: AppendRequest) -> bool:
         """Whether it can be taken here and now."""
-        if not self._bookie.has_room:
+        return self._bookie.has_room and all(map(self._knows, request.frames))
+
+    def _knows(self, frame: Frame) -> bool:
+        """Whether nothing needs to be looked up for it."""
+        ledger_id, requests = frame.ledger_id, self._requests
+        if not self._proofs.knows(ledger_id, frame.credential):
             return False
-        if not all(self._proofs.knows(frame.ledger_id, frame.credential) for frame in request.frames):
-            return False
-        return self._requests.verifiers is None or all(
-            self._bookie.knows_verifier(frame.ledger_id) for frame in request.frames
-        )
+        if self._who.owner:
+            assert requests.owners is not None
+            if not requests.owners.knows(ledger_id, self._who.owner):
+                return False
+        return requests.verifiers is None or self._bookie.verifier_of(ledger_id) is not None
 
     def _work(self) -> None:
         self._working = self._loop.create_task(self._take_waiting())
@@ -115,13 +120,24 @@ class Appends:
         return {}
 
     async def _unwelcome(self, ledger_ids: Sequence[int]) -> Refused:
-        """Ledgers that the metadata lets nobody write to. There is room in the log's queue when it returns."""
+        """Ledgers that it may not write to, whoever knows the password. There is room in the log's queue then."""
+        others = await self._of_others(ledger_ids)
         verifiers = self._requests.verifiers
         while True:
             await self._bookie.room()
             refused = await verifiers.refused(ledger_ids) if verifiers else {}
             if self._bookie.has_room:
-                return refused
+                return {**refused, **others}
+
+    async def _of_others(self, ledger_ids: Sequence[int]) -> Refused:
+        """Where it may use one owner's ledgers only."""
+        if not self._who.owner:
+            return {}
+        assert self._requests.owners is not None
+        refused = await self._requests.owners.refused(ledger_ids, self._who.owner)
+        for ledger_id, (_, why) in refused.items():
+            self._who.tell(Act.REFUSED, why, ledger_id=ledger_id)
+        return refused
 
     def _has_taken(self, task: asyncio.Task[None]) -> None:
         self._working = None

@@ -1,4 +1,4 @@
-"""One connection's calls: each a task, with one answer, until it is answered or nobody waits for it any more."""
+"""One connection's calls: each a task, with one answer, or many where it is a scan, until nobody waits any more."""
 
 from __future__ import annotations
 
@@ -9,31 +9,29 @@ from typing import TypeVar
 from metadata.audit import Act
 
 from ...wire import BadMessage, codec
+from ...wire.crowd import Visitor
 from ...wire.data.connection import Connection
 from ...wire.data.framing import Body, Kind, Part
 from ...wire.messages import (
     HOLDINGS_BYTES_MAX,
+    HoldingsReply,
     HoldingsRequest,
     LacReply,
     LacRequest,
     ReadReply,
     ReadRequest,
+    ScanRequest,
     Status,
 )
 from ...wire.trust.roles import CALLS, Right
-from ..limits.crowd import Visitor
 from ..limits.guard import Guard
 from ..limits.proofs import PeerProofs
 from ..limits.untaken import Untaken
 from ..requests import Requests
+from .appends import STOPPING
+from .scan import NOT_TAKEN, Scan
 
 Reply = TypeVar("Reply", ReadReply, LacReply)
-
-CALLS_MAX = 4096
-"""Calls of one connection under way, most of them long polls."""
-
-READS_AT_ONCE_MAX = 16
-"""Pages of one connection in memory: a reader that takes none of them has no more read for it."""
 
 CALL_BYTES_MAX = 2 * 1024
 """Largest call; none needs a tenth of it."""
@@ -62,7 +60,9 @@ class Calls:
         self._who = visitor.who
         self._on_answered = on_answered
         self._running: dict[int, asyncio.Task[None]] = {}
-        self._reads = asyncio.Semaphore(READS_AT_ONCE_MAX)
+        self._scans: dict[int, Scan] = {}
+        self._is_stopping = False
+        self._reads = asyncio.Semaphore(guard.limits.reads_a_connection_max)
         self._untaken = Untaken(connection, guard, visitor)
         self._writable = asyncio.Event()
         self._writable.set()
@@ -72,14 +72,17 @@ class Calls:
         return not self._running
 
     def received(self, kind: Kind, call: int, body: Body) -> None:
-        """A call, or the end of one."""
+        """A call, or what belongs to one that is under way."""
         if kind is Kind.CANCEL:
             if call in self._running:
                 self._running[call].cancel()
             return
+        if kind is Kind.TAKEN:
+            self._taken(call, body)
+            return
         if len(body) > CALL_BYTES_MAX:
             self._refuse(call, f"a call of {len(body)} bytes; the limit is {CALL_BYTES_MAX}")
-        elif len(self._running) >= CALLS_MAX or call in self._running:
+        elif len(self._running) >= self._guard.limits.calls_a_connection_max or call in self._running:
             self._refuse(call, TOO_MANY)
         elif not self._guard.calls.take_now(self._peer, 1):
             self._refuse(call, TOO_MANY_OF_ALL)
@@ -87,6 +90,13 @@ class Calls:
             task = asyncio.get_running_loop().create_task(self._serve(kind, call, body))
             self._running[call] = task
             task.add_done_callback(lambda _: self._ended(call))
+
+    def stop(self) -> None:
+        """Scans end where they are; all other calls are answered."""
+        self._is_stopping = True
+        for call in list(self._scans):
+            self._running[call].cancel()
+            self._refuse(call, STOPPING)
 
     def end(self) -> None:
         """The connection is lost: nobody waits for anything."""
@@ -114,8 +124,10 @@ class Calls:
             match kind:
                 case Kind.READ:
                     await self._read(call, codec.decode_read_request(body))
+                case Kind.SCAN:
+                    await self._scan(call, codec.decode_scan_request(body))
                 case Kind.LAST_ADD_CONFIRMED:
-                    reply = await self._last_add_confirmed(codec.decode_lac_request(body))
+                    reply = await self._lac_or_fence(codec.decode_lac_request(body))
                     self._connection.send(kind, call, codec.encode_lac_reply(reply))
                 case Kind.HOLDINGS:
                     await self._holdings(call, codec.decode_holdings_request(body))
@@ -135,9 +147,43 @@ class Calls:
         async with self._reads:
             await self._answer_large(Kind.READ, call, request.bytes_max, page)
 
+    async def _scan(self, call: int, request: ScanRequest) -> None:
+        scan = Scan(request)
+
+        async def page() -> Sequence[Part]:
+            reply = await self._read_or_fence(request.page_from(scan.next_entry))
+            scan.was_read(reply)
+            return codec.encode_read_reply(reply)
+
+        if self._is_stopping:
+            self._refuse(call, STOPPING)
+            return
+        self._scans[call] = scan
+        try:
+            while not scan.has_ended:
+                if not await scan.has_room():
+                    self._refuse(call, NOT_TAKEN)
+                    return
+                async with self._reads:
+                    scan.sent(await self._answer_large(Kind.SCAN, call, request.page_bytes, page))
+        finally:
+            del self._scans[call]
+
+    def _taken(self, call: int, body: Body) -> None:
+        scan = self._scans.get(call)
+        if scan is None:  # it has ended meanwhile
+            return
+        try:
+            scan.taken(codec.decode_taken(body))
+        except BadMessage as error:
+            self._running[call].cancel()
+            self._refuse(call, str(error))
+
     async def _read_or_fence(self, request: ReadRequest) -> ReadReply:
+        if why := await self._of_others(request.ledger_id):
+            return ReadReply(why[0], detail=why[1])
         if not request.fence:
-            return await self._requests.read(request, self._proofs)
+            return self._tell_if_refused(request.ledger_id, await self._requests.read(request, self._proofs))
         return await self._fencing(
             request.ledger_id,
             lambda: self._requests.read(request, self._proofs),
@@ -146,11 +192,15 @@ class Calls:
 
     async def _holdings(self, call: int, request: HoldingsRequest) -> None:
         async def runs() -> Sequence[Part]:
+            if why := await self._of_others(request.ledger_id):
+                return codec.encode_holdings_reply(HoldingsReply(why[0], detail=why[1]))
             return codec.encode_holdings_reply(await self._requests.holdings(request))
 
         await self._answer_large(Kind.HOLDINGS, call, HOLDINGS_BYTES_MAX, runs)
 
-    async def _last_add_confirmed(self, request: LacRequest) -> LacReply:
+    async def _lac_or_fence(self, request: LacRequest) -> LacReply:
+        if why := await self._of_others(request.ledger_id):
+            return LacReply(why[0], detail=why[1])
         if request.fence:
             return await self._fencing(
                 request.ledger_id,
@@ -158,10 +208,12 @@ class Calls:
                 lambda why: LacReply(Status.UNAUTHORIZED, detail=why),
             )
         if not request.wait_ms:
-            return await self._requests.last_add_confirmed(request, self._proofs)
+            reply = await self._requests.last_add_confirmed(request, self._proofs)
+            return self._tell_if_refused(request.ledger_id, reply)
         hurried = self._guard.polls.begin(self._peer)
         try:
-            return await self._requests.last_add_confirmed(request, self._proofs, hurried)
+            reply = await self._requests.last_add_confirmed(request, self._proofs, hurried)
+            return self._tell_if_refused(request.ledger_id, reply)
         finally:
             self._guard.polls.end(self._peer, hurried)
 
@@ -179,9 +231,24 @@ class Calls:
             self._who.tell(Act.FENCE, ledger_id=ledger_id)
         return reply
 
+    def _tell_if_refused(self, ledger_id: int, reply: Reply) -> Reply:
+        if reply.status is Status.UNAUTHORIZED:
+            self._who.tell(Act.REFUSED, f"read: {reply.detail}", ledger_id=ledger_id)
+        return reply
+
     def _may_not(self, right: Right, ledger_id: int | None = None) -> str:
         if why := self._who.may_not(right):
             self._who.tell(Act.REFUSED, why, ledger_id=ledger_id)
+        return why
+
+    async def _of_others(self, ledger_id: int) -> tuple[Status, str] | None:
+        """Why it may not use this ledger, where it may use one owner's only."""
+        if not self._who.owner:
+            return None
+        assert self._requests.owners is not None
+        why = (await self._requests.owners.refused([ledger_id], self._who.owner)).get(ledger_id)
+        if why:
+            self._who.tell(Act.REFUSED, why[1], ledger_id=ledger_id)
         return why
 
     async def _room(self) -> None:
@@ -192,8 +259,8 @@ class Calls:
 
     async def _answer_large(
         self, kind: Kind, call: int, bytes_max: int, answer: Callable[[], Awaitable[Sequence[Part]]]
-    ) -> None:
-        """Makes the answer once there is room for it; it is counted until the kernel has it."""
+    ) -> int:
+        """Makes the answer once there is room for it; it is counted until the kernel has it. Returns its size."""
         await self._room()
         reserved = await self._untaken.reserve(bytes_max)
         try:
@@ -202,7 +269,9 @@ class Calls:
             self._untaken.release(reserved)
             raise
         self._connection.send(kind, call, body)
-        self._untaken.sent(reserved, sum(map(len, body)))
+        size_bytes = sum(map(len, body))
+        self._untaken.sent(reserved, size_bytes)
+        return size_bytes
 
     def _refuse(self, call: int, why: str) -> None:
         self._connection.send(Kind.REFUSED, call, [why.encode()])

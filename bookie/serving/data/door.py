@@ -13,11 +13,11 @@ from typing import cast
 
 from metadata.audit import Act, tell
 
+from ...wire.crowd import Crowd, Visitor, address_of
 from ...wire.data.connection import Connection
 from ...wire.data.framing import Kind, framed
 from ...wire.trust.certificates import Certificates
 from ...wire.trust.identity import NoIdentity
-from ..limits.crowd import Crowd, Visitor
 from .forwarding import Forwarding
 from .session import HELLO_SECONDS_MAX
 
@@ -57,7 +57,7 @@ class Door(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         why = self._enter(self._transport)
         if why:
-            tell(Act.REFUSED, why, where=_address_of(transport))
+            tell(Act.REFUSED, why, where=address_of(transport))
             self._refuse(why)
             return
         loop = asyncio.get_running_loop()
@@ -97,7 +97,7 @@ class Door(asyncio.Protocol):
     def _enter(self, transport: asyncio.Transport) -> str:
         """Why it may not; empty where it may."""
         if self._visitor is None:
-            entered = self._crowd.enter(_address_of(transport), self.abort)
+            entered = self._crowd.enter(address_of(transport), self.abort)
             if isinstance(entered, str):
                 return entered
             self._visitor = entered
@@ -123,9 +123,3 @@ class Door(asyncio.Protocol):
         for part in framed(Kind.GOODBYE, 0, [why.encode()]):
             self._transport.write(part)
         self._transport.close()
-
-
-def _address_of(transport: asyncio.BaseTransport) -> str:
-    """Whose connection it is, as far as the network tells."""
-    name = transport.get_extra_info("peername")
-    return str(name[0]) if name else ""

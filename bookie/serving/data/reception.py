@@ -9,13 +9,10 @@ from collections.abc import Callable
 
 from metadata.audit import Act, tell
 
+from ...wire.crowd import Crowd, Visitor
 from ...wire.data import sockets
 from ...wire.trust.certificates import Certificates
-from ..limits.crowd import Crowd, Visitor
 from .door import Door
-
-ACCEPT_PAUSE_SECONDS = 1.0
-"""After the kernel would give no connection, for example without file descriptors, none is asked for so long."""
 
 log = logging.getLogger(__name__)
 
@@ -45,15 +42,8 @@ class Reception:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _accept(self) -> None:
-        while True:
-            try:
-                connection, peer = await sockets.accepted(self._socket)
-            except OSError as error:
-                log.warning("no connection can be accepted: %s", error)
-                await asyncio.sleep(ACCEPT_PAUSE_SECONDS)
-            else:
-                self._receive(connection, peer)
-                await asyncio.sleep(0)  # while there are more, accepting gives nobody else a turn
+        async for connection, peer in sockets.arrivals(self._socket):
+            self._receive(connection, peer)
 
     def _receive(self, connection: socket.socket, peer: str) -> None:
         visitor = self._crowd.enter(peer, lambda _: None)

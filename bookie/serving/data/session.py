@@ -11,10 +11,10 @@ from metadata.audit import Act
 
 from ...wire import BadMessage
 from ...wire.credentials import NONCE_BYTES
+from ...wire.crowd import Visitor
 from ...wire.data.connection import Connection
 from ...wire.data.framing import Body, Kind
 from ...wire.data.greeting import BadGreeting, Welcome, chosen_version, decode_hello
-from ..limits.crowd import Visitor
 from ..limits.guard import Guard
 from ..limits.proofs import FALSE_PROOF, PeerProofs
 from ..requests import Requests
@@ -102,8 +102,9 @@ class Session:
     def stop(self) -> None:
         """Answers what has come, takes nothing more, and ends the connection."""
         self._is_stopping = True
-        if self._appends is not None:
+        if self._appends is not None and self._calls is not None:
             self._appends.is_stopping = True
+            self._calls.stop()
         self._end_if_stopped()
 
     def end(self, why: str) -> None:

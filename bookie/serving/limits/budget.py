@@ -10,8 +10,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-LITTLE_SHARE = 64
-"""A peer that holds less than this part of all holds little."""
+LITTLE_SHARE = 48
+"""A peer that holds less than this part of all holds little: of 64 MiB, a writer's message of a whole frame (1 MiB and
+what goes with it). Were it less, those that send halves of messages would make every writer wait."""
 
 
 class _Wish(NamedTuple):

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ...limits_config import Limits
+from ...wire.crowd import Crowd, Places, Visitor
 from .budget import Account, Budget
-from .crowd import Crowd, Visitor
 from .descriptors import connections_that_fit
 from .polls import Polls
-from .rate import TOOLS_BYTES_A_SECOND, Rate
+from .rate import Rate
 from .standstill import Standstill
 from .suspects import Suspects
 from .turns import Turns
@@ -25,15 +25,22 @@ class Guard:
     def __init__(self, limits: Limits, descriptors: int, now: Callable[[], float]) -> None:
         self.limits = limits
         fit = connections_that_fit(descriptors, limits.tools_max)
-        self.crowd = Crowd(limits, min(limits.connections_max, fit))
+        self.crowd = Crowd(
+            Places.of(
+                limits,
+                connections_max=min(limits.connections_max, fit),
+                tools_max=limits.tools_max,
+                tools_a_peer_max=limits.tools_a_peer_max,
+            )
+        )
         self.received = Budget(limits.received_bytes_max, limits.received_bytes_a_peer_max)
         self.untaken = Budget(limits.untaken_bytes_max, limits.untaken_bytes_a_peer_max)
         self.calls = Budget(limits.calls_max, limits.calls_a_peer_max)
         self.polls = Polls(limits.polls_max, limits.polls_a_peer_max)
         self.suspects = Suspects(now)
         self.proofs = Turns()
-        self.tools = Rate(TOOLS_BYTES_A_SECOND, now)
-        self.standstill = Standstill((self.received, self.untaken))
+        self.tools = Rate(limits.tools_bytes_a_second, now)
+        self.standstill = Standstill((self.received, self.untaken), limits.still_seconds_max)
 
     def account(self, budget: Budget, visitor: Visitor, moved: Callable[[], int | None]) -> Account:
         """What this connection holds of one of the budgets."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...wire.credentials import StreamProofs, is_proven
+from ...wire.credentials import Purpose, StreamProofs, is_proven
 from ...wire.messages import NO_CREDENTIAL, Credential
 from .guard import Guard
 
@@ -16,6 +16,7 @@ class PeerProofs:
         self._guard = guard
         self._peer = peer
         self._stream = StreamProofs(incarnation, nonce)
+        self._readers = StreamProofs(incarnation, b"", Purpose.READ)
         self.is_false = False
 
     def knows(self, ledger_id: int, credential: Credential) -> bool:
@@ -28,6 +29,13 @@ class PeerProofs:
             return True
         await self._guard.proofs.take()
         return self._noted(self._stream.hold(ledger_id, credential))
+
+    async def may_read(self, ledger_id: int, credential: Credential) -> bool:
+        """Whether the credential is proven for reading this ledger."""
+        if self._readers.knows(ledger_id, credential):
+            return True
+        await self._guard.proofs.take()
+        return self._noted(self._readers.hold(ledger_id, credential))
 
     async def is_proven(self, credential: Credential, signed: bytes) -> bool:
         """Whether the proof fits its verifier; a blank credential proves what it claims, nothing."""

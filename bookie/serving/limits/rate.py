@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TOOLS_BYTES_A_SECOND = 64 * 1024
-"""What all tools together may say: each call of theirs costs a millisecond that appends would have."""
-
 
 class Rate:
     """Earns `a_second`, and keeps a second's worth at most. `now` is the loop's clock."""

@@ -28,14 +28,13 @@ PAUSE_SECONDS = 1.0
 PACE_BYTES_A_SECOND_MIN = 64 * 1024
 """Who moves less is slow."""
 
-STILL_SECONDS_MAX = 30.0
-"""Who moves nothing for so long is cut even where there is room."""
-
 
 class Standstill:
     """Looks at the accounts of some budgets. `begin` is called whenever one has come to hold something."""
 
-    def __init__(self, budgets: Sequence[Budget]) -> None:
+    def __init__(self, budgets: Sequence[Budget], still_seconds_max: float) -> None:
+        """Who moves nothing for so long is cut even where there is room."""
+        self._still_seconds_max = still_seconds_max
         self.cuts = 0
         self._budgets = budgets
         for budget in budgets:
@@ -74,7 +73,7 @@ class Standstill:
             for account in list(budget.accounts):
                 _note_pace(account, 0.0 if was_stopped else seconds)
                 is_in_the_way = account.slow_seconds >= SLOW_SECONDS_MAX and budget.is_short_for(account.peer)
-                if is_in_the_way or account.still_seconds >= STILL_SECONDS_MAX:
+                if is_in_the_way or account.still_seconds >= self._still_seconds_max:
                     self._cut(account)
         if any(budget.accounts for budget in self._budgets):
             is_short = any(budget.somebody_waits for budget in self._budgets)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 
 from ...wire.columns import ENTRY_BYTES_MAX
+from ...wire.crowd import Visitor
 from ...wire.data.connection import Connection
-from .crowd import Visitor
 from .guard import Guard
 
 

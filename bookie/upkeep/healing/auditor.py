@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from metadata import keys
+from metadata.counting.outage import weight
 from metadata.errors import LeaseLost, MetadataError
 from metadata.healing import absences, holder
 from metadata.healing.absences import Absence
@@ -31,15 +33,17 @@ from .view import ClusterView, look
 
 log = logging.getLogger(__name__)
 
-AUDITOR_SECONDS = 15.0
-"""How long nobody may be the auditor when it has died."""
-
-LEAVING_SECONDS = 15.0
 LEAVING_SHARE = 4.0
-"""How long after an audit the next one is due while copies have to leave some bookie; so many times as it took."""
+"""While copies have to leave some bookie, the next audit is due after so many times what the last one took."""
 
 LEDGERS_PER_TURN = 50
 """Records looked at before others have their turn: a few milliseconds."""
+
+WHOLE = "whole"
+"""The state of a fragment that needs nothing; others have the name of a Reason."""
+
+BRAKE_TOLD_SECONDS = 30.0
+"""So long so many bookies are absent before it is told: longer than it takes to start a cluster."""
 
 NOT_CLOSED = "it is not closed, and seems to have nobody who does it"
 NO_TAKER = "no other living bookie may take its place: add one"
@@ -53,6 +57,20 @@ class Audit:
     fragments: int = 0
     left_behind: int = 0
     needs: Counter[str] = field(default_factory=Counter)
+    states: Counter[str] = field(default_factory=Counter)
+    """Fragments by WHOLE, or the name of the first Reason why not, in small letters."""
+
+    def add(self, record: LedgerRecord, found: Sequence[Need]) -> None:
+        """Counts a record and what it needs."""
+        self.ledgers += 1
+        self.fragments += len(record.fragments)
+        self.needs.update(need.reason.value for need in found)
+        reasons = list(Reason)
+        worst: dict[int, Reason] = {}
+        for need in sorted(found, key=lambda one: reasons.index(one.reason), reverse=True):
+            worst[need.fragment.first_entry] = need.reason
+        self.states.update(reason.name.lower() for reason in worst.values())
+        self.states[WHOLE] += len(record.fragments) - len(worst)
 
 
 class Auditor:
@@ -73,7 +91,16 @@ class Auditor:
         self._lease: Lease | None = None
         self._audited: object = None
         self._audited_at = 0.0
-        self._audit_seconds = 0.0
+        self._braked_at: float | None = None
+        self.audits = 0
+        self.audit_seconds = 0.0
+        self.last = Audit()
+        """Of the last whole look, and how many there were and how long it took."""
+
+    @property
+    def is_elected(self) -> bool:
+        """Whether this one is the auditor, as far as it knows."""
+        return self._lease is not None
 
     async def run(self) -> None:
         """Is the auditor whenever there is no other."""
@@ -83,7 +110,7 @@ class Auditor:
                     if await self._is_elected():
                         await self.look_once()
                 except MetadataError as error:
-                    log.warning("the audit was interrupted, and will be tried again: %s", error)
+                    log.log(weight(error), "the audit was interrupted, and will be tried again: %s", error)
                 await asyncio.sleep(self._config.heal_look_seconds)
         finally:
             if self._lease is not None:
@@ -99,7 +126,9 @@ class Auditor:
                 self._lease = None
         if await self._store.get(keys.AUDITOR) is not None:
             return False
-        lease = await self._store.grant_lease(max(AUDITOR_SECONDS, 3 * self._config.heal_look_seconds))
+        lease = await self._store.grant_lease(
+            max(self._config.auditor_lease_seconds, 3 * self._config.heal_look_seconds)
+        )
         if await holder.take(self._store, keys.AUDITOR, Holder(self._me, self._now_ms()), lease) is None:
             await self._store.revoke_lease(lease)
             return False
@@ -111,21 +140,33 @@ class Auditor:
         """Notes who is absent, and audits where something has changed or it is time. Raises MetadataError."""
         view = await look(self._store, self._now_ms(), self._config.lost_bookie_ms)
         await self._note_absences(view)
+        self._tell_of_brake(view)
         state, began = _state(view), asyncio.get_running_loop().time()
         if state != self._audited or began - self._audited_at >= self._seconds_to_next(view):
-            if view.is_braked:
-                log.error(
-                    "%s are absent: nothing is copied while so many are", ", ".join(view.unexpectedly_absent)
-                )
-            await self.audit(view)
+            self.last = await self.audit(view)
+            self.audits += 1
             self._audited, self._audited_at = state, asyncio.get_running_loop().time()
-            self._audit_seconds = self._audited_at - began
+            self.audit_seconds = self._audited_at - began
+
+    def _tell_of_brake(self, view: ClusterView) -> None:
+        """Where a whole cluster starts, its bookies come one after the other."""
+        now = asyncio.get_running_loop().time()
+        if not view.is_braked:
+            self._braked_at = None
+        elif self._braked_at is None:
+            self._braked_at = now
+        elif now - self._braked_at >= BRAKE_TOLD_SECONDS:
+            names = ", ".join(view.unexpectedly_absent)
+            log.error("%s are absent: nothing is copied while so many are", names)
+            self._braked_at = math.inf  # told once, until it ends
 
     def _seconds_to_next(self, view: ClusterView) -> float:
         """Soon while some bookie is to be left: ledgers that were open on it are closed one after the other."""
         if not view.leaves_any:
             return self._config.audit_seconds
-        return min(self._config.audit_seconds, max(LEAVING_SECONDS, self._audit_seconds * LEAVING_SHARE))
+        return min(
+            self._config.audit_seconds, max(self._config.leaving_seconds, self.audit_seconds * LEAVING_SHARE)
+        )
 
     async def _note_absences(self, view: ClusterView) -> None:
         alive = {bookie.bookie_id for bookie in view.living}
@@ -143,11 +184,9 @@ class Auditor:
         audit = Audit()
         async for found in LedgerStore(self._store).list():
             record = found.record
-            audit.ledgers += 1
-            audit.fragments += len(record.fragments)
             found_needs, is_left = needs(record, view), is_left_behind(record, view)
             audit.left_behind += is_left
-            audit.needs.update(need.reason.value for need in found_needs)
+            audit.add(record, found_needs)
             await self._mark(record, found_needs, is_left, marks.pop(record.ledger_id, None), view)
             if audit.ledgers % LEDGERS_PER_TURN == 0:
                 await asyncio.sleep(0)  # the bookie's clients come first

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 
 from metadata.backup import hold
 from metadata.backup.hold import Kind, Misfits, Restored
+from metadata.counting.outage import weight
 from metadata.errors import MetadataError
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import LedgerStore
@@ -51,7 +52,7 @@ class Fitting:
             try:
                 await self.look_once()
             except (BookieError, MetadataError, OSError) as error:
-                log.warning("cannot tell yet whether what is here fits to the metadata: %s", error)
+                log.log(weight(error), "cannot tell yet whether what is here fits to the metadata: %s", error)
             await asyncio.sleep(look_seconds)
 
     async def look_once(self) -> None:

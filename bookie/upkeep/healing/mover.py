@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from metadata import placement
 from metadata.backup import hold
+from metadata.counting.outage import weight
 from metadata.errors import BadRecord, MetadataError
 from metadata.healing import moves
 from metadata.healing.moves import Move
@@ -57,7 +58,7 @@ class Mover:
             except LogFailed:
                 return  # the process is about to end
             except (BookieError, MetadataError, OSError) as error:
-                log.warning("moving was interrupted, and will be tried again: %s", error)
+                log.log(weight(error), "moving was interrupted, and will be tried again: %s", error)
 
     async def look_once(self) -> None:
         """Takes what is to be moved here now. Raises BookieError, MetadataError and OSError."""

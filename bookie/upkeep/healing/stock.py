@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from metadata.counting.outage import weight
 from metadata.errors import MetadataError, NoSuchKey, VersionConflict
 from metadata.healing.marks import Marks
 from metadata.records.ledger_record import BookieRef, LedgerRecord
@@ -27,8 +28,8 @@ from ..pace import Pace
 
 log = logging.getLogger(__name__)
 
-FIRST_ROUND_SECONDS = 60.0
-"""After a start: whoever waited for the bookie comes first."""
+TOLD_TRIES_MAX = 16
+"""Others change the record of a ledger while stock is taken of it: after so many looks the next round goes on."""
 
 FOUND = "stock-taking: bookie %s lacks entries %d to %d"
 
@@ -68,7 +69,7 @@ class StockTaker:
     async def run(self) -> None:
         """A round each `stock_seconds`, until cancelled or the log has failed. The first one begins soon."""
         loop = asyncio.get_running_loop()
-        next_at = loop.time() + min(self._config.stock_seconds, FIRST_ROUND_SECONDS)
+        next_at = loop.time() + min(self._config.stock_seconds, self._config.first_round_seconds)
         while True:
             await asyncio.sleep(max(0.0, next_at - loop.time()))
             next_at = loop.time() + self._config.stock_seconds
@@ -77,7 +78,11 @@ class StockTaker:
             except LogFailed:
                 return  # the process is about to end
             except (BookieError, MetadataError, OSError) as error:
-                log.warning("stock-taking was interrupted, and will be begun again in its time: %s", error)
+                log.log(
+                    weight(error),
+                    "stock-taking was interrupted, and will be begun again in its time: %s",
+                    error,
+                )
 
     async def take_once(self) -> Stock:
         """One round. Raises BookieError, MetadataError and OSError: what was found so far is told."""
@@ -93,8 +98,22 @@ class StockTaker:
         part = record.closed_part()
         return part is not None and any(self._me in fragment.ensemble for fragment in part.fragments)
 
-    async def _look_at(self, found: VersionedRecord) -> bool:
+    async def _look_at(self, found: VersionedRecord | None) -> bool:
         """Whether something lacks that nobody knew of."""
+        for _ in range(TOLD_TRIES_MAX):
+            if found is None or not self._may_lack(found.record):
+                break
+            try:
+                return await self._tell_of(found)
+            except (
+                NoSuchKey,
+                VersionConflict,
+            ):  # another replica tells the same of itself just now: look again
+                found = await self._ledgers.read(found.record.ledger_id)
+        return False
+
+    async def _tell_of(self, found: VersionedRecord) -> bool:
+        """The same, by this version of its record; raises NoSuchKey or VersionConflict where there is a newer."""
         part = found.record.closed_part()
         assert part is not None
         async with self._upkeep:
@@ -105,10 +124,7 @@ class StockTaker:
         if told == found.record:
             return False
         log.error(FOUND + " of ledger %d", self._me, gaps[0].first_entry, gaps[-1].last_entry, part.ledger_id)
-        try:
-            await self._ledgers.change(told, found.version)
-        except (NoSuchKey, VersionConflict):  # it is another now: the next round looks at that
-            return False
+        await self._ledgers.change(told, found.version)
         reason = FOUND % (self._me, gaps[0].first_entry, gaps[-1].last_entry)
         await self._marks.set(part.ledger_id, [reason], int(self._clock() * 1000))
         return True

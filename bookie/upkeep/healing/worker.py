@@ -16,6 +16,7 @@ from functools import partial
 
 from metadata import keys
 from metadata.backup import hold
+from metadata.counting.outage import weight
 from metadata.errors import BadRecord, LeaseLost, MetadataError
 from metadata.healing import holder
 from metadata.healing.holder import Holder
@@ -37,21 +38,8 @@ from .view import ClusterView, look
 
 log = logging.getLogger(__name__)
 
-CLAIM_SECONDS = 30.0
-"""How long a ledger stays claimed by a bookie that has died."""
-
 TELL_SECONDS = 5.0
 """How often the claim is renewed, and says how much was copied."""
-
-AGAIN_SECONDS_MIN = 5.0
-AGAIN_SECONDS_MAX = 3600.0
-"""After a try that came to nothing; twice as long after each further one."""
-
-OTHERS_SECONDS = 20.0
-"""After a look at a ledger that is for others to heal."""
-
-OVERDUE_MS = 600_000
-"""A ledger marked for so long is taken by whoever can: those that would stand best do not come to it."""
 
 BACKOFFS_MAX = 100_000
 """Ledgers whose failures are remembered; more of them are just tried again."""
@@ -62,8 +50,8 @@ class _Backoff:
     tries: int = 0
     not_before: float = 0.0
 
-    def failed(self, now: float) -> None:
-        wait = min(AGAIN_SECONDS_MAX, AGAIN_SECONDS_MIN * 2 ** min(self.tries, 20))
+    def failed(self, now: float, config: UpkeepConfig) -> None:
+        wait = min(config.retry_seconds_max, config.retry_seconds_min * 2 ** min(self.tries, 20))
         self.tries, self.not_before = self.tries + 1, now + wait
 
 
@@ -97,7 +85,12 @@ class Worker:
             _Backoff()
         )  # a ledger gets into limbo before the bookie serves, and never later
         self._left_behind: dict[int, float] = {}
-        self.ledgers_healed = 0
+        self.ledgers_healed = self.ledgers_closed = self.failures = 0
+
+    @property
+    def waiting(self) -> int:
+        """Ledgers that are left alone for a while."""
+        return len(self._backoffs)
 
     async def run(self) -> None:
         """Looks again and again until cancelled, or until the log has failed."""
@@ -108,7 +101,7 @@ class Worker:
             except LogFailed:
                 return  # the process is about to end
             except (BookieError, MetadataError, OSError) as error:
-                log.warning("healing was interrupted, and will be tried again: %s", error)
+                log.log(weight(error), "healing was interrupted, and will be tried again: %s", error)
 
     async def look_once(self) -> None:
         """Heals what can be healed now. Raises BookieError, MetadataError and OSError.
@@ -140,7 +133,7 @@ class Worker:
         async with self._upkeep:
             report = await self._repair.repair_limbo()
         if report.ledgers_unrepaired:
-            self._limbo.failed(now)
+            self._limbo.failed(now, self._config)
         else:
             self._limbo = None
 
@@ -169,7 +162,7 @@ class Worker:
             if await self._held_for_others(record, view):
                 await self._claimed(record.ledger_id, view, self._take_what_is_held)
             else:
-                self._not_before(mark.ledger_id, OTHERS_SECONDS)
+                self._not_before(mark.ledger_id, self._config.others_seconds)
         else:
             overdue = self._is_overdue(mark)
             heal = partial(self._heal, chosen=lambda record: self._mine(record, view, overdue=overdue))
@@ -179,7 +172,7 @@ class Worker:
                 await self._claimed(record.ledger_id, view, heal)
 
     def _is_overdue(self, mark: Mark) -> bool:
-        return self._now_ms() - mark.since_ms >= OVERDUE_MS
+        return self._now_ms() - mark.since_ms >= self._config.overdue_seconds * 1000
 
     def _not_before(self, ledger_id: int, seconds: float) -> None:
         """Others have to do something first."""
@@ -258,6 +251,7 @@ class Worker:
         tally = Tally(ledger_id)
         try:
             record = await self._peers.recover(ledger_id)
+            self.ledgers_closed += record is not None
             if record is not None and needs(record, view):
                 await self._marks.set(ledger_id, map(str, needs(record, view)), self._now_ms())
             elif record is not None:
@@ -272,10 +266,11 @@ class Worker:
             self.ledgers_healed += 1
             log.info("ledger %d: %d entries were copied here", tally.ledger_id, tally.entries)
             return
+        self.failures += 1
         log.warning("ledger %d is not healed: %s", tally.ledger_id, tally.why_not)
         if len(self._backoffs) < BACKOFFS_MAX:
             backoff = self._backoffs.setdefault(tally.ledger_id, _Backoff())
-            backoff.failed(asyncio.get_running_loop().time())
+            backoff.failed(asyncio.get_running_loop().time(), self._config)
         await self._marks.failed(tally.ledger_id, tally.why_not)
 
     # --- claims ------------------------------------------------------------------------------
@@ -284,7 +279,7 @@ class Worker:
         self, ledger_id: int, view: ClusterView, work: Callable[[int, ClusterView], Awaitable[None]]
     ) -> None:
         """Does the work while the ledger is claimed, unless another has claimed it."""
-        lease = await self._store.grant_lease(CLAIM_SECONDS)
+        lease = await self._store.grant_lease(self._config.claim_lease_seconds)
         try:
             mine = Holder(self._me, self._now_ms())
             version = await holder.take(self._store, keys.healing(ledger_id), mine, lease)

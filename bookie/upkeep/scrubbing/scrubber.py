@@ -20,6 +20,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from metadata.counting.outage import weight
 from metadata.errors import MetadataError
 
 from ...errors import BookieError, DiskIsFull, LogFailed
@@ -36,9 +37,6 @@ from .audit import Audit
 from .survey import Stretch, survey
 
 log = logging.getLogger(__name__)
-
-FIRST_PASS_SECONDS = 60.0
-"""After a start: whoever waited for the bookie comes first."""
 
 PAUSE_SECONDS_MIN = 1.0
 """Between two passes, however long the first one took."""
@@ -71,11 +69,13 @@ class Scrubber:
         self._known: OrderedDict[Stretch, None] = OrderedDict()
         self.last: ScrubReport | None = None
         """Of the last whole pass."""
+        self.under_way: tuple[int, int] | None = None
+        """Of the pass under way: segments read, and segments there were when it began."""
 
-    async def scrub_for_ever(self, pass_seconds: float) -> None:
-        """A pass each so many seconds, until cancelled or the log has failed. The first one begins soon."""
+    async def scrub_for_ever(self, pass_seconds: float, first_seconds: float) -> None:
+        """A pass each so many seconds, until cancelled or the log has failed; the first one after `first_seconds`."""
         loop = asyncio.get_running_loop()
-        next_at = loop.time() + min(pass_seconds, FIRST_PASS_SECONDS)
+        next_at = loop.time() + min(pass_seconds, first_seconds)
         while True:
             await self._time_has_come(next_at)
             next_at = loop.time() + pass_seconds
@@ -84,7 +84,7 @@ class Scrubber:
             except LogFailed:
                 return  # the process is about to end
             except (BookieError, MetadataError, OSError) as error:
-                log.warning("the scrub failed, and will be tried again in its time: %s", error)
+                log.log(weight(error), "the scrub failed, and will be tried again in its time: %s", error)
             next_at = max(next_at, loop.time() + PAUSE_SECONDS_MIN)
 
     async def _time_has_come(self, next_at: float) -> None:
@@ -110,13 +110,20 @@ class Scrubber:
             await self._bookie.checkpoint()
             await self._check_index(this)
             end = self._bookie.index.checkpoint_position
-            for segment in await in_thread(segments.numbers, self._bookie.disk):
-                if segment <= end >> 32:
-                    await self._scrub(segment, end, this)
+            try:
+                await self._scrub_all(end, this)
+            finally:
+                self.under_way = None
             async with self._upkeep:
                 await self._mend_missing_segments(end, this)
             self.last = this.report()
             return self.last
+
+    async def _scrub_all(self, end: int, this: _Pass) -> None:
+        there = [n for n in await in_thread(segments.numbers, self._bookie.disk) if n <= end >> 32]
+        for done, segment in enumerate(there):
+            self.under_way = done, len(there)
+            await self._scrub(segment, end, this)
 
     # --- one segment ------------------------------------------------------------------------
 

@@ -110,8 +110,8 @@ class Connection(asyncio.BufferedProtocol):
     # --- what an owner uses -------------------------------------------------------------------
 
     def send(self, kind: Kind, call: int = 0, body: Sequence[Part] = ()) -> None:
-        """Queues a frame; nothing happens on a connection that is lost."""
-        if self._transport is None or self.is_lost:
+        """Queues a frame; nothing happens on a connection that is lost, or was ended by this side."""
+        if self._transport is None or self.is_lost or self._is_ending:
             return
         buffers = framed(kind, call, body)
         self.sent_bytes += sum(map(len, buffers))
@@ -136,8 +136,9 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def tls(self) -> ssl.SSLObject:
-        """Of a connection with TLS: what it knows of the other end."""
-        assert self._transport is not None
+        """Of a connection with TLS: what it knows of the other end. Raises ConnectionError if it is lost."""
+        if self._transport is None:
+            raise ConnectionResetError(self._why or "the connection was lost")
         return cast("ssl.SSLObject", self._transport.get_extra_info("ssl_object"))
 
     @property
@@ -232,6 +233,8 @@ class Connection(asyncio.BufferedProtocol):
         self.reader.drop()
         if self._outbox is not None:
             self._outbox.drop()
+        # Beneath TLS the transport holds us, and its buffers: in a circle they would wait for the collector.
+        self._transport = self._outbox = None
         self.handler.lost(self._why or ("it ended the connection" if exc is None else _told(exc)))
 
     # ------------------------------------------------------------------------------------------

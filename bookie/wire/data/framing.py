@@ -57,6 +57,8 @@ class Kind(IntEnum):
     PING = 11
     PONG = 12
     REFUSED = 13  # bookie: this call cannot be understood, and why
+    SCAN = 14  # as READ, with many answers
+    TAKEN = 15  # client: so much of this scan is taken
 
 
 ALL_KINDS = frozenset(Kind)

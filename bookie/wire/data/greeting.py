@@ -13,7 +13,10 @@ from .framing import Body
 
 PROTOCOL = "bookledger data"
 VERSION_MIN = 1
-VERSION_MAX = 1
+VERSION_MAX = 2
+
+SCANS_SINCE = 2
+"""Bookies of earlier versions know no scans."""
 
 
 class BadGreeting(ValueError):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import logging
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 BACKLOG = 1024
 """Connections that may wait to be accepted."""
@@ -13,14 +15,34 @@ BACKLOG = 1024
 ACCEPTED_A_TURN_MAX = 32
 """Of them in one turn of the event loop: a crowd at the door stops nobody inside."""
 
+ACCEPT_PAUSE_SECONDS = 1.0
+"""After the kernel would give no connection, for example without file descriptors, none is asked for so long."""
+
 HANDSHAKE_SECONDS_MAX = 5.0
 GOODBYE_SECONDS_MAX = 5.0
 """How long the other end may take to greet with TLS, and to say that it has heard our goodbye."""
 
 
+log = logging.getLogger(__name__)
+
+
 def bound(host: str, port: int) -> socket.socket:
     """A listening socket. Raises OSError."""
     return socket.create_server((host, port), backlog=BACKLOG)
+
+
+def why_not_bound(error: OSError) -> str:
+    """Why `bound` has failed, and what to do, for people."""
+    match error.errno:
+        case errno.EADDRINUSE:
+            return "another process has that port (`ss -ltnp` tells which): stop it, or choose another port"
+        case errno.EADDRNOTAVAIL:
+            return "this machine has no such address: `ip address` tells those it has; 0.0.0.0 is all of them"
+        case errno.EACCES:
+            return "ports below 1024 are for root: choose another port"
+    if isinstance(error, socket.gaierror):
+        return f"there is no host of that name ({error.strerror})"
+    return error.strerror or str(error)
 
 
 async def listen(sock: socket.socket, protocol: Callable[[], asyncio.BaseProtocol]) -> asyncio.AbstractServer:
@@ -50,17 +72,29 @@ async def connect(
         )
 
 
-async def accepted(sock: socket.socket) -> tuple[socket.socket, str]:
-    """The next connection to a socket that is bound, and the address it comes from. Raises OSError."""
+async def arrivals(sock: socket.socket) -> AsyncIterator[tuple[socket.socket, str]]:
+    """Connections to a socket that is bound, and the addresses that they come from, without an end."""
     sock.setblocking(False)
-    connection, address = await asyncio.get_running_loop().sock_accept(sock)
-    return connection, str(address[0])
+    while True:
+        try:
+            connection, address = await asyncio.get_running_loop().sock_accept(sock)
+        except OSError as error:
+            log.warning("no connection can be accepted: %s", error)
+            await asyncio.sleep(ACCEPT_PAUSE_SECONDS)
+        else:
+            yield connection, str(address[0])
+            await asyncio.sleep(0)  # while there are more, accepting gives nobody else a turn
 
 
 async def secured(
     sock: socket.socket, protocol: Callable[[], asyncio.BaseProtocol], tls: ssl.SSLContext
 ) -> None:
-    """Serves a connection that was accepted, with TLS. Raises OSError; the protocol has heard nothing then."""
+    """Serves a connection that was accepted, with TLS. Raises OSError; the protocol has heard nothing then.
+
+    The buffers of TLS, some 300 KiB, are made when it has said something: many that say nothing cost little.
+    """
+    async with asyncio.timeout(HANDSHAKE_SECONDS_MAX):
+        await _readable(sock)
     await asyncio.get_running_loop().connect_accepted_socket(
         protocol,
         sock,
@@ -68,6 +102,17 @@ async def secured(
         ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX,
         ssl_shutdown_timeout=GOODBYE_SECONDS_MAX,
     )
+
+
+async def _readable(sock: socket.socket) -> None:
+    """Waits for bytes, or the end."""
+    loop = asyncio.get_running_loop()
+    has_come = asyncio.Event()
+    loop.add_reader(sock, has_come.set)
+    try:
+        await has_come.wait()
+    finally:
+        loop.remove_reader(sock)
 
 
 async def connect_inside(path: str, name: str, protocol: Callable[[], asyncio.BaseProtocol]) -> None:

@@ -17,7 +17,9 @@ import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import IPv6Address
 from pathlib import Path
+from typing import Any
 
 from metadata.secret_file import read_bounded
 
@@ -54,6 +56,7 @@ class _Loaded:
     pem: Pem
     names: Mapping[str, str]
     server: ssl.SSLContext
+    http: ssl.SSLContext
     client: ssl.SSLContext
 
 
@@ -71,6 +74,11 @@ class Certificates:
         return self._newest().server
 
     @property
+    def http(self) -> ssl.SSLContext:
+        """As `server`, for HTTP."""
+        return self._newest().http
+
+    @property
     def client(self) -> ssl.SSLContext:
         """For whoever makes a connection. Who answers is told by `identity_of`, not by the name of a host."""
         return self._newest().client
@@ -78,6 +86,14 @@ class Certificates:
     @property
     def pem(self) -> Pem:
         return self._newest().pem
+
+    @property
+    def identity(self) -> Identity | None:
+        """Who we are by our own certificate; None where it names nobody, which bookies then say."""
+        try:
+            return identity_of(_own_names(self.pem.certificate), self._loaded.names)
+        except NoIdentity:
+            return None
 
     def identity_of(self, connection: ssl.SSLObject) -> Identity:
         """Who is at the other end. Raises NoIdentity."""
@@ -113,28 +129,54 @@ class Certificates:
         try:
             pem = Pem(self._read(CA), self._read(CERTIFICATE), self._read(KEY, private=True))
             names = _names_in(self._directory / NAMES)
-            server, client = self._context(is_server=True), self._context(is_server=False)
+            contexts = self._context("h2"), self._context("http/1.1"), self._context()
         except (OSError, ValueError) as error:  # an SSLError is an OSError
             raise BadCertificates(
                 f"certificates in {self._directory} cannot be used: {_told(error)}"
             ) from error
-        return _Loaded(pem, names, server, client)
+        return _Loaded(pem, names, *contexts)
 
     def _read(self, name: str, *, private: bool = False) -> bytes:
         return read_bounded(self._directory / name, private=private)
 
-    def _context(self, *, is_server: bool) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if is_server else ssl.PROTOCOL_TLS_CLIENT)
+    def _context(self, serves: str = "") -> ssl.SSLContext:
+        """For a client, or for a server of what `serves` names: tools that speak gRPC insist that it is told."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if serves else ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.check_hostname = False
         context.verify_mode = ssl.CERT_REQUIRED
         # A key with a password of its own would be asked for on the terminal.
         context.load_cert_chain(self._directory / CERTIFICATE, self._directory / KEY, password=b"")
         context.load_verify_locations(self._directory / CA)
-        if is_server:
+        if serves:
             context.num_tickets = 0  # sessions are long, and never resumed
-            context.set_alpn_protocols(["h2"])  # tools that speak gRPC insist on it
+            context.set_alpn_protocols([serves])
         return context
+
+
+def _own_names(certificate: bytes) -> Mapping[str, Any]:
+    """As `ssl` tells them of others' certificates."""
+    from cryptography import x509  # needed once, and by clients with certificates alone
+
+    extensions = x509.load_pem_x509_certificate(certificate).extensions
+    try:
+        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return {}
+    found = [("URI", value) for value in names.get_values_for_type(x509.UniformResourceIdentifier)]
+    found += [("DNS", value) for value in names.get_values_for_type(x509.DNSName)]
+    found += [("email", value) for value in names.get_values_for_type(x509.RFC822Name)]
+    found += [
+        ("Registered ID", value.dotted_string) for value in names.get_values_for_type(x509.RegisteredID)
+    ]
+    found += [("IP Address", _as_ssl_tells(value)) for value in names.get_values_for_type(x509.IPAddress)]
+    return {"subjectAltName": found}
+
+
+def _as_ssl_tells(address: object) -> str:
+    if not isinstance(address, IPv6Address):
+        return str(address)
+    return ":".join(f"{int(part, 16):X}" for part in address.exploded.split(":"))
 
 
 def _told(error: Exception) -> str:

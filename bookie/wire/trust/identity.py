@@ -1,7 +1,7 @@
 """Who a certificate says that its owner is: a role and a name, from the subject's alternative names.
 
 Certificates made for this purpose carry a URI, `urn:bookledger:ROLE:NAME`. For those of another authority a file maps
-any alternative name to a role and a name.
+any alternative name to a role and a name. With `?owner=OWNER` behind it, it may use the ledgers of that owner only.
 """
 
 from __future__ import annotations
@@ -18,6 +18,12 @@ URN = "urn:bookledger:"
 
 NAME_CHARACTERS_MAX = 200
 
+OWNED_BY = "?owner="
+"""Between a name and an owner."""
+
+CONFINED = frozenset({Role.CLIENT, Role.READER, Role.JOURNAL})
+"""Roles that can be confined to an owner's ledgers; the others are there for all of them."""
+
 
 class NoIdentity(ValueError):
     """A certificate that names nobody, or more than one."""
@@ -29,6 +35,8 @@ class Identity:
 
     role: Role
     name: str
+    owner: str = ""
+    """Whose ledgers it may use; everybody's where it is empty."""
 
     @property
     def rights(self) -> frozenset[Right]:
@@ -39,7 +47,7 @@ class Identity:
         return f"{URN}{self}"
 
     def __str__(self) -> str:
-        return f"{self.role.value}:{self.name}"
+        return f"{self.role.value}:{self.name}" + (f"{OWNED_BY}{self.owner}" if self.owner else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +57,16 @@ class Peer:
     address: str
     identity: Identity | None = None
     rights: frozenset[Right] = EVERYTHING
+
+    @classmethod
+    def of(cls, address: str, identity: Identity | None) -> Peer:
+        """With the rights of its certificate; with all of them where there are none."""
+        return cls(address) if identity is None else cls(address, identity, identity.rights)
+
+    @property
+    def owner(self) -> str:
+        """Whose ledgers it may use; everybody's where it is empty."""
+        return "" if self.identity is None else self.identity.owner
 
     def may_not(self, right: Right) -> str:
         """Why it may not do this; empty where it may."""
@@ -68,13 +86,27 @@ NOBODY = Peer("a stranger on this host", rights=frozenset())
 
 
 def parse_identity(text: str) -> Identity:
-    """Of "role:name". Raises NoIdentity."""
-    role, _, name = text.partition(":")
-    is_name = 0 < len(name) <= NAME_CHARACTERS_MAX and name.isascii() and name.isprintable()
-    if role not in list(Role) or not is_name:
-        told = text[:NAME_CHARACTERS_MAX]
+    """Of "role:name", or "role:name?owner=owner". Raises NoIdentity."""
+    role, _, rest = text.partition(":")
+    name, is_confined, owner = rest.partition(OWNED_BY)
+    told = text[:NAME_CHARACTERS_MAX]
+    if "?" in name or "?" in owner or "owner=" in name.lower():
+        raise NoIdentity(
+            f"{told!r}: who is confined to an owner's ledgers is ROLE:NAME{OWNED_BY}OWNER, and no other ?"
+        )
+    if role not in list(Role) or not is_name(name):
         raise NoIdentity(f"{told!r} is no ROLE:NAME in ASCII; roles are {', '.join(Role)}")
-    return Identity(Role(role), name)
+    if is_confined and not is_name(owner):
+        raise NoIdentity(f"{told!r} names no owner in ASCII behind {OWNED_BY}")
+    if is_confined and role not in CONFINED:
+        roles = ", ".join(sorted(CONFINED))
+        raise NoIdentity(f"{told!r}: no {role} is confined to an owner's ledgers; {roles} can be")
+    return Identity(Role(role), name, owner)
+
+
+def is_name(text: str) -> bool:
+    """Whether it can be a name, or an owner."""
+    return 0 < len(text) <= NAME_CHARACTERS_MAX and text.isascii() and text.isprintable()
 
 
 def identity_of(certificate: Mapping[str, Any] | None, names: Mapping[str, str]) -> Identity:

@@ -13,31 +13,38 @@ from ledgers import LedgerClient as BlockingClient
 from ledgers import WriteHandle as BlockingWriter
 from ledgers.aio import LedgerClient, WriteHandle
 
+from .cpu import CpuMeter
 from .workloads import BATCH_ENTRIES, How, Measured, Workload, of_steps
 
 ENSEMBLE_SIZE, ACK_QUORUM = 3, 2
 
 
-async def append_async(client: LedgerClient, workload: Workload, seconds: float) -> Measured:
+async def append_async(client: LedgerClient, workload: Workload, seconds: float, cpu: CpuMeter) -> Measured:
     """After a second of warming up."""
-    return of_steps(*await _measured(client, workload, seconds))
+    return of_steps(*await _measured(client, workload, seconds, cpu))
 
 
-def append_blocking(uri: str, config: ClientConfig, workload: Workload, seconds: float) -> Measured:
+def append_blocking(
+    uri: str, config: ClientConfig, workload: Workload, seconds: float, cpu: CpuMeter
+) -> Measured:
     """The same in ordinary code."""
-    return of_steps(*_append_blocking(uri, config, workload, seconds))
+    return of_steps(*_append_blocking(uri, config, workload, seconds, cpu))
 
 
-async def _measured(client: LedgerClient, workload: Workload, seconds: float) -> tuple[list[float], float]:
+async def _measured(
+    client: LedgerClient, workload: Workload, seconds: float, cpu: CpuMeter
+) -> tuple[list[float], float]:
+    warm_up = min(1.0, seconds / 4)
     if workload.how is How.LEDGERS:
-        await _make_ledgers_for(client, workload, min(1.0, seconds / 4))
-        return await _make_ledgers_for(client, workload, seconds)
+        await _make_ledgers_for(client, workload, warm_up)
+        with cpu:
+            return await _make_ledgers_for(client, workload, seconds)
     writers = [await created(client) for _ in range(workload.ledgers)]
     append = _append_batches_for if workload.how is How.BATCHES else _append_for
     share = replace(workload, in_flight=max(1, workload.in_flight // workload.ledgers))
-    for warm_up in (True, False):
-        for_seconds = min(1.0, seconds / 4) if warm_up else seconds
-        measured = await asyncio.gather(*(append(writer, share, for_seconds) for writer in writers))
+    await asyncio.gather(*(append(writer, share, warm_up) for writer in writers))
+    with cpu:
+        measured = await asyncio.gather(*(append(writer, share, seconds) for writer in writers))
     for writer in writers:
         await writer.close()
         await client.delete_ledger(writer.ledger_id)
@@ -100,12 +107,13 @@ async def _append_batches_for(
 
 
 def _append_blocking(
-    uri: str, config: ClientConfig, workload: Workload, seconds: float
+    uri: str, config: ClientConfig, workload: Workload, seconds: float, cpu: CpuMeter
 ) -> tuple[list[float], float]:
     with BlockingClient(uri, config=config) as client:
         with client.create_ledger(ensemble_size=ENSEMBLE_SIZE, ack_quorum=ACK_QUORUM) as writer:
             _append_futures_for(writer, workload, min(1.0, seconds / 4))
-            measured = _append_futures_for(writer, workload, seconds)
+            with cpu:
+                measured = _append_futures_for(writer, workload, seconds)
         client.delete_ledger(writer.ledger_id)
     return measured
 

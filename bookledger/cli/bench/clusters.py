@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from metadata.sqlite.uri import uri_of
 from ..certs.authority import Authority, make_authority
 from ..processes import BookieProcess, bookie_processes, started
 from .appends import ENSEMBLE_SIZE
+from .cpu import CpuMeter
 
 CERTIFICATE_DAYS = 7
 
@@ -27,14 +28,19 @@ class BenchCluster:
     uri: str
     config: ClientConfig
     suffix: str
+    bookies: Sequence[BookieProcess]
+
+    def cpu_meter(self) -> CpuMeter:
+        return CpuMeter([bookie.child.pid for bookie in self.bookies])
 
 
 @contextmanager
-def plain_cluster(directory: Path) -> Iterator[BenchCluster]:
+def plain_cluster(directory: Path, metadata_uri: str = "") -> Iterator[BenchCluster]:
+    """With its metadata there, or in a file of its own."""
     directory.mkdir()
-    uri = uri_of(directory / "metadata.db")
-    with bookie_processes(ENSEMBLE_SIZE, directory, uri):
-        yield BenchCluster(uri, ClientConfig(certificates=PLAIN_TEXT), "")
+    uri = metadata_uri or uri_of(directory / "metadata.db")
+    with bookie_processes(ENSEMBLE_SIZE, directory, uri) as bookies:
+        yield BenchCluster(uri, ClientConfig(certificates=PLAIN_TEXT), "", bookies)
 
 
 @contextmanager
@@ -45,9 +51,14 @@ def tls_cluster(directory: Path) -> Iterator[BenchCluster]:
     make_authority(directory / "authority", "bookledger bench", CERTIFICATE_DAYS)
     authority = Authority(directory / "authority")
     authority.issue(directory / "client", Identity(Role.CLIENT, "bench"), [], CERTIFICATE_DAYS)
-    bookies = [_with_certificate(directory, uri, n, authority) for n in range(1, ENSEMBLE_SIZE + 1)]
+    bookies = bookies_with_certificates(directory, uri, authority)
     with started(bookies):
-        yield BenchCluster(uri, ClientConfig(certificates=str(directory / "client")), ", TLS")
+        yield BenchCluster(uri, ClientConfig(certificates=str(directory / "client")), ", TLS", bookies)
+
+
+def bookies_with_certificates(directory: Path, uri: str, authority: Authority) -> list[BookieProcess]:
+    """As many as an ensemble, not started yet."""
+    return [_with_certificate(directory, uri, n, authority) for n in range(1, ENSEMBLE_SIZE + 1)]
 
 
 def _with_certificate(directory: Path, uri: str, number: int, authority: Authority) -> BookieProcess:

@@ -8,44 +8,71 @@ before and after the workloads, and the mean is compared with, since machines ar
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
 from ledgers.aio import LedgerClient
 
-from ..options import json_option, measuring_options
-from ..output import Say, narrator, print_records
+from ..options import FilePath, json_option, measuring_options
+from ..output import Say, check_is_new, narrator, print_records, whole_file
 from ..processes import in_plain_text
 from ..scratch import scratch_directory
+from ..told.help import command
+from ..told.sizes import bytes_told
+from ..told.stopping import bookies_are_gone, told_when_stopped
 from .appends import append_async, append_blocking
 from .baseline import baseline_mb_per_s
 from .clusters import BenchCluster, plain_cluster, tls_cluster
+from .cpu import CpuMeter
+from .picture import picture_of
 from .reads import read
 from .workloads import WORKLOADS, How, Measured, Result, Workload
 
 
-@click.command()
+@command()
 @measuring_options
 @click.option(
     "--tls", "with_tls", is_flag=True, help="Each workload over TLS as well, right after plain text."
 )
+@click.option(
+    "--picture",
+    type=FilePath(dir_okay=False),
+    help="A new SVG file with all of it, for a browser.",
+)
 @json_option
-def bench(seconds: float, data: Path | None, with_tls: bool, as_json: bool) -> None:
-    """Measure appends and reading: three bookies, ensemble and write quorum 3, ack quorum 2."""
+def bench(seconds: float, data: Path | None, with_tls: bool, picture: Path | None, as_json: bool) -> None:
+    """Measure appends and reading: three bookies, ensemble and write quorum 3, ack quorum 2.
+
+    Examples:
+        bookledger bench --seconds 2 --data /srv
+        bookledger bench --tls --picture bench.svg
+    """
+    if picture is not None:
+        check_is_new(picture)
     in_plain_text()
     say = narrator(quiet=as_json)
-    with scratch_directory("bench", data, say) as directory:
+    with told_when_stopped(bookies_are_gone), scratch_directory("bench", data, say) as directory:
         results = run(directory, seconds, say, with_tls=with_tls)
+    if picture is not None:
+        with whole_file(picture) as file:
+            file.write(picture_of(results, _about(seconds)).encode())
     print_records([asdict(result) for result in results], as_json=as_json, none="nothing was measured")
+
+
+def _about(seconds: float) -> str:
+    made_at = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    return f"{made_at}, {os.cpu_count()} processors, {seconds:g} s for each workload"
 
 
 def run(directory: Path, seconds: float, say: Say, *, with_tls: bool = False) -> list[Result]:
     say(f"baseline: plain sockets, three receivers, 1 MiB blocks, fdatasync each ({seconds:g} s)")
     baselines = [baseline_mb_per_s(directory, seconds)]
-    measured: list[Result] = []
+    results: list[Result] = []
     with ExitStack() as stack:
         clusters = [stack.enter_context(plain_cluster(directory / "plain"))]
         if with_tls:
@@ -53,12 +80,14 @@ def run(directory: Path, seconds: float, say: Say, *, with_tls: bool = False) ->
         for workload in WORKLOADS:
             for cluster in clusters:
                 named = replace(workload, name=f"{workload.name}{cluster.suffix}")
-                say(f"{named.name}: {named.entry_bytes} bytes, {named.in_flight} in flight ({seconds:g} s)")
-                measured.append(_measure(cluster, named, seconds))
+                say(
+                    f"{named.name}: {bytes_told(named.entry_bytes)}, {named.in_flight} in flight ({seconds:g} s)"
+                )
+                results.append(measure(cluster, named, seconds))
     say("baseline again")
     baselines.append(baseline_mb_per_s(directory, seconds))
     baseline = sum(baselines) / len(baselines)
-    return [_beside(result, baseline) for result in measured]
+    return [_beside(result, baseline) for result in results]
 
 
 def _beside(result: Result, baseline: float) -> Result:
@@ -69,17 +98,19 @@ def _beside(result: Result, baseline: float) -> Result:
     return Result(**fields)
 
 
-def _measure(cluster: BenchCluster, workload: Workload, seconds: float) -> Result:
+def measure(cluster: BenchCluster, workload: Workload, seconds: float) -> Result:
+    """One workload, for so many seconds; it is beside no baseline."""
+    cpu = cluster.cpu_meter()
     match workload.how:
         case How.READ | How.PAGES:
-            measured = read(cluster.uri, cluster.config, workload, seconds)
+            measured = read(cluster.uri, cluster.config, workload, seconds, cpu)
         case How.BLOCKING:
-            measured = append_blocking(cluster.uri, cluster.config, workload, seconds)
+            measured = append_blocking(cluster.uri, cluster.config, workload, seconds, cpu)
         case _:
-            measured = asyncio.run(_append(cluster, workload, seconds))
-    return measured.result(workload)
+            measured = asyncio.run(_append(cluster, workload, seconds, cpu))
+    return measured.result(workload, cpu)
 
 
-async def _append(cluster: BenchCluster, workload: Workload, seconds: float) -> Measured:
+async def _append(cluster: BenchCluster, workload: Workload, seconds: float, cpu: CpuMeter) -> Measured:
     async with LedgerClient(cluster.uri, config=cluster.config) as client:
-        return await append_async(client, workload, seconds)
+        return await append_async(client, workload, seconds, cpu)

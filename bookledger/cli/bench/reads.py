@@ -9,6 +9,7 @@ from itertools import islice
 from ledgers import ClientConfig, LedgerClient, ReadHandle
 
 from .appends import ACK_QUORUM, ENSEMBLE_SIZE
+from .cpu import CpuMeter
 from .workloads import How, Measured, Workload
 
 STEP_ENTRIES = 1000
@@ -18,7 +19,7 @@ READ_BYTES = 200_000_000
 """What is read over and over; it stays in the page cache."""
 
 
-def read(uri: str, config: ClientConfig, workload: Workload, seconds: float) -> Measured:
+def read(uri: str, config: ClientConfig, workload: Workload, seconds: float, cpu: CpuMeter) -> Measured:
     """Reads in ordinary code for so long, after reading all of it once."""
     with LedgerClient(uri, config=config) as client:
         ledger_id = _written(client, workload, min(1.0, seconds / 5))
@@ -27,12 +28,13 @@ def read(uri: str, config: ClientConfig, workload: Workload, seconds: float) -> 
         sum(take(reader))
         entries, steps, began = 0, list[float](), time.perf_counter()
         end = before = began
-        while end < began + seconds:
-            for count in take(reader):
-                end = time.perf_counter()
-                entries += count
-                steps.append(end - before)
-                before = end
+        with cpu:
+            while end < began + seconds:
+                for count in take(reader):
+                    end = time.perf_counter()
+                    entries += count
+                    steps.append(end - before)
+                    before = end
         client.delete_ledger(ledger_id)
     return Measured(entries, sorted(steps), end - began)
 

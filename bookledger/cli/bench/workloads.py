@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from .cpu import CpuMeter
+
 
 class How(StrEnum):
     """How a workload is done: in asyncio with a future for each append, or where its name says otherwise.
@@ -57,7 +59,10 @@ WORKLOADS = (
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`adds_per_s` are entries read where a workload reads; its times are then those of a page, not of an entry."""
+    """`adds_per_s` are entries read where a workload reads; its times are then those of a page, not of an entry.
+
+    `client_cpu_us`, `bookies_cpu_us`: what an entry costs of the processors, all bookies together.
+    """
 
     workload: str
     entry_bytes: int
@@ -66,6 +71,8 @@ class Result:
     mb_per_s: float
     p50_ms: float
     p99_ms: float
+    client_cpu_us: float = 0.0
+    bookies_cpu_us: float = 0.0
     baseline_mb_per_s: float = 0.0
     ratio: float = 0.0
 
@@ -78,7 +85,7 @@ class Measured:
     steps: list[float]
     seconds: float
 
-    def result(self, workload: Workload) -> Result:
+    def result(self, workload: Workload, cpu: CpuMeter) -> Result:
         return Result(
             workload=workload.name,
             entry_bytes=workload.entry_bytes,
@@ -87,6 +94,8 @@ class Measured:
             mb_per_s=round(self.entries * workload.entry_bytes / self.seconds / 1e6, 3),
             p50_ms=round(1000 * self.steps[len(self.steps) // 2], 3),
             p99_ms=round(1000 * self.steps[len(self.steps) * 99 // 100], 3),
+            client_cpu_us=round(1e6 * cpu.client_seconds / self.entries, 2),
+            bookies_cpu_us=round(1e6 * cpu.bookies_seconds / self.entries, 2),
         )
 
 

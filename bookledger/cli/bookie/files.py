@@ -8,29 +8,36 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options import json_option
+from ..options import FilePath, json_option
 from ..output import print_json, print_record
 from ..terminal import say
+from ..told.help import command
+from ..told.sizes import bytes_told
+from ..told.stopping import again, told_when_stopped
 
 if TYPE_CHECKING:
     from bookie.offline.salvage import Mended, Outcome
 
 data_option = click.option(
-    "--data", type=click.Path(path_type=Path), required=True, help="The stopped bookie's data directory."
+    "--data", type=FilePath(), required=True, help="The stopped bookie's data directory."
 )
 
 
-@click.command()
+@command()
 @data_option
 @json_option
 def check(data: Path, as_json: bool) -> None:
     """Verify a stopped bookie's directory: every record, the index against the log. Changes nothing.
 
     Exits with 1 when something is wrong or lost, naming file and offset, and what to do.
+
+    Examples:
+        bookledger bookie check --data /srv/bookie
     """
     from bookie.offline.check import check as check_directory
 
-    found = check_directory(data)
+    with told_when_stopped(lambda: f"nothing was changed, and nothing found out; {again(so='begin again')}"):
+        found = check_directory(data)
     if as_json:
         print_json(asdict(found))
     else:
@@ -54,11 +61,15 @@ def _print_findings(findings: dict[str, Any]) -> None:
         )
 
 
-@click.command()
-@click.argument("path", type=click.Path(path_type=Path, exists=True))
+@command()
+@click.argument("path", type=FilePath(exists=True))
 @json_option
 def dump(path: Path, as_json: bool) -> None:
-    """Print a bookie's cookie.json, a segment of its log, or its index directory, a line for each thing in it."""
+    """Print a bookie's cookie.json, a segment of its log, or its index directory, a line for each thing in it.
+
+    Examples:
+        bookledger bookie dump /srv/bookie/cookie.json
+    """
     from bookie.offline.dump import dump as lines_of
 
     for line in lines_of(path):
@@ -68,17 +79,27 @@ def dump(path: Path, as_json: bool) -> None:
             say(" ".join(f"{name}={value}" for name, value in line.items()))
 
 
-@click.command("rebuild-index")
+@command("rebuild-index")
 @data_option
 @json_option
 def rebuild_index(data: Path, as_json: bool) -> None:
-    """Make a stopped bookie's index anew from its log, which has everything."""
+    """Make a stopped bookie's index anew from its log, which has everything.
+
+    Examples:
+        bookledger bookie rebuild-index --data /srv/bookie
+    """
     from bookie.offline.rebuild import rebuild_index as rebuild
 
-    print_record({"frames": rebuild(data), "data": str(data)}, as_json=as_json)
+    def how() -> str:
+        old = "the old index is as it was" if (data / "index").exists() else "there is no index just now"
+        return f"{old}, and the log untouched; {again()}"
+
+    with told_when_stopped(how):
+        frames = rebuild(data)
+    print_record({"frames": frames, "data": str(data)}, as_json=as_json)
 
 
-@click.command()
+@command()
 @data_option
 @json_option
 def salvage(data: Path, as_json: bool) -> None:
@@ -86,6 +107,9 @@ def salvage(data: Path, as_json: bool) -> None:
 
     Each stretch that cannot be read is kept under salvaged/ and marked in the log as lost. What stood there is never
     denied: it is answered with an error, or as unknown, until `bookie repair` has fetched it from the other bookies.
+
+    Examples:
+        bookledger bookie salvage --data /srv/bookie
     """
     from bookie.offline.salvage import salvage as salvage_log
 
@@ -95,9 +119,10 @@ def salvage(data: Path, as_json: bool) -> None:
         mended.append(one)
         if not as_json:
             kept = f" (kept as salvaged/{one.copy})" if one.copy else ""
-            say(f"{one.file} at offset {one.offset}: {one.bytes_lost} bytes lost: {one.what}{kept}")
+            say(f"{one.file} at offset {one.offset}: {bytes_told(one.bytes_lost)} lost: {one.what}{kept}")
 
-    outcome = salvage_log(data, tell)
+    with told_when_stopped(lambda: f"{len(mended)} places are mended, and kept as they were; {again()}"):
+        outcome = salvage_log(data, tell)
     steps = _next_steps(data, mended, outcome)
     if as_json:
         print_json({**asdict(outcome), "mended": [asdict(one) for one in mended], "next": steps})

@@ -10,10 +10,13 @@ import click
 
 from metadata.records.ledger_record import BookieRef
 
+from ..config.clients import client_config
 from ..membership.looking import check_is_cluster
 from ..options import Finite, json_option, metadata_option
 from ..output import print_record
 from ..terminal import say
+from ..told.help import command, group
+from ..told.stopping import again, told_when_stopped
 
 if TYPE_CHECKING:
     from bookie.wire.messages import MaintainReply
@@ -47,53 +50,85 @@ def on_bookies(function: F) -> F:
     return command  # type: ignore[no-any-return]
 
 
-@click.group()
+@group()
 def gc() -> None:
-    """Have live bookies free the space of deleted ledgers; or stop and resume doing so by themselves."""
+    """Have live bookies free the space of deleted ledgers; or stop and resume doing so by themselves.
+
+    Examples:
+        bookledger bookie gc run --all
+        bookledger bookie gc suspend b1
+    """
 
 
 @gc.command("run")
 @on_bookies
 def run(**asked: Any) -> None:
-    """Collect now, and show what came of it."""
+    """Collect now, and show what came of it.
+
+    Examples:
+        bookledger bookie gc run --all
+        bookledger bookie gc run b1 b2
+    """
     maintain("collect", **asked)
 
 
 @gc.command()
 @on_bookies
 def suspend(**asked: Any) -> None:
-    """Collect nothing any more, until `gc resume`."""
+    """Collect nothing any more, until `gc resume`.
+
+    Examples:
+        bookledger bookie gc suspend b1
+    """
     maintain("suspend", **asked)
 
 
 @gc.command()
 @on_bookies
 def resume(**asked: Any) -> None:
-    """Collect by itself again."""
+    """Collect by itself again.
+
+    Examples:
+        bookledger bookie gc resume b1
+    """
     maintain("resume", **asked)
 
 
 @gc.command()
 @on_bookies
 def status(**asked: Any) -> None:
-    """Show what the bookies' upkeep has done, and does."""
+    """Show what the bookies' upkeep has done, and does.
+
+    Examples:
+        bookledger bookie gc status --all
+    """
     maintain("status", **asked)
 
 
-@click.command()
+@command()
 @on_bookies
 def scrub(**asked: Any) -> None:
-    """Have live bookies verify everything on their disks, and show what is damaged."""
+    """Have live bookies verify everything on their disks, and show what is damaged.
+
+    Examples:
+        bookledger bookie scrub --all
+        bookledger bookie scrub b1 --timeout 86400
+    """
     maintain("scrub", **asked)
 
 
-@click.command()
+@command()
 @click.option(
     "--adopt", default="", metavar="OLD", help="Take over the places of a bookie that is gone for good."
 )
 @on_bookies
 def repair(adopt: str, **asked: Any) -> None:
-    """Have live bookies fetch what they should hold and do not from the other replicas."""
+    """Have live bookies fetch what they should hold and do not from the other replicas.
+
+    Examples:
+        bookledger bookie repair b1
+        bookledger bookie repair b4 --adopt b1
+    """
     if adopt and len(asked["names"]) != 1:
         raise click.UsageError("--adopt gives the places of one bookie to one other: name that one")
     maintain("repair", adopt, **asked)
@@ -118,7 +153,13 @@ def maintain(
     check_is_cluster(metadata_uri)
     request = MaintainRequest(MaintenanceAction(action), adopt)
     failures: list[str] = []
-    with LedgerClient(metadata_uri) as client:
+    done: list[str] = []
+
+    def how() -> str:
+        names = f"of {', '.join(done)} it is done" if done else "no bookie has done all of it"
+        return f"{names}, and what the others did stays; {again()}"
+
+    with told_when_stopped(how), LedgerClient(metadata_uri, config=client_config()) as client:
         for n, bookie in enumerate(_live(client, names)):
             try:
                 report = _report(client.maintain_bookie(bookie, request, timeout_seconds))
@@ -129,6 +170,7 @@ def maintain(
                     say()
                 print_record({"bookie_id": bookie.bookie_id, **report}, as_json=as_json)
                 failures += _left_undone(bookie, report)
+                done.append(bookie.bookie_id)
     if failures:
         raise LedgerError("; ".join(failures))
 

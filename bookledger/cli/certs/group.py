@@ -12,20 +12,19 @@ import click
 from bookie.wire.trust.identity import NoIdentity, parse_identity
 from bookie.wire.trust.roles import Role
 
-from ..options import F, json_option
+from ..options import F, FilePath, json_option
 from ..output import print_record
+from ..told.help import group
 
 if TYPE_CHECKING:
     from cryptography import x509
 
 DAYS_MAX = 36_500
 
-directory_argument = click.argument(
-    "directory", metavar="DIRECTORY", type=click.Path(path_type=Path, file_okay=False)
-)
+directory_argument = click.argument("directory", metavar="DIRECTORY", type=FilePath(file_okay=False))
 authority_option = click.option(
     "--authority",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    type=FilePath(file_okay=False, exists=True),
     required=True,
     help="Directory that `certs init` made.",
 )
@@ -41,12 +40,16 @@ def days_option(default: int) -> Callable[[F], F]:
     )
 
 
-@click.group()
+@group()
 def certs() -> None:
     """Make certificates for mutual TLS, for those without an authority.
 
     Every process has a directory with ca.pem, cert.pem and key.pem. Bookies are told of it by `bookie run --certs`,
     everything else by BOOKLEDGER_CERTS.
+
+    Examples:
+        bookledger certs init authority
+        bookledger certs issue client:app app-certs --authority authority
     """
 
 
@@ -56,7 +59,11 @@ def certs() -> None:
 @days_option(3650)
 @json_option
 def init(directory: Path, name: str, days: int, as_json: bool) -> None:
-    """Make an authority in DIRECTORY. Keep its key, ca-key.pem, away from the hosts of the cluster."""
+    """Make an authority in DIRECTORY. Keep its key, ca-key.pem, away from the hosts of the cluster.
+
+    Examples:
+        bookledger certs init authority --name example.org
+    """
     from .authority import make_authority
 
     _print(directory, make_authority(directory, name, days), as_json)
@@ -81,6 +88,12 @@ def issue(
     """Make a certificate for ROLE:NAME in DIRECTORY.
 
     Roles: bookie (its name is the one it was formatted with), client, reader, journal, auditor, console, admin.
+    A client, reader or journal can be confined to the ledgers of one owner: client:app?owner=team-a.
+
+    Examples:
+        bookledger certs issue bookie:b1 b1-certs --authority ca --host b1.example.org
+        bookledger certs issue client:app app-certs --authority authority
+        bookledger certs issue "client:app?owner=team-a" a-certs --authority authority
     """
     from .authority import Authority, general_name
 
@@ -107,7 +120,11 @@ def issue(
 @days_option(365)
 @json_option
 def renew(directory: Path, authority: Path, days: int, as_json: bool) -> None:
-    """Make the certificate in DIRECTORY once more, with a new key. Who runs with it notices by itself."""
+    """Make the certificate in DIRECTORY once more, with a new key. Who runs with it notices by itself.
+
+    Examples:
+        bookledger certs renew b1-certs --authority authority
+    """
     from .authority import Authority
 
     _print(directory, Authority(authority).renew(directory, days), as_json)
@@ -117,7 +134,11 @@ def renew(directory: Path, authority: Path, days: int, as_json: bool) -> None:
 @directory_argument
 @json_option
 def show(directory: Path, as_json: bool) -> None:
-    """Show whose certificate is in DIRECTORY, and how long it is good; exit 1 where it cannot be used."""
+    """Show whose certificate is in DIRECTORY, and how long it is good; exit 1 where it cannot be used.
+
+    Examples:
+        bookledger certs show b1-certs
+    """
     from bookie.wire.trust.certificates import Certificates
 
     from .authority import certificate_in

@@ -15,10 +15,12 @@ from metadata.records.cluster import cluster_id
 from metadata.records.ledger_record import BookieRef
 from metadata.store import MetadataStore
 
+from ..config.settings import settings_now
 from ..membership.leaving import decommission, maintenance
 from ..membership.looking import NO_CLUSTER, lost_after_option, surveyed, with_store
 from ..options import json_option, metadata_option
 from ..output import print_record, print_records
+from ..told.help import group
 from .rebalance import rebalance
 from .status import bookie_rows, status
 
@@ -26,13 +28,24 @@ COPIES_NAMED_MAX = 3
 """Copies of one ledger that a row tells of; `ledger check` shows all."""
 
 
-@click.group()
+@group(
+    headings={
+        "Looking": ("status", "bookies", "ledgers", "audit"),
+        "Orders": ("maintenance", "decommission", "rebalance"),
+    }
+)
 def cluster() -> None:
-    """Show whether the whole is well, and say which bookies shall leave it."""
+    """Show whether the whole is well, and say which bookies shall leave it.
+
+    Examples:
+        bookledger cluster status
+        bookledger cluster ledgers --under-replicated
+        bookledger cluster rebalance --dry-run
+    """
 
 
-for command in (status, decommission, maintenance, rebalance):
-    cluster.add_command(command)
+for one in (status, decommission, maintenance, rebalance):
+    cluster.add_command(one)
 
 
 @cluster.command()
@@ -40,7 +53,11 @@ for command in (status, decommission, maintenance, rebalance):
 @lost_after_option
 @json_option
 def bookies(metadata_uri: str, lost_after: float, as_json: bool) -> None:
-    """Show every bookie, also those that do not live."""
+    """Show every bookie, also those that do not live.
+
+    Examples:
+        bookledger cluster bookies
+    """
     rows = bookie_rows(surveyed(metadata_uri, lost_after))
     print_records(rows, as_json=as_json, none="there are no bookies")
 
@@ -55,7 +72,11 @@ def bookies(metadata_uri: str, lost_after: float, as_json: bool) -> None:
 )
 @json_option
 def ledgers(metadata_uri: str, lost_after: float, under_replicated: bool, as_json: bool) -> None:
-    """Show the ledgers that have something amiss, and why."""
+    """Show the ledgers that have something amiss, and why.
+
+    Examples:
+        bookledger cluster ledgers --under-replicated
+    """
     if not under_replicated:
         raise click.UsageError("give --under-replicated; `bookledger ledger list` shows all")
     seen = surveyed(metadata_uri, lost_after)
@@ -83,12 +104,17 @@ def ledgers(metadata_uri: str, lost_after: float, under_replicated: bool, as_jso
 @lost_after_option
 @json_option
 def audit(metadata_uri: str, lost_after: float, as_json: bool) -> None:
-    """Look through all records now, as the auditor does from time to time, and mark what needs healing."""
+    """Look through all records now, as the auditor does from time to time, and mark what needs healing.
+
+    Examples:
+        bookledger cluster audit
+    """
+
+    config = settings_now().made("upkeep", UpkeepConfig, lost_bookie_seconds=lost_after)
 
     async def work(store: MetadataStore) -> Audit:
         if await cluster_id(store) is None:
             raise LedgerError(NO_CLUSTER)
-        config = UpkeepConfig(lost_bookie_seconds=lost_after)
         auditor = Auditor(store, BookieRef("operator", "none"), config, time.time)
         return await auditor.audit(await look(store, time.time_ns() // 1_000_000, config.lost_bookie_ms))
 

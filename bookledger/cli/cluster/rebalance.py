@@ -16,15 +16,25 @@ from metadata.records.bookie_registry import list_bookies
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
+from ..membership.acting import acting
 from ..membership.looking import check_is_cluster, lost_after_option, surveyed, with_store
 from ..options import json_option, metadata_option
 from ..output import print_json, print_record, print_records
 from ..terminal import say
+from ..told.help import command
+from ..told.sizes import bytes_told
+from ..told.stopping import told_when_stopped
 
 LOOK_SECONDS = 2.0
 
+HOW = (
+    "the plan stands, and bookies go on without this command; see `bookledger cluster status`, plan anew with: "
+    "bookledger cluster rebalance --wait, or move nothing more with: bookledger cluster rebalance --cancel"
+)
+"""What whoever stops waiting is told."""
 
-@click.command()
+
+@command()
 @metadata_option
 @lost_after_option
 @click.option("--dry-run", is_flag=True, help="Only show what would be moved.")
@@ -37,18 +47,26 @@ def rebalance(
     """Move copies of closed ledgers from bookies that hold much to those that hold little, for their disks.
 
     A copy goes away only when the new one is there. Bookies do the work; given again it plans anew.
+
+    Examples:
+        bookledger cluster rebalance --dry-run
+        bookledger cluster rebalance --wait
     """
     check_is_cluster(metadata_uri)
     if cancel:
-        print_record({"cancelled_ledgers": with_store(metadata_uri, moves.cancel)}, as_json=as_json)
+        with acting("rebalance taken back"):
+            cancelled = with_store(metadata_uri, moves.cancel)
+        print_record({"cancelled_ledgers": cancelled}, as_json=as_json)
         return
     seen = surveyed(metadata_uri, lost_after)
     plan = with_store(metadata_uri, lambda store: _planned(store, seen))
     if not dry_run:
-        with_store(metadata_uri, lambda store: _order(store, plan))
+        with acting("rebalance", ledgers=len(plan.moves)):
+            with_store(metadata_uri, lambda store: _order(store, plan))
     _print(plan, seen, as_json=as_json)
     if wait and not dry_run:
-        _wait(metadata_uri, plan, as_json=as_json)
+        with told_when_stopped(lambda: HOW):
+            _wait(metadata_uri, plan, as_json=as_json)
 
 
 async def _planned(store: MetadataStore, seen: Survey) -> Plan:
@@ -84,7 +102,7 @@ def _print(plan: Plan, seen: Survey, *, as_json: bool) -> None:
         return
     print_records(rows, as_json=False, none="no bookie takes copies")
     say(
-        f"{plan.copies} copies of {len(plan.moves)} ledgers to be moved, {plan.bytes} bytes"
+        f"{plan.copies} copies of {len(plan.moves)} ledgers to be moved, {bytes_told(plan.bytes)}"
         if plan.copies
         else "bookies are used alike"
     )

@@ -15,12 +15,14 @@ from ..membership.looking import lost_after_option, surveyed
 from ..options import Finite, json_option, metadata_option
 from ..output import print_json, print_records
 from ..terminal import say
+from ..told.help import command
+from ..told.sizes import bytes_told
 
 LISTED_MAX = 10
 """Ledgers that the screen names."""
 
 
-@click.command()
+@command()
 @metadata_option
 @lost_after_option
 @click.option(
@@ -32,7 +34,13 @@ LISTED_MAX = 10
 )
 @json_option
 def status(metadata_uri: str, lost_after: float, watch_seconds: float | None, as_json: bool) -> None:
-    """Show whether every copy is where it should be. The exit code is 0 only if everything is whole."""
+    """Show whether every copy is where it should be. The exit code is 0 only if everything is whole.
+
+    Examples:
+        bookledger cluster status
+        bookledger cluster status --watch 5
+        bookledger cluster status --json
+    """
     while True:
         seen = surveyed(metadata_uri, lost_after)
         if watch_seconds is not None and sys.stdout.isatty():
@@ -168,13 +176,13 @@ def _print(seen: Survey) -> None:
     if seen.to_copy_bytes:
         seconds = known["copied_in_seconds"]
         until = "" if seconds is None else f", done in about {seconds} s at this rate"
-        say(f"{seen.to_copy_bytes} bytes are to be copied{until}")
+        say(f"{bytes_told(seen.to_copy_bytes)} are to be copied{until}")
     if seen.moving:
         say(f"copies of {seen.moving} ledgers are to be moved for balance")
     for row in known["healing"]:
         say(
-            f"healing ledger {row['ledger_id']} on {row['bookie_id']}: {row['bytes_copied']} bytes in "
-            f"{row['seconds']:g} s, {row['bytes_per_second']} a second"
+            f"healing ledger {row['ledger_id']} on {row['bookie_id']}: {bytes_told(row['bytes_copied'])} in "
+            f"{row['seconds']:g} s, {bytes_told(row['bytes_per_second'])} a second"
         )
     for row in known["not_healed"]:
         say(f"ledger {row['ledger_id']} is not healed after {row['tries']} tries: {row['why_not']}")

@@ -18,11 +18,14 @@ from metadata import open_store
 from metadata.records.cluster import cluster_id
 from metadata.sqlite.uri import uri_of
 
-from ..options import json_option
+from ..options import FilePath, json_option
 from ..output import Say, narrator, print_json, print_table
 from ..processes import bookie_processes, in_plain_text
 from ..scratch import scratch_directory
 from ..terminal import say
+from ..told.help import command
+from ..told.sizes import bytes_told, counts_bytes
+from ..told.stopping import bookies_are_gone, told_when_stopped
 from .steps import Demo, Findings
 
 RECORDS_MIN = 10
@@ -36,10 +39,8 @@ def default_file() -> Path:
     return Path(max(candidates, key=os.path.getsize))
 
 
-@click.command()
-@click.argument(
-    "file", type=click.Path(path_type=Path, exists=True, dir_okay=False, readable=True), default=default_file
-)
+@command()
+@click.argument("file", type=FilePath(exists=True, dir_okay=False, readable=True), default=default_file)
 @click.option(
     "--metadata", "metadata_uri", metavar="URI", help="Use this store  [default: an embedded one of its own]"
 )
@@ -68,14 +69,22 @@ def demo(
     as_json: bool,
 ) -> None:
     """Store FILE (or a large one that is there anyway) through the death of a bookie and of its writer, and
-    prove that nothing is lost."""
+    prove that nothing is lost.
+
+    Examples:
+        bookledger demo
+        bookledger demo --bookies 5 photo.raw
+    """
     if file.stat().st_size < RECORDS_MIN * record_bytes:
         raise ValueError(
             f"{file} is too small to lose something in: give a file of at least "
-            f"{RECORDS_MIN * record_bytes} bytes, or a smaller --record-bytes"
+            f"{bytes_told(RECORDS_MIN * record_bytes)}, or a smaller --record-bytes"
         )
     say = narrator(quiet=as_json)
-    with scratch_directory("demo", None, say) as directory:
+    with (
+        told_when_stopped(lambda: bookies_are_gone(_kept_in(metadata_uri))),
+        scratch_directory("demo", None, say) as directory,
+    ):
         uri = metadata_uri or uri_of(directory / "metadata.db")
         in_plain_text()
         asyncio.run(_check(uri))
@@ -83,6 +92,15 @@ def demo(
     report(findings, as_json)
     if findings.wrong:
         context.exit(1)
+
+
+def _prefix() -> str:
+    """Of the names of this run's bookies: others may use the same store."""
+    return f"demo-{os.getpid()}-bookie"
+
+
+def _kept_in(metadata_uri: str | None) -> str:
+    return f"{metadata_uri} keeps its ledgers and the names {_prefix()}-…" if metadata_uri else ""
 
 
 async def _check(metadata_uri: str) -> None:
@@ -95,8 +113,10 @@ async def _check(metadata_uri: str) -> None:
 
 
 def _run(file: Path, uri: str, directory: Path, bookies: int, record_bytes: int, say: Say) -> Findings:
-    say(f"{file} ({file.stat().st_size:,} bytes) in records of {record_bytes} bytes; metadata in {uri}")
-    with bookie_processes(bookies, directory, uri, prefix=f"demo-{os.getpid()}-bookie") as running:
+    say(
+        f"{file} ({bytes_told(file.stat().st_size)}) in records of {bytes_told(record_bytes)}; metadata in {uri}"
+    )
+    with bookie_processes(bookies, directory, uri, prefix=_prefix()) as running:
         names = ", ".join(bookie.bookie_id for bookie in running)
         say(f"started {bookies} bookies, each a process: {names}")
         demo = Demo(file, uri, record_bytes, running, say)
@@ -126,6 +146,12 @@ def report(findings: Findings, as_json: bool) -> None:
     if as_json:
         print_json({**measured, "ok": not findings.wrong, "verdict": verdict})
         return
-    rows = [[name, f"{v:,}" if isinstance(v := measured.get(key), int) else str(v)] for name, key in _ROWS]
+    rows = [[name, _shown(key, measured.get(key))] for name, key in _ROWS]
     print_table(["", "measured"], rows)
     say(f"verdict: {'OK' if not findings.wrong else 'FAILED'}, {verdict}")
+
+
+def _shown(key: str, value: object) -> str:
+    if not isinstance(value, int):
+        return str(value)
+    return bytes_told(value) if counts_bytes(key) else f"{value:,}"

@@ -15,7 +15,7 @@ from typing import Any
 from ledgers import LedgerClient, LedgerRecord
 
 from ..child import Child, ChildFailed
-from ..output import Say, progress
+from ..output import Progress, Say
 from ..processes import BOOKLEDGER, BookieProcess
 
 BOOKIE_DIES_AT, CHANGED_AT, WRITER_DIES_AT = 0.3, 0.5, 0.8
@@ -174,7 +174,7 @@ class Demo:
     def _read_back(self, ledgers: list[int], confirmed: dict[str, Any]) -> None:
         began = time.perf_counter()
         whole, entries, size = hashlib.sha256(), 0, 0
-        with LedgerClient(self._uri) as client, progress("reading back", self._size) as advance:
+        with LedgerClient(self._uri) as client, Progress("reading back", self._size) as advance:
             for ledger_id in ledgers:
                 for entry in client.open_ledger(ledger_id).read():
                     whole.update(entry.payload)

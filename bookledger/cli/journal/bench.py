@@ -15,8 +15,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-import click
-
 from ledgers.aio import LedgerClient
 from metadata.sqlite.uri import uri_of
 from qjm_compat import AcceptorConfig, NamespaceInfo
@@ -29,6 +27,8 @@ from ..options import json_option, measuring_options
 from ..output import Say, narrator, print_records
 from ..processes import bookie_processes, in_plain_text
 from ..scratch import scratch_directory
+from ..told.help import command
+from ..told.stopping import bookies_are_gone, told_when_stopped
 
 BATCH_BYTES = 8 * 1024
 LARGE_BATCH_BYTES = 256 * 1024
@@ -101,14 +101,18 @@ class Result:
     times_ledger: float
 
 
-@click.command("bench")
+@command("bench")
 @measuring_options
 @json_option
 def journal_bench(seconds: float, data: Path | None, as_json: bool) -> None:
-    """Measure flushes of 8 KiB beside bare appends: three bookies, write quorum 3, ack quorum 2."""
+    """Measure flushes of 8 KiB beside bare appends: three bookies, write quorum 3, ack quorum 2.
+
+    Examples:
+        bookledger journal bench --seconds 2
+    """
     in_plain_text()
     say = narrator(quiet=as_json)
-    with scratch_directory("journal-bench", data, say) as directory:
+    with told_when_stopped(bookies_are_gone), scratch_directory("journal-bench", data, say) as directory:
         results = run(directory, seconds, say)
     print_records([asdict(result) for result in results], as_json=as_json, none="nothing was measured")
 

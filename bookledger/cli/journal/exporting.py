@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..options import json_option
-from ..output import print_record, progress
+from ..options import FilePath, json_option
+from ..output import Progress, print_record
+from ..told.help import command
+from ..told.sizes import bytes_told
+from ..told.stopping import again, told_when_stopped
 from .options import TXID_MAX, JournalPlace, journal_place
 
 if TYPE_CHECKING:
     from qjm_compat.transfer.exporting import Exported
 
 
-@click.command()
+@command()
 @journal_place
-@click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("directory", type=FilePath(file_okay=False))
 @click.option(
     "--from",
     "from_txid",
@@ -35,9 +38,19 @@ def export(place: JournalPlace, directory: Path, from_txid: int, in_progress: bo
 
     Nothing is overwritten with other edits, so an export may be repeated. A NameNode starts on the files beside an
     image and its VERSION, which are not in a journal.
+
+    Examples:
+        bookledger journal export ns1 /srv/dfs/name/current
+        bookledger journal export ns1 edits --from 1000 --in-progress
     """
     began = time.monotonic()
-    done = asyncio.run(_export(place, directory, from_txid, in_progress=in_progress))
+    bar = Progress(f"exporting {place.journal_id}", None)
+
+    def how() -> str:
+        return f"of {bytes_told(bar.done)} whole files stay, and are not written again; {again()}"
+
+    with told_when_stopped(how):
+        done = asyncio.run(_export(place, directory, from_txid, bar, in_progress=in_progress))
     seconds = time.monotonic() - began
     fields = {
         "segments": done.segments,
@@ -51,12 +64,14 @@ def export(place: JournalPlace, directory: Path, from_txid: int, in_progress: bo
     print_record(fields, as_json=as_json)
 
 
-async def _export(place: JournalPlace, directory: Path, from_txid: int, *, in_progress: bool) -> Exported:
+async def _export(
+    place: JournalPlace, directory: Path, from_txid: int, bar: Progress, *, in_progress: bool
+) -> Exported:
     from qjm_compat.transfer.exporting import export_directory
 
     await place.check_named()
     async with place.manager() as manager:
-        with progress(f"exporting {place.journal_id}", None) as advance:
+        with bar:
             return await export_directory(
-                manager, directory, from_txid=from_txid, in_progress=in_progress, on_bytes=advance
+                manager, directory, from_txid=from_txid, in_progress=in_progress, on_bytes=bar
             )

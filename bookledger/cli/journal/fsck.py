@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..options import Finite, json_option
-from ..output import print_json, print_record, progress
-from ..terminal import say
+from ..output import Progress, print_json, print_record
+from ..terminal import confirm, say
+from ..told.help import command
+from ..told.stopping import again, told_when_stopped
 from .options import JournalPlace, journal_place
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 ORPHAN_AGE_SECONDS_DEFAULT = 3600.0
 
 
-@click.command()
+@command()
 @journal_place
 @click.option("--deep", is_flag=True, help="Also decode every op.")
 @click.option(
@@ -49,8 +51,13 @@ def fsck(
     """Read all of JOURNAL, at every acceptor, and print a line for all that is wrong; then the exit code is 1.
 
     Nobody is disturbed: a writer may go on meanwhile.
+
+    Examples:
+        bookledger journal fsck ns1 --deep
+        bookledger journal fsck ns1 --acceptor jn1 --acceptor jn2 --acceptor jn3
     """
-    found = asyncio.run(_check(place, orphan_age_seconds, deep=deep))
+    with told_when_stopped(lambda: f"nothing was changed, and nothing found out; {again(so='begin again')}"):
+        found = asyncio.run(_check(place, orphan_age_seconds, deep=deep))
     _print(found, as_json=as_json)
     left = len(found.problems)
     if found.orphans and delete_orphans:
@@ -64,7 +71,7 @@ async def _check(place: JournalPlace, orphan_age_seconds: float, *, deep: bool) 
 
     await place.check_named()
     async with place.survey() as survey:
-        with progress(f"checking {place.journal_id}", None) as advance:
+        with Progress(f"checking {place.journal_id}", None) as advance:
             return await check_journal(
                 survey, deep=deep, orphan_age_seconds=orphan_age_seconds, on_bytes=advance
             )
@@ -75,7 +82,7 @@ def _delete(place: JournalPlace, found: Findings, *, yes: bool, as_json: bool) -
 
     refuse_unless_whole(found)
     if not yes:
-        click.confirm(f"delete {len(found.orphans)} ledgers that nothing refers to?", abort=True, err=True)
+        confirm(f"delete {len(found.orphans)} ledgers that nothing refers to?")
     done = asyncio.run(_deleted(place, found))
     for orphan in done.kept:
         if as_json:

@@ -10,6 +10,9 @@ import click
 
 from ..options import json_option
 from ..output import print_record
+from ..terminal import confirm
+from ..told.help import Group, Headings
+from ..told.stopping import again, told_when_stopped
 from .exporting import export
 from .fsck import fsck
 from .importing import import_
@@ -21,11 +24,21 @@ if TYPE_CHECKING:
     from qjm_compat.requests import NamespaceInfo, SegmentState
 
 
-_IMPORTED_WHEN_USED = {"bench": ("bookledger.cli.journal.bench", "journal_bench")}
+_IMPORTED_WHEN_USED = {
+    "bench": ("bookledger.cli.journal.bench", "journal_bench"),
+    "serve": ("bookledger.cli.journal.serve", "serve"),
+}
 """Commands that need what the others do without."""
 
 
-class _JournalGroup(click.Group):
+HEADINGS: Headings = {
+    "Journals": ("format", "list", "show", "recover", "purge"),
+    "Edits": ("import", "export", "tail", "dump", "fsck"),
+    "For NameNodes": ("serve", "bench"),
+}
+
+
+class _JournalGroup(Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *_IMPORTED_WHEN_USED])
 
@@ -38,9 +51,15 @@ class _JournalGroup(click.Group):
         return command
 
 
-@click.group(cls=_JournalGroup)
+@click.group(cls=_JournalGroup, headings=HEADINGS)
 def journal() -> None:
-    """Keep, move and check the edit logs of HDFS NameNodes."""
+    """Keep, move and check the edit logs of HDFS NameNodes.
+
+    Examples:
+        bookledger journal list
+        bookledger journal import ns1 /srv/dfs/journal/ns1
+        bookledger journal fsck ns1
+    """
 
 
 journal.add_command(list_)
@@ -52,7 +71,10 @@ journal.add_command(dump)
 journal.add_command(fsck)
 
 
-@journal.command("format")
+@journal.command(
+    "format",
+    headings={"As in VERSION": ("--namespace-id", "--cluster-id", "--layout-version", "--c-time")},
+)
 @journal_place
 @click.option(
     "--namespace-id", type=click.IntRange(1, 2**31 - 1), required=True, help="namespaceID in VERSION."
@@ -81,13 +103,15 @@ def format_(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Make a journal for one namespace. A journal that is there stays, unless this is forced."""
+    """Make a journal for one namespace. A journal that is there stays, unless this is forced.
+
+    Examples:
+        bookledger journal format ns1 --namespace-id 7 --cluster-id CID-1
+    """
     from qjm_compat.requests import NamespaceInfo
 
     if force and not yes:
-        click.confirm(
-            f"forget journal {place.journal_id} and all its edits, if there is one?", abort=True, err=True
-        )
+        confirm(f"forget journal {place.journal_id} and all its edits, if there is one?")
     namespace = NamespaceInfo(namespace_id, cluster_id, c_time=c_time, layout_version=layout_version)
     asyncio.run(_format(place, namespace, force=force))
     fields = {"namespace_id": namespace_id, "cluster_id": cluster_id, "layout_version": layout_version}
@@ -98,8 +122,13 @@ def format_(
 @journal_place_to_write
 @json_option
 def recover(place: JournalPlace, as_json: bool) -> None:
-    """End what a dead writer left, and say where. A writer that is alive is fenced."""
-    epoch, segment = asyncio.run(_recover(place))
+    """End what a dead writer left, and say where. A writer that is alive is fenced.
+
+    Examples:
+        bookledger journal recover ns1
+    """
+    with told_when_stopped(lambda: f"nothing is lost, and no writer but a new one goes on; {again()}"):
+        epoch, segment = asyncio.run(_recover(place))
     fields: dict[str, Any] = {"journal": place.journal_id, "epoch": epoch, "segment": None, "last_txid": None}
     if segment is not None:
         fields |= {"segment": segment.start_txid, "last_txid": segment.end_txid}
@@ -118,8 +147,13 @@ def recover(place: JournalPlace, as_json: bool) -> None:
 @click.option("--take-over", is_flag=True, help="Also where a segment is in progress: its writer is fenced.")
 @json_option
 def purge(place: JournalPlace, before: int, take_over: bool, as_json: bool) -> None:
-    """Delete the segments that end before a txid. Takes the journal from its writer, if it has one."""
-    epoch = asyncio.run(_purge(place, before, take_over=take_over))
+    """Delete the segments that end before a txid. Takes the journal from its writer, if it has one.
+
+    Examples:
+        bookledger journal purge ns1 --before 1000000
+    """
+    with told_when_stopped(lambda: f"segments may be gone, none that was to be kept; {again()}"):
+        epoch = asyncio.run(_purge(place, before, take_over=take_over))
     print_record({"journal": place.journal_id, "epoch": epoch, "purged_before": before}, as_json=as_json)
 
 

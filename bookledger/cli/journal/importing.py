@@ -9,18 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options import json_option
-from ..output import print_json, print_record, progress
+from ..options import FilePath, json_option
+from ..output import Progress, print_json, print_record
 from ..terminal import say
-from .options import TXID_MAX, JournalPlace, journal_place_to_write
+from ..told.help import command
+from ..told.sizes import bytes_told
+from ..told.stopping import again, told_when_stopped
+from .options import SHAPE, TXID_MAX, JournalPlace, journal_place_to_write
 
 if TYPE_CHECKING:
     from qjm_compat.transfer.importing import Imported, ImportOptions
 
 
-@click.command("import")
+@command(
+    "import",
+    headings={"What is imported": ("--from", "--finalize", "--allow-gaps", "--take-over"), **SHAPE},
+)
 @journal_place_to_write
-@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("directory", type=FilePath(exists=True, file_okay=False))
 @click.option(
     "--finalize/--in-progress",
     "finalize",
@@ -53,14 +59,22 @@ def import_(
 
     VERSION says whose they are; a journal that is not there is formatted. Every file is verified before anything of
     it is written. What the journal has is compared and not written again, so an import may be repeated.
+
+    Examples:
+        bookledger journal import ns1 /srv/dfs/journal/ns1
+        bookledger journal import ns1 /srv/dfs/name --in-progress --from 1000
     """
-    from qjm_compat.transfer.importing import ImportOptions
+    from qjm_compat.transfer.importing import ImportOptions, bytes_in
 
     options = ImportOptions(
         finalize=finalize, allow_gaps=allow_gaps, take_over=take_over, from_txid=from_txid
     )
     began = time.monotonic()
-    done = asyncio.run(_import(place, directory, options))
+    bar = Progress(f"importing into {place.journal_id}", bytes_in(directory))
+    with told_when_stopped(
+        lambda: f"{bytes_told(bar.done)} went in, and what is there is not written again; {again()}"
+    ):
+        done = asyncio.run(_import(place, directory, options, bar))
     seconds = time.monotonic() - began
     if as_json:
         print_json(_fields(done, seconds))
@@ -68,13 +82,13 @@ def import_(
         _print(done, seconds)
 
 
-async def _import(place: JournalPlace, directory: Path, options: ImportOptions) -> Imported:
-    from qjm_compat.transfer.importing import bytes_in, import_directory
+async def _import(place: JournalPlace, directory: Path, options: ImportOptions, bar: Progress) -> Imported:
+    from qjm_compat.transfer.importing import import_directory
 
     await place.check_named()
     async with place.survey() as survey, place.manager() as manager:
-        with progress(f"importing into {place.journal_id}", bytes_in(directory)) as advance:
-            return await import_directory(manager, survey, directory, options, advance)
+        with bar:
+            return await import_directory(manager, survey, directory, options, bar)
 
 
 def _print(done: Imported, seconds: float) -> None:

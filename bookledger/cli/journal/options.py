@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
+from ..config.settings import settings_now
 from ..options import DIGESTS, metadata_option, password_option, shape_options
+from ..told.help import Headings
 
 if TYPE_CHECKING:
     from qjm_compat.aio import QuorumJournalManager
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
     from qjm_compat.transfer.survey.survey import Survey
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+SHAPE: Headings = {"Ledgers of new segments": ("--ensemble", "--write-quorum", "--ack-quorum", "--digest")}
+"""A heading for `journal_place_to_write`."""
 
 TXID_MAX = 2**63 - 2
 
@@ -61,6 +67,15 @@ class JournalPlace:
                     f"{', '.join(more)} included"
                 )
 
+    async def check_known(self) -> None:
+        """Raises ValueError for acceptors that were named, where the metadata knows others only."""
+        for one in self.acceptors:
+            there = await self._acceptors_in(one.metadata_uri)
+            if there and one.name not in there:
+                raise ValueError(
+                    f"journal {self.journal_id} has no acceptor {one.name} there; it has {', '.join(sorted(there))}"
+                )
+
     async def _acceptors_in(self, uri: str) -> set[str]:
         """Those that a metadata store knows; of one that is down nothing is known, and a majority may do without."""
         from qjm_compat.errors import JournalUnavailable
@@ -70,6 +85,24 @@ class JournalPlace:
             return {name for journal_id, name in await journals_in(uri) if journal_id == self.journal_id}
         except JournalUnavailable:
             return set()
+
+
+def journal_config(*, password: bytes, **shape: Any) -> JournalConfig:
+    """`[journal]` of the file of settings; what is typed of a ledger's shape is stronger. Raises UsageError."""
+    from qjm_compat.config import JournalConfig
+
+    context, settings = click.get_current_context(), settings_now()
+    in_file = settings.values("journal")
+    weak = (None, ParameterSource.DEFAULT)
+    typed = {
+        name: value
+        for name, value in shape.items()
+        if name not in in_file or context.get_parameter_source(name) not in weak
+    }
+    try:
+        return settings.made("journal", JournalConfig, password=password, **typed)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def journal_place(function: F) -> F:
@@ -96,18 +129,15 @@ def _with_place(function: F, more: Sequence[Callable[[Any], Any]]) -> F:
         ack_quorum: int | None = None,
         **others: Any,
     ) -> Any:
-        from qjm_compat.config import AcceptorConfig, JournalConfig
+        from qjm_compat.config import AcceptorConfig
 
-        try:
-            config = JournalConfig(
-                ensemble_size=ensemble_size,
-                write_quorum=write_quorum,
-                ack_quorum=ack_quorum,
-                digest=DIGESTS[digest or "crc32c"],
-                password=password,
-            )
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
+        config = journal_config(
+            ensemble_size=ensemble_size,
+            write_quorum=write_quorum,
+            ack_quorum=ack_quorum,
+            digest=DIGESTS[digest or "crc32c"],
+            password=password,
+        )
         named = tuple(AcceptorConfig(name, uri or metadata_uri) for name, uri in acceptors)
         return function(place=JournalPlace(journal_id, metadata_uri, named, config), **others)
 

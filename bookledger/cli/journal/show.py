@@ -6,11 +6,10 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from ..membership.looking import check_is_cluster
 from ..options import json_option, metadata_option
 from ..output import print_json, print_record, print_records
+from ..told.help import command
 from .options import JournalPlace, journal_place
 
 if TYPE_CHECKING:
@@ -19,21 +18,29 @@ if TYPE_CHECKING:
     from qjm_compat.transfer.survey.survey import Survey
 
 
-@click.command("list")
+@command("list")
 @metadata_option
 @json_option
 def list_(metadata_uri: str, as_json: bool) -> None:
-    """Show every journal and its acceptors."""
+    """Show every journal and its acceptors.
+
+    Examples:
+        bookledger journal list
+    """
     check_is_cluster(metadata_uri)
     rows = asyncio.run(_all(metadata_uri))
     print_records(rows, as_json=as_json, none="there are no journals")
 
 
-@click.command()
+@command()
 @journal_place
 @json_option
 def show(place: JournalPlace, as_json: bool) -> None:
-    """Show a journal's state and its segments, at every acceptor that this metadata knows or --acceptor names."""
+    """Show a journal's state and its segments, at every acceptor that this metadata knows or --acceptor names.
+
+    Examples:
+        bookledger journal show ns1
+    """
     for fields, segments in asyncio.run(_described(place)):
         if as_json:
             print_json({**fields, "segments": segments})
@@ -74,6 +81,7 @@ async def _described(place: JournalPlace) -> list[tuple[dict[str, Any], list[dic
     from qjm_compat.errors import JournalNotFormatted
     from qjm_compat.transfer.survey.survey import journals_in
 
+    await place.check_known()
     if not place.acceptors:
         names = [
             name for journal, name in await journals_in(place.metadata_uri) if journal == place.journal_id

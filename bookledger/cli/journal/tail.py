@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options import json_option
+from ..options import FilePath, json_option
 from ..output import print_record
 from ..terminal import say
+from ..told.help import command
+from ..told.sizes import bytes_told
 from .options import TXID_MAX, JournalPlace, journal_place
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 PIPE_BYTES_MAX = 1 << 30
 
 
-@click.command()
+@command()
 @journal_place
 @click.option("-f", "--follow", is_flag=True, help="Go on with edits as they become durable.")
 @click.option(
@@ -36,18 +38,28 @@ PIPE_BYTES_MAX = 1 << 30
 )
 @json_option
 def tail(place: JournalPlace, follow: bool, from_txid: int | None, as_json: bool) -> None:
-    """Print JOURNAL's edits as JSON lines, up to what is durable on a quorum. Nobody is disturbed."""
+    """Print JOURNAL's edits as JSON lines, up to what is durable on a quorum. Nobody is disturbed.
+
+    Examples:
+        bookledger journal tail ns1 --follow
+        bookledger journal tail ns1 --from 1000 > edits.jsonl
+    """
     del as_json  # there is no other way to print an edit
     asyncio.run(_tail(place, from_txid, follow=follow))
 
 
-@click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@command()
+@click.argument("file", type=FilePath(exists=True, dir_okay=False))
 @click.option("--xml", "as_xml", is_flag=True, help="As Hadoop's offline edits viewer prints them.")
 @click.option("--check", is_flag=True, help="Only say what the file holds, and where it is damaged.")
 @json_option
 def dump(file: Path, as_xml: bool, check: bool, as_json: bool) -> None:
-    """Print the edits of one segment FILE as JSON lines. What is in front of damage is printed, then the damage."""
+    """Print the edits of one segment FILE as JSON lines. What is in front of damage is printed, then the damage.
+
+    Examples:
+        bookledger journal dump edits_0000000000000000001-0000000000000000042
+        bookledger journal dump --check edits_inprogress_0000000000000000043
+    """
     if as_xml and (as_json or check):
         raise click.UsageError("--xml prints the edits; it does not go with --json or --check")
     data = _content(file)
@@ -69,7 +81,7 @@ def _content(path: Path) -> bytes:
         data = pipe.read(PIPE_BYTES_MAX + 1)
     if len(data) > PIPE_BYTES_MAX:
         raise ValueError(
-            f"{path} is no file and goes on past {PIPE_BYTES_MAX} bytes; save it in a file first"
+            f"{path} is no file and goes on past {bytes_told(PIPE_BYTES_MAX)}; save it in a file first"
         )
     return data
 
@@ -154,7 +166,7 @@ def _check(file: Path, data: bytes, *, as_json: bool) -> None:
         fields["damage"] = [{"offset": d.offset, "end": d.end, "reason": d.reason} for d in scan.damage]
     print_record(fields, as_json=as_json)
     for damage in scan.damage if not as_json else ():
-        say(f"damage at offset {damage.offset}, {damage.end - damage.offset} bytes: {damage.reason}")
+        say(f"damage at offset {damage.offset}, {bytes_told(damage.end - damage.offset)}: {damage.reason}")
     if scan.damage or not scan.is_contiguous:
         click.get_current_context().exit(1)
 

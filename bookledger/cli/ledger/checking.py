@@ -6,8 +6,6 @@ import sys
 import time
 from typing import Any
 
-import click
-
 from bookie.upkeep.healing.view import look
 from bookledger.cluster.survey import Condition, Copy, copies
 from ledgers.errors import LedgerError, NoSuchLedger
@@ -18,15 +16,20 @@ from metadata.store import MetadataStore
 from ..membership.looking import NO_CLUSTER, lost_after_option, with_store
 from ..options import json_option, ledger_argument, metadata_option
 from ..output import print_records
+from ..told.help import command
 
 
-@click.command()
+@command()
 @metadata_option
 @ledger_argument
 @lost_after_option
 @json_option
 def check(metadata_uri: str, ledger_id: int, lost_after: float, as_json: bool) -> None:
-    """Show every copy of a ledger's fragments. The exit code is 0 only if all are where they should be."""
+    """Show every copy of a ledger's fragments. The exit code is 0 only if all are where they should be.
+
+    Examples:
+        bookledger ledger check 7
+    """
 
     async def work(store: MetadataStore) -> list[Copy]:
         if await cluster_id(store) is None:

@@ -4,26 +4,49 @@ from __future__ import annotations
 
 import base64
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import IO, Any
 
 import click
+from click.core import ParameterSource
 
-from ledgers import Columns, Entry, LedgerClient
+from ledgers import Columns, Entry, LedgerClient, NoSuchEntry, ReadHandle
 from ledgers.reading.batch_read import entries_of
 
-from ..options import first_option, json_option, ledger_argument, metadata_option, password_option, raw_option
-from ..output import print_json, progress
-from ..terminal import shown_bytes
+from ..config.clients import client_config
+from ..options import (
+    FilePath,
+    Finite,
+    first_option,
+    json_option,
+    ledger_argument,
+    metadata_option,
+    password_option,
+    raw_option,
+)
+from ..output import Progress, check_is_new, whole_file
+from ..terminal import say, shown_bytes
+from ..told.help import command
+from ..told.stopping import again, told_when_stopped
+
+STANDARD_OUTPUT = Path("-")
 
 
-@click.command()
+@command()
 @metadata_option
 @password_option
 @ledger_argument
 @first_option
 @click.option("--last", type=click.IntRange(0), help="Entry to end with  [default: the last confirmed one]")
 @raw_option
+@click.option(
+    "--output",
+    "-o",
+    type=FilePath(dir_okay=False),
+    help="A new file instead of standard output, which is -; it is there only when it is whole.",
+)
 @click.option("--recover", is_flag=True, help="Fence, recover and close the ledger first if it is open.")
 @json_option
 def read(
@@ -33,57 +56,140 @@ def read(
     first: int,
     last: int | None,
     raw: bool,
+    output: Path | None,
     recover: bool,
     as_json: bool,
 ) -> None:
-    """Print a ledger's entries. An open one is read as far as it is confirmed, without disturbing its writer."""
-    write = _printer(raw=raw, as_json=as_json)
-    with LedgerClient(metadata_uri) as client:
+    """Print a ledger's entries. An open one is read as far as it is confirmed, without disturbing its writer.
+
+    Examples:
+        bookledger ledger read 7
+        bookledger ledger read 7 --first 100 --last 199 --json
+        bookledger ledger read 7 --raw --output copy.bin
+    """
+    if last is not None and last < first:
+        raise click.UsageError(f"--last {last} comes before --first {first}")
+    output = None if output == STANDARD_OUTPUT else output
+    if output is not None:
+        check_is_new(output)
+    into = nullcontext(sys.stdout.buffer) if output is None else whole_file(output)
+    printed = _Printed(first)
+    with (
+        told_when_stopped(printed.how if output is None else lambda: f"{output} is not there; {again()}"),
+        into as out,
+        LedgerClient(metadata_uri, config=client_config()) as client,
+    ):
+        write = _printer(out, printed, raw=raw, as_json=as_json)
         reader = client.open_ledger(ledger_id, recovery=recover, password=password)
-        with progress(f"reading ledger {ledger_id}", reader.record.length_bytes) as advance:
+        _check_is_there(reader, first)
+        with Progress(f"reading ledger {ledger_id}", reader.record.length_bytes) as advance:
             for page in reader.pages(first, last):
                 write(page)
+                printed.note(page)
                 advance(len(page.payload))
 
 
-@click.command()
+@command()
 @metadata_option
 @password_option
 @ledger_argument
 @first_option
+@click.option(
+    "--timeout",
+    type=Finite(0),
+    help="End, too, once nothing new came for so many seconds; 0 asks once.",
+)
 @raw_option
 @json_option
-def tail(metadata_uri: str, password: bytes, ledger_id: int, first: int, raw: bool, as_json: bool) -> None:
-    """Follow an open ledger's entries as they are confirmed, until it is closed."""
-    write = _printer(raw=raw, as_json=as_json)
-    with LedgerClient(metadata_uri) as client:
+def tail(
+    metadata_uri: str,
+    password: bytes,
+    ledger_id: int,
+    first: int,
+    timeout: float | None,
+    raw: bool,
+    as_json: bool,
+) -> None:
+    """Follow an open ledger's entries as they are confirmed, until it is closed.
+
+    Examples:
+        bookledger ledger tail 7
+        bookledger ledger tail 7 --first 100 --timeout 30
+    """
+    printed = _Printed(first)
+    write = _printer(sys.stdout.buffer, printed, raw=raw, as_json=as_json)
+    with told_when_stopped(printed.how), LedgerClient(metadata_uri, config=client_config()) as client:
         reader = client.open_ledger(ledger_id, recovery=False, password=password)
-        for page in reader.tail_pages(first):
+        _tell_of_waiting(reader, first)
+        for page in reader.tail_pages(first, timeout=timeout):
             write(page)
             sys.stdout.buffer.flush()
+            printed.note(page)
+        if reader.is_closed and not printed.is_any:
+            _check_is_there(reader, first)
 
 
-def _printer(*, raw: bool, as_json: bool) -> Callable[[Columns], Any]:
+def _check_is_there(reader: ReadHandle, first: int) -> None:
+    """Raises NoSuchEntry where the one that was asked for by its id is none: nothing would be printed."""
+    if first > reader.last_add_confirmed and _is_typed("first"):
+        raise NoSuchEntry(reader.record.ledger_id, first, reader.last_add_confirmed)
+
+
+def _tell_of_waiting(reader: ReadHandle, first: int) -> None:
+    """Whoever asked for an entry far ahead by mistake would wait in silence."""
+    last = reader.last_add_confirmed
+    if not reader.is_closed and first > last + 1:
+        so_far = f"is confirmed to entry {last}" if last >= 0 else "has no entry yet"
+        say(f"ledger {reader.record.ledger_id} {so_far}: waiting for entry {first}", err=True)
+
+
+def _is_typed(name: str) -> bool:
+    source = click.get_current_context().get_parameter_source(name)
+    return source not in (None, ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)
+
+
+class _Printed:
+    """What was written to standard output: an interrupt may come in the middle of a page."""
+
+    def __init__(self, first: int) -> None:
+        self._first = self._next = first
+
+    @property
+    def is_any(self) -> bool:
+        return self._next != self._first
+
+    def note(self, page: Columns) -> None:
+        self._next = page.last_entry + 1
+
+    def lines(self, page: Columns, line_of: Callable[[Entry], bytes]) -> Iterator[bytes]:
+        """Each counts once the next one is wanted."""
+        for entry in entries_of(page):
+            yield line_of(entry)
+            self._next = entry.entry_id + 1
+
+    def how(self) -> str:
+        if not self.is_any:
+            return f"no entry is printed for certain; {again()}"
+        return f"the entries to {self._next - 1} are printed, perhaps more; go on with --first {self._next}"
+
+
+def _printer(out: IO[bytes], printed: _Printed, *, raw: bool, as_json: bool) -> Callable[[Columns], Any]:
     """Prints a page."""
     if raw and as_json:
         raise click.UsageError("--raw and --json are two ways to print an entry; take one")
     if raw:
-        return lambda page: sys.stdout.buffer.write(page.payload)
-    one = _line_printer(as_json=as_json)
-
-    def lines(page: Columns) -> None:
-        for entry in entries_of(page):
-            one(entry)
-
-    return lines
+        return lambda page: out.write(page.payload)
+    line_of = _json_line if as_json else _shown_line if out.isatty() else _plain_line
+    return lambda page: out.writelines(printed.lines(page, line_of))
 
 
-def _line_printer(*, as_json: bool) -> Callable[[Entry], Any]:
-    out = sys.stdout.buffer
-    if as_json:
-        return lambda entry: print_json(
-            {"entry_id": entry.entry_id, "payload_base64": base64.b64encode(entry.payload).decode()}
-        )
-    if sys.stdout.isatty():
-        return lambda entry: click.echo(f"{entry.entry_id}\t{shown_bytes(entry.payload)}")
-    return lambda entry: out.write(b"%d\t%s\n" % (entry.entry_id, entry.payload))
+def _json_line(entry: Entry) -> bytes:
+    return b'{"entry_id":%d,"payload_base64":"%s"}\n' % (entry.entry_id, base64.b64encode(entry.payload))
+
+
+def _shown_line(entry: Entry) -> bytes:
+    return f"{entry.entry_id}\t{shown_bytes(entry.payload)}\n".encode()
+
+
+def _plain_line(entry: Entry) -> bytes:
+    return b"%d\t%s\n" % (entry.entry_id, entry.payload)

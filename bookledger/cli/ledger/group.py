@@ -11,19 +11,33 @@ import click
 from ledgers import LedgerClient, NewLedger
 from metadata.records.ledger_record import LedgerRecord
 
+from ..config.clients import client_config
 from ..membership.looking import check_is_cluster
 from ..options import json_option, ledger_argument, metadata_option, new_ledger_options, password_option
 from ..output import ledger_fields, print_json, print_record
-from ..terminal import say, shown_bytes
+from ..terminal import confirm, say, shown_bytes
+from ..told.help import group
+from ..told.stopping import again, told_when_stopped
 from .append import append
 from .checking import check
 from .entries import read, tail
 from .listing import list_
 
 
-@click.group()
+@group(
+    headings={
+        "Entries": ("create", "append", "read", "tail"),
+        "Ledgers": ("list", "show", "check", "recover", "delete"),
+    }
+)
 def ledger() -> None:
-    """Create, write, read and repair ledgers."""
+    """Create, write, read and repair ledgers.
+
+    Examples:
+        seq 1000 | bookledger ledger append
+        bookledger ledger list --state open
+        bookledger ledger read 7 --output entries.txt
+    """
 
 
 @ledger.command()
@@ -31,8 +45,13 @@ def ledger() -> None:
 @new_ledger_options
 @json_option
 def create(metadata_uri: str, new: NewLedger, as_json: bool) -> None:
-    """Make a ledger for one later `ledger append --ledger ID`; prints its id."""
-    with LedgerClient(metadata_uri) as client:
+    """Make a ledger for one later `ledger append --ledger ID`; prints its id.
+
+    Examples:
+        bookledger ledger create
+        bookledger ledger create --ensemble 5 --write-quorum 3 --custom owner=team-a
+    """
+    with LedgerClient(metadata_uri, config=client_config()) as client:
         ledger_id = client.reserve_ledger(new)
     if as_json:
         print_json({"ledger_id": ledger_id})
@@ -52,16 +71,20 @@ ledger.add_command(check)
 @ledger_argument
 @json_option
 def show(metadata_uri: str, ledger_id: int, as_json: bool) -> None:
-    """Show one ledger's metadata, with its fragments and where they are."""
+    """Show one ledger's metadata, with its fragments and where they are.
+
+    Examples:
+        bookledger ledger show 7
+    """
     check_is_cluster(metadata_uri)
-    with LedgerClient(metadata_uri) as client:
+    with LedgerClient(metadata_uri, config=client_config()) as client:
         record = client.describe_ledger(ledger_id)
     if as_json:
         print_json({**ledger_fields(record), **_parts(record)})
         return
     print_record(ledger_fields(record), as_json=False)
     for name, value in sorted(record.custom_metadata.items()):
-        say(f"meta {name}={shown_bytes(value)}")
+        say(f"custom {name}={shown_bytes(value)}")
     for fragment in record.fragments:
         say(f"from entry {fragment.first_entry}: {', '.join(map(str, fragment.ensemble))}")
 
@@ -90,8 +113,16 @@ def _parts(record: LedgerRecord) -> dict[str, Any]:
 @ledger_argument
 @json_option
 def recover(metadata_uri: str, password: bytes, ledger_id: int, as_json: bool) -> None:
-    """Fence a ledger whose writer is gone, find its end, close it. A closed ledger is left as it is."""
-    with LedgerClient(metadata_uri) as client:
+    """Fence a ledger whose writer is gone, find its end, close it. A closed ledger is left as it is.
+
+    Examples:
+        bookledger ledger recover 7
+    """
+    how = "its writer may be fenced, and nothing confirmed is lost"
+    with (
+        told_when_stopped(lambda: f"{how}; {again()}"),
+        LedgerClient(metadata_uri, config=client_config()) as client,
+    ):
         began = time.monotonic()
         reader = client.open_ledger(ledger_id, password=password)
         seconds = time.monotonic() - began
@@ -106,14 +137,34 @@ def recover(metadata_uri: str, password: bytes, ledger_id: int, as_json: bool) -
 @click.option(
     "--force",
     is_flag=True,
-    help="Do not fence and recover an open one first: its bookies or password are lost.",
+    help="As it is: its bookies are lost. Who writes to it is not fenced.",
+)
+@click.option(
+    "--password-is-lost",
+    is_flag=True,
+    help="As it is, and without its password; takes an admin's certificate where there are any.",
 )
 @json_option
-def delete(metadata_uri: str, ledger_id: int, password: bytes, yes: bool, force: bool, as_json: bool) -> None:
-    """Delete a ledger for good. One that is open is fenced and recovered first."""
-    with LedgerClient(metadata_uri) as client:
+def delete(
+    metadata_uri: str,
+    ledger_id: int,
+    password: bytes,
+    yes: bool,
+    force: bool,
+    password_is_lost: bool,
+    as_json: bool,
+) -> None:
+    """Delete a ledger for good. One that is open is fenced and recovered first.
+
+    Among certificates it takes an admin's, or that of whom the ledger is of, or its password.
+
+    Examples:
+        bookledger ledger delete 7
+        bookledger ledger delete --yes 7 --password-file ledger.password
+    """
+    with LedgerClient(metadata_uri, config=client_config()) as client:
         client.describe_ledger(ledger_id)
         if not yes:
-            click.confirm(f"delete ledger {ledger_id} and everything in it?", abort=True, err=True)
-        client.delete_ledger(ledger_id, password=password, force=force)
+            confirm(f"delete ledger {ledger_id} and everything in it?")
+        client.delete_ledger(ledger_id, password=password, force=force, password_is_lost=password_is_lost)
     print_record({"ledger_id": ledger_id, "deleted": True}, as_json=as_json)

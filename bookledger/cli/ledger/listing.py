@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from datetime import datetime
 from itertools import islice
 
 import click
@@ -10,20 +12,34 @@ import click
 from ledgers import LedgerClient
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 
+from ..config.clients import client_config
 from ..membership.looking import check_is_cluster
-from ..options import Finite, json_option, metadata_option
+from ..options import Finite, Moment, json_option, metadata_option
 from ..output import ledger_fields, print_records
 from ..terminal import say
+from ..told.help import command
 
 
-@click.command("list")
+@command(
+    "list",
+    headings={
+        "Only some ledgers": ("--state", "--older-than", "--since", "--until", "--bookie", "--custom"),
+        "A page at a time": ("--first", "--limit"),
+    },
+)
 @metadata_option
 @click.option(
     "--state", type=click.Choice([state.value for state in LedgerState]), help="Only those in this state."
 )
 @click.option("--older-than", metavar="SECONDS", type=Finite(0), help="Only those made so long ago.")
+@click.option(
+    "--since", type=Moment(), help="Only those that may have entries from this time on, by what they know."
+)
+@click.option("--until", type=Moment(), help="Only those that may have entries from before this time.")
 @click.option("--bookie", "bookie_id", metavar="NAME", help="Only those of which it holds something.")
-@click.option("--custom", metavar="KEY[=VALUE]", help="Only those with this custom metadata.")
+@click.option(
+    "--custom", metavar="KEY[=VALUE]", multiple=True, help="Only those with this custom metadata, all of it."
+)
 @click.option("--first", "first_ledger", type=click.IntRange(0), default=0, help="Begin with this id.")
 @click.option("--limit", type=click.IntRange(1), help="Print so many at most, and how to go on.")
 @json_option
@@ -31,24 +47,32 @@ def list_(
     metadata_uri: str,
     state: str | None,
     older_than: float | None,
+    since: datetime | None,
+    until: datetime | None,
     bookie_id: str | None,
-    custom: str | None,
+    custom: tuple[str, ...],
     first_ledger: int,
     limit: int | None,
     as_json: bool,
 ) -> None:
-    """Show every ledger, or those that are asked for, by id."""
+    """Show every ledger, or those that are asked for, by id.
+
+    Examples:
+        bookledger ledger list --state open --older-than 86400
+        bookledger ledger list --custom owner=team-a --limit 100
+    """
     made_before_ms = None if older_than is None else int((time.time() - older_than) * 1000)
 
     def is_wanted(record: LedgerRecord) -> bool:
         return (
             state in (None, record.state.value)
             and (made_before_ms is None or record.created_ms <= made_before_ms)
+            and record.may_hold(since, until)
             and (bookie_id is None or _names(record, bookie_id))
-            and (custom is None or _has(record, custom))
+            and all(_has(record, one) for one in custom)
         )
 
-    with LedgerClient(metadata_uri) as client:
+    with LedgerClient(metadata_uri, config=client_config()) as client:
         wanted = filter(is_wanted, client.list_ledgers(first_ledger=first_ledger))
         records = list(islice(wanted, None if limit is None else limit + 1))
     if not records:
@@ -66,4 +90,4 @@ def _names(record: LedgerRecord, bookie_id: str) -> bool:
 def _has(record: LedgerRecord, custom: str) -> bool:
     key, separator, value = custom.partition("=")
     found = record.custom_metadata.get(key)
-    return found is not None and (not separator or found == value.encode())
+    return found is not None and (not separator or found == os.fsencode(value))

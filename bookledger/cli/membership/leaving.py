@@ -23,7 +23,11 @@ from metadata.store import MetadataStore
 
 from ..options import json_option, metadata_option
 from ..output import print_record
-from ..terminal import say
+from ..terminal import confirm, say
+from ..told.help import command
+from ..told.sizes import bytes_told
+from ..told.stopping import again, told_when_stopped
+from .acting import acting
 from .looking import lost_after_option, surveyed, with_store
 
 LOOK_SECONDS = 2.0
@@ -43,7 +47,7 @@ TO_END = {
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only show how much would be copied.")
 
 
-@click.command()
+@command()
 @metadata_option
 @lost_after_option
 @click.argument("name")
@@ -56,7 +60,13 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Only show how muc
 def drain(
     metadata_uri: str, lost_after: float, name: str, wait: bool, cancel: bool, dry_run: bool, as_json: bool
 ) -> None:
-    """Have all that a bookie holds copied elsewhere, and nothing new put there, so that it may be stopped."""
+    """Have all that a bookie holds copied elsewhere, and nothing new put there, so that it may be stopped.
+
+    Examples:
+        bookledger bookie drain b1 --dry-run
+        bookledger bookie drain b1 --wait
+        bookledger bookie drain b1 --cancel
+    """
     if cancel:
         give(metadata_uri, name, None, instead_of=(OrderKind.DRAIN,))
         print_record({"bookie_id": name, "ordered": None}, as_json=as_json)
@@ -71,7 +81,7 @@ def drain(
     _report(metadata_uri, lost_after, name, "draining", wait=wait, as_json=as_json)
 
 
-@click.command()
+@command()
 @metadata_option
 @lost_after_option
 @click.argument("name")
@@ -95,6 +105,10 @@ def decommission(
     """Say that a bookie will never come back: what it held is copied from the others at once.
 
     Once nothing refers to it, this command forgets it: with --wait, or when it is given again.
+
+    Examples:
+        bookledger cluster decommission b1 --dry-run
+        bookledger cluster decommission b1 --wait
     """
     if cancel:
         give(metadata_uri, name, None, instead_of=(OrderKind.GIVEN_UP,))
@@ -109,18 +123,23 @@ def decommission(
         print_record({"bookie_id": name, "ordered": None, **_left(seen, name)}, as_json=as_json)
         return
     if not yes:
-        click.confirm(f"is bookie {name} lost for good, with its disk?", abort=True, err=True)
+        confirm(f"is bookie {name} lost for good, with its disk?")
     give(metadata_uri, name, OrderKind.GIVEN_UP, instead_of=(OrderKind.DRAIN, OrderKind.MAINTENANCE))
     _report(metadata_uri, lost_after, name, OrderKind.GIVEN_UP.value, wait=wait, as_json=as_json)
 
 
-@click.command()
+@command()
 @metadata_option
 @click.argument("name")
 @click.option("--end", is_flag=True, help="It is back, and counts again.")
 @json_option
 def maintenance(metadata_uri: str, name: str, end: bool, as_json: bool) -> None:
-    """Say that a bookie is away on purpose: nothing of it is copied until `--end`."""
+    """Say that a bookie is away on purpose: nothing of it is copied until `--end`.
+
+    Examples:
+        bookledger cluster maintenance b1
+        bookledger cluster maintenance b1 --end
+    """
     kind = None if end else OrderKind.MAINTENANCE
     give(metadata_uri, name, kind, instead_of=(OrderKind.MAINTENANCE,) if end else ())
     print_record({"bookie_id": name, "ordered": kind.value if kind else None}, as_json=as_json)
@@ -144,7 +163,8 @@ def give(metadata_uri: str, name: str, kind: OrderKind | None, *, instead_of: Co
         else:
             await orders.give(store, Order(name, kind, time.time_ns() // 1_000_000))
 
-    with_store(metadata_uri, work)
+    with acting("taken back" if kind is None else kind.value, bookie=name):
+        with_store(metadata_uri, work)
 
 
 async def check_formatted(store: MetadataStore, name: str) -> None:
@@ -192,6 +212,21 @@ def _check_enough_are_left(seen: Survey, name: str) -> None:
 
 def _report(metadata_uri: str, lost_after: float, name: str, what: str, *, wait: bool, as_json: bool) -> None:
     pace = _Pace()
+    with told_when_stopped(lambda: _how(name, what)):
+        _wait(metadata_uri, lost_after, name, what, pace, wait=wait, as_json=as_json)
+
+
+def _how(name: str, what: str) -> str:
+    back = f"bookie drain {name}" if what == "draining" else f"cluster decommission {name}"
+    return (
+        f"the order stands, and bookies go on without this command; {again(so='wait for them')}, or take it back "
+        f"with: bookledger {back} --cancel"
+    )
+
+
+def _wait(
+    metadata_uri: str, lost_after: float, name: str, what: str, pace: _Pace, *, wait: bool, as_json: bool
+) -> None:
     while True:
         seen = surveyed(metadata_uri, lost_after)
         left = _left(seen, name)
@@ -243,7 +278,8 @@ def _hindrances(seen: Survey, name: str) -> list[str]:
 def _progress(name: str, left: Mapping[str, Any], pace: _Pace) -> str:
     seconds = pace.seconds_left(left["bytes"])
     until = "" if seconds is None else f", done in about {seconds:.0f} s"
-    return f"{name}: {left['fragments']} fragments of {left['ledgers']} ledgers, {left['bytes']} bytes to go{until}"
+    size = bytes_told(left["bytes"])
+    return f"{name}: {left['fragments']} fragments of {left['ledgers']} ledgers, {size} to go{until}"
 
 
 def _left(seen: Survey, name: str) -> Mapping[str, Any]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
-import tempfile
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
-from bookie.disk.disk import sync_directory
 from ledgers.errors import LedgerError
 from metadata import open_store
 from metadata.backup import hold
@@ -26,17 +24,25 @@ from metadata.errors import BackupUnusable
 from metadata.records.cluster import cluster_id
 from metadata.store import MetadataStore
 
+from ..membership.acting import acting
 from ..membership.looking import NO_CLUSTER, surveyed, with_store
-from ..options import json_option, metadata_option, optional_metadata_option
-from ..output import print_record, print_records, progress
-from ..terminal import say
+from ..options import FilePath, json_option, metadata_option, optional_metadata_option
+from ..output import Progress, check_is_new, print_record, print_records, whole_file
+from ..terminal import confirm, say
+from ..told.help import group
+from ..told.stopping import again, told_when_stopped
 
 ACCEPTED = "accepted: ledgers are created, recovered and collected again"
 
 
-@click.group()
+@group()
 def metadata() -> None:
-    """Keep copies of the metadata, and bring one back."""
+    """Keep copies of the metadata, and bring one back.
+
+    Examples:
+        bookledger metadata backup monday.backup
+        bookledger metadata restore --check monday.backup
+    """
 
 
 @metadata.command()
@@ -45,61 +51,69 @@ def roles(metadata_uri: str) -> None:
     """Print the etcdctl commands that make a role for each kind of process, with what it needs and no more.
 
     Run them as etcd's root, once; then give the roles to users: `etcdctl user grant-role USER ROLE`.
+
+    Examples:
+        bookledger metadata roles --metadata etcd://etcd1:2379/prod
     """
     from metadata.etcd.access import etcdctl_commands
 
-    for command in etcdctl_commands(metadata_uri):
-        say(command)
+    for line in etcdctl_commands(metadata_uri):
+        say(line)
 
 
 @metadata.command()
 @metadata_option
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=FilePath(dir_okay=False))
 @json_option
 def backup(metadata_uri: str, file: Path, as_json: bool) -> None:
-    """Write all metadata into a new FILE, while the cluster is in use."""
-    if not file.parent.is_dir():
-        raise LedgerError(f"there is no directory {file.parent}")
-    if file.exists():
-        raise LedgerError(f"{file} exists already; give another name, so that no backup is lost")
+    """Write all metadata into a new FILE, while the cluster is in use.
+
+    Examples:
+        bookledger metadata backup monday.backup
+    """
+    check_is_new(file)
 
     async def work(store: MetadataStore) -> int:
         name = await cluster_id(store)
         if name is None:
             raise LedgerError(NO_CLUSTER)
         for _ in range(TRIES_MAX):
-            keys = await _save_beside(store, file, name)
-            if keys:
-                return keys
+            with suppress(_JournalsChanged):
+                return await _save(store, file, name)
         raise LedgerError(f"journals changed during each of {TRIES_MAX} tries: try again later")
 
-    keys = with_store(metadata_uri, work)
+    with told_when_stopped(lambda: f"{file} is not there; {again(so='begin again')}"):
+        keys = with_store(metadata_uri, work)
     print_record({"file": str(file), "keys": keys, "bytes": file.stat().st_size}, as_json=as_json)
 
 
-async def _save_beside(store: MetadataStore, file: Path, name: str) -> int:
-    """One try; the keys in it, 0 where another is due. The file has its name only when it is whole and on disk."""
-    with tempfile.NamedTemporaryFile(dir=file.parent, prefix=file.name, suffix=".part") as unfinished:
-        writer = BackupWriter(unfinished.file, Header(name, _now_ms()))
+class _JournalsChanged(Exception):
+    """What was written does not fit together."""
+
+
+async def _save(store: MetadataStore, file: Path, name: str) -> int:
+    """One try; how many keys there are in the file. Raises _JournalsChanged where another is due."""
+    with whole_file(file) as unfinished:
+        writer = BackupWriter(unfinished, Header(name, _now_ms()))
         if not await save(store, writer):
-            return 0
+            raise _JournalsChanged
         writer.end()
-        unfinished.flush()
-        os.fdatasync(unfinished.fileno())
-        os.link(unfinished.name, file)  # never over another one
-    sync_directory(file.parent)
     return writer.keys
 
 
 @metadata.command()
 @optional_metadata_option
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@click.argument("file", type=FilePath(dir_okay=False, exists=True))
 @click.option("--check", "only_check", is_flag=True, help="Read the file and touch nothing.")
 @json_option
 def restore(metadata_uri: str | None, file: Path, only_check: bool, as_json: bool) -> None:
     """Put the metadata of FILE where there is no cluster, be it an empty prefix of etcd or a new SQLite file.
 
     Nothing is created, recovered or collected until it is accepted: see `bookledger metadata check`.
+
+    Examples:
+        bookledger metadata restore --check monday.backup
+        bookledger metadata restore --metadata sqlite:///srv/new.db monday.backup
     """
     if metadata_uri is None and not only_check:
         raise click.UsageError("--metadata says where it shall be restored")
@@ -109,16 +123,7 @@ def restore(metadata_uri: str | None, file: Path, only_check: bool, as_json: boo
         except BackupUnusable as error:
             raise LedgerError(f"{file} cannot be restored: {error}") from error
         if metadata_uri is not None and not only_check:
-
-            async def work() -> None:
-                store = await open_store(metadata_uri, create=True)
-                try:
-                    with progress("restoring", keys) as advance:
-                        await restore_backup(store, opened, _now_ms(), advance)
-                finally:
-                    await store.close()
-
-            asyncio.run(work())
+            _restore(metadata_uri, opened, keys)
     fields = {
         "file": str(file),
         "cluster_id": header.cluster_id,
@@ -130,6 +135,23 @@ def restore(metadata_uri: str | None, file: Path, only_check: bool, as_json: boo
         say("start the bookies, then see whether they hold what it says: bookledger metadata check")
 
 
+def _restore(metadata_uri: str, opened: IO[bytes], keys: int) -> None:
+    bar = Progress("restoring", keys, of="keys")
+
+    async def work() -> None:
+        store = await open_store(metadata_uri, create=True)
+        try:
+            with bar:
+                await restore_backup(store, opened, _now_ms(), bar)
+        finally:
+            await store.close()
+
+    with told_when_stopped(
+        lambda: f"{bar.done} of {keys} keys are there, which is no cluster yet; {again()}"
+    ):
+        asyncio.run(work())
+
+
 @metadata.command()
 @metadata_option
 @click.option(
@@ -138,7 +160,12 @@ def restore(metadata_uri: str | None, file: Path, only_check: bool, as_json: boo
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 def check(metadata_uri: str, accept: bool, yes: bool, as_json: bool) -> None:
-    """Show whether restored metadata fits to what the bookies hold. The exit code is 0 only if it does."""
+    """Show whether restored metadata fits to what the bookies hold. The exit code is 0 only if it does.
+
+    Examples:
+        bookledger metadata check
+        bookledger metadata check --accept
+    """
     restored, found = _compared(metadata_uri)
     if restored is None:
         print_record({"restored": False}, as_json=as_json)
@@ -151,8 +178,9 @@ def check(metadata_uri: str, accept: bool, yes: bool, as_json: bool) -> None:
     fits = bool(found) and all(one is not None and one.fits for one in found.values())
     if accept:
         if not fits and not yes:
-            click.confirm(_what_is_lost(found), abort=True, err=True)
-        with_store(metadata_uri, hold.accept)
+            confirm(_what_is_lost(found))
+        with acting("restored metadata accepted"):
+            with_store(metadata_uri, hold.accept)
         if not as_json:
             say(ACCEPTED)
         return

@@ -21,11 +21,16 @@ JAVA_SECONDS_MAX = 20
 
 def check_spark_can_start() -> None:
     """Raises LedgerError that says what to install."""
+    check_packages()
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # under spark-submit Java runs already
+        _check_java()
+
+
+def check_packages() -> None:
+    """The Python packages. Raises LedgerError."""
     missing = [package for package in PYTHON_PACKAGES if find_spec(package) is None]
     if missing:
         raise LedgerError(f"Spark needs {' and '.join(missing)}, not installed here: {HOW_TO_INSTALL}")
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # under spark-submit Java runs already
-        _check_java()
 
 
 def _check_java() -> None:

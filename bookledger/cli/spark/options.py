@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
 
+_CORES = r"(?:[1-9]\d*|\*)(?:\s*,\s*[1-9]\d*)?"
+_MASTER = re.compile(rf"local(?:\[{_CORES}\])?|local-cluster\[.+\]|yarn|spark://[^/]+|k8s://.+", re.DOTALL)
 MASTERS = "local[*], spark://HOST:PORT, yarn or k8s://https://HOST:PORT"
 
 
 def master_given(_context: click.Context, _option: click.Parameter, value: str) -> str:
-    """For options that name a master: Spark itself says more of a wrong one, but nothing of none."""
+    """For options that name a master. Raises BadParameter for what is none."""
     if not value.strip():
         raise click.BadParameter(f"name a Spark master: {MASTERS}")
+    if not _MASTER.fullmatch(value):
+        raise click.BadParameter(f"{value!r} is no Spark master; a master is {MASTERS}")
     return value
+
+
+def settings(texts: tuple[str, ...]) -> dict[str, str]:
+    """Spark's own, as `--conf` has them. Raises UsageError for what Spark would pass over."""
+    found = pairs(texts, "--conf")
+    for name in found:
+        if not name.startswith("spark."):
+            raise click.UsageError(
+                f"--conf {name}: Spark's settings begin with spark., Hadoop's with spark.hadoop."
+            )
+    return found
 
 
 def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:

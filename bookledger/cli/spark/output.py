@@ -14,6 +14,7 @@ from uuid import uuid4
 from ledgers.errors import LedgerError
 
 from ..terminal import say
+from ..told.stopping import again
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,7 +77,8 @@ class NewOutput:
                 raise LedgerError(f"{error}; {left}") from error
             raise
         except BaseException:  # a signal: whoever sent it learns how it ended
-            say(f"bookledger: stopped; {self._left() or f'nothing is left in {self._where}'}", err=True)
+            left = self._left() or f"nothing is left in {self._where}"
+            say(f"bookledger: stopped; {left}; {again(so='begin again')}", err=True)
             raise
         finally:
             self._remove()

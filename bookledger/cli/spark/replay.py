@@ -8,7 +8,9 @@ import click
 
 from ..options import json_option, metadata_option
 from ..output import print_record
-from .options import master_given, pairs, tasks_bar
+from ..told.help import command
+from .checks import check_flags, check_replay
+from .options import master_given, pairs, settings, tasks_bar
 from .output import NewOutput
 from .work import OnSpark, run_on_spark
 
@@ -18,7 +20,19 @@ if TYPE_CHECKING:
     from spark.batch.replay import Replayed
 
 
-@click.command()
+def _place_given(_context: click.Context, _option: click.Parameter, value: str) -> str:
+    if not value.strip():
+        raise click.BadParameter("name a new directory")
+    return value
+
+
+@command(
+    headings={
+        "What is read": ("--ledgers", "--custom", "--recover", "--journal", "--edits", "--acceptors"),
+        "What is written": ("--output", "--columns"),
+        "Spark": ("--master", "--conf", "--partition-bytes"),
+    }
+)
 @metadata_option
 @click.option("--ledgers", metavar="IDS", help="Such as 7,9,20-30 or 7:100-200 for entries; default: all.")
 @click.option("--journal", metavar="ID", help="The finalized segments of a journal instead.")
@@ -39,6 +53,7 @@ if TYPE_CHECKING:
     "--output",
     required=True,
     metavar="DIR",
+    callback=_place_given,
     help="Where the Parquet files go: a new directory, any file system.",
 )
 @json_option
@@ -58,9 +73,24 @@ def replay(
     output: str,
     as_json: bool,
 ) -> None:
-    """Replay closed ledgers to Parquet; every digest is verified, nothing is skipped."""
-    if edits and journal is None:
-        raise click.UsageError("--edits goes with --journal")
+    """Replay closed ledgers to Parquet; every digest is verified, nothing is skipped.
+
+    Examples:
+        bookledger replay --ledgers 7,9,20-30 --output /srv/entries.parquet
+        bookledger replay --custom owner=team-a --output /srv/team-a.parquet
+        bookledger replay --journal ns1 --edits --output /srv/edits.parquet
+    """
+    check_flags(
+        {
+            "--ledgers": ledgers is not None,
+            "--custom": custom,
+            "--recover": recover,
+            "--columns": columns is not None,
+            "--journal": journal is not None,
+            "--edits": edits,
+            "--acceptors": acceptors is not None,
+        }
+    )
     given: dict[str, str | None] = {
         "metadata": metadata_uri,
         "ledgers": ledgers,
@@ -73,8 +103,10 @@ def replay(
     }
     options = {name: value for name, value in given.items() if value is not None}
     options |= {f"custom.{name}": value for name, value in pairs(custom, "--custom").items()}
-    where = OnSpark(master, "bookledger replay", pairs(conf, "--conf"))
-    done = _run(where, "edits" if edits else "ledger", options, output, quiet=as_json)
+    where = OnSpark(master, "bookledger replay", settings(conf))
+    source = "edits" if edits else "ledger"
+    check_replay(source, options, output, where.config)
+    done = _run(where, source, options, output, quiet=as_json)
     fields = {
         "output": output,
         "rows": done.rows,

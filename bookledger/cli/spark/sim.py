@@ -17,8 +17,9 @@ from spark.campaign.seeds import SEED_SECONDS_MAX, layer_named
 from ..options import Finite, json_option
 from ..output import print_record
 from ..terminal import say
+from ..told.help import command
 from .errors import in_one_line
-from .options import master_given, pairs, tasks_bar
+from .options import master_given, settings, tasks_bar
 from .output import NewOutput
 from .work import OnSpark, run_on_spark
 
@@ -43,7 +44,12 @@ TASKS_MAX = 100_000
 FAILURES_SHOWN_MAX = 10
 
 
-@click.command()
+@command(
+    headings={
+        "Campaign": ("--layer", "--seeds", "--first-seed", "--seed-seconds", "--seeds-a-task"),
+        "Spark": ("--spark", "--conf"),
+    }
+)
 @click.option(
     "--spark",
     "master",
@@ -85,13 +91,18 @@ def sim(
     output: str,
     as_json: bool,
 ) -> None:
-    """Run the simulator's campaign as Spark tasks; exit code 1 if a seed broke a promise."""
+    """Run the simulator's campaign as Spark tasks; exit code 1 if a seed broke a promise.
+
+    Examples:
+        bookledger sim --seeds 1000 --output outcomes
+        bookledger sim --layer cluster --first-seed 42 --seeds 10 --output again
+    """
     if seeds > seeds_a_task * TASKS_MAX:
         raise click.UsageError(
             f"--seeds {seeds}, {seeds_a_task} a task, are over {TASKS_MAX} tasks: take fewer, or raise --seeds-a-task"
         )
     first = secrets.randbelow(RANDOM_FIRST_SEED_MAX) if first_seed is None else first_seed
-    where = OnSpark(master, "bookledger sim", pairs(conf, "--conf"), extra_packages=("tests",))
+    where = OnSpark(master, "bookledger sim", settings(conf), extra_packages=("tests",))
     found = _run(where, layer, (first, seeds, seeds_a_task, seed_seconds), output, quiet=as_json)
     for seed, why in found.shown:
         say(f"seed {seed}: {why}", err=True)

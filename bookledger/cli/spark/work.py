@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import subprocess
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -16,6 +17,7 @@ import click
 
 from ledgers.errors import LedgerError
 
+from ..terminal import say
 from .errors import in_one_line
 from .needs import check_spark_can_start
 from .noise import LastLines, children_quiet
@@ -29,6 +31,9 @@ STOP_SECONDS_MAX = 15.0
 """How long a command that is told to stop waits for its jobs to end."""
 
 CANCEL_AGAIN_SECONDS = 0.5
+
+JAVA_ENDS_SECONDS_MAX = 5.0
+"""It removes its own files meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +49,26 @@ class OnSpark:
 def run_on_spark(where: OnSpark, work: Callable[[SparkSession], T]) -> T:
     """What `work` gives, called in another thread with a session that is stopped at the end.
 
-    Raises LedgerError in one line for what Spark or a task says. An interrupt, or a signal that ends this process,
-    cancels all jobs, and comes out once they have ended, or after STOP_SECONDS_MAX.
+    Raises LedgerError in one line for what Spark or a task says. An interrupt, or a signal that ends this process, is
+    told at once, ends Spark on this machine or cancels the jobs elsewhere, and comes out once that is done, or after
+    STOP_SECONDS_MAX.
     """
     check_spark_can_start()
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     running = _Running(where, work)
+    stop = running.stop
     try:
         return running.result()
     except (PySparkException, Py4JError, ConnectionError) as error:
         raise running.explained(error) from error
+    except (KeyboardInterrupt, SystemExit):
+        say("bookledger: stopping Spark and its jobs", err=True)
+        stop = running.stop_soon
+        raise
     finally:
-        running.stop()
+        stop()
 
 
 class _Running(Generic[T]):
@@ -97,6 +108,21 @@ class _Running(Generic[T]):
         except (Py4JError, OSError) as gone:
             logging.getLogger(__name__).info("Spark's JVM is gone, and its jobs with it: %s", gone)
 
+    def stop_soon(self) -> None:
+        """On this machine its Java process is told to end, which takes a second; cancelling jobs takes ten."""
+        from spark.session import is_local
+
+        if not is_local(self._where.master):
+            self.stop()
+            return
+        wait([self._session], STOP_SECONDS_MAX)
+        if self._session.done() and self._session.exception() is None:
+            context = self._session.result().sparkContext
+            context._accumulatorServer.shutdown()  # or it would print that nobody speaks to it any more
+            logging.disable()  # so would those who still speak to Java; and nothing else comes behind this
+            _end(context._gateway.proc)  # type: ignore[union-attr]
+            wait([self._done], STOP_SECONDS_MAX)
+
     def _cancel(self) -> None:
         given_up_at = time.monotonic() + STOP_SECONDS_MAX
         wait([self._session], STOP_SECONDS_MAX)
@@ -133,6 +159,14 @@ class _Running(Generic[T]):
             return "its last lines are above"
         self._jvm_said.wait_for_end()
         return str(in_one_line(self._jvm_said.text))
+
+
+def _end(java: subprocess.Popen[bytes]) -> None:
+    java.terminate()
+    try:
+        java.wait(JAVA_ENDS_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        java.kill()
 
 
 _WITHOUT_PAGES = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}

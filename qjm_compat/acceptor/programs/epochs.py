@@ -27,7 +27,7 @@ def new_epoch(me: Memory, request: NewEpoch) -> Program[NewEpochReply]:
                 f"Proposed epoch {request.epoch} <= last promise {state.last_promised_epoch} ; "
                 f"journal id: {me.journal_id}"
             )
-        if (yield from me.swap(transitions.promised(state, request.epoch))):
+        if (yield from me.swap(transitions.promised(state, request.epoch, request.owner))):
             break
     else:
         raise me.gave_up()

@@ -16,7 +16,7 @@ from .memory import Memory
 
 def get_edit_log_manifest(me: Memory, request: GetEditLogManifest) -> Program[Manifest]:
     """Every segment that holds `since_txid` or later, one in progress up to what is on disk. Never fences."""
-    state = yield from me.look_formatted()
+    state = yield from me.look_readable()
     logs = yield from finalized_logs(state)
     if request.in_progress_ok:
         logs += yield from _logs_in_progress(me, state)
@@ -77,7 +77,7 @@ class Place:
 
 def place_of(me: Memory, txid: int) -> Program[Place]:
     """The segment that holds `txid`. The latest segments are looked at first: followers ask for these."""
-    state = yield from me.look_formatted()
+    state = yield from me.look_readable()
     in_progress = yield from _logs_in_progress(me, state)
     latest = [*in_progress]
     latest += [_log(segment) for segment in state.finalized(()).values()]

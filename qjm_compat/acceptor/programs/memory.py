@@ -72,6 +72,14 @@ class Memory:
         self.note_committed(state.committed_txid)
         return state
 
+    def look_readable(self) -> Program[JournalState]:
+        """`look`, of a journal that is formatted or half-way through an upgrade: a NameNode reads it then, too."""
+        state = yield from self.look()
+        if state is None or (state.storage is None and state.previous is None):
+            raise JournalNotFormatted(self.journal_id)
+        self.note_committed(state.committed_txid)
+        return state
+
     def fresh_or_none(self) -> Program[JournalState | None]:
         """The state as it stands, formatted or not."""
         self.stored = yield from read_state()

@@ -75,9 +75,9 @@ def format_journal(me: Memory, request: Format) -> Program[None]:
     raise me.gave_up()
 
 
-def do_pre_upgrade(me: Memory, _: DoPreUpgrade) -> Program[None]:
+def do_pre_upgrade(me: Memory, request: DoPreUpgrade) -> Program[None]:
     """Keeps the journal as it is for a rollback. Until `do_upgrade` it counts as not formatted."""
-    yield from _step(me, lambda state: _upgrading(me, state))
+    yield from _step(me, lambda state: transitions.refused(_upgrading(me, state), request.owner))
 
 
 def do_upgrade(me: Memory, request: DoUpgrade) -> Program[None]:
@@ -93,9 +93,20 @@ def do_upgrade(me: Memory, request: DoUpgrade) -> Program[None]:
 
 
 def do_finalize(me: Memory, _: DoFinalize) -> Program[None]:
-    """Gives up the rollback, and deletes what only it needed."""
-    state = yield from _step(me, transitions.rollback_given_up)
-    yield from sweep(me, state)
+    """Gives up the rollback, and deletes what only it needed. Its writer goes on: a NameNode at work asks for this."""
+    for _attempt in range(CONFLICTS_MAX):
+        found = yield from me.fresh_or_none()
+        if found is None:
+            raise JournalNotFormatted(me.journal_id)
+        if found.storage is None:
+            raise BadJournalState(
+                f"journal {me.journal_id} is being upgraded: doUpgrade comes first, or doRollback"
+            )
+        state = transitions.rollback_given_up(found)
+        if state == found or (yield from me.swap(state)):
+            yield from sweep(me, state)
+            return
+    raise me.gave_up()
 
 
 def can_roll_back(me: Memory, request: CanRollBack) -> Program[bool]:
@@ -112,13 +123,13 @@ def can_roll_back(me: Memory, request: CanRollBack) -> Program[bool]:
     return True
 
 
-def do_rollback(me: Memory, _: DoRollback) -> Program[None]:
+def do_rollback(me: Memory, request: DoRollback) -> Program[None]:
     """Back to what was there before the upgrade. Later segments are dropped, epochs stay promised."""
 
     def step(state: JournalState) -> JournalState:
         if state.previous is None:
             raise BadJournalState(f"journal {me.journal_id} has no previous state to roll back to")
-        return transitions.rolled_back(state, state.previous)
+        return transitions.refused(transitions.rolled_back(state, state.previous), request.owner)
 
     state = yield from _step(me, step)
     me.committed_txid = state.committed_txid  # what was committed since is rolled back with its edits
@@ -134,7 +145,8 @@ def discard_segments(me: Memory, request: DiscardSegments) -> Program[None]:
         state = yield from _fence_all(me, found, unless_lost_from=start)
         assert state is not None
         kept = yield from _kept_before(me, state, start)
-        if (yield from me.swap(transitions.discarded(state, start, kept))):
+        state = transitions.refused(transitions.discarded(state, start, kept), request.owner)
+        if (yield from me.swap(state)):
             _forget(me)
             me.committed_txid = start - 1
             return
@@ -187,7 +199,7 @@ def _upgrading(me: Memory, state: JournalState) -> JournalState:
         raise BadJournalState(
             f"journal {me.journal_id} still keeps the state before its last upgrade: finalize that or roll it back"
         )
-    return transitions.upgrading(state)
+    return transitions.upgrading(state, me.committed_txid)
 
 
 def _step(me: Memory, step: Step) -> Program[JournalState]:

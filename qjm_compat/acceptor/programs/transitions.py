@@ -37,8 +37,8 @@ def unsealed(state: JournalState) -> tuple[SegmentRecord, ...]:
     return tuple(s for s in state.segments if s.end_txid is None)
 
 
-def promised(state: JournalState, epoch: int) -> JournalState:
-    return replace(state, last_promised_epoch=epoch)
+def promised(state: JournalState, epoch: int, owner: bytes = b"") -> JournalState:
+    return replace(state, last_promised_epoch=epoch, owner=owner)
 
 
 def sealed(state: JournalState, ends: Mapping[int, int | None]) -> JournalState:
@@ -119,13 +119,19 @@ def purged(state: JournalState, min_txid_to_keep: int) -> JournalState:
     )
 
 
+def refused(state: JournalState, owner: bytes = b"") -> JournalState:
+    """No writer of before goes on, but the one of the process `owner` if the journal is promised to it."""
+    if owner and owner == state.owner:
+        return state
+    return promised(state, state.last_promised_epoch + 1)
+
+
 def discarded(state: JournalState, start_txid: int, last_kept_start: int) -> JournalState:
     """Without all segments from `start_txid` on; what was committed ends before it."""
     gone = [s for s in state.segments if s.start_txid >= start_txid]
     return _dropping(
         replace(
             state,
-            last_promised_epoch=state.last_promised_epoch + 1,  # no writer of before goes on
             committed_txid=start_txid - 1,
             segments=tuple(s for s in state.segments if s not in gone),
             accepted=tuple(a for a in state.accepted if a.start_txid < start_txid),
@@ -151,9 +157,10 @@ def formatted(old: JournalState | None, storage: JournalStorage) -> JournalState
     )
 
 
-def upgrading(state: JournalState) -> JournalState:
-    """First step of an upgrade: not formatted any more, with all that was there to go back to."""
-    return replace(state, storage=None, previous=state, last_promised_epoch=state.last_promised_epoch + 1)
+def upgrading(state: JournalState, committed_txid: int | None) -> JournalState:
+    """First step of an upgrade: not formatted any more, with all that was there to go back to, commits included."""
+    kept = replace(state, committed_txid=committed_txid)
+    return replace(kept, storage=None, previous=kept)
 
 
 def upgraded(state: JournalState, storage: JournalStorage) -> JournalState:
@@ -167,7 +174,8 @@ def rolled_back(state: JournalState, previous: JournalState) -> JournalState:
     left = tuple(s.ledger_id for s in state.segments if s.ledger_id not in kept)
     back = replace(
         previous,
-        last_promised_epoch=max(state.last_promised_epoch, previous.last_promised_epoch) + 1,
+        last_promised_epoch=max(state.last_promised_epoch, previous.last_promised_epoch),
+        owner=state.owner,
         generation=state.generation,
         replaced_ledgers=tuple(i for i in (*state.replaced_ledgers, *left) if i not in kept),
         previous=None,

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 
 from metadata.records.journal_record import JournalStorage
 
-from ...errors import JournalUnavailable
-from ..errors import TransferRefused
+from ...errors import JournalNotFormatted, JournalUnavailable
 from ..survey.acceptor_seen import AcceptorSeen
 from ..survey.survey import Survey
 from .acceptor_check import AcceptorCheck
@@ -65,9 +64,7 @@ async def _check(
     if len(silent) == len(survey.acceptors):
         raise next(iter(silent.values()))
     if not any(one.state.storage for one in seen.values()):
-        raise TransferRefused(
-            f"journal {survey.journal_id} is not formatted at {', '.join(survey.acceptors)}"
-        )
+        raise JournalNotFormatted(survey.journal_id)
     for name in survey.acceptors:
         if name in silent:
             found.problem(f"acceptor {name}", silent[name])

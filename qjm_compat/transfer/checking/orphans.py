@@ -79,7 +79,8 @@ async def _is_needed_now(survey: Survey, orphan: Orphan) -> bool:
 
 async def _delete(survey: Survey, orphan: Orphan) -> bool:
     try:
-        await survey.clients[orphan.metadata_uri].delete_ledger(orphan.ledger_id, force=True)
+        client = survey.clients[orphan.metadata_uri]
+        await client.delete_ledger(orphan.ledger_id, password=survey.password, force=True)
     except NoSuchLedger:
         return False
     except LedgerError as error:

@@ -72,6 +72,11 @@ class Survey:
         """A client of every cluster that an acceptor keeps its ledgers in, by metadata URI."""
         return self._clients
 
+    @property
+    def password(self) -> bytes:
+        """Of its ledgers."""
+        return self._config.password
+
     def ledgers(self, acceptor: str) -> SegmentLedgers:
         """The ledgers of an acceptor, to be read."""
         client = self._clients[self.acceptors[acceptor]]

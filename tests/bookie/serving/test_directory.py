@@ -157,8 +157,10 @@ def test_a_cookie_whose_answer_was_lost_is_recognised(tmp_path: Path) -> None:
     class AnswersGetLost(MemoryStore):
         lost = False
 
-        async def create(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
-            version = await super().create(key, value, lease=lease)
+        async def create(
+            self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
+        ) -> int:
+            version = await super().create(key, value, lease=lease, unless=unless)
             if key.startswith(keys.COOKIES) and not self.lost:
                 self.lost = True
                 raise OutcomeUnknown("the answer was lost")
@@ -204,8 +206,11 @@ def test_a_lock_ends_when_it_is_closed(tmp_path: Path) -> None:
 
 
 def test_an_unformatted_directory_is_not_locked(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(DataDirectoryError, match="is not a formatted bookie directory"):
+    for path, why in (
+        (tmp_path, "is not a formatted bookie directory"),
+        (tmp_path / "missing", "does not exist"),
+    ):
+        with pytest.raises(DataDirectoryError, match=f"{why}; run: bookledger bookie format"):
             lock(path)
     assert contents(tmp_path) == {}
 
@@ -297,8 +302,10 @@ def test_R6_a_bookie_that_lost_part_of_its_directory_does_not_come_up_empty(
 class DiesAfterTheCookie(MemoryStore):
     """A store behind which the process dies as soon as its cookie is created."""
 
-    async def create(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
-        version = await super().create(key, value, lease=lease)
+    async def create(
+        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
+    ) -> int:
+        version = await super().create(key, value, lease=lease, unless=unless)
         if key.startswith(keys.COOKIES):
             raise KeyboardInterrupt
         return version

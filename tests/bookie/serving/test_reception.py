@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import patch
+from weakref import WeakSet
 
 import pytest
 from cryptography import x509
@@ -21,7 +24,7 @@ from bookie.serving.data.session import UNTAKEN_BYTES_MAX
 from bookie.serving.listener import Listener
 from bookie.wire import LacRequest, ReadRequest, codec
 from bookie.wire.data.connection import Connection
-from bookie.wire.data.framing import Body, Kind
+from bookie.wire.data.framing import HEADER, Body, Kind
 from bookie.wire.data.outbox import SLICE_BYTES
 from bookie.wire.trust.certificates import CERTIFICATE, KEY, Certificates
 from bookie.wire.trust.roles import Role
@@ -71,6 +74,45 @@ def test_what_never_greets_leaves_nothing_behind(tmp_path: Path) -> None:
         await until_true(lambda: nothing_is_left(listener))
 
     on_listener(tmp_path, test)
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def test_the_buffers_of_a_connection_go_with_it_and_wait_for_no_collection(tmp_path: Path) -> None:
+    """With TLS that is some 300 KiB for each; a bookie looks for circles when many more have come and gone."""
+
+    async def main() -> None:
+        authority = TestAuthority(tmp_path)
+        tls = Certificates(authority.of(Role.CLIENT, "app")).client
+        left = WeakSet[asyncio.BaseTransport]()
+        made = Connection.connection_made
+
+        def connection_made(self: Connection, transport: asyncio.BaseTransport) -> None:
+            left.add(transport)
+            made(self, transport)
+
+        async with served(tmp_path / "bookie", certificates=authority.bookie("b1")) as client:
+            with no_collection(), patch.object(Connection, "connection_made", connection_made):
+                for _ in range(5):
+                    async with greeted(client.bookie.address, tls) as raw:
+                        raw.writer.write(HEADER.pack(8 * MIB, 0, Kind.APPEND) + bytes(MIB))
+                        await raw.writer.drain()
+                        assert left
+                await until_true(lambda: none_is_left(left))
+
+    run(main())
+
+
+async def none_is_left(left: WeakSet[asyncio.BaseTransport]) -> bool:
+    return not left
 
 
 def unreadable(authority: TestAuthority, directory: Path) -> Path:

@@ -233,10 +233,12 @@ class FaultyStore(MemoryStore):
         self.keep_failures: list[Exception] = []
         self.lose_answers = False
 
-    async def create(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
+    async def create(
+        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
+    ) -> int:
         if self.create_failures:
             raise self.create_failures.pop(0)
-        version = await super().create(key, value, lease=lease)
+        version = await super().create(key, value, lease=lease, unless=unless)
         if self.lose_answers:
             self.lose_answers = False
             raise OutcomeUnknown("the answer was lost")

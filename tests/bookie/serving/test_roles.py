@@ -16,17 +16,19 @@ from typing import Any
 import grpc
 import grpc.aio
 import pytest
+from grpc_reflection.v1alpha import reflection_pb2
 
-from bookie.serving import service
-from bookie.wire import AppendRequest, HoldingsRequest, LacRequest, ReadRequest, codec, rpc
+from bookie.serving import grpc_tools, service
+from bookie.wire import AppendRequest, HoldingsRequest, LacRequest, ReadRequest, ScanRequest, codec, rpc
 from bookie.wire.data.framing import Kind
 from bookie.wire.messages import MaintainRequest, MaintenanceAction, Status
 from bookie.wire.trust.certificates import CA, CERTIFICATE, KEY, Certificates
-from bookie.wire.trust.roles import CALLS, EVERYTHING, FREE, MAY, METHODS, Right, Role
+from bookie.wire.trust.identity import Peer
+from bookie.wire.trust.roles import CALLS, EVERYTHING, FREE, MAY, METHODS, ROUTES, Right, Role
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import Client, inside, served
 from tests.support.aio import run, until_true
-from tests.support.authority import TestAuthority
+from tests.support.authority import TestAuthority, wrong_credentials
 from tests.support.raw_data import RawConnection, greeted, raw_connection
 
 SAID_BY_BOOKIES = {Kind.WELCOME, Kind.GOODBYE, Kind.ACKS, Kind.REFUSED}
@@ -34,27 +36,41 @@ SAID_BY_BOOKIES = {Kind.WELCOME, Kind.GOODBYE, Kind.ACKS, Kind.REFUSED}
 Body = Iterable[bytes | memoryview]
 
 
-def calls_of(incarnation: str) -> dict[str, tuple[Kind, Right, Body]]:
+def calls_of(incarnation: str, ledger_id: int = 7) -> dict[str, tuple[Kind, Right, Body]]:
     """Every call there is, those that fence apart, and the right it takes."""
-    append = AppendRequest(incarnation, 0, (frame_of(7, [0]),))
+    append = AppendRequest(incarnation, 0, (frame_of(ledger_id, [0]),))
+    other = 8 if ledger_id == 7 else ledger_id
     return {
         "append": (Kind.APPEND, Right.APPEND, codec.encode_append_request(append)),
-        "read": (Kind.READ, Right.READ, codec.encode_read_request(ReadRequest(incarnation, 7, 0, 0, 1024))),
+        "read": (
+            Kind.READ,
+            Right.READ,
+            codec.encode_read_request(ReadRequest(incarnation, ledger_id, 0, 0, 1024)),
+        ),
         "read, fencing": (
             Kind.READ,
             Right.FENCE,
-            codec.encode_read_request(ReadRequest(incarnation, 8, 0, 0, 1024, fence=True)),
+            codec.encode_read_request(ReadRequest(incarnation, other, 0, 0, 1024, fence=True)),
         ),
-        "LAC": (Kind.LAST_ADD_CONFIRMED, Right.READ, codec.encode_lac_request(LacRequest(incarnation, 7))),
+        "scan": (
+            Kind.SCAN,
+            Right.READ,
+            codec.encode_scan_request(ScanRequest(incarnation, ledger_id, 0, 0, 1024, 1024)),
+        ),
+        "LAC": (
+            Kind.LAST_ADD_CONFIRMED,
+            Right.READ,
+            codec.encode_lac_request(LacRequest(incarnation, ledger_id)),
+        ),
         "LAC, fencing": (
             Kind.LAST_ADD_CONFIRMED,
             Right.FENCE,
-            codec.encode_lac_request(LacRequest(incarnation, 8, fence=True)),
+            codec.encode_lac_request(LacRequest(incarnation, other, fence=True)),
         ),
         "holdings": (
             Kind.HOLDINGS,
             Right.READ,
-            codec.encode_holdings_request(HoldingsRequest(incarnation, 7, 0, 0, 1024)),
+            codec.encode_holdings_request(HoldingsRequest(incarnation, ledger_id, 0, 0, 1024)),
         ),
         "info": (Kind.INFO, Right.INFO, codec.encode_info_request(None)),
     }
@@ -76,6 +92,7 @@ async def is_let(raw: RawConnection, kind: Kind, body: Body) -> bool:
             return True
         decode = {
             Kind.READ: codec.decode_read_reply,
+            Kind.SCAN: codec.decode_read_reply,
             Kind.LAST_ADD_CONFIRMED: codec.decode_lac_reply,
             Kind.HOLDINGS: codec.decode_holdings_reply,
         }[kind]
@@ -115,7 +132,28 @@ def channel_of(address: str, directory: Path | None, authority: Path) -> grpc.ai
 METHOD_BODIES = {
     rpc.INFO: b"".join(codec.encode_info_request(None)),
     rpc.MAINTAIN: b"".join(codec.encode_maintain_request(MaintainRequest(MaintenanceAction.STATUS))),
+    rpc.HEALTH: b"",
+    rpc.HEALTH_WATCH: b"",
+    rpc.REFLECTION: reflection_pb2.ServerReflectionRequest(list_services="").SerializeToString(),
 }
+
+
+async def answered(channel: grpc.aio.Channel, method: str) -> None:
+    """Asks as the method is asked; raises where it is refused. Nobody may watch: who has the right is told so."""
+    body = METHOD_BODIES[method]
+    if method == rpc.REFLECTION:
+        ask: Any = channel.stream_stream(method)
+        assert [answer async for answer in ask(iter([body]), timeout=20)]
+    elif method == rpc.HEALTH_WATCH:
+        watch: Any = channel.unary_stream(method)
+        try:
+            assert not [answer async for answer in watch(body, timeout=20)]
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
+                raise
+    else:
+        one: Any = channel.unary_unary(method)
+        await one(body, timeout=20)
 
 
 # ----------------------------------------------------------------------------------------------
@@ -125,12 +163,16 @@ def test_every_kind_of_frame_has_a_rule() -> None:
     assert CALLS.keys() | FREE | SAID_BY_BOOKIES == set(Kind)
     assert not CALLS.keys() & (FREE | SAID_BY_BOOKIES)
     assert {kind for kind, _, _ in calls_of("i").values()} == CALLS.keys()
-    assert {right for _, right, _ in calls_of("i").values()} | set(METHODS.values()) == EVERYTHING
+    asked = {right for _, right, _ in calls_of("i").values()}
+    of_metadata = {Right.DELETE, Right.OVERRIDE}  # tried in test_deleting_by_roles
+    assert asked | set(METHODS.values()) | set(ROUTES.values()) | of_metadata == EVERYTHING
 
 
 def test_every_grpc_method_has_a_rule() -> None:
     handlers: Any = service.BookieService(None).handlers()  # type: ignore[arg-type]  # nothing is asked
-    assert set(handlers._method_handlers) == METHODS.keys() | set(rpc.OLD_METHODS)
+    tools: Any = grpc_tools.GrpcTools(Peer, str).handlers()
+    found = {method for one in (handlers, *tools) for method in one._method_handlers}
+    assert found == METHODS.keys() | set(rpc.OLD_METHODS)
     assert METHOD_BODIES.keys() == METHODS.keys()
 
 
@@ -151,12 +193,11 @@ def test_each_role_may_do_what_the_table_says_over_grpc(tmp_path: Path, role: Ro
         mine = authority.of(role)
         async with channel_of(client.bookie.address, mine, mine) as channel:
             for method, right in METHODS.items():
-                ask: Any = channel.unary_unary(method)
                 if right in MAY[role]:
-                    await ask(METHOD_BODIES[method], timeout=20)
+                    await answered(channel, method)
                     continue
                 with pytest.raises(grpc.aio.AioRpcError) as refused:
-                    await ask(METHOD_BODIES[method], timeout=20)
+                    await answered(channel, method)
                 assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
                 assert refused.value.details() == (
                     f"{role.value}:someone may not {right.value}: that takes a certificate of role admin"
@@ -173,30 +214,6 @@ def test_without_certificates_everybody_may_do_everything(tmp_path: Path) -> Non
                     assert await is_let(raw, kind, body)
 
     run(main())
-
-
-def wrong_credentials(
-    tmp_path: Path, authority: TestAuthority, monkeypatch: pytest.MonkeyPatch
-) -> dict[str, ssl.SSLContext | None]:
-    """None speaks plain text."""
-    right = authority.of(Role.ADMIN)
-    without = ssl.create_default_context(cafile=str(right / CA))
-    without.check_hostname = False
-    old = ssl.create_default_context(cafile=str(right / CA))
-    old.check_hostname = False
-    old.load_cert_chain(right / CERTIFICATE, right / KEY)
-    old.maximum_version = ssl.TLSVersion.TLSv1_2
-    stranger = ssl.create_default_context(cafile=str(right / CA))
-    stranger.check_hostname = False
-    foreign = TestAuthority(tmp_path, "another").of(Role.ADMIN)
-    stranger.load_cert_chain(foreign / CERTIFICATE, foreign / KEY)
-    return {
-        "plain text": None,
-        "no certificate": without,
-        "an old version of TLS": old,
-        "another authority's certificate": stranger,
-        "an expired certificate": Certificates(authority.expired(Role.ADMIN, monkeypatch)).client,
-    }
 
 
 @pytest.mark.parametrize("call", calls_of(""))
@@ -239,9 +256,8 @@ def test_with_wrong_credentials_nobody_gets_an_answer_over_grpc(
         }
         for wrong, channel in channels.items():
             async with channel:
-                ask: Any = channel.unary_unary(method)
                 with pytest.raises(grpc.aio.AioRpcError) as refused:
-                    await ask(METHOD_BODIES[method], timeout=20)
+                    await answered(channel, method)
                 assert refused.value.code() is grpc.StatusCode.UNAVAILABLE, wrong
 
     on_tls_bookie(tmp_path, test)
@@ -265,10 +281,9 @@ def test_the_socket_behind_the_port_serves_nobody_who_did_not_come_through_it(tm
             await known(METHOD_BODIES[rpc.MAINTAIN], timeout=20)
             (name,) = inside()
             async with grpc.aio.insecure_channel(f"unix-abstract:{name}") as stranger:
-                for method, body in METHOD_BODIES.items():
-                    ask: Any = stranger.unary_unary(method)
+                for method in METHOD_BODIES:
                     with pytest.raises(grpc.aio.AioRpcError, match="a stranger on this host may not"):
-                        await ask(body, timeout=20)
+                        await answered(stranger, method)
 
     on_tls_bookie(tmp_path, test)
 

@@ -114,7 +114,7 @@ def test_a_message_that_is_garbage_ends_its_connection_and_nobody_elses(tmp_path
 def test_a_call_that_is_garbage_is_refused_and_its_connection_goes_on(tmp_path: Path) -> None:
     async def test(client: Client) -> None:
         async with client.stream() as stream:
-            for kind in (Kind.READ, Kind.LAST_ADD_CONFIRMED, Kind.HOLDINGS, Kind.INFO):
+            for kind in (Kind.READ, Kind.SCAN, Kind.LAST_ADD_CONFIRMED, Kind.HOLDINGS, Kind.INFO):
                 answer = await stream.call(kind, [b"\xff garbage"])
                 assert answer.kind is Kind.REFUSED and b"wrong checksum" in answer.body
             answer = await stream.call(Kind.READ, [bytes(CALL_BYTES_MAX + 1)])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from bookie.serving import verifiers
-from bookie.serving.verifiers import LOOKUPS_AT_ONCE_MAX, Verifiers
+from bookie.serving.lookups import verifiers
+from bookie.serving.lookups.verifiers import LOOKUPS_AT_ONCE_MAX, Verifiers
 from bookie.wire.messages import Status
 from ledgers.aio import LedgerClient
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
@@ -43,7 +43,7 @@ def test_many_new_ledgers_are_looked_up_together_so_many_at_a_time_and_each_has_
         refused = await Verifiers(running.bookie, ledgers).refused(asked)
         assert set(refused) == set(asked[1:])
         assert {status for status, _ in refused.values()} == {Status.UNAUTHORIZED}
-        assert running.bookie.knows_verifier(writer.ledger_id)
+        assert running.bookie.verifier_of(writer.ledger_id) is not None
         assert ledgers.most == verifiers.LOOKUPS_AT_ONCE_MAX
         assert ledgers.asked == len(asked)
         await writer.abandon()

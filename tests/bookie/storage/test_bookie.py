@@ -99,9 +99,10 @@ def test_counters_tell_what_was_added_since_the_start(tmp_path: Path) -> None:
     async def test() -> None:
         async with bookie_on(tmp_path) as bookie:
             await append(bookie, frame_of(7, range(3)), frame_of(7, [], lac=1))
-            assert (bookie.counters.entries_added, bookie.counters.bytes_added) == (3, 60)
+            assert (bookie.metrics.counters.entries_added, bookie.metrics.counters.bytes_added) == (3, 60)
             assert bookie.syncs >= 1
         async with bookie_on(tmp_path) as bookie:
-            assert (bookie.counters.entries_added, bookie.counters.bytes_added, bookie.syncs) == (0, 0, 0)
+            counters = bookie.metrics.counters
+            assert (counters.entries_added, counters.bytes_added, bookie.syncs) == (0, 0, 0)
 
     run(test())

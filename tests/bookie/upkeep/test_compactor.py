@@ -334,6 +334,6 @@ def test_the_bookies_own_copies_do_not_count_as_appends(tmp_path: Path) -> None:
             await interleaved(bookie, 2, 20)
             await bookie.forget([0])
             await compactor(bookie).compact(0.8)
-            assert bookie.counters.entries_added == 40
+            assert bookie.metrics.counters.entries_added == 40
 
     run(test())

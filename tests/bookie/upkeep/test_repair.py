@@ -571,7 +571,7 @@ def test_copies_bear_no_last_add_confirmed_and_the_ledgers_own_verifier(tmp_path
             assert {one.verifier for one in records} == {verifier}
             assert {one.last_add_confirmed for one in records} == {None}
             assert {one.recovery for one in records} == {False}
-            assert world.bookie.counters.entries_added == 0
+            assert world.bookie.metrics.counters.entries_added == 0
 
     run(test())
 

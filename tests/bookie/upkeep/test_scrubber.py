@@ -690,7 +690,7 @@ def test_a_pass_begins_in_its_time_or_when_somebody_is_in_a_hurry(tmp_path: Path
     async def test() -> None:
         async with mended(tmp_path) as world:
             await filled(world, WHOLE, 7)
-            scrubbing = asyncio.create_task(world.scrubber.scrub_for_ever(3600))
+            scrubbing = asyncio.create_task(world.scrubber.scrub_for_ever(3600, 60))
             for _ in range(2):
                 before = world.scrubber.last
                 await asyncio.wait([scrubbing], timeout=0.1)
@@ -716,7 +716,7 @@ def test_passes_follow_each_other_with_a_pause_however_short_the_period_is(
         loop = asyncio.get_running_loop()
         async with mended(tmp_path) as world:
             began, seen = loop.time(), dict[int, ScrubReport]()
-            scrubbing = asyncio.create_task(world.scrubber.scrub_for_ever(0.001))
+            scrubbing = asyncio.create_task(world.scrubber.scrub_for_ever(0.001, 60))
             while len(seen) < 3:
                 if world.scrubber.last is not None:
                     seen[id(world.scrubber.last)] = world.scrubber.last

@@ -35,6 +35,8 @@ KINDS = {
     ),
     "append reply": Message(messages.append_replies, codec.encode_append_reply, codec.decode_append_reply),
     "read request": Message(messages.read_requests, codec.encode_read_request, codec.decode_read_request),
+    "scan request": Message(messages.scan_requests, codec.encode_scan_request, codec.decode_scan_request),
+    "taken": Message(st.integers(0, 2**64 - 1), codec.encode_taken, codec.decode_taken),
     "read reply": Message(messages.read_replies, codec.encode_read_reply, codec.decode_read_reply),
     "lac request": Message(messages.lac_requests, codec.encode_lac_request, codec.decode_lac_request),
     "lac reply": Message(messages.lac_replies, codec.encode_lac_reply, codec.decode_lac_reply),

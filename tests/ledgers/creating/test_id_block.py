@@ -8,6 +8,8 @@ import pytest
 
 from ledgers.creating import id_block
 from ledgers.creating.id_block import BLOCK_IDS_MAX, IdBlock
+from metadata import keys
+from metadata.errors import MetadataRestored
 from metadata.memory import MemoryStore
 from metadata.records import ledger_ids
 from tests.support.aio import run
@@ -63,5 +65,21 @@ def test_old_ids_are_skipped_and_the_next_block_is_small_again(monkeypatch: pyte
         monkeypatch.setattr(id_block, "BLOCK_SECONDS_MAX", -1.0)
         assert await block.next() == end
         assert await ledger_ids.counted_end(store) == end + 1
+
+    run(scenario())
+
+
+def test_no_id_is_taken_while_nobody_has_accepted_a_backup() -> None:
+    """Its counter may be older than what bookies hold: an id taken now would be used once it is accepted."""
+
+    async def scenario() -> None:
+        store = MemoryStore()
+        barring = await store.create(keys.RESTORED, b"")
+        block = IdBlock(store)
+        with pytest.raises(MetadataRestored):
+            await block.next()
+        await ledger_ids.count_beyond(store, 40)
+        await store.delete(keys.RESTORED, barring)
+        assert await block.next() == 41
 
     run(scenario())

@@ -62,6 +62,12 @@ def test_an_entry_that_is_sent_again_alone_is_the_same_bytes(digest: Digester) -
 
 
 @both
+def test_a_digest_is_as_wide_as_it_is_said_to_be(digest: Digester) -> None:
+    for payloads in ([b""], [b"a", b"bc"]):
+        assert len(digest.sign(7, payloads)) == digest.width_bytes * len(payloads)
+
+
+@both
 def test_nothing_is_good(digest: Digester) -> None:
     assert digest.bad_entries(NO_ENTRIES) == []
 

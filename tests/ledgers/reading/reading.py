@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from bookie.wire import (
@@ -17,14 +17,16 @@ from bookie.wire import (
     LacStatement,
     ReadReply,
     ReadRequest,
+    ScanRequest,
     Status,
     merge,
     of_payloads,
 )
-from ledgers.bookie_client import Lane, LaneListener, LaneTerms
+from ledgers.bookie_client import CannotScan, Lane, LaneListener, LaneTerms
 from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
 from ledgers.integrity.digest import Crc32cDigester
+from ledgers.integrity.ledger_keys import LedgerKey
 from ledgers.reading.read_handle import ReadHandle
 from metadata.memory import MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
@@ -32,6 +34,7 @@ from metadata.records.ledger_store import LedgerStore, VersionedRecord
 
 LEDGER_ID = 7
 DIGEST = Crc32cDigester(LEDGER_ID)
+KEY = LedgerKey(LEDGER_ID, b"")
 PAGE_BYTES_MAX = 4 * 1024 * 1024
 B0, B1, B2, B3 = (BookieRef(f"b{n}", "i") for n in range(4))
 
@@ -44,12 +47,18 @@ def columns_of(entry_id: int, size_bytes: int) -> Columns:
 
 @dataclass
 class DictionaryBookies:
-    """Every bookie holds every entry that `lacking` does not name for it. Pages are cut as a bookie cuts them."""
+    """Every bookie holds every entry that `lacking` does not name for it. Pages are cut as a bookie cuts them.
+
+    Those in `scanning` know scans; the others are asked page by page.
+    """
 
     sizes: Sequence[int]
     lacking: dict[BookieRef, set[int]] = field(default_factory=dict)
+    scanning: frozenset[BookieRef] = frozenset()
+    scanned: list[tuple[BookieRef, ScanRequest]] = field(default_factory=list)
     before_answer: Callable[[BookieRef], Awaitable[None]] | None = None
     asked: list[tuple[BookieRef, ReadRequest]] = field(default_factory=list)
+    heard: float = -math.inf
     under_way: int = 0
     under_way_most: int = 0
     given_bytes: int = 0
@@ -69,6 +78,22 @@ class DictionaryBookies:
         self.given_bytes += reply.columns.size_bytes
         self.given_entries += len(reply.columns)
         return reply
+
+    async def scan(self, bookie: BookieRef, request: ScanRequest) -> AsyncGenerator[ReadReply, None]:
+        if bookie not in self.scanning:
+            raise CannotScan(str(bookie), "it knows no scans")
+        self.scanned.append((bookie, request))
+        next_entry = request.first_entry
+        while True:
+            if self.before_answer is not None:
+                await self.before_answer(bookie)
+            reply = self._page(bookie, request.page_from(next_entry))
+            self.given_bytes += reply.columns.size_bytes
+            self.given_entries += len(reply.columns)
+            yield reply
+            if request.ends(reply):
+                return
+            next_entry = reply.covered_through + 1
 
     def _page(self, bookie: BookieRef, request: ReadRequest) -> ReadReply:
         parts: list[Columns] = []
@@ -99,7 +124,7 @@ class DictionaryBookies:
 
     def heard_at(self, bookie: BookieRef) -> float:
         del bookie
-        return -math.inf
+        return self.heard
 
     async def info(self, bookie: BookieRef) -> InfoReply:
         raise NotImplementedError
@@ -125,7 +150,7 @@ async def reader_of(
     ledgers = LedgerStore(store)
     cluster = Cluster(store, ledgers, bookies, config or ClientConfig())
     made = await ledgers.create(record or record_of(bookies))
-    reader = ReadHandle(cluster, made, DIGEST)
+    reader = ReadHandle(cluster, made, DIGEST, KEY)
     if not reader.is_closed:
         last = len(bookies.sizes) - 1 if bookies.sizes else NO_ENTRY
         reader._view.note_lac(last)

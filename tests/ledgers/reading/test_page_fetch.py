@@ -19,6 +19,7 @@ from tests.ledgers.reading.reading import (
     B2,
     B3,
     DIGEST,
+    KEY,
     DictionaryBookies,
     reader_of,
     record_of,
@@ -91,7 +92,7 @@ def test_a_bookie_that_was_slow_is_asked_last_by_other_readers_of_the_client_too
         bookies.asked.clear()
         found = await ledgers.read(reader.ledger_id)
         assert found is not None
-        other = ReadHandle(reader._view.cluster, found, DIGEST)
+        other = ReadHandle(reader._view.cluster, found, DIGEST, KEY)
         await other.read_entry(5)
         assert [bookie for bookie, _ in bookies.asked] == [B1]
 

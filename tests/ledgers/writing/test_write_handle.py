@@ -10,7 +10,7 @@ from ledgers.config import MIB, ClientConfig
 from ledgers.entry import ENTRY_OVERHEAD_BYTES
 from ledgers.errors import AppendTimeout, ClientForked, LedgerFenced, NotEnoughBookies
 from ledgers.writing import long_wait
-from metadata.home_process import HomeProcess
+from metadata.home_process import _Forks
 from tests.ledgers.writing.writing import DIGEST, LEDGER_ID, HeldBookies, turns, writer_of
 from tests.support.aio import run, until_true
 
@@ -149,7 +149,7 @@ def test_a_flush_with_nothing_to_wait_for_fails_in_a_forked_child_too(
         writer, _ = await writer_of(HeldBookies())
         await writer.flush()
         with monkeypatch.context() as in_child:
-            in_child.setattr(HomeProcess, "is_here", False)
+            in_child.setattr(_Forks, "count", _Forks.count + 1)
             with pytest.raises(ClientForked):
                 await writer.flush()
         await writer.abandon()

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 
-from bookie.wire import Columns, InfoReply, LacReply, LacRequest, LacStatement, ReadReply, ReadRequest, Status
+from bookie.wire import (
+    Columns,
+    InfoReply,
+    LacReply,
+    LacRequest,
+    LacStatement,
+    ReadReply,
+    ReadRequest,
+    ScanRequest,
+    Status,
+)
 from ledgers.bookie_client import LaneListener, LaneTerms
 from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
@@ -72,6 +82,9 @@ class HeldBookies:
         return self.lanes[-1]
 
     async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply:
+        raise NotImplementedError
+
+    def scan(self, bookie: BookieRef, request: ScanRequest) -> AsyncGenerator[ReadReply, None]:
         raise NotImplementedError
 
     async def last_add_confirmed(self, bookie: BookieRef, request: LacRequest) -> LacReply:

@@ -17,7 +17,7 @@ from qjm_compat.acceptor.programs import transitions
 from qjm_compat.acceptor.segment_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_LEDGER, SEGMENT_OF_LEDGER
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.config import JournalConfig
-from qjm_compat.errors import BadRequest
+from qjm_compat.errors import BadRequest, EditsNotCached
 from qjm_compat.requests import DiscardSegments, GetJournaledEdits
 from tests.contracts.journal_acceptor import JournalAcceptorContract, assert_shows
 from tests.qjm_compat.acceptor.one_writer import content, edits, formatted, next_writer, writer_of
@@ -118,6 +118,22 @@ def test_the_latest_edits_come_from_memory_and_older_ones_from_the_ledgers(tmp_p
         values = await served(journal, 2, 20)
         assert values["RpcRequestCacheMissAmountNumMisses"] == 1
         assert values["TxnsServedViaRpc"] == 3 + 19
+
+    on_one_bookie(tmp_path, scenario, JournalConfig(ensemble_size=1, edits_cache_bytes_max=500))
+
+
+def test_who_counts_on_being_told_gets_a_miss_for_edits_that_are_not_at_hand(tmp_path: Path) -> None:
+    async def scenario(place: RealPlace) -> None:
+        journal = place.process()
+        await formatted(journal)
+        await (await writer_of(journal, 1)).write_final(1, 20)
+        assert (await journal.call(GetJournaledEdits(18, 1000, cached_only=True))).records == edits(18, 20, 1)
+        restarted = place.process()
+        for one, since_txid in ((journal, 2), (restarted, 18)):
+            with pytest.raises(EditsNotCached):
+                await one.call(GetJournaledEdits(since_txid, 1000, cached_only=True))
+            assert (await one.call(GetJournaledEdits(since_txid, 1000))).records == edits(since_txid, 20, 1)
+        assert (await restarted.call(GetJournaledEdits(21, 1000, cached_only=True))).txn_count == 0
 
     on_one_bookie(tmp_path, scenario, JournalConfig(ensemble_size=1, edits_cache_bytes_max=500))
 

@@ -31,9 +31,11 @@ class CountingStore(MemoryStore):
         self.operations["get"] += 1
         return await super().get(key)
 
-    async def create(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
+    async def create(
+        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
+    ) -> int:
         self.operations["create"] += 1
-        return await super().create(key, value, lease=lease)
+        return await super().create(key, value, lease=lease, unless=unless)
 
     async def replace(self, key: str, value: bytes, version: int) -> int:
         self.operations["replace"] += 1

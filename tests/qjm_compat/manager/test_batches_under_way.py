@@ -114,3 +114,17 @@ def test_a_long_wait_is_told_twice_in_the_log_at_most(caplog: pytest.LogCaptureF
 
     run(scenario())
     assert caplog.text.count("for a quorum: journal(7-7)") == 2
+
+
+def test_a_timer_that_rings_a_tick_early_is_not_set_for_the_same_moment_again() -> None:
+    async def scenario() -> None:
+        sent, loop = Sent(LONG), asyncio.get_running_loop()
+        sent.add(1)
+        oldest = sent.batches._batches[0]
+        oldest.sent_at = loop.time() - LONG + 1e-9  # its time is over but for less than a clock can tell
+        before = loop.time()
+        sent.batches._look_later()
+        assert sent.batches._due >= before + batches_under_way.STEP_SECONDS_MIN
+        sent.batches.close()
+
+    run(scenario())

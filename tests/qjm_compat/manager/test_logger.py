@@ -98,6 +98,11 @@ def test_an_acceptor_that_missed_a_batch_is_left_out_until_it_has_begun_the_next
         gate, logger = gates_of(manager)[2], manager._set.loggers[2]
         out = await manager.start_log_segment(1)
         await write(out)
+
+        async def acknowledged() -> bool:
+            return logger.channel.highest_acked_txid == 1
+
+        await until_true(acknowledged)
         gate.refusal = JournalUnavailable("its disk is away")
         await write(out)
 

@@ -16,7 +16,7 @@ from qjm_compat import (
     StreamClosed,
 )
 from qjm_compat.aio import QuorumJournalManager
-from qjm_compat.manager.output_stream import EditLogOutputStream
+from qjm_compat.manager.output_stream import FLUSHES_UNDER_WAY_MAX, EditLogOutputStream
 from qjm_compat.requests import SendEdits
 from tests.qjm_compat.gates import gates_of
 from tests.qjm_compat.journals import frames, manager_on, mkdir, on_journal, write
@@ -144,6 +144,31 @@ def test_a_flush_that_failed_ends_the_stream_and_says_why_ever_after(tmp_path: P
         await out.close()
 
     on_journal(tmp_path, 3, scenario)
+
+
+def test_a_caller_that_is_told_first_has_all_the_room_of_those_that_ended_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+        out = await manager.start_log_segment(1)
+        flushes: list[asyncio.Future[int]] = []
+
+        def sent(request: SendEdits) -> asyncio.Future[int]:
+            flushes.append(asyncio.get_running_loop().create_future())
+            return flushes[-1]
+
+        monkeypatch.setattr(out._loggers, "send", sent)
+        for _ in range(FLUSHES_UNDER_WAY_MAX):
+            await send(out)
+        for txid, flush in enumerate(flushes, start=1):
+            flush.set_result(txid)
+        for _ in range(FLUSHES_UNDER_WAY_MAX):  # the loop has told the stream of none of them yet
+            with pytest.raises(StopIteration):
+                send(out).send(None)
+        assert out.committed_txid == FLUSHES_UNDER_WAY_MAX
+        await out.abort()
+
+    on_journal(tmp_path, 1, scenario)
 
 
 def test_closing_behind_flushes_that_have_just_ended_ends_too(tmp_path: Path) -> None:

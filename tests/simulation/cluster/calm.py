@@ -21,6 +21,7 @@ from .faults import Faults
 from .host import Host
 from .hosts import Hosts
 from .journals import JournalSeen, read_in_the_end
+from .orders import late_orders_are_taken_back
 from .site import ClusterSite
 from .users import User, connected
 
@@ -85,6 +86,8 @@ class Calm:
         for host in self._hosts.by_name.values():
             await self._serves(host)
         await asyncio.sleep(SETTLE_SECONDS)
+        if await late_orders_are_taken_back(site):
+            await asyncio.sleep(SETTLE_SECONDS)
         for host in self._hosts.by_name.values():
             self._is_in_order(host)
         await self._everything_is_there()

@@ -12,6 +12,7 @@ from tests.simulation.engine.app_threads import AppThreads
 from tests.simulation.engine.loop import OWNER
 from tests.simulation.shells.actors import Board, Setting
 
+from ..engine.passwords import stretched_password
 from .adapters import in_virtual_time
 from .calm import Calm
 from .faults import Faults
@@ -65,7 +66,7 @@ class Cluster:
             write_quorum=write_quorum,
             ack_quorum=ack_quorum,
             digest=DigestType.HMAC_SHA256 if plan.has_password else DigestType.CRC32C,
-            password=b"a password" if plan.has_password else b"",
+            password=stretched_password() if plan.has_password else b"",
         )
         return Setting(
             self.site,

@@ -111,7 +111,7 @@ class Host:
         self._task.add_done_callback(self._ended)
 
     async def _main(self) -> None:
-        await daemon.run(self._config(), self._ready, ClusterPeers)
+        await daemon.run(self._config(), self._ready, lambda store, key: ClusterPeers(store, key=key))
 
     def _ready(self, running: RunningBookie) -> None:
         self.running = running

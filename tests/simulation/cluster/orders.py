@@ -30,6 +30,20 @@ async def drain(site: ClusterSite, host: Host, seconds: float) -> None:
     await _ordered(site, lambda store: orders.take_back(store, name))
 
 
+async def late_orders_are_taken_back(site: ClusterSite) -> bool:
+    """Whether one stood: a call that its caller gave up can land after the order was taken back."""
+    stood = False
+
+    async def look(store: MetadataStore) -> None:
+        nonlocal stood
+        for order in await orders.list_orders(store):
+            stood = True
+            await orders.take_back(store, order.bookie_id)
+
+    await _ordered(site, look)
+    return stood
+
+
 async def move(site: ClusterSite, nth: int) -> None:
     """A wish for every fragment that is over."""
 

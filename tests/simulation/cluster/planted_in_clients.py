@@ -36,7 +36,9 @@ def hands_over_in_any_order(patch: Patch) -> None:
     take = WriteHandle._take_handed
 
     def broken(self: WriteHandle) -> None:
-        self._handed.reverse()
+        run = self._handed._run
+        run.payloads.reverse()
+        run.futures.reverse()
         take(self)
 
     patch.setattr(WriteHandle, "_take_handed", broken)

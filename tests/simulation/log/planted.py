@@ -23,6 +23,7 @@ from bookie.storage import core, frames, reading
 from bookie.storage.core import Answer, BookieCore, Effect
 from bookie.storage.reading import EntryPage
 from bookie.wire import NO_ENTRIES, Columns, Frame, Status, codec, sealing
+from bookie.wire.codec import appends
 from tests.simulation.engine.planted import Plant
 
 from . import storage
@@ -258,8 +259,8 @@ def speaks_for_more_than_it_has_read(patch: Patch) -> None:
 
 def drops_the_recovery_flag(patch: Patch) -> None:
     """R4: what a recoverer writes back is refused like the writer's."""
-    frame_from = codec._frame_from
-    patch.setattr(codec, "_frame_from", lambda *from_wire: frame_from(*from_wire)._replace(recovery=False))
+    frame_from = appends._frame_from
+    patch.setattr(appends, "_frame_from", lambda *from_wire: frame_from(*from_wire)._replace(recovery=False))
 
 
 def drops_the_fence_of_a_read(patch: Patch) -> None:

@@ -105,7 +105,8 @@ class Storage:
         recent = self.index.recent_holding(ledger_id, first, last)
         self.while_reading()
         places, through = self.index.page(ledger_id, first, last, recent, request.bytes_max)
-        return reading.read_page(self._files, places, ledger_id, first, through, request.bytes_max)
+        asked = places, ledger_id, first, through, request.bytes_max
+        return reading.read_page(self._files, *asked, whole_frames=request.whole_frames)
 
     # --- the log --------------------------------------------------------------------------------
 

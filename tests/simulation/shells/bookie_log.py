@@ -12,8 +12,8 @@ from typing import Protocol, TypeVar, cast
 from bookie.index.ledger_state import Fence, LedgerState
 from bookie.log.format import Record
 from bookie.storage.answers import Answers
-from bookie.storage.bookie import Counters
 from bookie.storage.core import Answer, BookieCore, Effect, Write, remember
+from bookie.storage.counting.metrics import BookieMetrics
 from bookie.wire import (
     NO_ENTRIES,
     NO_ENTRY,
@@ -80,13 +80,19 @@ class LogInMemory:
         self.answers = Answers()
         self.is_dead = False
         self.incarnation = host.ref.incarnation
-        self.counters = Counters()
+        self.metrics = BookieMetrics(1.0, 10.0)
         self.syncs = 0
         for record in host.disk.records:
             remember(self._state_of(record.ledger_id), record)
 
     def _state_of(self, ledger_id: int) -> LedgerState:
         return self._states.setdefault(ledger_id, LedgerState(ledger_id))
+
+    def verifier_of(self, ledger_id: int) -> bytes | None:
+        return self._state_of(ledger_id).verifier
+
+    def readers_verifier(self, ledger_id: int) -> bytes:
+        return self._state_of(ledger_id).readers_verifier
 
     def is_fenced(self, ledger_id: int) -> bool:
         return self._state_of(ledger_id).fence is Fence.DURABLE

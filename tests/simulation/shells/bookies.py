@@ -14,7 +14,6 @@ from typing import Any, TypeVar, cast
 from bookie.errors import NameTaken
 from bookie.limits_config import Limits
 from bookie.serving.data.session import Session
-from bookie.serving.limits.crowd import Visitor
 from bookie.serving.limits.descriptors import UNLIMITED
 from bookie.serving.limits.guard import Guard
 from bookie.serving.registration import Registrar
@@ -23,6 +22,7 @@ from bookie.storage.bookie import Bookie
 from bookie.wire import (
     Status,
 )
+from bookie.wire.crowd import Visitor
 from metadata.errors import MetadataError
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef

@@ -12,6 +12,7 @@ from tests.simulation.engine.chance import Stream
 from tests.simulation.engine.loop import OWNER, VirtualLoop, owned_by
 from tests.simulation.engine.world import Violation
 
+from ..engine.passwords import stretched_password
 from .actors import Actor, Board, Setting
 from .adapters import client_of, in_virtual_time
 from .bookies import VirtualBookie
@@ -96,7 +97,7 @@ class Cluster:
             write_quorum=write_quorum,
             ack_quorum=ack_quorum,
             digest=DigestType.HMAC_SHA256 if has_password else DigestType.CRC32C,
-            password=b"a password" if has_password else b"",
+            password=stretched_password() if has_password else b"",
         )
         self._config = _draw_config(chance)
         self._setting = Setting(

@@ -108,10 +108,12 @@ class VirtualStore:
     async def get(self, key: str) -> Versioned | None:
         return await self._call("get", lambda: self._data.get(key, self._now), writes=False)
 
-    async def create(self, key: str, value: bytes, *, lease: Lease | None = None) -> int:
+    async def create(
+        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
+    ) -> int:
         check_value(key, value)
         lease_id = None if lease is None else lease.lease_id
-        make = lambda: self._data.create(key, value, lease_id, self._now)  # noqa: E731
+        make = lambda: self._data.create(key, value, lease_id, self._now, unless)  # noqa: E731
         return await self._call("create", lambda: self._server.put(key, value, make), writes=True)
 
     async def replace(self, key: str, value: bytes, version: int) -> int:

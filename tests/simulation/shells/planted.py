@@ -20,6 +20,7 @@ from ledgers.errors import BookieUnavailable, MetadataUnavailable
 from ledgers.protocol.effects import ChangeRecord, ReadFenced, RecoveryEffect
 from ledgers.reading.ledger_view import LedgerView
 from ledgers.reading.page_fetch import PageFetcher
+from ledgers.reading.range_read import RangeRead
 from ledgers.reading.read_handle import ReadHandle
 from ledgers.recovering import recover
 from ledgers.tasks import Tasks
@@ -239,6 +240,19 @@ def skips_the_rest_of_a_page_after_a_failover(patch: Patch) -> None:
     patch.setattr(PageFetcher, "fetch", broken)
 
 
+def takes_the_end_of_a_scan_for_the_end_of_the_range(patch: Patch) -> None:
+    columns = RangeRead.columns
+
+    async def broken(self: RangeRead, first: int, last: int) -> AsyncGenerator[Columns, None]:
+        scan = self._scanner.scan_from(first, last, self._window_entries(), ())
+        pages = columns(self, first, last) if scan is None else self._scanner.pages(scan)
+        async with aclosing(pages):
+            async for page in pages:
+                yield page
+
+    patch.setattr(RangeRead, "columns", broken)
+
+
 def a_tail_ends_at_the_close_with_entries_left(patch: Patch) -> None:
     tail = ReadHandle.tail
 
@@ -291,6 +305,7 @@ PLANTS = (
     Plant((takes_silence_for_absence,), 300, is_slow=True),
     Plant((takes_a_lost_answer_for_success,), 300),
     Plant((skips_the_rest_of_a_page_after_a_failover,), 300),
+    Plant((takes_the_end_of_a_scan_for_the_end_of_the_range,), 100),
     Plant((a_tail_ends_at_the_close_with_entries_left,), 40),
     Plant((a_compacted_watch_goes_on_from_now,), 200),
 )

@@ -36,6 +36,7 @@ KINDS = {
     Kind.APPEND: "add",
     Kind.ACKS: "ack",
     Kind.READ: "read",
+    Kind.SCAN: "read",
     Kind.LAST_ADD_CONFIRMED: "lac",
     Kind.INFO: "info",
     Kind.HOLDINGS: "holdings",

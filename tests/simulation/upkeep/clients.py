@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from bookie.serving.verifiers import Verifiers
+from bookie.serving.lookups.verifiers import Verifiers
 from bookie.storage.bookie import Bookie
 from bookie.wire.columns import NO_ENTRIES
 from bookie.wire.messages import Credential, Frame, ReadRequest, Status

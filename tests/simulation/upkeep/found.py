@@ -11,8 +11,10 @@ from . import planted
 from .plan import (
     Append,
     Change,
+    Checkpoint,
     Collect,
     Compact,
+    Crash,
     Delete,
     Fence,
     LoseIndex,
@@ -26,6 +28,7 @@ from .plan import (
     Restart,
     Rot,
     Scrub,
+    Sizes,
     StoreFails,
 )
 
@@ -114,5 +117,36 @@ FOUND = (
     Found(
         "the layer itself: a repair brought what an earlier fragment of an open ledger places here; nobody sent it",
         Plan(seed=204448198, steps=(Append(ledger=1, first=2), Change(ledger=1), OlderCopy(), Repair())),
+    ),
+    Found(
+        "the layer itself: a place that was lost stays so, where a compaction came before a scrub had ended",
+        Plan(
+            seed=872723639,
+            sizes=Sizes(payload=60),
+            steps=(
+                Append(ledger=1, entries=3),
+                Append(ledger=3, entries=2),
+                Append(ledger=5),
+                Append(ledger=5, first=3),
+                Append(ledger=5, first=5),
+                Append(ledger=5, first=7, entries=2),
+                Append(ledger=5, first=9),
+                Append(ledger=0, entries=3),
+                Append(ledger=1, first=5),
+                Append(ledger=3, first=3, entries=3),
+                Append(ledger=3, first=3, entries=3),
+                Checkpoint(),
+                Rot(nth=-2),
+                Compact(ratio=1.1),
+                Append(ledger=5, first=21),
+                Append(ledger=1, entries=2),
+                Compact(ratio=1.1, beside=True),
+                Crash(after=12),
+                LosePlace(nth=22),
+                Append(ledger=4),
+                Compact(),
+                LosePlace(nth=91),
+            ),
+        ),
     ),
 )

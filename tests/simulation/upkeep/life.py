@@ -195,7 +195,8 @@ class Life:
 
     async def _lose_place(self, nth: int) -> None:
         """And a scrub puts it back, unless it is placed elsewhere: an append may be on its way when a writer changes
-        its ensemble."""
+        its ensemble. Where a crash ends the scrub, a compaction may come before the next one, and to it the frame is
+        dead: the sums of the index agree with what it has lost, which rot cannot bring about."""
         await self._join()
         index = self._bookie.index
         places = [one for one in index.places() if not self._site.ledgers.of(one[0]).is_deleted]
@@ -209,7 +210,8 @@ class Life:
         metadata.has_failed = False
         await self._begin(self._chores.scrub(), beside=False)
         if not (self._bookie.failed.done() or metadata.has_failed or ledger.damaged) and ledger.is_listed:
-            ledger.hidden = {n for n in ledger.hidden if not ledger.places_here(n)}
+            found = self._site.entries_on_disk(ledger_id)
+            ledger.hidden = {n for n in ledger.hidden if n not in found or not ledger.places_here(n)}
 
     # --- ends -----------------------------------------------------------------------------------
 

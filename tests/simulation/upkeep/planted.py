@@ -350,9 +350,9 @@ def looks_again_only_while_places_change(patch: Patch) -> None:
             places, page = await self._read_once(*asked)
             if places == seen:
                 break
-        ledger_id, first_entry, *_ = asked
-        is_sure = await self._may_deny(ledger_id, first_entry, page)
-        return page if is_sure else page_reader._unsure(first_entry, page)
+        (request,) = asked
+        is_sure = await self._may_deny(request.ledger_id, request.first_entry, page)
+        return page if is_sure else page_reader._unsure(request.first_entry, page)
 
     patch.setattr("bookie.storage.page_reader.PageReader.read", broken)
 

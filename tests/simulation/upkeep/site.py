@@ -66,6 +66,11 @@ class Site:
     def reached(self, probe: UpkeepProbe) -> None:
         self.probes.add(probe)
 
+    def entries_on_disk(self, ledger_id: int) -> set[int]:
+        """Of the ledger, whatever the index says of them."""
+        theirs = (record.columns for _, record in self.durable if record.ledger_id == ledger_id)
+        return {entry_id for columns in theirs if columns is not None for entry_id in columns.ids}
+
     @property
     def trace_hash(self) -> str:
         return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()

@@ -11,15 +11,19 @@ import pytest
 from tests.spark.commands.commands import call, ended, started
 from tests.spark.conftest import Cluster
 
-REPLAY = ("replay", "--metadata=sqlite:///nowhere", "--ledgers=1")
 INSTALL = "install a JDK 17 or later, and put its java on PATH or set JAVA_HOME"
 
 
+def replay(cluster: Cluster) -> tuple[str, ...]:
+    """One with nothing wrong in it."""
+    return ("replay", f"--metadata={cluster.uri}", f"--ledgers={cluster.write([b'x'])}")
+
+
 def test_a_java_home_without_java_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert call(capsys, *REPLAY, f"--output={tmp_path}/out") == (
+    assert call(capsys, *replay(cluster), f"--output={tmp_path}/out") == (
         1,
         "",
         [f"bookledger: JAVA_HOME is {tmp_path}, where there is no bin/java: {INSTALL}"],
@@ -44,6 +48,7 @@ def test_a_machine_without_java_is_told_to_get_one(
     ],
 )
 def test_a_java_that_is_too_old_is_named(
+    cluster: Cluster,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -55,7 +60,7 @@ def test_a_java_that_is_too_old_is_named(
     java.write_text(f"#!/bin/sh\n{says}\n")
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    code, _, lines = call(capsys, *REPLAY, f"--output={tmp_path}/out")
+    code, _, lines = call(capsys, *replay(cluster), f"--output={tmp_path}/out")
     assert (code, lines) == (1, [f"bookledger: {complaint.format(java)}{INSTALL}"])
 
 
@@ -63,7 +68,7 @@ def test_packages_that_are_missing_are_named_with_how_to_install_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    code, _, (line,) = call(capsys, *REPLAY, f"--output={tmp_path}/out")
+    code, _, (line,) = call(capsys, "replay", "--metadata=sqlite:///nowhere", f"--output={tmp_path}/out")
     assert code == 1 and "pyarrow, not installed here" in line
     assert "pip install 'bookledger[spark]', or pip install '.[spark]' in a checkout" in line
 
@@ -71,8 +76,6 @@ def test_packages_that_are_missing_are_named_with_how_to_install_them(
 @pytest.mark.parametrize(
     ("arguments", "environment", "complaint"),
     [
-        (("--master=foo",), {}, "a master is local[*], spark://HOST:PORT, yarn or k8s://"),
-        (("--master=local[x]",), {}, "Could not parse Master URL: 'local[x]'; a master is local[*]"),
         (("--conf=spark.driver.memory=abc",), {}, "Invalid maximum heap size: -Xmxabc"),
         pytest.param(
             ("--conf=spark.task.cpus=two",),
@@ -89,10 +92,14 @@ def test_packages_that_are_missing_are_named_with_how_to_install_them(
     ],
 )
 def test_spark_that_cannot_start_so_is_one_line(
-    tmp_path: Path, arguments: tuple[str, ...], environment: Mapping[str, str], complaint: str
+    cluster: Cluster,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    environment: Mapping[str, str],
+    complaint: str,
 ) -> None:
     process = started(
-        *REPLAY, f"--output={tmp_path}/out", "--master=local[1]", *arguments, environment=environment
+        *replay(cluster), f"--output={tmp_path}/out", "--master=local[1]", *arguments, environment=environment
     )
     code, said, lines = ended(process)
     assert (code, said, len(lines)) == (1, "", 1), lines
@@ -106,8 +113,7 @@ def test_spark_that_cannot_start_so_is_one_line(
     [
         ("{}/file/out", "choose a place that can be written to"),
         ("s3a://bucket/out", "give Spark that file system's jar, as with --conf spark.jars.packages="),
-        ("nosuch://place/out", "give Spark that file system's jar"),
-        ("", "Can not create a Path from an empty string"),
+        ("gs://place/out", "give Spark that file system's jar"),
     ],
 )
 def test_an_output_that_cannot_be_written_is_one_line(
@@ -127,6 +133,6 @@ def test_an_output_that_cannot_be_written_is_one_line(
 
 
 @pytest.mark.long
-def test_spark_speaks_when_more_is_asked_for(tmp_path: Path) -> None:
-    _, _, lines = ended(started("-v", *REPLAY, f"--output={tmp_path}/out", "--master=local[1]"))
+def test_spark_speaks_when_more_is_asked_for(cluster: Cluster, tmp_path: Path) -> None:
+    _, _, lines = ended(started("-v", *replay(cluster), f"--output={tmp_path}/out", "--master=local[1]"))
     assert any("Using Spark's default log4j profile" in line for line in lines)

@@ -57,8 +57,8 @@ def test_columns_without_the_payload_are_replayed_too(
     ("arguments", "code", "complaint"),
     [
         (("--ledgers=987",), 1, "there is no ledger 987"),
-        (("--ledgers=x",), 1, "'x' names no ledgers"),
-        (("--ledgers=1", "--columns=size"), 1, "no column 'size'"),
+        (("--ledgers=x",), 2, "'x' names no ledgers"),
+        (("--ledgers=1", "--columns=size"), 2, "no column 'size'"),
         (("--journal=nowhere",), 1, "there is no journal nowhere"),
         (("--edits",), 2, "--edits goes with --journal"),
         (("--custom=x",), 2, "is not KEY=VALUE"),

@@ -59,13 +59,20 @@ def test_a_replay_that_is_told_to_stop_stops_soon_and_leaves_nothing(
 ) -> None:
     output = tmp_path / "out"
     with replaying(cluster, ledger_id, output) as process:
+        children = psutil.Process(process.pid).children(recursive=True)
+        assert {"java"} < {child.name() for child in children}, "and what executes"
         began = time.monotonic()
         process.send_signal(number)
         exit_code, said, lines = ended(process)
         assert time.monotonic() - began < SECONDS_MAX
     assert (exit_code, said) == (code, "")
-    assert [line for line in lines if line] == [f"bookledger: stopped; nothing is left in {output}"]
+    at_once, line = [line for line in lines if line]
+    assert at_once == "bookledger: stopping Spark and its jobs"
+    assert line.startswith(
+        f"bookledger: stopped; nothing is left in {output}; begin again with: bookledger replay "
+    )
     assert not output.exists()
+    until(lambda: not [child for child in children if child.is_running()])
 
 
 @pytest.mark.long

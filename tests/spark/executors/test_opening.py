@@ -43,7 +43,7 @@ def test_a_password_is_for_the_ledgers_that_have_one(cluster: Cluster) -> None:
     assert rows(cluster, PASSWORD, plain, guarded) == 4
     with pytest.raises(Unauthorized, match=f"does not fit ledger {guarded}"):
         rows(cluster, b"sesame", plain, guarded)
-    with pytest.raises(Unauthorized, match=f"does not fit ledger {guarded}"):
+    with pytest.raises(Unauthorized, match=f"ledger {guarded}: it has a password, and none was given"):
         rows(cluster, b"", plain, guarded)
 
 

@@ -38,6 +38,7 @@ class Daemon(ABC):
     """One process. As a context it starts, and stops on leaving; an exception gets the end of the log as a note."""
 
     program: ClassVar[str]
+    java_flags: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -48,11 +49,12 @@ class Daemon(ABC):
     ) -> None:
         """`ports` are those of RPC and HTTP, free ones by default.
 
-        `settings` overrule ours, and count from the next start on.
+        `settings` overrule ours. They count from the next start on; so does `arguments`, what the program is given.
         """
         self.version = version
         self.directory = directory.absolute()
         self.settings = dict(settings or {})
+        self.arguments: tuple[str, ...] = ()
         self._ports_stand = ports is not None
         self._process: subprocess.Popen[bytes] | None = None
         self._log_start = 0
@@ -158,7 +160,14 @@ class Daemon(ABC):
 
     def _spawn(self) -> None:
         tmp = self.directory / "tmp"
-        command = java(self.version, self.program, configuration=self.configuration, tmp=tmp)
+        command = java(
+            self.version,
+            self.program,
+            *self.arguments,
+            configuration=self.configuration,
+            tmp=tmp,
+            flags=self.java_flags,
+        )
         with self.log.open("ab") as log:
             self._log_start = log.tell()
             self._process = subprocess.Popen(
@@ -235,9 +244,12 @@ class NameNode(Daemon):
 
     def format(self, cluster_id: str = "CID-tests") -> None:
         """Makes an empty namespace, and formats the journals. Raises HadoopFailed, also where there is one already."""
+        self.command("-format", "-nonInteractive", "-clusterId", cluster_id)
+
+    def command(self, *arguments: str, said: str = "") -> str:
+        """Runs a command of the NameNode's, which is not running, such as -rollback; `said` is its standard input."""
         self._prepare()
-        command = ("-format", "-nonInteractive", "-clusterId", cluster_id)
-        run(self.version, self.program, *command, configuration=self.configuration)
+        return run(self.version, self.program, *arguments, configuration=self.configuration, said=said)
 
     def __enter__(self) -> Self:
         if not (self.current / "VERSION").exists():

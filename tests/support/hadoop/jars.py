@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -42,17 +43,28 @@ def missing(*versions: str) -> str | None:
     return None
 
 
-def _skip_without(*versions: str) -> pytest.MarkDecorator:
+def skip_without(*versions: str) -> pytest.MarkDecorator:
+    """For a test that runs just these."""
     reason = missing(*versions)
     return pytest.mark.skipif(reason is not None, reason=reason or "")
 
 
-needs_hadoop = _skip_without(*VERSIONS)
-each_version = pytest.mark.parametrize("version", [pytest.param(v, marks=_skip_without(v)) for v in VERSIONS])
+needs_hadoop = skip_without(*VERSIONS)
+each_version = pytest.mark.parametrize("version", [pytest.param(v, marks=skip_without(v)) for v in VERSIONS])
 
 
-def java(version: str, main: str, *arguments: str, configuration: Path | None = None, tmp: Path) -> list[str]:
-    """The command that runs the class `main` with a folder of *-site.xml files; it may leave things in `tmp`."""
+def java(
+    version: str,
+    main: str,
+    *arguments: str,
+    configuration: Path | None = None,
+    tmp: Path,
+    flags: Sequence[str] = (),
+) -> list[str]:
+    """The command that runs the class `main` with a folder of *-site.xml files; it may leave things in `tmp`.
+
+    `flags` are Java's, and stronger than JAVA_FLAGS.
+    """
     folders = [str(configuration)] if configuration else []
     class_path = ":".join([*folders, str(HERE), f"{jars(version)}/*"])
-    return ["java", *JAVA_FLAGS, f"-Djava.io.tmpdir={tmp}", "-cp", class_path, main, *arguments]
+    return ["java", *JAVA_FLAGS, *flags, f"-Djava.io.tmpdir={tmp}", "-cp", class_path, main, *arguments]

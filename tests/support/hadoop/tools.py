@@ -63,13 +63,21 @@ def xml_to_edits(version: str, xml: str) -> bytes:
         return _view(version, file, "binary")
 
 
-def run(version: str, main: str, *arguments: str, configuration: Path | None = None) -> str:
-    """What the class `main` wrote to its standard output. Raises HadoopFailed if it failed or took too long."""
+def run(version: str, main: str, *arguments: str, configuration: Path | None = None, said: str = "") -> str:
+    """What the class `main` wrote to its standard output; `said` is its standard input.
+
+    Raises HadoopFailed if it failed or took too long.
+    """
     with tempfile.TemporaryDirectory() as directory:
         command = java(version, main, *arguments, configuration=configuration, tmp=Path(directory))
         try:
             done = subprocess.run(
-                command, capture_output=True, cwd=directory, timeout=TOOL_SECONDS_MAX, start_new_session=True
+                command,
+                input=said.encode(),
+                capture_output=True,
+                cwd=directory,
+                timeout=TOOL_SECONDS_MAX,
+                start_new_session=True,
             )
         except subprocess.TimeoutExpired as late:
             raise HadoopFailed(

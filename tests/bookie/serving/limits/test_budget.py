@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bookie.limits_config import Limits
 from bookie.serving.limits.budget import Account, Budget
+from bookie.wire.columns import FRAME_BYTES_MAX
+from bookie.wire.rpc import MESSAGE_BYTES_MAX
 from tests.support.aio import run
 
 
@@ -27,11 +30,20 @@ def test_a_peer_has_what_is_its_own_and_not_one_more() -> None:
 
 
 def test_the_last_quarter_is_for_those_that_hold_little() -> None:
-    budget = Budget(64 * 16, 64 * 12)
-    assert budget.take_now("much", 64 * 12) and not budget.take_now("more", 17)
-    for number in range(16):
+    budget = Budget(48 * 16, 36 * 16)
+    assert budget.take_now("much", 36 * 16) and not budget.take_now("more", 17)
+    for number in range(12):
         assert budget.take_now(f"little {number}", 16) and not budget.take_now(f"little {number}", 1)
     assert not budget.take_now("one more", 1) and budget.held == budget.in_all
+
+
+def test_a_message_of_a_whole_frame_is_little() -> None:
+    limits = Limits()
+    budget = Budget(limits.received_bytes_max, limits.received_bytes_a_peer_max)
+    for number in range(6):
+        assert budget.take_now(f"sends halves {number}", MESSAGE_BYTES_MAX)
+    assert not budget.take_now("sends halves 6", MESSAGE_BYTES_MAX)
+    assert budget.take_now("writer", FRAME_BYTES_MAX * 5 // 4), "entries, their columns and the frame"
 
 
 def test_who_waits_is_served_as_soon_as_it_fits_each_peer_in_turn() -> None:

@@ -34,16 +34,18 @@ class Peer:
         self.account.close()
 
 
+STILL_SECONDS_MAX = 0.3
+
+
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOOK_SECONDS", LOOK_SECONDS)
-    monkeypatch.setattr(module, "STILL_SECONDS_MAX", 0.3)
 
 
 def test_who_stands_still_is_cut_for_one_who_waits_and_the_one_that_moves_is_not() -> None:
     async def main() -> None:
         budget = Budget(3, 3)
-        standstill = Standstill([budget])
+        standstill = Standstill([budget], STILL_SECONDS_MAX)
         still = Peer(budget, "still", standstill, 0)
         moving = Peer(budget, "moving", standstill, 1 << 20)
         ours = Peer(budget, "ours", standstill, None)
@@ -60,7 +62,7 @@ def test_who_stands_still_is_cut_for_one_who_waits_and_the_one_that_moves_is_not
 def test_where_nobody_waits_it_has_its_time() -> None:
     async def main() -> None:
         budget = Budget(3, 3)
-        standstill = Standstill([budget])
+        standstill = Standstill([budget], STILL_SECONDS_MAX)
         still, trickling = Peer(budget, "a", standstill, 0), Peer(budget, "b", standstill, 1 << 20)
         assert still.account.take_now(1) and trickling.account.take_now(1)
         began = asyncio.get_running_loop().time()
@@ -78,7 +80,7 @@ def test_where_nobody_waits_it_has_its_time() -> None:
 def test_nobody_is_looked_at_where_nobody_holds_anything() -> None:
     async def main() -> None:
         budget = Budget(3, 3)
-        standstill = Standstill([budget])
+        standstill = Standstill([budget], STILL_SECONDS_MAX)
         peer = Peer(budget, "a", standstill, 1 << 20)
         assert peer.account.take_now(1)
         peer.account.change(-1)

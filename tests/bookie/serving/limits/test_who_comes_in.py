@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import resource
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
 from bookie.errors import BookieError
 from bookie.limits_config import Limits
-from bookie.serving.limits import crowd as crowd_module
 from bookie.serving.limits import descriptors, suspects
-from bookie.serving.limits.crowd import Crowd, Visitor
 from bookie.serving.limits.polls import Polls
 from bookie.serving.limits.suspects import Suspects
 from bookie.serving.limits.turns import Turns
+from bookie.wire import crowd as crowd_module
+from bookie.wire.crowd import Crowd, Places, Visitor
 from tests.support.aio import run
 
 
@@ -36,9 +37,19 @@ class Visits:
         return visitor
 
 
-def with_crowd(test: Callable[[Visits], None], connections_max: int = 6, **limits: int) -> None:
+PLACES = Places(
+    connections_max=6,
+    connections_a_peer_max=100,
+    strangers_max=100,
+    strangers_a_peer_max=100,
+    tools_max=10,
+    tools_a_peer_max=10,
+)
+
+
+def with_crowd(test: Callable[[Visits], None], **places: Any) -> None:
     async def main() -> None:
-        test(Visits(Crowd(Limits(**limits), connections_max)))
+        test(Visits(Crowd(replace(PLACES, **places))))
 
     run(main())
 
@@ -73,10 +84,32 @@ def test_nobody_who_waits_for_something_gives_way() -> None:
     def test(visits: Visits) -> None:
         for _ in range(6):
             visits.enter("many", busy=True)
-        assert visits.enter("new") == "6 connections are open at this bookie, and no more may be"
+        assert visits.enter("new") == "6 connections are open at this port, and no more may be"
         assert not visits.cut and visits.crowd.refused == 1
 
     with_crowd(test)
+
+
+def test_where_that_is_allowed_the_largest_crowd_gives_even_one_that_is_at_work() -> None:
+    def test(visits: Visits) -> None:
+        for _ in range(6):
+            visits.enter("many", busy=True)
+        assert isinstance(visits.enter("new"), Visitor) and visits.cut == ["many"]
+
+    with_crowd(test, busy_go=True)
+
+
+def test_where_that_is_allowed_an_address_at_its_bound_loses_its_oldest_idle_one() -> None:
+    def test(visits: Visits) -> None:
+        visits.enter("a", busy=True)
+        idle = visits.enter("a", busy=False)
+        newest = visits.enter("a", busy=True)
+        assert visits.cut == ["a"] and isinstance(newest, Visitor) and isinstance(idle, Visitor)
+        visits.crowd.leave(idle)
+        assert visits.crowd.count == 2, "the idle one has gone already"
+        assert visits.enter("a") == "2 connections of this address are open, and no more may be"
+
+    with_crowd(test, connections_a_peer_max=2, own_idle_go=True)
 
 
 def test_a_stranger_that_had_its_time_gives_way_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from bookie.upkeep.healing import auditor
 from bookie.upkeep.healing.auditor import NO_TAKER, NOT_CLOSED, Auditor
 from bookie.upkeep.healing.stock import StockTaker
 from bookie.upkeep.healing.view import look
-from bookie.upkeep.healing.worker import AGAIN_SECONDS_MIN, OVERDUE_MS, Worker
+from bookie.upkeep.healing.worker import Worker
 from bookie.upkeep.inventory.inventory import Inventory
 from bookie.upkeep.pace import Pace
 from bookie.upkeep_config import UpkeepConfig
@@ -214,7 +215,7 @@ def test_what_comes_to_nothing_is_told_and_tried_again_later(tmp_path: Path) -> 
             one.peers.lost.clear()
             await one.worker.look_once()  # it is not due yet
             assert (await one.marks.read(7)) == mark
-            one.worker._backoffs[7].not_before -= AGAIN_SECONDS_MIN
+            one.worker._backoffs[7].not_before -= CONFIG.retry_seconds_min
             await one.worker.look_once()
             assert await one.marks.read(7) is None
 
@@ -293,11 +294,12 @@ def test_H2_what_is_closed_on_a_bookie_that_is_to_leave_is_marked_soon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """H2: nothing else changes in the cluster then that the auditor would look for."""
-    monkeypatch.setattr(auditor, "LEAVING_SECONDS", 0.0)
     monkeypatch.setattr(auditor, "LEAVING_SHARE", 0.0)
 
     async def test() -> None:
         async with healing(tmp_path) as one:
+            soon = replace(CONFIG, leaving_seconds=0.0)
+            one.auditor = Auditor(one.store, ME, soon, lambda: one.now)
             await open_ledger(one.ledgers, 7, SHAPE, Fragment(0, (ME, B1, B2)))
             await orders.give(one.store, Order(B2.bookie_id, OrderKind.DRAIN, 0))
             await one.auditor.look_once()
@@ -347,7 +349,7 @@ def test_H2_a_place_that_the_best_taker_does_not_take_goes_to_whoever_can(tmp_pa
             await one.auditor.look_once()
             await one.worker.look_once()
             assert (await one.record(7)).fragments[0].ensemble == (B1, B2), "b3 stands better"
-            one.now += OVERDUE_MS / 1000
+            one.now += CONFIG.overdue_seconds
             one.worker._backoffs.clear()
             await one.worker.look_once()
             assert (await one.record(7)).fragments[0].ensemble == (B1, ME)
@@ -435,6 +437,24 @@ def test_taking_stock_tells_what_was_lost_without_anybody_noticing(tmp_path: Pat
             assert await one.world.read(7, 0, LAST) == (list(range(100)), set())
             assert (await one.record(7)).fragments[0].lacking == ()
             assert (await one.stock.take_once()).ledgers_lacking == 0
+
+    run(test())
+
+
+def test_two_bookies_that_take_stock_of_a_ledger_at_once_both_tell_what_they_lack(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            await closed_ledger(one.ledgers, 7, SHAPE, LAST)
+            await hold(one.world.bookie, 7, range(50))
+            async with one.world.upkeep:  # it has read the record, and looks at its frames next
+                taking = asyncio.create_task(one.stock.take_once())
+                await asyncio.sleep(0)
+                found = await one.ledgers.read(7)
+                assert found is not None
+                await one.ledgers.change(found.record.with_lacking(1, 10, 20), found.version)
+            assert (await taking).ledgers_lacking == 1
+            lacking = (await one.record(7)).fragments[0].lacking
+            assert {(lack.position, lack.first_entry) for lack in lacking} == {(0, 50), (1, 10)}
 
     run(test())
 

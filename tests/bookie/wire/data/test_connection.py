@@ -137,6 +137,25 @@ def test_what_was_sent_before_a_close_arrives_and_then_the_end() -> None:
     on_both(test)
 
 
+@pytest.mark.parametrize("end", ["close", "abort"])
+def test_nothing_is_sent_on_a_connection_that_this_side_has_ended(
+    end: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its owners may not have heard of it yet; asyncio would complain of each time."""
+
+    async def test(client: Ear, server: Ear) -> None:
+        client.connection.send(Kind.APPEND, 1, [b"the last"])
+        await until(lambda: server.heard)
+        getattr(client.connection, end)("enough")
+        for _ in range(20):
+            client.connection.send(Kind.CANCEL, 1)
+        await until(lambda: server.why)
+        assert len(server.heard) == 1
+
+    on_both(test)
+    assert "socket.send() raised" not in caplog.text
+
+
 def test_bytes_that_are_no_frame_end_the_connection_with_the_reason() -> None:
     async def test(client: Ear, server: Ear) -> None:
         assert client.connection._transport is not None

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import shutil
+import ssl
 from collections.abc import Callable
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -17,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from bookie.wire.trust.certificates import CA, CERTIFICATE, KEY, NAMES, BadCertificates, Certificates
+from bookie.wire.trust.identity import Identity, identity_of
 from bookie.wire.trust.roles import Role
 from tests.support.authority import TestAuthority
 
@@ -102,3 +107,28 @@ def test_a_directory_that_is_exchanged_behind_a_link_is_noticed(tmp_path: Path) 
     after.symlink_to(authority.of(Role.CLIENT, "after"))
     os.replace(after, link)
     assert certificates.pem != before
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (x509.DNSName("nn1.example"), "DNS:nn1.example"),
+        (x509.RFC822Name("nn1@example.org"), "email:nn1@example.org"),
+        (x509.IPAddress(ip_address("10.0.0.1")), "IP:10.0.0.1"),
+        (x509.IPAddress(ip_address("2001:db8::a")), "IP:2001:DB8:0:0:0:0:0:A"),
+        (x509.RegisteredID(x509.ObjectIdentifier("1.2.3.4")), "Registered ID:1.2.3.4"),
+    ],
+)
+def test_who_we_are_ourselves_is_read_as_others_read_it(
+    tmp_path: Path, name: x509.GeneralName, told: str
+) -> None:
+    """Of a certificate of another authority: `told` is what `ssl` makes of the name."""
+    authority = TestAuthority(tmp_path)
+    directory = tmp_path / "mine"
+    subject = authority.authority.certificate.subject
+    authority.authority._sign(directory, subject, x509.SubjectAlternativeName([name]), 1)
+    (directory / "names.json").write_text(json.dumps({told: "client:app?owner=team-a"}))
+    mine = Certificates(directory)
+    assert mine.identity == Identity(Role.CLIENT, "app", "team-a")
+    decoded = ssl._ssl._test_decode_cert(str(directory / "cert.pem"))  # type: ignore[attr-defined]
+    assert identity_of(decoded, {told: "client:app?owner=team-a"}) == mine.identity

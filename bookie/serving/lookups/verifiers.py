@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from metadata.errors import MetadataError
 from metadata.records.ledger_store import LedgerStore
 
-from ..storage.bookie import Bookie
-from ..wire.messages import Status
+from ...storage.bookie import Bookie
+from ...wire.messages import Status
 
 LOOKUP_SECONDS_MAX = 3.0
 """How long a stream waits for the metadata before its new ledgers are refused for now."""
@@ -37,7 +37,7 @@ class Verifiers:
         What it says holds until the caller awaits something: a ledger may be deleted at any time.
         """
         wanted, refused = dict.fromkeys(ledger_ids), dict[int, tuple[Status, str]]()
-        while unknown := [n for n in wanted if n not in refused and not self._bookie.knows_verifier(n)]:
+        while unknown := [n for n in wanted if n not in refused and self._bookie.verifier_of(n) is None]:
             for first in range(0, len(unknown), LOOKUPS_AT_ONCE_MAX):
                 some = unknown[first : first + LOOKUPS_AT_ONCE_MAX]
                 found = await asyncio.gather(*map(self._learn, some))

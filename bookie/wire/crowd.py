@@ -6,9 +6,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from ...limits_config import Limits
-from ...wire.trust.identity import Identity, Peer
+from .trust.identity import Identity, Peer
 
 log = logging.getLogger(__name__)
 
@@ -29,17 +29,64 @@ class Visitor:
 
     @property
     def who(self) -> Peer:
-        if self.identity is None:
-            return Peer(self.peer)
-        return Peer(self.peer, self.identity, self.identity.rights)
+        return Peer.of(self.peer, self.identity)
+
+
+class Bounds(Protocol):
+    """What every port that counts connections has among its settings."""
+
+    @property
+    def connections_max(self) -> int: ...
+    @property
+    def connections_a_peer_max(self) -> int: ...
+    @property
+    def strangers_max(self) -> int: ...
+    @property
+    def strangers_a_peer_max(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """How many connections a port has places for: in all, of those that have not said what they speak, of tools.
+
+    `own_idle_go`: at its own bound an address loses its oldest connection that is idle, and not the new one. `busy_go`:
+    for somebody else the largest crowd loses one that is at work, where none is idle.
+    """
+
+    connections_max: int
+    connections_a_peer_max: int
+    strangers_max: int
+    strangers_a_peer_max: int
+    tools_max: int = 0
+    tools_a_peer_max: int = 0
+    own_idle_go: bool = False
+    busy_go: bool = False
+
+    @classmethod
+    def of(cls, limits: Bounds, **more: Any) -> Places:
+        """What a port's settings say; `more` is said besides, or instead."""
+        return cls(
+            **{
+                "connections_max": limits.connections_max,
+                "connections_a_peer_max": limits.connections_a_peer_max,
+                "strangers_max": limits.strangers_max,
+                "strangers_a_peer_max": limits.strangers_a_peer_max,
+                **more,
+            }
+        )
+
+
+def address_of(transport: asyncio.BaseTransport) -> str:
+    """Whose connection it is, as far as the network tells."""
+    name = transport.get_extra_info("peername")
+    return str(name[0]) if name else ""
 
 
 class Crowd:
-    """All connections of a bookie. Belongs to one event loop."""
+    """All connections of a port. Belongs to one event loop."""
 
-    def __init__(self, limits: Limits, connections_max: int) -> None:
-        self._limits = limits
-        self._connections_max = connections_max
+    def __init__(self, places: Places) -> None:
+        self._places = places
         self._all: dict[str, dict[Visitor, None]] = {}
         self._strangers: dict[Visitor, None] = {}
         self._tools: dict[Visitor, None] = {}
@@ -71,7 +118,7 @@ class Crowd:
     def is_tool(self, visitor: Visitor) -> bool:
         """It speaks gRPC; whether there is room for one more that does."""
         mine = sum(one.peer == visitor.peer for one in self._tools)
-        if len(self._tools) >= self._limits.tools_max or mine >= self._limits.tools_a_peer_max:
+        if len(self._tools) >= self._places.tools_max or mine >= self._places.tools_a_peer_max:
             self.refused += 1
             return False
         self.is_known(visitor, lambda: False)
@@ -94,28 +141,39 @@ class Crowd:
 
     def _full(self, peer: str) -> str:
         mine = len(self._all.get(peer, ()))
-        if mine >= self._limits.connections_a_peer_max:
+        if mine >= self._places.connections_a_peer_max and not self._own_makes_way(peer):
             return f"{mine} connections of this address are open, and no more may be"
-        if self.count >= self._connections_max and not self._make_way(mine):
-            return f"{self.count} connections are open at this bookie, and no more may be"
+        if self.count >= self._places.connections_max and not self._make_way(mine):
+            return f"{self.count} connections are open at this port, and no more may be"
         return ""
 
+    def _own_makes_way(self, peer: str) -> bool:
+        return self._places.own_idle_go and self._ends_idle(self._all[peer], "another of its address came")
+
     def _make_way(self, mine: int) -> bool:
-        """Ends one that waits for nothing of the peer that has the most, if that has more than the newcomer will."""
+        """Ends one of the peer that has the most, if that has more than the newcomer will."""
         largest = max(self._all.values(), key=len)
         if len(largest) <= mine + 1:
             return False
-        idle = next((visitor for visitor in largest if visitor.is_idle()), None)
+        why = "its place was needed for others"
+        if self._ends_idle(largest, why):
+            return True
+        if self._places.busy_go:
+            self._end(next(iter(largest)), why)
+        return self._places.busy_go
+
+    def _ends_idle(self, crowd: dict[Visitor, None], why: str) -> bool:
+        idle = next((visitor for visitor in crowd if visitor.is_idle()), None)
         if idle is not None:
-            self._end(idle, "its place was needed for others")
+            self._end(idle, why)
         return idle is not None
 
     def _make_strangers_way(self, newcomer: Visitor) -> None:
         """Strangers past their bound go, the oldest first, if they have had the time to say what they are."""
         of_peer = [one for one in self._strangers if one.peer == newcomer.peer]
-        if len(of_peer) >= self._limits.strangers_a_peer_max:
+        if len(of_peer) >= self._places.strangers_a_peer_max:
             oldest = of_peer[0]
-        elif len(self._strangers) >= self._limits.strangers_max:
+        elif len(self._strangers) >= self._places.strangers_max:
             oldest = next(iter(self._strangers))
         else:
             return

@@ -1,0 +1,107 @@
+"""What gRPC's own tools ask any server: is it healthy (grpc.health.v1), and what does it serve (server reflection).
+
+Both are for probes and for people, so they are short: a look at the health is one answer, and a reflection has an end.
+Watching the health is left out, for each watcher would hold a call for ever; probes ask again instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import grpc
+import grpc.aio
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection_pb2
+from grpc_reflection.v1alpha._async import ReflectionServicer
+
+from metadata.audit import Act
+
+from ..wire import rpc
+from ..wire.trust.identity import Peer
+from ..wire.trust.roles import METHODS
+
+REFLECTIONS_MAX = 4
+"""Under way at a time."""
+
+REFLECTION_REQUESTS_MAX = 100
+REFLECTION_SECONDS_MAX = 10.0
+"""Of one reflection: a tool asks a handful of questions at once."""
+
+NO_WATCH = "health is not watched here: ask Check again"
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class GrpcTools:
+    """Of one bookie. `why_not_ready`: why clients should not come to it, empty while they should."""
+
+    def __init__(self, who_is: Callable[[str], Peer], why_not_ready: Callable[[], str]) -> None:
+        self._who_is = who_is
+        self._why_not_ready = why_not_ready
+        self._reflection: Any = ReflectionServicer((rpc.SERVICE, rpc.HEALTH_SERVICE, rpc.REFLECTION_SERVICE))
+        self._reflections = 0
+
+    def handlers(self) -> tuple[grpc.GenericRpcHandler, ...]:
+        """For a gRPC server; each method has a rule in METHODS."""
+        check = grpc.unary_unary_rpc_method_handler(
+            self._check, health_pb2.HealthCheckRequest.FromString, _bytes_of
+        )
+        watch: grpc.RpcMethodHandler[Any, Any] = grpc.unary_stream_rpc_method_handler(self._watch)
+        reflect = grpc.stream_stream_rpc_method_handler(
+            self._reflect, reflection_pb2.ServerReflectionRequest.FromString, _bytes_of
+        )
+        return (
+            grpc.method_handlers_generic_handler(rpc.HEALTH_SERVICE, {"Check": check, "Watch": watch}),
+            grpc.method_handlers_generic_handler(rpc.REFLECTION_SERVICE, {"ServerReflectionInfo": reflect}),
+        )
+
+    async def _check(self, request: Any, context: Context) -> Any:
+        await self._check_right(rpc.HEALTH, context)
+        if request.service not in ("", rpc.SERVICE):
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"no service {request.service} is here")
+        status = health_pb2.HealthCheckResponse
+        return status(status=status.NOT_SERVING if self._why_not_ready() else status.SERVING)
+
+    async def _watch(self, _: bytes, context: Context) -> AsyncIterator[bytes]:
+        await self._check_right(rpc.HEALTH_WATCH, context)
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, NO_WATCH)
+        yield b""
+
+    async def _reflect(self, requests: AsyncIterator[Any], context: Context) -> AsyncIterator[Any]:
+        await self._check_right(rpc.REFLECTION, context)
+        if self._reflections >= REFLECTIONS_MAX:
+            why = f"{REFLECTIONS_MAX} reflections are under way, and no more may be: ask again later"
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, why)
+        self._reflections += 1
+        try:
+            async with asyncio.timeout(REFLECTION_SECONDS_MAX):
+                async for answer in self._reflection.ServerReflectionInfo(_first(requests), context):
+                    yield answer
+        except TimeoutError:
+            why = f"a reflection ends after {REFLECTION_SECONDS_MAX:g} seconds"
+            await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, why)
+        finally:
+            self._reflections -= 1
+
+    async def _check_right(self, method: str, context: Context) -> None:
+        who = self._who_is(context.peer())
+        if why := who.may_not(METHODS[method]):
+            who.tell(Act.REFUSED, why)
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
+
+
+async def _first(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    """So many of them at most."""
+    asked = 0
+    async for request in requests:
+        yield request
+        asked += 1
+        if asked == REFLECTION_REQUESTS_MAX:
+            return
+
+
+def _bytes_of(message: Any) -> bytes:
+    data: bytes = message.SerializeToString()
+    return data

@@ -1,0 +1,1 @@
+"""What a bookie looks up in the metadata of those who come to it."""

@@ -1,0 +1,68 @@
+"""Whose a ledger is, for who may use one owner's ledgers only: custom metadata `owner` of its record says.
+
+An owner's are also those of owners below it, as in `team-a/billing`. Custom metadata never changes, nor is an id given
+twice: what was read once holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from metadata.errors import MetadataError
+from metadata.records.ledger_record import OWNER, is_of
+from metadata.records.ledger_store import LedgerStore
+
+from ...wire.messages import Status
+from .verifiers import LOOKUP_SECONDS_MAX, LOOKUPS_AT_ONCE_MAX
+
+OWNERS_KEPT_MAX = 65_536
+"""Ledgers whose owner is remembered; past it all are looked up again."""
+
+Refused = dict[int, tuple[Status, str]]
+
+
+class Owners:
+    """Looks them up, for one bookie. Belongs to one event loop."""
+
+    def __init__(self, ledgers: LedgerStore) -> None:
+        self._ledgers = ledgers
+        self._known: dict[int, bytes] = {}
+        self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE_MAX)
+
+    def knows(self, ledger_id: int, owner: str) -> bool:
+        """Whether it is known to be this owner's."""
+        return is_of(self._known.get(ledger_id), owner)
+
+    async def refused(self, ledger_ids: Iterable[int], owner: str) -> Refused:
+        """Those that are not this owner's, or of which that cannot be told, and why."""
+        asked = [n for n in dict.fromkeys(ledger_ids) if not self.knows(n, owner)]
+        refused: Refused = {}
+        for first in range(0, len(asked), LOOKUPS_AT_ONCE_MAX):
+            some = asked[first : first + LOOKUPS_AT_ONCE_MAX]
+            found = await asyncio.gather(*[self._refusal(n, owner) for n in some])
+            refused |= {n: why for n, why in zip(some, found, strict=True) if why is not None}
+        return refused
+
+    async def _refusal(self, ledger_id: int, owner: str) -> tuple[Status, str] | None:
+        if ledger_id not in self._known and (why := await self._look_up(ledger_id)):
+            return Status.UNKNOWN, why
+        its = self._known.get(ledger_id)
+        if is_of(its, owner):
+            return None
+        whose = "not there" if its is None else f"of {its.decode(errors='replace')!r}" if its else "nobody's"
+        wanted = f"custom metadata {OWNER!r} says {owner!r}"
+        return Status.UNAUTHORIZED, f"the ledger is {whose}; this certificate is for those whose {wanted}"
+
+    async def _look_up(self, ledger_id: int) -> str:
+        """Why it cannot be told; empty where it could."""
+        try:
+            async with self._lookups, asyncio.timeout(LOOKUP_SECONDS_MAX):
+                found = await self._ledgers.read(ledger_id) if ledger_id >= 0 else None
+        except (MetadataError, TimeoutError) as error:
+            return f"the metadata does not tell whose it is: {error}"
+        if found is not None:
+            if len(self._known) >= OWNERS_KEPT_MAX:
+                self._known.clear()
+            self._known[ledger_id] = found.record.custom_metadata.get(OWNER, b"")
+        return ""

@@ -1,0 +1,63 @@
+"""Which keys belong to live bookies: their registrations say so, which bookies alone may write."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+
+from metadata.counting.outage import weight
+from metadata.errors import MetadataError
+from metadata.records.bookie_registry import list_bookies
+from metadata.store import MetadataStore
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS_MIN = 1.0
+"""Registrations are read no more often, whoever shows a key that nobody knows."""
+
+LOOK_SECONDS_MAX = 3.0
+"""How long a look may take; then the key counts as unknown."""
+
+KNOWN_SECONDS_MAX = 60.0
+"""What was read of registrations longer ago is believed no more: a bookie may have gone."""
+
+
+class RegisteredKeys:
+    """Belongs to one event loop."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+        self._keys: list[bytes] = []
+        self._looked_at = self._seen_at = float("-inf")
+        self._looking = asyncio.Lock()
+
+    async def hold(self, key: bytes) -> bool:
+        """Whether a live bookie has this key; one that has just started is found by a look of its own."""
+        if self._knows(key):
+            return True
+        asked_at = self._now()
+        async with self._looking:
+            if self._looked_at < asked_at:  # else a look that began since was for us as well
+                await asyncio.sleep(max(0.0, self._looked_at + LOOK_SECONDS_MIN - self._now()))
+                await self._look()
+        return self._knows(key)
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()
+
+    def _knows(self, key: bytes) -> bool:
+        is_fresh = self._now() - self._seen_at < KNOWN_SECONDS_MAX
+        return is_fresh and any(hmac.compare_digest(key, one) for one in self._keys)
+
+    async def _look(self) -> None:
+        self._looked_at = began = self._now()
+        try:
+            async with asyncio.timeout(LOOK_SECONDS_MAX):
+                found = await list_bookies(self._store)
+        except (MetadataError, TimeoutError) as error:
+            log.log(weight(error), "cannot look up whose key a bookie is that wants to copy: %s", error)
+            return  # what was known stands, as long as it is fresh
+        self._seen_at = began
+        self._keys = [one.reading_key for one in found if one.reading_key]

@@ -1,0 +1,90 @@
+"""What a machine must have before a daemon can do its work there; each error says what is missing and what to do."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ..errors import BookieError, DataDirectoryError
+from ..log.appender import DISK_FULL
+
+EARLIEST = datetime(2025, 1, 1, tzinfo=UTC)
+"""This program is younger: a clock that says so was never set."""
+
+
+def check_clock() -> None:
+    """Raises BookieError. Leases need no clock, but records say when, and the auditor counts by it who is lost."""
+    now = datetime.fromtimestamp(time.time(), UTC)
+    if now < EARLIEST:
+        raise BookieError(
+            f"this machine's clock says {now:%Y-%m-%d %H:%M} UTC, which cannot be: set it (`timedatectl set-ntp true`, "
+            "or `date -s`), and start again"
+        )
+
+
+def check_is_directory(path: Path) -> None:
+    """Raises DataDirectoryError where there is none that this user may look into."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        raise DataDirectoryError(f"{path} does not exist; {_how_to_format(path)}") from None
+    except OSError as error:
+        raise DataDirectoryError(f"{path} cannot be used: {error.strerror}; {_who_needs(path)}") from None
+    if not path.is_dir():
+        raise DataDirectoryError(f"{path} is a file, and no directory; {_how_to_format(path)}")
+
+
+def check_is_writable(*paths: Path) -> None:
+    """Raises DataDirectoryError for the first in which this user may not write."""
+    for path in paths:
+        if path.exists() and not os.access(path, os.W_OK | (os.X_OK if path.is_dir() else 0)):
+            is_mounted_so = os.statvfs(path).f_flag & os.ST_RDONLY
+            what = (
+                "its file system is mounted read-only: mount it for writing"
+                if is_mounted_so
+                else _who_needs(path)
+            )
+            raise DataDirectoryError(f"{path} cannot be written; {what}")
+
+
+@contextmanager
+def disk_is_not_full(path: Path) -> Iterator[None]:
+    """Raises DataDirectoryError where what the block writes there finds no space."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in DISK_FULL:
+            raise
+        raise DataDirectoryError(f"{path}: {error.strerror}; free some space on that disk") from error
+
+
+def make_directory(path: Path) -> None:
+    """With those above it, where there is none.
+
+    Raises DataDirectoryError where it cannot be made, or written, OSError for a full disk.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno in DISK_FULL:
+            raise
+        check_is_writable(next(one for one in path.parents if one.exists()))
+        raise DataDirectoryError(f"{path} cannot be made: {error.strerror}") from None
+    check_is_writable(path)
+
+
+def not_formatted(path: Path) -> DataDirectoryError:
+    """It is there, and no bookie's."""
+    return DataDirectoryError(f"{path} is not a formatted bookie directory; {_how_to_format(path)}")
+
+
+def _how_to_format(path: Path) -> str:
+    return f"run: bookledger bookie format --data {path} --id NAME --metadata URI"
+
+
+def _who_needs(path: Path) -> str:
+    return f"the bookie runs as user {os.geteuid()}: chown -R {os.geteuid()} {path}, or run it as the owner"

@@ -1,0 +1,1 @@
+"""What a bookie counts and times while it works."""

@@ -1,0 +1,137 @@
+"""What can be looked up of a bookie's upkeep, and of an auditor, when Prometheus asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from metadata.counting.counting_store import CountingStore
+
+from .healing.auditor import WHOLE, Auditor
+from .mending.need import Reason
+from .reports import ScrubReport
+from .upkeep import Upkeep
+
+
+def of_upkeep(upkeep: Upkeep) -> Iterator[Metric]:
+    """Everything that one bookie does by itself."""
+    yield gauge("bookie_upkeep_suspended", "1 while upkeep is suspended.", upkeep.is_suspended)
+    yield from _of_scrubs(upkeep)
+    yield from _of_rounds(upkeep)
+    yield from _of_healing(upkeep)
+    yield from of_auditor(upkeep.auditor)
+
+
+def _of_scrubs(upkeep: Upkeep) -> Iterator[Metric]:
+    last, now = upkeep.scrubber.last or ScrubReport(), upkeep.scrubber.under_way
+    yield gauge("bookie_scrub_bytes", "Read by the last whole scrub.", last.bytes_read)
+    yield gauge("bookie_scrub_damaged", "Damage that it found in the log.", last.damaged)
+    yield gauge("bookie_scrub_frames_damaged", "Frames that it could not read.", last.frames_damaged)
+    yield gauge("bookie_scrub_running", "1 while a scrub is under way.", now is not None)
+    done, whole = now or (0, 0)
+    yield gauge("bookie_scrub_segments_done", "Files of the log that the scrub under way has read.", done)
+    yield gauge("bookie_scrub_segments", "Files of the log that it is to read.", whole)
+
+
+def _of_rounds(upkeep: Upkeep) -> Iterator[Metric]:
+    done = upkeep.totals
+    rounds = CounterMetricFamily(
+        "bookie_upkeep_rounds", "Rounds of collection and compaction that ended.", labels=["outcome"]
+    )
+    for outcome, count in done.rounds.items():
+        rounds.add_metric([outcome], count)
+    yield rounds
+    yield counter("bookie_collected_ledgers", "Deleted ledgers that were forgotten.", done.ledgers_forgotten)
+    yield counter(
+        "bookie_collected_frames", "Frames dropped for being placed elsewhere.", done.frames_dropped
+    )
+    yield gauge("bookie_unlisted_ledgers", "Ledgers here that the metadata does not know.", done.unlisted)
+    yield counter("bookie_compaction_moved_bytes", "Moved out of thin files of the log.", done.bytes_moved)
+    yield counter("bookie_compaction_freed_bytes", "Freed by deleting files of the log.", done.bytes_freed)
+    yield counter("bookie_compaction_segments", "Files of the log that were deleted.", done.segments_dropped)
+
+
+def _of_healing(upkeep: Upkeep) -> Iterator[Metric]:
+    repaired, worker = upkeep.repaired, upkeep.worker
+    yield counter("bookie_repaired_entries", "Entries fetched from other bookies.", repaired.entries)
+    yield counter("bookie_repaired_bytes", "Bytes of them.", repaired.bytes)
+    yield counter("bookie_healed_ledgers", "Ledgers of which this bookie made copies.", worker.ledgers_healed)
+    yield counter("bookie_healing_failures", "Tries to heal a ledger that failed.", worker.failures)
+    yield gauge(
+        "bookie_healing_waiting_ledgers",
+        "Ledgers to be tried again later, here or by others.",
+        worker.waiting,
+    )
+    yield counter("bookie_recoveries", "Ledgers recovered because nobody else did it.", worker.ledgers_closed)
+
+
+def of_auditor(auditor: Auditor) -> Iterator[Metric]:
+    """What the auditor saw; a candidate who is not elected tells of the last time that it was."""
+    last = auditor.last
+    yield gauge("auditor_elected", "1 while this process is the cluster's auditor.", auditor.is_elected)
+    yield counter("auditor_audits", "Looks at all records that ended.", auditor.audits)
+    yield gauge("auditor_audit_seconds", "What the last look took.", auditor.audit_seconds)
+    yield gauge("auditor_ledgers", "Ledgers that it saw.", last.ledgers)
+    yield gauge(
+        "auditor_ledgers_left_behind", "Ledgers not closed that seem to have no writer.", last.left_behind
+    )
+    states = GaugeMetricFamily(
+        "auditor_fragments", "Fragments that it saw, by what their worst copy lacks.", labels=["state"]
+    )
+    for state in (WHOLE, *(reason.name.lower() for reason in Reason)):
+        states.add_metric([state], last.states[state])
+    yield states
+
+
+def of_metadata(store: CountingStore) -> Iterator[Metric]:
+    """What was asked of the metadata by this process, and what came of it."""
+    calls = CounterMetricFamily(
+        "metadata_calls",
+        "Calls to the metadata store, by name and how they ended.",
+        labels=["call", "outcome"],
+    )
+    for (call, outcome), count in store.counts.calls().items():
+        calls.add_metric([call, outcome], count)
+    seconds = CounterMetricFamily(
+        "metadata_call_seconds", "What calls of this name took together.", labels=["call"]
+    )
+    for call, taken in store.counts.seconds().items():
+        seconds.add_metric([call], taken)
+    yield from (calls, seconds)
+
+
+class MetadataMetrics(Collector):
+    """Of a process that asks the metadata, and does nothing else that is counted here."""
+
+    def __init__(self, store: CountingStore) -> None:
+        self._store = store
+
+    def collect(self) -> Iterator[Metric]:
+        yield from of_metadata(self._store)
+
+
+class AuditorMetrics(Collector):
+    """Of an auditor by itself. Belongs to its event loop."""
+
+    def __init__(self, auditor: Auditor, store: CountingStore) -> None:
+        self._auditor = auditor
+        self._store = store
+
+    def describe(self) -> list[Metric]:
+        """Nothing is asked while it is made."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        yield from of_auditor(self._auditor)
+        yield from of_metadata(self._store)
+
+
+def gauge(name: str, told: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, told, value=value)
+
+
+def counter(name: str, told: str, value: float) -> Metric:
+    return CounterMetricFamily(name, told, value=value)

@@ -1,0 +1,85 @@
+"""Frames of entries, and what became of them."""
+
+from __future__ import annotations
+
+from .. import bookie_pb2 as pb
+from ..messages import NO_CREDENTIAL, Ack, AppendReply, AppendRequest, Frame
+from ..sealing import BadMessage, Sealed, Unsealed, sealed
+from .parts import (
+    STATUS_TO_PB,
+    Body,
+    columns_from,
+    credential_from,
+    lac_from,
+    parse,
+    parse_with_columns,
+    status_from,
+)
+
+FRAMES_MAX = 1024
+"""No client sends more of them in one message; a bookie's other clients wait while it takes a message apart."""
+
+APPEND_HEADER_BYTES_MAX = 512 * 1024
+"""So many frames need half of it. A frame may be a byte or two, and each costs memory once it is parsed."""
+
+
+def encode_append_request(request: AppendRequest) -> Sealed:
+    message = pb.AppendRequest(incarnation=request.incarnation, first_sequence=request.first_sequence)
+    add = message.frames.add
+    for frame in request.frames:
+        _frame_to(frame, add())
+    return sealed(message, [frame.columns for frame in request.frames])
+
+
+def _frame_to(frame: Frame, message: pb.Frame) -> None:
+    """Field by field: messages given to a constructor take three times as long, and this is once a frame."""
+    message.ledger_id = frame.ledger_id
+    columns, shape = frame.columns, message.columns
+    shape.entries = len(columns)
+    shape.digests_bytes = len(columns.digests)
+    shape.payload_bytes = len(columns.payload)
+    if (statement := frame.last_add_confirmed) is not None:
+        lac = message.last_add_confirmed
+        lac.last_entry = statement.last_entry
+        lac.length_bytes = statement.length_bytes
+        lac.digest = statement.digest
+    if frame.credential != NO_CREDENTIAL:
+        message.credential.verifier = frame.credential.verifier
+        message.credential.proof = frame.credential.proof
+    message.recovery = frame.recovery
+    message.deferred_sync = frame.deferred_sync
+    message.trace = frame.trace
+
+
+def decode_append_request(data: Body) -> AppendRequest:
+    message, body = parse_with_columns(pb.AppendRequest, data, APPEND_HEADER_BYTES_MAX)
+    if len(message.frames) > FRAMES_MAX:
+        raise BadMessage(f"{len(message.frames)} frames in one message; the limit is {FRAMES_MAX}")
+    frames = tuple([_frame_from(frame, body) for frame in message.frames])
+    body.end()
+    return AppendRequest(message.incarnation, message.first_sequence, frames)
+
+
+def _frame_from(message: pb.Frame, body: Unsealed) -> Frame:
+    columns, ledger_id = columns_from(message.columns, body), message.ledger_id
+    if ledger_id < 0:
+        raise BadMessage(f"{ledger_id} is not a ledger id")
+    lac = lac_from(message.last_add_confirmed) if message.HasField("last_add_confirmed") else None
+    credential, deferred, trace = credential_from(message), message.deferred_sync, message.trace
+    return Frame(ledger_id, columns, lac, message.recovery, credential, deferred, trace)
+
+
+def encode_append_reply(reply: AppendReply) -> Sealed:
+    message = pb.AppendReply()
+    add = message.acks.add
+    for sequence, status, detail in reply.acks:
+        ack = add()
+        ack.sequence, ack.status, ack.detail = sequence, STATUS_TO_PB[status], detail
+    return sealed(message)
+
+
+def decode_append_reply(data: Body) -> AppendReply:
+    message = parse(pb.AppendReply, data)
+    return AppendReply(
+        tuple([Ack(ack.sequence, status_from(ack.status), ack.detail) for ack in message.acks])
+    )

@@ -1,0 +1,95 @@
+"""What several messages have: headers and columns, statements, credentials, statuses."""
+
+from __future__ import annotations
+
+from typing import TypeVar, cast
+
+from google.protobuf.message import DecodeError, Message
+
+from .. import bookie_pb2 as pb
+from ..columns import Columns
+from ..messages import NO_CREDENTIAL, NO_ENTRY, PROOF_BYTES, VERIFIER_BYTES, Credential, LacStatement, Status
+from ..rpc import MESSAGE_BYTES_MAX
+from ..sealing import BadMessage, Unsealed
+
+LAC_DIGEST_BYTES_MAX = 64
+"""No digest is wider; bounds what a bookie keeps for each ledger."""
+
+
+M = TypeVar("M", bound=Message)
+
+Body = bytes | bytearray
+
+STATUS_TO_PB: dict[Status, pb.Status] = {
+    status: cast("pb.Status", pb.Status.Value(status.name)) for status in Status
+}
+
+_STATUS_FROM_PB = {int(number): status for status, number in STATUS_TO_PB.items()}
+
+
+def parse(kind: type[M], data: Body) -> M:
+    message, body = parse_with_columns(kind, data)
+    body.end()
+    return message
+
+
+def parse_with_columns(
+    kind: type[M], data: Body, header_bytes_max: int = MESSAGE_BYTES_MAX
+) -> tuple[M, Unsealed]:
+    body = Unsealed(data)
+    if len(body.header) > header_bytes_max:
+        raise BadMessage(f"a header of {len(body.header)} bytes; the limit is {header_bytes_max}")
+    try:
+        return kind.FromString(body.header), body  # type: ignore[arg-type]  # takes any buffer
+    except DecodeError as error:
+        raise BadMessage(str(error)) from error
+
+
+def shape_of(columns: Columns) -> pb.Columns:
+    return pb.Columns(
+        entries=len(columns), digests_bytes=len(columns.digests), payload_bytes=len(columns.payload)
+    )
+
+
+def columns_from(shape: pb.Columns, body: Unsealed) -> Columns:
+    return body.columns(shape.entries, shape.digests_bytes, shape.payload_bytes)
+
+
+def lac_to(statement: LacStatement | None) -> pb.LastAddConfirmed | None:
+    if statement is None:
+        return None
+    return pb.LastAddConfirmed(
+        last_entry=statement.last_entry, length_bytes=statement.length_bytes, digest=statement.digest
+    )
+
+
+def lac_from(message: pb.LastAddConfirmed) -> LacStatement:
+    if message.last_entry < NO_ENTRY or message.length_bytes < 0:
+        raise BadMessage(f"no ledger ends at entry {message.last_entry} with {message.length_bytes} bytes")
+    if len(message.digest) > LAC_DIGEST_BYTES_MAX:
+        raise BadMessage(f"a last-add-confirmed with a digest of {len(message.digest)} bytes")
+    return LacStatement(message.last_entry, message.length_bytes, message.digest)
+
+
+def credential_to(credential: Credential) -> pb.Credential | None:
+    if credential == NO_CREDENTIAL:
+        return None
+    return pb.Credential(verifier=credential.verifier, proof=credential.proof)
+
+
+def credential_from(
+    message: pb.Frame | pb.ReadRequest | pb.ScanRequest | pb.LastAddConfirmedRequest,
+) -> Credential:
+    if not message.HasField("credential"):
+        return NO_CREDENTIAL
+    credential = Credential(message.credential.verifier, message.credential.proof)
+    if len(credential.verifier) != VERIFIER_BYTES or len(credential.proof) != PROOF_BYTES:
+        raise BadMessage(f"a credential of {len(credential.verifier)} and {len(credential.proof)} bytes")
+    return credential
+
+
+def status_from(number: int) -> Status:
+    try:
+        return _STATUS_FROM_PB[number]
+    except KeyError:
+        raise BadMessage(f"unknown status {number}") from None

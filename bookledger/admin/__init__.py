@@ -1,0 +1,1 @@
+"""What operators and their tools ask a daemon over HTTP."""

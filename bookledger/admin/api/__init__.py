@@ -1,0 +1,1 @@
+"""`/api/v1`: the cluster as JSON, for operators' programs."""

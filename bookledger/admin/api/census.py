@@ -1,0 +1,67 @@
+"""What only a walk over every ledger's record tells: how many there are, and how they are. Made beside the answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+
+from bookledger.cluster.survey import Survey, survey
+from metadata.errors import MetadataError
+from metadata.store import MetadataStore
+
+REST_SECONDS_MIN = 5.0
+REST_A_WALK = 10
+"""Between two walks it rests so long, or so many times as long as the last one took: a tenth of a processor at most."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The newest whole walk, when it ended, and how long it took."""
+
+    survey: Survey
+    at: float
+    seconds: float
+
+
+class Census:
+    """Walks when somebody wants to know and what is known is old. Belongs to one loop."""
+
+    def __init__(self, wait_ms: int) -> None:
+        self._wait_ms = wait_ms
+        self._walking: asyncio.Task[None] | None = None
+        self._tried = 0.0
+        self.counted: Counted | None = None
+
+    async def now(self, store: MetadataStore, wait_seconds: float) -> Counted | None:
+        """The newest; where there is none yet, one that is made within so many seconds, else None."""
+        if self._walking is None and self._is_due():
+            self._walking = asyncio.create_task(self._walk(store))
+        if self.counted is None and self._walking is not None:
+            await asyncio.wait([self._walking], timeout=wait_seconds)
+        return self.counted
+
+    async def stop(self) -> None:
+        """Ends a walk that is under way."""
+        if self._walking is not None:
+            self._walking.cancel()
+            await asyncio.wait([self._walking])
+
+    def _is_due(self) -> bool:
+        took = self.counted.seconds if self.counted else 0.0
+        return not self._tried or time.monotonic() - self._tried > max(REST_SECONDS_MIN, REST_A_WALK * took)
+
+    async def _walk(self, store: MetadataStore) -> None:
+        began = time.monotonic()
+        try:
+            found = await survey(store, now_ms=time.time_ns() // 1_000_000, wait_ms=self._wait_ms)
+            if found is not None:
+                ended = time.monotonic()
+                self.counted = Counted(found, ended, ended - began)
+        except MetadataError as error:  # whoever asks for the rest of the page is told, too
+            log.info("the ledgers were not counted: %s", error)
+        finally:
+            self._tried, self._walking = time.monotonic(), None

@@ -1,0 +1,134 @@
+"""Every journal's acceptors as the metadata has them: epochs, segments, and who is behind whom."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from metadata import keys
+from metadata.errors import BadRecord
+from metadata.records.journal_record import JournalState, decode_finalized
+from metadata.records.journal_store import JournalStore
+from metadata.records.unreadable import skip
+from metadata.store import MetadataStore
+
+from .journal_lag import Ahead, lag_millis
+from .sight import Sight
+
+ACCEPTORS_MAX = 200
+"""In one answer, of all journals."""
+
+SEGMENTS_MAX = 20
+"""Of an acceptor's open segments, in one answer."""
+
+AFTER_SEGMENTS = "segments/~"
+"""Behind all segments of an acceptor, before its state: so a long journal is stepped over at once."""
+
+Facts = dict[str, Any]
+
+_Seen = tuple[Facts, JournalState | None]
+"""What is told of an acceptor, and its state where that can be read."""
+
+
+async def journals(sight: Sight) -> Facts:
+    """By name. `lag_txids`: finalized elsewhere and not here; what is still written counts when it is finalized.
+
+    `lag_millis`: for how long; null where an older program closed the segment, which does not say when.
+    """
+    found: dict[str, list[_Seen]] = {}
+    async with sight.looking() as store:
+        await sight.name(store)
+        async for journal_id, acceptor in _acceptors(store):
+            found.setdefault(journal_id, []).append(await _acceptor(store, journal_id, acceptor))
+            if sum(map(len, found.values())) > ACCEPTORS_MAX:
+                break
+        told = [await _journal(store, name, seen) for name, seen in found.items()]
+    shown = sum(map(len, found.values())) <= ACCEPTORS_MAX
+    return {"journals": told, "more": not shown}
+
+
+async def _journal(store: MetadataStore, journal_id: str, seen: list[_Seen]) -> Facts:
+    rows = [row for row, _ in seen]
+    newest = max((row["last_finalized_txid"] or 0 for row in rows), default=0)
+    ahead = next(
+        (
+            Ahead(journal_id, row["acceptor"], state)
+            for row, state in seen
+            if state is not None and row["last_finalized_txid"] == newest
+        ),
+        None,
+    )
+    for row in rows:
+        last = row["last_finalized_txid"] or 0
+        row["lag_txids"] = newest - last
+        if ahead is not None and last < newest:
+            row["lag_millis"] = await lag_millis(store, ahead, last)
+    return {
+        "journal_id": journal_id,
+        "writer_epoch": max((row["writer_epoch"] or 0 for row in rows), default=0),
+        "last_finalized_txid": newest or None,
+        "acceptors": rows,
+    }
+
+
+async def _acceptors(store: MetadataStore) -> AsyncIterator[tuple[str, str]]:
+    """(journal, acceptor), without reading a segment of theirs but the first."""
+    after: str | None = None
+    while True:
+        page = await store.list_page(keys.JOURNALS, after=after, limit=1)
+        if not page.items:
+            return
+        key = after = page.items[0].key
+        match key.removeprefix(keys.JOURNALS).split("/"):
+            case [journal_id, acceptor, "state"] if keys.is_name(journal_id) and keys.is_name(acceptor):
+                yield journal_id, acceptor
+            case [journal_id, acceptor, "segments", _]:
+                after = f"{keys.JOURNALS}{journal_id}/{acceptor}/{AFTER_SEGMENTS}"
+
+
+async def _acceptor(store: MetadataStore, journal_id: str, acceptor: str) -> _Seen:
+    try:
+        found = await JournalStore(store, journal_id, acceptor).read_state()
+    except BadRecord as error:
+        skip(error)
+        return _row(acceptor, None, None, str(error)), None
+    if found is None:
+        return _row(acceptor, None, None, "it has just been removed"), None
+    last = await _last(store, journal_id, acceptor, found.state)
+    return _row(acceptor, found.state, last, ""), found.state
+
+
+async def _last(store: MetadataStore, journal_id: str, acceptor: str, state: JournalState) -> int | None:
+    """The end of the last finalized segment."""
+    ends = [one.end_txid for one in state.segments if one.finalized and one.end_txid is not None]
+    if state.last_finalized_start:
+        prefix = keys.journal_segments(journal_id, acceptor)
+        after = keys.journal_segment(journal_id, acceptor, state.last_finalized_start - 1)
+        page = await store.list_page(prefix, after=after, limit=1)
+        for item in page.items:
+            try:
+                record = decode_finalized(item.key, item.value)
+            except BadRecord as error:
+                skip(error)
+            else:
+                ends += [record.end_txid] if state.shows(record) else []
+    return max(ends, default=None)
+
+
+def _row(acceptor: str, state: JournalState | None, last: int | None, problem: str) -> Facts:
+    open_ones = () if state is None else [one for one in state.segments if not one.finalized][:SEGMENTS_MAX]
+    return {
+        "acceptor": acceptor,
+        "problem": problem,
+        "namespace_id": state.storage.namespace_id if state and state.storage else None,
+        "promised_epoch": state.last_promised_epoch if state else None,
+        "writer_epoch": state.last_writer_epoch if state else None,
+        "last_finalized_txid": last,
+        "purged_before": state.purged_below if state else None,
+        "lag_txids": 0,
+        "lag_millis": 0,
+        "in_progress": [
+            {"first_txid": one.start_txid, "ledger_id": one.ledger_id, "epoch": one.writer_epoch}
+            for one in open_ones
+        ],
+    }

@@ -1,0 +1,52 @@
+"""The API's routes for the server: parameters are checked, what is away is 503 with the reason, all of it JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from aiohttp import web
+
+from bookie.serving.daemon import program_version
+
+from .sight import Away, Sight
+from .table import PATHS, PREFIX, Path, openapi
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def api_routes(sight: Sight) -> list[web.RouteDef]:
+    """Each has a rule in ROUTES."""
+    described = openapi(program_version())
+
+    async def document(_: web.Request) -> web.Response:
+        return web.json_response(described)
+
+    routes = [web.get(PREFIX + one.path, _handler(one, sight)) for one in PATHS]
+    return [*routes, web.get(f"{PREFIX}/openapi.json", document)]
+
+
+def _handler(one: Path, sight: Sight) -> Handler:
+    async def handle(request: web.Request) -> web.Response:
+        try:
+            given = {**request.query, **request.match_info}
+            _check_known(given, one)
+            values = [parameter.read(given) for parameter in one.parameters]
+            found = await one.ask(sight, *values)
+        except ValueError as error:
+            return _problem(400, str(error))
+        except Away as error:
+            return _problem(503, str(error))
+        return _problem(404, "there is no such thing") if found is None else web.json_response(found)
+
+    return handle
+
+
+def _check_known(given: Mapping[str, str], one: Path) -> None:
+    """Raises ValueError: a filter that was written wrong would give what nobody asked for."""
+    known = [parameter.name for parameter in one.parameters]
+    for name in given.keys() - set(known):
+        raise ValueError(f"{name}: there is no such parameter; there are: {', '.join(known) or 'none'}")
+
+
+def _problem(status: int, why: str) -> web.Response:
+    return web.json_response({"error": why}, status=status)

@@ -1,0 +1,163 @@
+"""What the answers of the API look like, as JSON Schema: OpenAPI names them, and the tests hold the answers to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bookledger.cluster.survey import Condition
+
+Schema = dict[str, Any]
+
+TEXT: Schema = {"type": "string"}
+COUNT: Schema = {"type": "integer", "minimum": 0}
+FLAG: Schema = {"type": "boolean"}
+SECONDS: Schema = {"type": "number", "minimum": 0}
+
+
+def maybe(schema: Schema) -> Schema:
+    """That, or null."""
+    return {"oneOf": [schema, {"type": "null"}]}
+
+
+def listed(schema: Schema) -> Schema:
+    return {"type": "array", "items": schema}
+
+
+def record(**fields: Schema) -> Schema:
+    """An object with these fields, all of them, and no other."""
+    return {
+        "type": "object",
+        "properties": fields,
+        "required": sorted(fields),
+        "additionalProperties": False,
+    }
+
+
+CONDITION: Schema = {"type": "string", "enum": [one.value for one in Condition]}
+COUNTED: Schema = {"type": "object", "additionalProperties": COUNT}
+
+_COUNTS = record(
+    seconds_ago=SECONDS,
+    ledgers=COUNTED,
+    fragments=COUNTED,
+    under_replicated_ledgers=COUNT,
+    left_behind_ledgers=COUNT,
+    to_copy_bytes=COUNT,
+    moving_ledgers=COUNT,
+)
+_BOOKIE = record(
+    bookie_id=TEXT,
+    incarnation=TEXT,
+    state=TEXT,
+    absent_seconds=maybe(COUNT),
+    address=maybe(TEXT),
+    fault_domain=maybe(TEXT),
+    writable=FLAG,
+    heals=FLAG,
+    version=maybe(TEXT),
+    disk_total_bytes=maybe(COUNT),
+    disk_free_bytes=maybe(COUNT),
+    ledgers=maybe(COUNT),
+    fragments=maybe(COUNT),
+)
+_LEDGER: dict[str, Schema] = {
+    "ledger_id": COUNT,
+    "state": {"type": "string", "enum": ["open", "in_recovery", "closed"]},
+    "last_entry": maybe({"type": "integer", "minimum": -1}),
+    "length_bytes": maybe(COUNT),
+    "ensemble_size": COUNT,
+    "write_quorum": COUNT,
+    "ack_quorum": COUNT,
+    "digest": TEXT,
+    "fragment_count": COUNT,
+    "created_ms": COUNT,
+    "condition": CONDITION,
+}
+_COPY: dict[str, Schema] = {
+    "position": COUNT,
+    "bookie_id": TEXT,
+    "condition": CONDITION,
+    "lacks": maybe(listed(COUNT)),
+}
+_SPAN: dict[str, Schema] = {"first_entry": COUNT, "last_entry": maybe({"type": "integer", "minimum": -1})}
+_MARK: dict[str, Schema] = {
+    "ledger_id": COUNT,
+    "since_seconds": COUNT,
+    "reasons": listed(TEXT),
+    "tries": COUNT,
+    "why_not": TEXT,
+}
+_ACCEPTOR = record(
+    acceptor=TEXT,
+    problem=TEXT,
+    namespace_id=maybe({"type": "integer"}),
+    promised_epoch=maybe(COUNT),
+    writer_epoch=maybe(COUNT),
+    last_finalized_txid=maybe(COUNT),
+    purged_before=maybe(COUNT),
+    lag_txids=COUNT,
+    lag_millis=maybe(COUNT),
+    in_progress=listed(record(first_txid=COUNT, ledger_id=COUNT, epoch=COUNT)),
+)
+
+SCHEMAS: dict[str, Schema] = {
+    "Problem": record(error=TEXT),
+    "Cluster": record(
+        cluster_id=TEXT,
+        condition={"type": "string", "enum": ["whole", "wounded", "counting"]},
+        bookies=record(formatted=COUNT, living=COUNT, writable=COUNT),
+        absent=listed(TEXT),
+        auditor=maybe(TEXT),
+        braked=FLAG,
+        restored=FLAG,
+        metadata=record(
+            kind=TEXT,
+            version=TEXT,
+            size_bytes=COUNT,
+            members={"type": "object", "additionalProperties": TEXT},
+            doubt=TEXT,
+            answer_seconds=SECONDS,
+        ),
+        disk=record(total_bytes=COUNT, free_bytes=COUNT),
+        counts=maybe(_COUNTS),
+    ),
+    "Bookies": record(bookies=listed(_BOOKIE), left_out=COUNT),
+    "Ledgers": record(ledgers=listed(record(**_LEDGER)), next=maybe(COUNT), next_id=COUNT),
+    "Ledger": record(
+        **_LEDGER,
+        has_password=FLAG,
+        custom=listed(record(key=TEXT, value=TEXT, cut=FLAG)),
+        fragments=listed(record(**_SPAN, condition=CONDITION, copies=listed(record(**_COPY)))),
+        next_fragment=maybe(COUNT),
+        mark=maybe(record(**_MARK)),
+    ),
+    "Fragments": record(
+        under_replicated=listed(record(**_MARK, copies=listed(record(**_SPAN, **_COPY)))), next=maybe(COUNT)
+    ),
+    "Healing": record(
+        auditor=maybe(TEXT),
+        braked=FLAG,
+        absent=listed(TEXT),
+        healing=listed(
+            record(
+                ledger_id=COUNT, bookie_id=TEXT, seconds=SECONDS, bytes_copied=COUNT, bytes_per_second=COUNT
+            )
+        ),
+        more=FLAG,
+        to_copy_bytes=maybe(COUNT),
+        bytes_per_second=COUNT,
+        seconds_left=maybe(COUNT),
+        moving_ledgers=maybe(COUNT),
+    ),
+    "Journals": record(
+        journals=listed(
+            record(
+                journal_id=TEXT,
+                writer_epoch=COUNT,
+                last_finalized_txid=maybe(COUNT),
+                acceptors=listed(_ACCEPTOR),
+            )
+        ),
+        more=FLAG,
+    ),
+}

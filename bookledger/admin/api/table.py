@@ -1,0 +1,134 @@
+"""The paths of the API, once: the server's routes and the OpenAPI document are both made from this table."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from metadata.keys import LEDGER_ID_MAX
+from metadata.records.ledger_record import FRAGMENTS_MAX as FRAGMENTS_OF_A_LEDGER_MAX
+
+from . import facts, journals
+from .facts import Facts
+from .schemas import SCHEMAS
+from .sight import LEDGERS_MAX
+
+PREFIX = "/api/v1"
+LEDGERS_DEFAULT = 100
+MARKS_DEFAULT = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A whole number that a request may give. One of the path has no default: it must be there."""
+
+    name: str
+    about: str
+    minimum: int
+    maximum: int
+    default: int | None = None
+
+    def described(self) -> dict[str, Any]:
+        """For OpenAPI."""
+        schema: dict[str, Any] = {"type": "integer", "minimum": self.minimum, "maximum": self.maximum}
+        is_in_path = self.default is None
+        if not is_in_path:
+            schema["default"] = self.default
+        return {
+            "name": self.name,
+            "in": "path" if is_in_path else "query",
+            "required": is_in_path,
+            "description": self.about,
+            "schema": schema,
+        }
+
+    def read(self, given: Mapping[str, str]) -> int:
+        """Raises ValueError that says what was wrong."""
+        text = given.get(self.name)
+        if text is None:
+            assert self.default is not None, "the path has it"
+            return self.default
+        is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(LEDGER_ID_MAX))
+        if not is_number or not self.minimum <= int(text) <= self.maximum:
+            raise ValueError(f"{self.name} is a whole number from {self.minimum} to {self.maximum}")
+        return int(text)
+
+
+Ask = Callable[..., Awaitable[Facts | None]]
+"""Is given the sight and the parameters by their order; None where there is no such thing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """One path: what it tells, of what schema, and what it takes."""
+
+    path: str
+    about: str
+    schema: str
+    ask: Ask
+    parameters: tuple[Parameter, ...] = ()
+
+
+_LEDGER_ID = Parameter("ledger_id", "A ledger.", 0, LEDGER_ID_MAX)
+_FIRST = Parameter("first", "The id to begin with: `next` of the page before.", 0, LEDGER_ID_MAX, 0)
+
+PATHS = (
+    Path("/cluster", "The whole at one glance.", "Cluster", facts.cluster),
+    Path("/bookies", "Every bookie, also the dead ones.", "Bookies", facts.bookies),
+    Path(
+        "/ledgers",
+        "Ledgers by id, a page at a time.",
+        "Ledgers",
+        facts.ledgers,
+        (_FIRST, Parameter("limit", "Ledgers on the page.", 1, LEDGERS_MAX, LEDGERS_DEFAULT)),
+    ),
+    Path(
+        "/ledgers/{ledger_id}",
+        "One ledger, with its fragments and the copies of each.",
+        "Ledger",
+        facts.one_ledger,
+        (
+            _LEDGER_ID,
+            Parameter("first_fragment", "How many to leave out.", 0, FRAGMENTS_OF_A_LEDGER_MAX, 0),
+        ),
+    ),
+    Path(
+        "/fragments",
+        "Ledgers that are marked as under-replicated, and which of their copies are not well.",
+        "Fragments",
+        facts.fragments,
+        (_FIRST, Parameter("limit", "Ledgers on the page.", 1, facts.MARKS_MAX, MARKS_DEFAULT)),
+    ),
+    Path("/healing", "What is copied now, and how much is left.", "Healing", facts.healing),
+    Path("/journals", "Journals with their acceptors, epochs and lag.", "Journals", journals.journals),
+)
+
+
+def openapi(version: str) -> dict[str, Any]:
+    """The document, in OpenAPI 3.1."""
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "bookledger", "version": version, "description": "A cluster, read-only."},
+        "paths": {PREFIX + one.path: {"get": _operation(one)} for one in PATHS},
+        "components": {"schemas": SCHEMAS},
+    }
+
+
+def _operation(one: Path) -> dict[str, Any]:
+    answers = {"200": _answer(one.about, one.schema), "503": _answer("The metadata is away.", "Problem")}
+    if one.parameters:
+        answers["400"] = _answer("A parameter is none.", "Problem")
+    if any(parameter.default is None for parameter in one.parameters):
+        answers["404"] = _answer("There is no such thing.", "Problem")
+    return {
+        "summary": one.about,
+        "operationId": one.schema.lower(),
+        "parameters": [parameter.described() for parameter in one.parameters],
+        "responses": dict(sorted(answers.items())),
+    }
+
+
+def _answer(about: str, schema: str) -> dict[str, Any]:
+    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
+    return {"description": about, "content": content}

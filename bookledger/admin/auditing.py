@@ -1,0 +1,28 @@
+"""What `bookledger autorecovery` tells over HTTP."""
+
+from __future__ import annotations
+
+from bookie.upkeep.healing.auditor import Auditor
+from bookie.upkeep.metrics import AuditorMetrics
+from metadata.counting.counting_store import CountingStore
+
+from .http.server import Subject
+from .process import process_registry
+
+NOT_YET = "it has not looked at the cluster yet"
+
+
+class Auditing:
+    """An auditor that is not made yet; `has_started` names it."""
+
+    def __init__(self) -> None:
+        self._registry = process_registry()
+        self._is_ready = False
+
+    def subject(self) -> Subject:
+        """For `serving_http`."""
+        return Subject(self._registry, lambda: "" if self._is_ready else NOT_YET)
+
+    def has_started(self, auditor: Auditor, store: CountingStore) -> None:
+        self._registry.register(AuditorMetrics(auditor, store))
+        self._is_ready = True

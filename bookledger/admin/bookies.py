@@ -1,0 +1,55 @@
+"""What the bookies of a process tell over HTTP: all their metrics, and those of the process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client import Metric
+from prometheus_client.registry import Collector
+
+from bookie.serving.daemon import RunningBookie
+from bookie.serving.data.session import STARTING
+
+from .http.server import Subject
+from .process import process_registry
+
+
+class Bookies(Collector):
+    """Those of a process that is going to run so many. Each metric has the name of its bookie as the label `bookie`."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._running: list[RunningBookie] = []
+
+    def subject(self) -> Subject:
+        """For `serving_http`."""
+        registry = process_registry()
+        registry.register(self)
+        return Subject(registry, self.why_not_ready)
+
+    def has_started(self, running: RunningBookie) -> None:
+        self._running.append(running)
+
+    def why_not_ready(self) -> str:
+        """Why clients should not come to one of them; empty where they may come to all."""
+        if len(self._running) < self._count:
+            return STARTING
+        return "; ".join(
+            f"{one.cookie.bookie_id}: {why}" for one in self._running if (why := one.why_not_ready())
+        )
+
+    def describe(self) -> list[Metric]:
+        """Nothing is asked of a bookie before there is one."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        found: dict[str, Metric] = {}
+        for one in self._running:
+            for metric in one.bookie.metrics.registry.collect():
+                family = found.setdefault(
+                    metric.name, Metric(metric.name, metric.documentation, metric.type, metric.unit)
+                )
+                for sample in metric.samples:
+                    labels = {"bookie": one.cookie.bookie_id, **sample.labels}
+                    family.samples.append(sample._replace(labels=labels))
+        yield from found.values()

@@ -1,0 +1,106 @@
+"""Who is connected to an HTTP port, counted by address: where there is no room, whoever holds most makes way.
+
+Gate        before the HTTP library's own protocol of one connection: it counts it, or says why it cannot be
+knowing     for each request: its connection is no stranger's any more, and is at work
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import cast
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from bookie.wire.crowd import Crowd, Places, Visitor, address_of
+from metadata.audit import Act, tell
+
+from .config import HttpConfig
+
+log = logging.getLogger(__name__)
+
+REFUSAL = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
+
+
+def crowd_of(config: HttpConfig) -> Crowd:
+    """An HTTP client makes a connection again at no cost: one that is idle may go at any time."""
+    return Crowd(Places.of(config, own_idle_go=True, busy_go=True))
+
+
+class Gate(asyncio.Protocol):
+    """One connection. `visitor`: who was counted before, with TLS."""
+
+    def __init__(
+        self, crowd: Crowd, inside: Callable[[], asyncio.Protocol], visitor: Visitor | None = None
+    ) -> None:
+        self._crowd = crowd
+        self._make_inside = inside
+        self._inside: asyncio.Protocol | None = None
+        self._visitor = visitor
+        self._requests = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport = cast("asyncio.Transport", transport)
+        address = address_of(transport)
+        if self._visitor is None:
+            visitor = self._crowd.enter(address, lambda _: None)
+            if isinstance(visitor, str):
+                tell(Act.REFUSED, visitor, where=address)
+                transport.write(f"{REFUSAL}{visitor}: try again later\n".encode())
+                transport.close()
+                return
+            self._visitor = visitor
+
+        def cut(why: str) -> None:
+            log.debug("a connection of %s was cut: %s", address, why)
+            transport.abort()
+
+        self._visitor.cut = cut
+        self._inside = self._make_inside()
+        self._inside.connection_made(transport)
+
+    def begins(self) -> None:
+        """A whole request has come."""
+        if self._visitor is not None and self._visitor.is_stranger:
+            self._crowd.is_known(self._visitor, lambda: not self._requests)
+        self._requests += 1
+
+    def ends(self) -> None:
+        """It is answered, as far as that is not for the network to do."""
+        self._requests -= 1
+
+    def data_received(self, data: bytes) -> None:
+        if self._inside is not None:
+            self._inside.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self._inside.eof_received() if self._inside is not None else None
+
+    def pause_writing(self) -> None:
+        if self._inside is not None:
+            self._inside.pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._inside is not None:
+            self._inside.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._visitor is not None:
+            self._crowd.leave(self._visitor)
+        if self._inside is not None:
+            self._inside.connection_lost(exc)
+
+
+@web.middleware
+async def knowing(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Tells the gate of a connection that a request of it is at work."""
+    gate = None if request.transport is None else request.transport.get_protocol()
+    if not isinstance(gate, Gate):  # the connection has ended meanwhile
+        return await handler(request)
+    gate.begins()
+    try:
+        return await handler(request)
+    finally:
+        gate.ends()

@@ -1,0 +1,100 @@
+"""Who may ask for what over HTTP: TLS for each connection, and the rights of its certificate for each request."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from bookie.wire.crowd import Crowd, Visitor
+from bookie.wire.data import sockets
+from bookie.wire.trust.certificates import Certificates
+from bookie.wire.trust.identity import NoIdentity, Peer
+from bookie.wire.trust.roles import ROUTES
+from metadata.audit import Act, tell
+
+from .gate import Gate
+
+
+def guard_of(certificates: Certificates) -> Middleware:
+    """Refuses with 403 and the reason what a certificate has no right to."""
+
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        resource = request.match_info.route.resource
+        if resource is None:  # it is not found, whoever asks
+            return await handler(request)
+        if why := _why_not(request, resource.canonical, certificates):
+            return web.Response(text=f"{why}\n", status=403)
+        return await handler(request)
+
+    return guard
+
+
+def _why_not(request: web.Request, path: str, certificates: Certificates) -> str:
+    address = request.remote or ""
+    assert request.transport is not None, "nothing has been awaited since it came"
+    try:
+        identity = certificates.identity_of(request.transport.get_extra_info("ssl_object"))
+    except NoIdentity as error:
+        tell(Act.REFUSED, str(error), where=address)
+        return str(error)
+    who = Peer.of(address, identity)
+    if why := who.may_not(ROUTES[path]):
+        who.tell(Act.REFUSED, why)
+    return why
+
+
+@asynccontextmanager
+async def greeting_with_tls(
+    bound: socket.socket, crowd: Crowd, inside: Callable[[], asyncio.Protocol], certificates: Certificates
+) -> AsyncIterator[None]:
+    """Accepts inside the block. Each connection has the newest certificates; it is counted before it is greeted."""
+    greeting: set[asyncio.Task[None]] = set()
+
+    async def greet(connection: socket.socket, visitor: Visitor) -> None:
+        gate = Gate(crowd, inside, visitor)
+        try:
+            await sockets.secured(connection, lambda: gate, certificates.http)
+        except Exception as error:  # whatever a certificate can make of the parsers below
+            tell(Act.REFUSED, f"it cannot be greeted with TLS: {error}", where=visitor.peer)
+            send_away(connection, gate)
+        except asyncio.CancelledError:
+            send_away(connection, gate)
+            raise
+
+    def send_away(connection: socket.socket, gate: Gate) -> None:
+        connection.close()
+        gate.connection_lost(None)  # which nobody says of a connection that was not greeted
+
+    def receive(connection: socket.socket, peer: str) -> None:
+        visitor = crowd.enter(peer, lambda _: None)
+        if isinstance(visitor, str):
+            tell(Act.REFUSED, visitor, where=peer)
+            connection.close()  # before the greeting there are no words that it would understand
+            return
+        task = asyncio.create_task(greet(connection, visitor))
+
+        def cut(_: str) -> None:
+            task.cancel()
+
+        visitor.cut = cut
+        greeting.add(task)
+        task.add_done_callback(greeting.discard)
+
+    async def accept() -> None:
+        async for connection, peer in sockets.arrivals(bound):
+            receive(connection, peer)
+
+    accepting = asyncio.create_task(accept())
+    try:
+        yield
+    finally:
+        tasks = [accepting, *greeting]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,51 @@
+"""What a daemon on loopback is called: against web pages that give a name of theirs this machine's address.
+
+A browser on this machine asks for `http://evil.example:9181/` as the page of evil.example says, and that page may then
+read the answer. By its address such a request comes from here, like the operator's own; by its Host it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import ip_address
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+NAME_SHOWN_MAX = 253
+"""Of what somebody says that we are called: no name is longer."""
+
+
+def asked_by(own_names: Iterable[str]) -> Middleware:
+    """Answers 421 to who asks for another name than a loopback one or one of these.
+
+    Who sends no Host passes: every browser does.
+    """
+    own = {name.lower() for name in own_names}
+
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        for host in request.headers.getall("Host", ()):
+            name = _without_port(host)
+            if not (is_loopback(name) or name in own):
+                why = f"{name[:NAME_SHOWN_MAX]!r} is no name of this machine's loopback: ask for 127.0.0.1 or localhost"
+                return web.Response(text=f"{why}\n", status=421)
+        return await handler(request)
+
+    return guard
+
+
+def is_loopback(host: str) -> bool:
+    """Whether it is an address of loopback or a name that every resolver keeps for it."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _without_port(host: str) -> str:
+    """`127.0.0.1:9181`, `[::1]:9181`, `localhost.`: the name alone, as it is compared."""
+    name = host.strip().lower()
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return name.partition(":")[0].removesuffix(".")

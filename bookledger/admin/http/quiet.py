@@ -1,0 +1,47 @@
+"""What an HTTP port says in the log of requests that come to nothing: little, and not often, whoever sends them."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from aiohttp.http_exceptions import HttpProcessingError
+
+TOLD_SECONDS = 10.0
+"""Between two lines of a kind; the next one tells how many were left out."""
+
+log = logging.getLogger(__name__)
+
+
+class _Seldom(logging.Filter):
+    """Strangers send what is no request: that is one line without a traceback. A fault of ours keeps its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told_at: dict[bool, float] = {}
+        self._left_out: dict[bool, int] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        is_ours = error is not None and not isinstance(error, HttpProcessingError)
+        now = time.monotonic()
+        if now - self._told_at.get(is_ours, -TOLD_SECONDS) < TOLD_SECONDS:
+            self._left_out[is_ours] = self._left_out.get(is_ours, 0) + 1
+            return False
+        self._told_at[is_ours] = now
+        left_out = self._left_out.pop(is_ours, 0)
+        self._settle(record, error, f" ({left_out} more were not told)" if left_out else "", is_ours=is_ours)
+        return True
+
+    @staticmethod
+    def _settle(record: logging.LogRecord, error: BaseException | None, more: str, *, is_ours: bool) -> None:
+        if is_ours or error is None:
+            record.msg = f"{record.getMessage()}{more}"
+        else:
+            # Its words hold what was sent, which may be a password: its name does not.
+            record.msg = f"something came over HTTP that is no request{more}: {type(error).__name__}"
+            record.levelno, record.levelname, record.exc_info = logging.INFO, "INFO", None
+        record.args = ()
+
+
+log.addFilter(_Seldom())

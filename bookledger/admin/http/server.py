@@ -1,0 +1,149 @@
+"""A daemon's HTTP port for operators: is it alive, is it ready, what does it count.
+
+    /healthz   200 as long as the process answers
+    /readyz    200 while clients should come to it; else 503 and why not
+    /metrics   what Prometheus reads
+
+and what else it is given: the API and the console.
+
+With certificates, `bookie/wire/trust/roles` says who may ask for what; without, whoever reaches the port may read all
+of it, but no web page that calls a loopback address by a name of its own. It changes nothing. Connections, requests
+and how long they take are bounded: no stranger is in the daemon's way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+from bookie.wire.crowd import Crowd
+from bookie.wire.data import sockets
+from bookie.wire.trust.certificates import Certificates
+
+from . import quiet
+from .config import HttpConfig
+from .gate import Gate, crowd_of, knowing
+from .guard import greeting_with_tls, guard_of
+from .host_names import asked_by, is_loopback
+from .metrics import HttpMetrics
+
+REQUEST_BYTES_MAX = 1024
+"""Of a request's body: nobody needs one."""
+
+STOP_SECONDS_MAX = 1.0
+
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(slots=True)
+class Subject:
+    """What is told of: `why_not_ready` is empty while it is ready, `pages` are what this daemon has besides."""
+
+    registry: CollectorRegistry
+    why_not_ready: Callable[[], str]
+    pages: Sequence[web.RouteDef] = ()
+
+
+@asynccontextmanager
+async def serving_http(
+    host: str,
+    port: int,
+    subject: Subject,
+    certificates: Certificates | None = None,
+    *,
+    bound: socket.socket | None = None,
+    config: HttpConfig | None = None,
+) -> AsyncIterator[str]:
+    """Answers inside the block, at the address that it gives, on a socket that is bound already where there is one.
+
+    Raises OSError where it cannot listen.
+    """
+    config = config or HttpConfig()
+    crowd = crowd_of(config)
+    bound = bound or sockets.bound(host, port)
+    app = web.Application(
+        client_max_size=REQUEST_BYTES_MAX,
+        middlewares=[knowing, *_guards(bound.getsockname()[0], host, certificates)],
+    )
+    app.add_routes(routes_of(subject))
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        logger=quiet.log,
+        keepalive_timeout=config.request_seconds_max,
+        shutdown_timeout=STOP_SECONDS_MAX,
+    )
+    try:
+        await runner.setup()
+        assert runner.server is not None
+        subject.registry.register(HttpMetrics(crowd, config))
+        async with _accepting(bound, crowd, runner.server, certificates):
+            name = f"[{host}]" if ":" in host else host
+            yield f"{name}:{bound.getsockname()[1]}"
+    finally:
+        await runner.cleanup()
+        bound.close()
+
+
+def routes_of(subject: Subject) -> list[web.RouteDef]:
+    """Each has a rule in ROUTES."""
+    return [
+        web.get("/healthz", _healthz),
+        web.get("/readyz", _readyz_of(subject)),
+        web.get("/metrics", _metrics_of(subject)),
+        *subject.pages,
+    ]
+
+
+def _guards(address: str, host: str, certificates: Certificates | None) -> list[Middleware]:
+    """By which names others reach what listens on more than loopback is not known."""
+    if certificates is not None:
+        return [guard_of(certificates)]
+    return [asked_by({address, host})] if is_loopback(address) else []
+
+
+@asynccontextmanager
+async def _accepting(
+    bound: socket.socket,
+    crowd: Crowd,
+    inside: Callable[[], asyncio.Protocol],
+    certificates: Certificates | None,
+) -> AsyncIterator[None]:
+    if certificates is not None:
+        async with greeting_with_tls(bound, crowd, inside, certificates):
+            yield
+        return
+    listening = await sockets.listen(bound, lambda: Gate(crowd, inside))
+    try:
+        yield
+    finally:
+        listening.close()
+
+
+async def _healthz(_: web.Request) -> web.Response:
+    return web.Response(text="ok\n")
+
+
+def _readyz_of(subject: Subject) -> Answer:
+    async def readyz(_: web.Request) -> web.Response:
+        why = subject.why_not_ready()
+        return web.Response(text=f"{why or 'ok'}\n", status=503 if why else 200)
+
+    return readyz
+
+
+def _metrics_of(subject: Subject) -> Answer:
+    async def metrics(request: web.Request) -> web.Response:
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        return web.Response(body=encode(subject.registry), headers={"Content-Type": content_type})
+
+    return metrics

@@ -1,0 +1,21 @@
+"""What the log says of a daemon that is no bookie: that it begins to serve, and that it stops."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from bookie.serving.daemon import program_version
+from bookie.whose_lines import LIFE
+
+
+@contextmanager
+def life_told(who: str, where: str = "") -> Iterator[None]:
+    """It serves inside the block. `where`: what stands behind its version."""
+    began = time.monotonic()
+    LIFE.info("%s serves: version %s%s", who, program_version(), where)
+    try:
+        yield
+    finally:
+        LIFE.info("%s stops; it served %.0f s", who, time.monotonic() - began)

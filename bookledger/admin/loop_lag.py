@@ -1,0 +1,42 @@
+"""How late a daemon's event loop is: everything that it does waits for so long.
+
+It is watched by the command that runs the daemon, and not by the daemon, which knows no clock but its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from prometheus_client import CollectorRegistry, Histogram
+
+LOOK_SECONDS = 0.25
+"""How often it is looked at: it costs nothing that could be measured."""
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+
+
+@asynccontextmanager
+async def watching_lag(registry: CollectorRegistry) -> AsyncIterator[None]:
+    """Watches the loop inside the block."""
+    lag = Histogram(
+        "event_loop_lag_seconds",
+        "How much later than it was due the event loop woke up.",
+        buckets=SECONDS,
+        registry=registry,
+    )
+
+    async def watch() -> None:
+        now = asyncio.get_running_loop().time
+        while True:
+            due = now() + LOOK_SECONDS
+            await asyncio.sleep(LOOK_SECONDS)
+            lag.observe(max(0.0, now() - due))
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
+        await asyncio.wait([watching])

@@ -1,0 +1,20 @@
+"""What every daemon tells of its process."""
+
+from __future__ import annotations
+
+from prometheus_client import (
+    CollectorRegistry,
+    GCCollector,
+    PlatformCollector,
+    ProcessCollector,
+    disable_created_metrics,
+)
+
+
+def process_registry() -> CollectorRegistry:
+    """A registry with the process's own metrics."""
+    disable_created_metrics()  # type: ignore[no-untyped-call]  # nobody asks when a counter was made
+    registry = CollectorRegistry()
+    for collector in (ProcessCollector, PlatformCollector, GCCollector):
+        collector(registry=registry)
+    return registry

@@ -1,0 +1,66 @@
+"""What a service manager wants to hear of a daemon: that it serves, that it is alive, that it is ending.
+
+systemd names a datagram socket in NOTIFY_SOCKET, and in WATCHDOG_USEC how often it wants a sign of life (sd_notify(3)).
+Where it does not, nothing is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+SOCKET, WATCHDOG, WATCHDOG_PID = "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"
+
+READY, ALIVE, STOPPING = "READY=1", "WATCHDOG=1", "STOPPING=1"
+
+SIGNS_A_PERIOD = 3
+"""Signs of life in the time in which one is wanted: a late one does no harm."""
+
+log = logging.getLogger(__name__)
+
+
+def tell(state: str) -> None:
+    """Tells the service manager, if there is one. Never fails: the daemon goes on without."""
+    address = os.environ.get(SOCKET, "")
+    if not address:
+        return
+    if address.startswith("@"):
+        address = f"\0{address[1:]}"
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
+            sock.setblocking(False)  # whoever does not listen stops nobody
+            sock.sendto(state.encode(), address)
+    except OSError as error:
+        log.warning("the service manager at %s was not told %s: %s", os.environ[SOCKET], state, error)
+
+
+@asynccontextmanager
+async def signs_of_life() -> AsyncIterator[None]:
+    """Inside the block the event loop gives them, if they are wanted: a loop that hangs gives none."""
+    seconds = _period_seconds()
+    beating = asyncio.create_task(_beat(seconds)) if seconds else None
+    try:
+        yield
+    finally:
+        if beating is not None:
+            beating.cancel()
+            await asyncio.wait([beating])
+
+
+async def _beat(seconds: float) -> None:
+    while True:
+        tell(ALIVE)
+        await asyncio.sleep(seconds)
+
+
+def _period_seconds() -> float:
+    """Between one sign and the next; 0 where none is wanted of this process."""
+    wanted = os.environ.get(WATCHDOG, "")
+    of_another = os.environ.get(WATCHDOG_PID, str(os.getpid())) != str(os.getpid())
+    if not wanted.isdecimal() or of_another:
+        return 0.0
+    return int(wanted) / 1e6 / SIGNS_A_PERIOD

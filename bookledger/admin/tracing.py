@@ -1,0 +1,73 @@
+"""Where a daemon's spans go: to a collector of OpenTelemetry, by OTLP over HTTP. Nothing is imported without one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
+
+EXPORT_SECONDS_MAX = 2.0
+"""How long a collector may take for one message. What waits for it is bounded by the SDK, which drops the rest."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def traces_option(function: F) -> F:
+    """`traces`: the collector's URL, or None."""
+    return click.option(
+        "--traces",
+        metavar="URL",
+        envvar="BOOKLEDGER_TRACES",
+        callback=_url,
+        help="Send OpenTelemetry spans there, such as http://127.0.0.1:4318/v1/traces (the extra otel). Also from "
+        "BOOKLEDGER_TRACES.",
+    )(function)
+
+
+@contextmanager
+def tracing_to(url: str | None, service: str, instance: Callable[[], str]) -> Iterator[TracerProvider | None]:
+    """Gives what makes spans that go there; None without a URL. The last ones are sent when the block ends.
+
+    Which share of traces is kept, OTEL_TRACES_SAMPLER and its like say, as everywhere.
+    """
+    if url is None:
+        yield None
+        return
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    who = {"service.name": service, "service.instance.id": instance()}
+    provider = TracerProvider(resource=Resource.create(who), shutdown_on_exit=False)
+    provider.add_span_processor(
+        BatchSpanProcessor(OTLPSpanExporter(endpoint=url, timeout=EXPORT_SECONDS_MAX))
+    )
+    try:
+        yield provider
+    finally:
+        provider.shutdown()
+
+
+def _url(_: click.Context, option: click.Parameter, text: str | None) -> str | None:
+    if text is None:
+        return None
+    if not text.startswith(("http://", "https://")):
+        raise click.BadParameter(f"{text!r} is no URL, such as http://127.0.0.1:4318/v1/traces", param=option)
+    if not _is_installed():
+        raise click.UsageError("OpenTelemetry is not installed: pip install 'bookledger[otel]'")
+    return text
+
+
+def _is_installed() -> bool:
+    """Whether there is what sends spans; it brings what makes them."""
+    try:
+        return find_spec("opentelemetry.exporter.otlp.proto.http") is not None
+    except ModuleNotFoundError:  # not even what it stands in
+        return False

@@ -1,0 +1,140 @@
+"""`bookledger bookie run`: its options, and what they come to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ...admin.option import HttpAddress, http_option
+from ...admin.tracing import traces_option
+from ..event_loop import EventLoop
+from ..options import (
+    FilePath,
+    Finite,
+    certificates_option,
+    free_space_option,
+    insecure_option,
+    json_option,
+    metadata_option,
+)
+from ..standalone import PORT_MAX
+from ..told.help import command
+
+
+@command(
+    headings={
+        "Where": ("--metadata", "--data", "--host", "--port", "--advertise", "--http", "--fault-domain"),
+        "Trust": ("--certs", "--insecure"),
+        "Disk": ("--free-space-min", "--segment-size"),
+        "Upkeep": ("--collect-every", "--compaction-rate", "--scrub-rate", "--lost-after", "--heal"),
+    }
+)
+@metadata_option
+@click.option("--data", type=FilePath(), required=True, help="The formatted data directory.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    default=3181,
+    type=click.IntRange(0, PORT_MAX),
+    show_default=True,
+    help="Port to listen on; 0 takes a free one.",
+)
+@click.option("--advertise", "advertised_host", help="Host name that clients reach this bookie by.")
+@certificates_option
+@insecure_option
+@http_option
+@traces_option
+@click.option("--fault-domain", default="", help="What it shares its fate with, such as /room/rack.")
+@click.option(
+    "--lease-seconds",
+    default=10.0,
+    type=Finite(1),
+    show_default=True,
+    help="How soon a dead bookie is noticed.",
+)
+@free_space_option(2048)
+@click.option(
+    "--collect-every",
+    "collection_seconds",
+    metavar="SECONDS",
+    default=600.0,
+    type=Finite(1),
+    show_default=True,
+    help="How often the space of deleted ledgers is freed.",
+)
+@click.option(
+    "--compaction-rate",
+    "compaction_mib",
+    metavar="MIB",
+    default=16.0,
+    type=Finite(0.1),
+    show_default=True,
+    help="Most MiB a second that compaction moves.",
+)
+@click.option(
+    "--scrub-rate",
+    "scrub_mib",
+    metavar="MIB",
+    default=8.0,
+    type=Finite(0.1),
+    show_default=True,
+    help="Most MiB a second that are read in search of rot.",
+)
+@click.option(
+    "--segment-size",
+    "segment_mib",
+    metavar="MIB",
+    default=256,
+    type=click.IntRange(1, 4095),
+    show_default=True,
+    help="Where a file of the log ends and the next begins; space is freed by the file.",
+)
+@click.option(
+    "--lost-after",
+    "lost_bookie_seconds",
+    metavar="SECONDS",
+    default=600.0,
+    type=Finite(0),
+    show_default=True,
+    help="How long a bookie may be absent before its copies are made elsewhere.",
+)
+@click.option(
+    "--heal/--no-heal", "heals", default=True, show_default=True, help="Make missing copies by itself."
+)
+@click.option(
+    "--event-loop",
+    envvar="BOOKLEDGER_EVENT_LOOP",
+    default=EventLoop.FASTEST.value,
+    type=click.Choice([one.value for one in EventLoop]),
+    show_default=True,
+    help="What serves connections; fastest is uvloop where it is installed, and asyncio's own elsewhere.",
+)
+@click.option(
+    "--accept-loss", is_flag=True, help="Serve an older copy of the data directory, in limbo until a repair."
+)
+@click.option(
+    "--until-stdin-closes",
+    is_flag=True,
+    help="Also stop when standard input ends (for a supervising program).",
+)
+@json_option
+def run(
+    http: HttpAddress | None,
+    traces: str | None,
+    event_loop: str,
+    until_stdin_closes: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Examples:
+        bookledger bookie run --data /srv/bookie
+        bookledger bookie run --data /srv/b1 --host 0.0.0.0 --certs /etc/bookledger
+        bookledger bookie run --data /srv/bookie --fault-domain /room1/rack7
+    """
+    from .serving import Serving, config_of
+
+    serving = Serving(config_of(**options), http, until_stdin_closes=until_stdin_closes, as_json=as_json)
+    serving.run(EventLoop(event_loop), traces)

@@ -1,0 +1,163 @@
+"""The process of one bookie: its configuration from options and file, its pages, and what is said when it serves."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+from contextlib import AbstractAsyncContextManager
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bookie.config import MIB, BookieConfig
+from bookie.limits_config import Limits
+from bookie.serving.daemon import RunningBookie
+from bookie.serving.daemon import run as run_daemon
+from bookie.serving.directory import read_cookie
+from bookie.upkeep_config import UpkeepConfig
+from bookie.wire.credentials import BookieKey
+from ledgers.config import PLAIN_TEXT
+from ledgers.recovering.peers import ClusterPeers
+from metadata.store import MetadataStore
+
+from ...admin import systemd
+from ...admin.bookies import Bookies
+from ...admin.option import HttpAddress, with_http
+from ...admin.tracing import tracing_to
+from ..config.clients import client_config, http_config
+from ..config.settings import settings_now
+from ..event_loop import EventLoop, factory_of
+from ..output import print_json
+from ..terminal import say
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
+
+
+def config_of(
+    *,
+    metadata_uri: str,
+    data: Path,
+    host: str,
+    port: int,
+    advertised_host: str | None,
+    certificates: Path | None,
+    insecure: bool,
+    fault_domain: str,
+    lease_seconds: float,
+    free_space_min_mib: int,
+    collection_seconds: float,
+    compaction_mib: float,
+    scrub_mib: float,
+    segment_mib: int,
+    lost_bookie_seconds: float,
+    heals: bool,
+    accept_loss: bool,
+) -> BookieConfig:
+    """The options of `bookie run`, and what the file of settings says besides. Raises BadSettings."""
+    settings = settings_now()
+    upkeep = settings.made(
+        "upkeep",
+        UpkeepConfig,
+        collection_seconds=collection_seconds,
+        compaction_bytes_per_second=compaction_mib * MIB,
+        scrub_bytes_per_second=scrub_mib * MIB,
+        lost_bookie_seconds=lost_bookie_seconds,
+        heals=heals,
+    )
+    return settings.made(
+        "bookie",
+        BookieConfig,
+        data_directory=data,
+        metadata_uri=metadata_uri,
+        host=host,
+        port=port,
+        advertised_host=advertised_host,
+        certificates=certificates,
+        insecure=insecure,
+        fault_domain=fault_domain,
+        lease_seconds=lease_seconds,
+        disk_free_bytes_min=free_space_min_mib * MIB,
+        segment_bytes_max=segment_mib * MIB,
+        accept_loss=accept_loss,
+        limits=settings.made("limits", Limits),
+        upkeep=upkeep,
+    )
+
+
+class Serving:
+    """One bookie, and its HTTP port where there is one."""
+
+    def __init__(
+        self, config: BookieConfig, http: HttpAddress | None, *, until_stdin_closes: bool, as_json: bool
+    ) -> None:
+        self._config = config
+        self._http = http
+        self._bookies = None if http is None else Bookies(1)
+        self._until_stdin_closes = until_stdin_closes
+        self._as_json = as_json
+
+    def run(self, event_loop: EventLoop, traces: str | None) -> None:
+        """Serves until SIGTERM or SIGINT. Raises what kept it from that, or ended it."""
+        directory = self._config.data_directory
+        with (
+            tracing_to(traces, "bookledger-bookie", lambda: read_cookie(directory).bookie_id) as provider,
+            asyncio.Runner(loop_factory=factory_of(event_loop)) as runner,
+        ):
+            runner.run(self._serve(provider))
+
+    async def _serve(self, provider: TracerProvider | None) -> None:
+        async with systemd.signs_of_life(), self._pages() as url:
+            await run_daemon(
+                replace(self._config, tracing=provider),
+                partial(self._ready, url),
+                partial(self._peers_of, provider),
+                on_stop=partial(systemd.tell, systemd.STOPPING),
+                until_stdin_closes=self._until_stdin_closes,
+            )
+
+    def _pages(self) -> AbstractAsyncContextManager[str | None]:
+        config, pages, http = self._config, None, http_config()
+        if self._http is not None:
+            from ...console.console import Console  # a bookie without a port needs none of it
+
+            lost_after = config.upkeep.lost_bookie_seconds
+            pages = Console.of_daemon(
+                config.metadata_uri, config.certificates, lost_after_seconds=lost_after, http=http
+            )
+        return with_http(
+            self._http,
+            self._bookies,
+            insecure=config.insecure,
+            certificates=config.certificates,
+            pages=pages,
+            config=http,
+        )
+
+    def _peers_of(
+        self, provider: TracerProvider | None, store: MetadataStore, key: BookieKey
+    ) -> ClusterPeers:
+        certificates = self._config.certificates
+        own = client_config(certificates=str(certificates) if certificates else PLAIN_TEXT, tracing=provider)
+        return ClusterPeers(store, own, key=key)
+
+    def _ready(self, url: str | None, running: RunningBookie) -> None:
+        if self._bookies is not None:
+            self._bookies.has_started(running)
+        self._say(url, running)
+        sys.stdout.flush()
+        systemd.tell(systemd.READY)
+        gc.collect()
+        gc.freeze()  # what lives now lives to the end: the collector need not look at it again
+
+    def _say(self, url: str | None, running: RunningBookie) -> None:
+        if self._as_json:
+            print_json(
+                {**asdict(running.cookie), "address": running.address, **({"http": url} if url else {})}
+            )
+            return
+        say(f"bookie {running.cookie.bookie_id} serves on {running.address}")
+        if url:
+            say(f"console: {url}/; metrics and health: {url}/metrics, {url}/readyz")

@@ -1,0 +1,87 @@
+"""`bookledger console`: a cluster in a browser, from any machine that reaches its metadata."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from functools import partial
+from pathlib import Path
+
+import click
+
+from ...admin import systemd
+from ...admin.option import HttpAddress, http_option, with_http
+from ..config.clients import client_config, http_config
+from ..membership.looking import lost_after_option
+from ..options import certificates_option, insecure_option, json_option, metadata_option
+from ..output import print_json
+from ..terminal import say
+from ..told.help import command
+
+HTTP_DEFAULT = HttpAddress("127.0.0.1", 9180)
+
+
+@command()
+@metadata_option
+@http_option
+@click.option(
+    "--entries", "shows_entries", is_flag=True, help="Show what is in entries, too: your users' data."
+)
+@lost_after_option
+@certificates_option
+@insecure_option
+@json_option
+def console(
+    metadata_uri: str,
+    http: HttpAddress | None,
+    shows_entries: bool,
+    lost_after: float,
+    certificates: Path | None,
+    insecure: bool,
+    as_json: bool,
+) -> None:
+    """Show a cluster in a browser, read-only, until SIGTERM or SIGINT; where nothing else is said, at 127.0.0.1:9180.
+
+    Bookies that run with --http show the same, but no entries. With --certs a browser needs a certificate of role
+    console or admin, and entries are for admin alone.
+
+    Examples:
+        bookledger console
+        bookledger console --http 127.0.0.1:8080 --entries
+    """
+    from bookie.serving.daemon import until_stopped
+
+    from ...admin.bookies import Bookies
+    from ...console.console import Console
+
+    config = client_config(**({"certificates": str(certificates)} if certificates else {}))
+    pages = Console(
+        metadata_uri,
+        lost_after_seconds=lost_after,
+        shows_entries=shows_entries,
+        config=config,
+        http=http_config(),
+    )
+
+    async def show() -> None:
+        where = http or HTTP_DEFAULT
+        async with (
+            systemd.signs_of_life(),
+            with_http(
+                where,
+                Bookies(0),
+                insecure=insecure,
+                certificates=certificates,
+                pages=pages,
+                config=http_config(),
+            ) as url,
+        ):
+            if as_json:
+                print_json({"http": url})
+            else:
+                say(f"the console is at {url}/")
+            sys.stdout.flush()
+            systemd.tell(systemd.READY)
+            await asyncio.Event().wait()
+
+    asyncio.run(until_stopped(show(), on_stop=partial(systemd.tell, systemd.STOPPING)))

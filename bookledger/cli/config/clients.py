@@ -1,0 +1,20 @@
+"""How commands talk to bookies and browsers: as the file of settings has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ledgers.config import ClientConfig
+
+from ...admin.http.config import HttpConfig
+from .settings import settings_now
+
+
+def client_config(**more: Any) -> ClientConfig:
+    """`[client]`, with what the command says itself. Raises BadSettings."""
+    return settings_now().made("client", ClientConfig, **more)
+
+
+def http_config() -> HttpConfig:
+    """`[http]`. Raises BadSettings."""
+    return settings_now().made("http", HttpConfig)

@@ -1,0 +1,33 @@
+"""`bookledger completion`: what a shell needs to finish commands and options on TAB."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
+
+from ..told.help import command
+
+PROGRAM = "bookledger"
+VARIABLE = "_BOOKLEDGER_COMPLETE"
+"""By this the shell's function asks the program; click has it so."""
+
+SHELLS: dict[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
+
+
+@command()
+@click.argument("shell", type=click.Choice(list(SHELLS)))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print what makes a shell finish commands and options on TAB.
+
+    bash: eval "$(bookledger completion bash)" in ~/.bashrc; zsh: the same with zsh in ~/.zshrc;
+    fish: bookledger completion fish > ~/.config/fish/completions/bookledger.fish
+
+    Examples:
+        bookledger completion bash
+        bookledger completion fish > ~/.config/fish/completions/bookledger.fish
+    """
+    whole = context.find_root().command
+    complete = SHELLS[shell](whole, {}, PROGRAM, VARIABLE)
+    # Not `source()`: it runs bash to ask for its version, on machines that may have none.
+    click.echo(complete.source_template % complete.source_vars())

@@ -1,0 +1,193 @@
+"""`bookledger journal serve`: acceptors as a JournalNode, for stock NameNodes."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bookie.serving.daemon import until_stopped
+from bookie.wire.data import sockets
+
+from ...admin import systemd
+from ...admin.life import life_told
+from ...admin.option import HttpAddress, address_option
+from ...admin.tracing import traces_option, tracing_to
+from ..config.clients import client_config, http_config
+from ..config.settings import settings_now
+from ..membership.looking import check_is_cluster
+from ..options import (
+    DIGESTS,
+    Finite,
+    insecure_option,
+    json_option,
+    metadata_option,
+    password_option,
+    shape_options,
+)
+from ..output import print_json
+from ..terminal import say
+from ..told.help import command
+from .options import SHAPE, journal_config
+
+if TYPE_CHECKING:
+    from qjm_compat.hadoop.daemon import NodeConfig, RunningNode
+
+
+def _shape(function: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(shape_options("each segment's ledger", "batch")):
+        function = option(function)
+    return function
+
+
+@command(
+    headings={
+        "Where": ("--metadata", "--name", "--rpc", "--http", "--peer", "--lease-seconds"),
+        **SHAPE,
+    }
+)
+@metadata_option
+@address_option("--rpc", "Where NameNodes call it (Hadoop's port is 8485); port 0 takes a free one.")
+@address_option(
+    "--http", "Where segments are read, and /jmx, /healthz, /readyz, /metrics (Hadoop's is 8480)."
+)
+@click.option("--name", required=True, help="The acceptor's name, which keeps its journals wherever it runs.")
+@click.option(
+    "--peer",
+    "peers",
+    metavar="HOST:PORT",
+    multiple=True,
+    help="HTTP address of a JournalNode that segments are copied from; those alive in the metadata are found.",
+)
+@click.option(
+    "--lease-seconds",
+    default=10.0,
+    type=Finite(1),
+    show_default=True,
+    help="How soon another daemon may take the name of a dead one.",
+)
+@_shape
+@password_option
+@insecure_option
+@traces_option
+@json_option
+def serve(
+    metadata_uri: str,
+    rpc: HttpAddress,
+    http: HttpAddress,
+    name: str,
+    peers: tuple[str, ...],
+    lease_seconds: float,
+    ensemble_size: int,
+    write_quorum: int | None,
+    ack_quorum: int | None,
+    digest: str,
+    password: bytes,
+    insecure: bool,
+    traces: str | None,
+    as_json: bool,
+) -> None:
+    """Be a JournalNode: stock NameNodes keep their edits here, as qjournal://HOST:PORT;…/JOURNAL. Until SIGTERM.
+
+    Every journal that is asked for is served. What it promises and holds is in the store, under its name: it may come
+    back on any host. Hadoop's simple authentication trusts whoever reaches the port.
+
+    Examples:
+        bookledger journal serve --name jn1 --rpc 127.0.0.1:8485 --http 127.0.0.1:8480
+    """
+    from qjm_compat.hadoop.daemon import NodeConfig
+    from qjm_compat.hadoop.limits import NodeLimits
+
+    for option, address in (("--rpc", rpc), ("--http", http)):
+        if not address.is_loopback and not insecure:
+            raise click.UsageError(
+                f"{option} {address.host} is reached from other machines, and Hadoop's simple authentication trusts "
+                "whoever reaches it; give a loopback address, or --insecure to serve all the same"
+            )
+    check_is_cluster(metadata_uri)
+    journals = journal_config(
+        ensemble_size=ensemble_size,
+        write_quorum=write_quorum,
+        ack_quorum=ack_quorum,
+        digest=DIGESTS[digest],
+        password=password,
+    )
+    with ExitStack() as stack:
+        provider = stack.enter_context(tracing_to(traces, "bookledger-journal", lambda: name))
+        config = NodeConfig(
+            metadata_uri=metadata_uri,
+            name=name,
+            rpc=stack.enter_context(closing(_bound("--rpc", rpc))),
+            http=stack.enter_context(closing(_bound("--http", http))),
+            host=rpc.host,
+            http_host=http.host,
+            journals=journals,
+            client=client_config(tracing=provider),
+            peers=[_peer(text) for text in peers],
+            lease_seconds=lease_seconds,
+            limits=settings_now().made("journal-node", NodeLimits),
+        )
+        ends = partial(systemd.tell, systemd.STOPPING)
+        asyncio.run(until_stopped(_serve(config, partial(_told, as_json=as_json)), on_stop=ends))
+
+
+async def _serve(config: NodeConfig, told: Callable[[RunningNode], None]) -> None:
+    from bookie.upkeep.metrics import MetadataMetrics
+    from qjm_compat.hadoop.daemon import running
+
+    from ...admin.http.server import Subject, serving_http
+    from ...admin.loop_lag import watching_lag
+    from ...admin.process import process_registry
+    from ...console.console import Console
+
+    registry = process_registry()
+    config = replace(config, client=replace(config.client, metrics=registry))
+    console = Console(config.metadata_uri, config=client_config(), http=http_config())
+    async with systemd.signs_of_life(), running(config) as node:
+        registry.register(node.metrics)
+        registry.register(MetadataMetrics(node.store))
+        subject = Subject(registry, node.why_not_ready, [*node.pages.routes(), *console.routes()])
+        async with (
+            serving_http(config.http_host, 0, subject, bound=config.http, config=http_config()),
+            watching_lag(registry),
+            console.open(),
+        ):
+            record = node.record
+            with life_told(
+                f"journal node {record.name}", f", rpc {record.rpc_address}, http {record.http_address}"
+            ):
+                told(node)
+                systemd.tell(systemd.READY)
+                await node.broken  # ends only where the name was lost
+
+
+def _told(node: RunningNode, *, as_json: bool) -> None:
+    record = node.record
+    if as_json:
+        print_json({"name": record.name, "rpc": record.rpc_address, "http": record.http_address})
+    else:
+        say(f"journal node {record.name} serves: rpc {record.rpc_address} http {record.http_address}")
+    sys.stdout.flush()
+
+
+def _bound(option: str, address: HttpAddress) -> socket.socket:
+    try:
+        return sockets.bound(address.host, address.port)
+    except OSError as error:
+        raise ValueError(
+            f"cannot listen on {option} {address.host}:{address.port}: {sockets.why_not_bound(error)}"
+        ) from error
+
+
+def _peer(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise click.BadParameter(f"{text!r} is no HOST:PORT, such as jn2:8480", param_hint="--peer")
+    return host.strip("[]"), int(port)

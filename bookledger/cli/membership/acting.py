@@ -1,0 +1,39 @@
+"""Acts on a whole cluster: who has a certificate needs an admin's, and the audit log is told of each.
+
+They are written to the metadata, which knows no certificates: there etcd's own roles say who may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from bookie.wire.trust.certificates import BadCertificates, Certificates, directory_of_environment
+from bookie.wire.trust.identity import NoIdentity, Peer
+from bookie.wire.trust.roles import Right
+from ledgers.errors import LedgerError, NotAllowed
+from metadata.audit import DONE, Act
+
+
+@contextmanager
+def acting(what: str, **about: int | str | None) -> Iterator[None]:
+    """Inside the block an order is given. Raises NotAllowed for a certificate of another role."""
+    me = _me()
+    if why := me.may_not(Right.MAINTAIN):
+        me.tell(Act.REFUSED, f"{what}: {why}", **about)
+        raise NotAllowed(why)
+    try:
+        yield
+    except Exception as error:
+        me.tell(Act.ORDER, str(error), order=what, **about)
+        raise
+    me.tell(Act.ORDER, DONE, order=what, **about)
+
+
+def _me() -> Peer:
+    directory = directory_of_environment()
+    try:
+        identity = None if directory is None else Certificates(directory).identity
+    except (BadCertificates, NoIdentity) as error:
+        raise LedgerError(str(error)) from error
+    return Peer.of("", identity)

@@ -1,0 +1,172 @@
+"""What is wrong with a replay's options, said before Spark starts: a JVM takes seconds, and says it worse."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ledgers.errors import LedgerError, NoSuchLedger
+
+from ..membership.looking import check_is_cluster
+from .needs import check_packages
+
+if TYPE_CHECKING:
+    from spark.edits.options import EditsOptions
+    from spark.planning.options import LedgerOptions
+    from spark.planning.selection import Selection
+
+DEFAULT_FILE_SYSTEM = "spark.hadoop.fs.defaultFS"
+HADOOP_DIRECTORIES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
+"""Where these are set, a path without a scheme may be of any file system."""
+
+FILE_SYSTEMS = (
+    *("file", "har", "hdfs", "swebhdfs", "viewfs", "webhdfs"),
+    *(
+        "abfs",
+        "abfss",
+        "adl",
+        "alluxio",
+        "cosn",
+        "dbfs",
+        "gs",
+        "o3fs",
+        "obs",
+        "ofs",
+        "oss",
+        "s3",
+        "s3a",
+        "s3n",
+    ),
+    *("wasb", "wasbs"),
+)
+"""Of Hadoop, and of the jars that are commonly given to Spark: whether these are there only Spark knows."""
+
+BRINGS_FILE_SYSTEMS = ("spark.jars", "spark.driver.extraClassPath", "spark.hadoop.fs.")
+SPARK_DIRECTORIES = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
+"""Where these are set, Spark may have more than this program knows."""
+
+ANOTHER_PLACE = "choose a place that can be written to"
+
+NOT_WITH_JOURNAL = ("--ledgers", "--custom", "--recover", "--columns")
+ONLY_WITH_JOURNAL = ("--edits", "--acceptors")
+
+
+def check_flags(given: Mapping[str, object]) -> None:
+    """By the names they are typed with, falsy where they are not. Raises UsageError for those that contradict."""
+    if not given["--journal"]:
+        for name in ONLY_WITH_JOURNAL:
+            if given[name]:
+                raise click.UsageError(f"{name} goes with --journal")
+        return
+    for name in NOT_WITH_JOURNAL:
+        if given[name]:
+            raise click.UsageError(f"{name} is for ledgers, and --journal reads a journal: take one of them")
+
+
+def check_replay(source: str, options: Mapping[str, str], output: str, conf: Mapping[str, str]) -> None:
+    """All that can be known without Spark: the options, the files they name, the output, the cluster, its ledgers.
+
+    Raises UsageError, and what reading says: LedgerError, MetadataError, ValueError, OSError.
+    """
+    check_packages()
+    check_output(output, conf)
+    if source == "edits":
+        _check_edits(options)
+    else:
+        _check_ledgers(options)
+
+
+def check_output(output: str, conf: Mapping[str, str]) -> None:
+    """Of a directory on this machine: it is not there, and can be made. Raises LedgerError."""
+    local = _local(output, conf)
+    if local is None:
+        _check_file_system(output, conf)
+        return
+    if os.path.lexists(local):
+        raise LedgerError(f"{output} already exists: choose another --output, or remove it")
+    above = next(parent for parent in local.parents if os.path.lexists(parent))
+    if not above.is_dir():
+        raise LedgerError(f"{output} cannot be made, for {above} is no directory: {ANOTHER_PLACE}")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise LedgerError(f"nothing can be written to {above}: {ANOTHER_PLACE}")
+
+
+def _check_file_system(output: str, conf: Mapping[str, str]) -> None:
+    """What no jar has ever brought is a scheme that was written wrong, unless the settings may bring something."""
+    scheme = output.partition("://")[0].lower()
+    given = any(name.startswith(BRINGS_FILE_SYSTEMS) for name in conf)
+    elsewhere = any(os.environ.get(name) for name in SPARK_DIRECTORIES)
+    if "://" in output and scheme not in FILE_SYSTEMS and not given and not elsewhere:
+        raise click.UsageError(
+            f"--output {output}: no file system is called {scheme}; there are {', '.join(FILE_SYSTEMS)}, and "
+            "what --conf spark.jars or spark.jars.packages brings"
+        )
+
+
+def _local(output: str, conf: Mapping[str, str]) -> Path | None:
+    scheme, _, place = output.rpartition(":")
+    if scheme == "file":
+        return Path(f"/{place.lstrip('/')}")
+    elsewhere = DEFAULT_FILE_SYSTEM in conf or any(os.environ.get(name) for name in HADOOP_DIRECTORIES)
+    return None if scheme or elsewhere else Path(output).absolute()
+
+
+def _check_ledgers(given: Mapping[str, str]) -> None:
+    from spark.planning.options import LedgerOptions
+    from spark.planning.selection import BadSelection
+
+    try:
+        options = LedgerOptions.of(given).for_batch()
+    except BadSelection as error:
+        raise click.UsageError(str(error)) from error
+    if options.journal is None:
+        _check_selected(options, options.selection)
+    else:
+        _check_journal(options, options.journal)
+
+
+def _check_edits(given: Mapping[str, str]) -> None:
+    from spark.edits.options import EditsOptions
+    from spark.planning.selection import BadSelection
+
+    try:
+        options = EditsOptions.of(given)
+    except BadSelection as error:
+        raise click.UsageError(str(error)) from error
+    _check_journal(options, options.journal)
+
+
+def _check_journal(options: LedgerOptions | EditsOptions, journal: str) -> None:
+    """It is there, without a gap, and so are its segments' ledgers."""
+    from spark.planning.journal_segments import finalized_segments
+    from spark.planning.selection import Selection
+
+    with options.access().uri() as uri:
+        check_is_cluster(uri)
+        segments = asyncio.run(finalized_segments(uri, journal, options.acceptors))
+    if not segments:
+        raise LedgerError(f"journal {journal} has no finalized segment yet: nothing would be read")
+    try:
+        _check_selected(options, Selection().of_ledgers([one.ledger_id for one in segments]))
+    except NoSuchLedger as error:
+        raise LedgerError(
+            f"{error}, and it held a segment of journal {journal}: name all acceptors of the journal, or run "
+            "`bookledger journal fsck`"
+        ) from error
+
+
+def _check_selected(options: LedgerOptions | EditsOptions, selection: Selection) -> None:
+    """Ledgers that are named are there, and all are closed unless they may be recovered."""
+    from ledgers import LedgerClient
+
+    from ..config.clients import client_config
+
+    with options.access().uri() as uri:
+        check_is_cluster(uri)
+        with LedgerClient(uri, config=client_config()) as client:
+            selection.check(client)

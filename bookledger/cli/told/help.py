@@ -1,0 +1,94 @@
+"""What `--help` says: options and commands under headings, and examples at its end.
+
+Examples stand at the end of a command's docstring, a line each, behind a line `Examples:`. They are shown as they are
+written there: nothing is wrapped, so that they can be copied.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import click
+
+Headings = Mapping[str, Sequence[str]]
+"""What stands under a heading, in order: options as they are typed, or the names of commands."""
+
+NONE: Headings = {}
+SHORT_HELP_CHARACTERS_MAX = 200
+"""Of a command in its group's help; more than any first sentence has, so that none is cut."""
+
+OPTIONS = "Options"
+COMMANDS = "Commands"
+EXAMPLES = "Examples"
+
+
+class _WithExamples(click.Command):
+    """Whose options can stand under headings, and whose docstring ends with examples."""
+
+    def __init__(self, *args: Any, headings: Headings = NONE, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.headings = headings
+        self.help, self.examples = _apart(self.help)
+
+    def write_options(self, ctx: click.Context, formatter: click.HelpFormatter, headings: Headings) -> None:
+        """Those that have no heading come last, with --help."""
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        rows = {max(one.opts, key=len): one.get_help_record(ctx) for one in options}
+        left = {name: row for name, row in rows.items() if row is not None}
+        for heading, names in headings.items():
+            with formatter.section(heading):
+                formatter.write_dl([left.pop(name) for name in names])
+        with formatter.section(f"Other {OPTIONS.lower()}" if headings else OPTIONS):
+            formatter.write_dl(list(left.values()))
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        if self.examples:
+            with formatter.section(EXAMPLES):
+                for line in self.examples:
+                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+class Command(_WithExamples):
+    """A command; `headings` are of its options."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.write_options(ctx, formatter, self.headings)
+
+
+class Group(_WithExamples, click.Group):
+    """A group; `headings` are of its commands. Commands and groups of it are of these classes, too."""
+
+    command_class = Command
+    group_class = type
+
+    def short_help_of(self, ctx: click.Context, name: str) -> str:
+        """What the group says of a command: its first sentence, whole."""
+        command = self.get_command(ctx, name)
+        return command.get_short_help_str(SHORT_HELP_CHARACTERS_MAX) if command else ""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.write_options(ctx, formatter, NONE)
+        for heading, names in (self.headings or {COMMANDS: self.list_commands(ctx)}).items():
+            with formatter.section(heading):
+                formatter.write_dl([(name, self.short_help_of(ctx, name)) for name in names])
+
+
+def command(name: str | None = None, *, headings: Headings = NONE) -> Callable[[Callable[..., Any]], Command]:
+    """`click.command`, with help as it is here."""
+    return click.command(name, cls=Command, headings=headings)
+
+
+def group(name: str | None = None, *, headings: Headings = NONE) -> Callable[[Callable[..., Any]], Group]:
+    """`click.group`, with help as it is here."""
+    return click.group(name, cls=Group, headings=headings)
+
+
+def _apart(text: str | None) -> tuple[str | None, tuple[str, ...]]:
+    """The help without its examples, and those."""
+    if text is None:
+        return None, ()
+    told, _, examples = inspect.cleandoc(text).partition(f"\n\n{EXAMPLES}:\n")
+    return told, tuple(inspect.cleandoc(examples).splitlines())

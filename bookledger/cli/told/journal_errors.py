@@ -1,0 +1,53 @@
+"""What went wrong with a journal, in words of ours, and behind them in parentheses the class that Hadoop has for it."""
+
+from __future__ import annotations
+
+from qjm_compat import errors
+from qjm_compat.errors import JournalError, QuorumFailed
+
+MEANINGS: dict[type[JournalError], str] = {
+    errors.JournalNotFormatted: "there is no such journal: `bookledger journal list` shows those that are, "
+    "`bookledger journal format` makes one",
+    errors.JournalNotEmpty: "there is a journal already, and --force would forget its edits",
+    errors.StaleEpoch: "a later writer has taken over, and this one must stop",
+    errors.JournalOutOfSync: "an acceptor missed something, and takes part again from the next segment on",
+    errors.LoggerTooFarBehind: "an acceptor is too slow, and takes part again from the next segment on",
+    errors.BadRequest: "this cannot be meant",
+    errors.BadJournalState: "the journal is not in a state for this",
+    errors.RuleViolated: "going on would lose or change edits that were promised, so nothing was changed; "
+    "`bookledger journal fsck` looks at all copies",
+    errors.NewerTxid: "nothing so new is there yet",
+    errors.EditsNotCached: "these edits are at hand no more; `bookledger journal export` reads their segments",
+    errors.SegmentUnreadable: "no copy of a segment can be read to its end; `bookledger journal fsck` says why",
+    errors.QuorumFailed: "too few acceptors did it",
+    errors.QuorumTimeout: "too few acceptors answered in time; it may have happened all the same",
+    errors.StreamClosed: "the stream takes no more edits",
+    errors.JournalUnavailable: "the ledgers or the metadata under the journal did not answer",
+}
+"""By class, and for those under it that have none of their own. What is not here speaks for itself."""
+
+
+def journal_error_told(error: JournalError) -> str:
+    """What it means, what exactly was said, of a quorum by whom, and Hadoop's name for it, in one line."""
+    meaning = next((MEANINGS[kind] for kind in type(error).__mro__ if kind in MEANINGS), "")
+    parts = [meaning, _detail(error)]
+    return f"{': '.join(part for part in parts if part)} ({hadoop_name(error)})"
+
+
+def hadoop_name(error: JournalError) -> str:
+    """The class without its package, as it stands in Hadoop's logs."""
+    return error.java_class.rpartition(".")[2]
+
+
+def _detail(error: JournalError) -> str:
+    said = "; ".join(str(error).splitlines())
+    if not isinstance(error, QuorumFailed) or not getattr(error, "errors", None):
+        return said
+    what = said.partition(": ")[0]
+    return "; ".join([what, *(f"{name}: {_said_by_one(one)}" for name, one in error.errors.items())])
+
+
+def _said_by_one(error: Exception) -> str:
+    if isinstance(error, JournalError):
+        return journal_error_told(error)
+    return "; ".join(str(error).splitlines()) or type(error).__name__

@@ -1,0 +1,23 @@
+"""Byte counts as people read them: easy to grasp, and exact."""
+
+from __future__ import annotations
+
+UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+STEP = 1024
+
+
+def bytes_told(count: int) -> str:
+    """Such as `1.5 MiB (1,572,864 bytes)`; below one KiB only what is exact."""
+    exact = f"{count:,} byte{'' if count == 1 else 's'}"
+    if abs(count) < STEP:
+        return exact
+    size, power = count / STEP, 0
+    while abs(round(size, 1)) >= STEP and power < len(UNITS) - 1:
+        size, power = size / STEP, power + 1
+    return f"{size:.1f} {UNITS[power]} ({exact})"
+
+
+def counts_bytes(name: str) -> bool:
+    """Whether a field of this name is so many bytes, such as `length_bytes` or `last.bytes_moved`; a rate is not."""
+    words = name.rpartition(".")[2].split("_")
+    return "bytes" in words and "per" not in words

@@ -1,0 +1,82 @@
+"""The console and the API of one cluster, as routes for a server. Everything closes when the block ends."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from aiohttp import web
+
+from bookledger.admin.api.routes import api_routes
+from bookledger.admin.api.sight import LOST_AFTER_SECONDS, Sight
+from bookledger.admin.http.config import HttpConfig
+from ledgers.config import PLAIN_TEXT, ClientConfig
+
+from . import pages
+from .live import Live
+from .rendering import static
+from .sources import Sources
+from .streams import Streams
+
+PAGES = {
+    "/": pages.overview,
+    "/bookies": pages.bookies,
+    "/ledgers": pages.ledgers,
+    "/ledgers/{ledger_id}": pages.one_ledger,
+    "/ledgers/{ledger_id}/entries": pages.ledger_entries,
+    "/healing": pages.healing,
+    "/journals": pages.all_journals,
+}
+
+
+class Console:
+    """Made before the server, entered inside it: so that open pages end before it does."""
+
+    def __init__(
+        self,
+        metadata_uri: str,
+        *,
+        lost_after_seconds: float = LOST_AFTER_SECONDS,
+        shows_entries: bool = False,
+        config: ClientConfig | None = None,
+        http: HttpConfig | None = None,
+    ) -> None:
+        """Nothing is opened before it is asked for. `config`: how bookies are asked; else as the environment has it."""
+        self._sight = Sight(metadata_uri, lost_after_seconds=lost_after_seconds)
+        http = http or HttpConfig()
+        self._live = Live(self._sight, metadata_uri, config, http)
+        self._streams = Streams(self._live, http)
+        self._sources = Sources(self._sight, self._live, shows_entries, http)
+
+    @classmethod
+    def of_daemon(
+        cls,
+        metadata_uri: str,
+        certificates: Path | None,
+        *,
+        lost_after_seconds: float = LOST_AFTER_SECONDS,
+        http: HttpConfig | None = None,
+    ) -> Console:
+        """Beside what the daemon does. It asks bookies with its certificates, in plain text without."""
+        own = ClientConfig(certificates=str(certificates) if certificates else PLAIN_TEXT)
+        return cls(metadata_uri, lost_after_seconds=lost_after_seconds, config=own, http=http)
+
+    def routes(self) -> list[web.RouteDef]:
+        """Each has a rule in ROUTES."""
+        return [
+            *api_routes(self._sight),
+            *(web.get(path, pages.handler(draw, self._sources)) for path, draw in PAGES.items()),
+            web.get("/events", self._streams.events),
+            web.get("/static/{name}", static),
+        ]
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """It may be asked inside the block."""
+        async with self._sight:
+            try:
+                yield
+            finally:
+                self._streams.end()
+                await self._live.stop()

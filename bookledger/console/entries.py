@@ -1,0 +1,55 @@
+"""A page of a ledger's entries, where whoever runs the console has turned that on."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from bookledger.admin.http.config import HttpConfig
+from ledgers.aio import LedgerClient
+from ledgers.errors import LedgerError
+
+BYTES_SHOWN_MAX = 512
+"""Of a payload; the rest is only counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An entry as it is shown. `text` has marks for what is no UTF-8."""
+
+    entry_id: int
+    size_bytes: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesPage:
+    """`problem`: why there are no entries, if that is so. `last`: the last one that is confirmed."""
+
+    entries: tuple[Shown, ...] = ()
+    last: int = -1
+    problem: str = ""
+
+
+async def read(
+    client: LedgerClient, has_password: bool, ledger_id: int, first: int, http: HttpConfig
+) -> EntriesPage:
+    """Without disturbing a writer. What cannot be read is told on the page."""
+    if has_password:
+        return EntriesPage(problem="it has a password, which this console does not know")
+    try:
+        async with asyncio.timeout(http.entries_seconds_max):
+            reader = await client.open_ledger(ledger_id, recovery=False)
+            last = reader.last_add_confirmed
+            if first > last:
+                return EntriesPage(last=last)
+            found = [one async for one in reader.read(first, min(last, first + http.entries_a_page - 1))]
+    except TimeoutError:
+        return EntriesPage(problem=f"the bookies have not answered for {http.entries_seconds_max:g} s")
+    except LedgerError as error:
+        return EntriesPage(problem=str(error))
+    return EntriesPage(tuple(_shown(one.entry_id, one.payload) for one in found), last)
+
+
+def _shown(entry_id: int, payload: bytes) -> Shown:
+    return Shown(entry_id, len(payload), payload[:BYTES_SHOWN_MAX].decode(errors="replace"))

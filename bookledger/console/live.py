@@ -1,0 +1,112 @@
+"""What the bookies do now: each living one is asked for its counters every few seconds, while somebody looks on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from dataclasses import dataclass, field
+
+from bookie.wire import InfoReply
+from bookledger.admin.api.sight import Away, Sight
+from bookledger.admin.http.config import HttpConfig
+from ledgers.aio import LedgerClient
+from ledgers.config import ClientConfig
+from ledgers.errors import BookieUnavailable, LedgerError
+from metadata.records.ledger_record import BookieRef
+
+from .rates import Rates, between, together
+
+MOMENTS_MAX = 90
+"""Looks that are remembered: three minutes, where nothing else is set."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One look. `silent`: why a living bookie did not answer."""
+
+    rates: dict[str, Rates] = field(default_factory=dict)
+    silent: dict[str, str] = field(default_factory=dict)
+    whole: Rates = field(default_factory=Rates)
+
+
+class Live:
+    """Belongs to one loop. `metadata_uri` and `config` are for a client of its own."""
+
+    def __init__(
+        self, sight: Sight, metadata_uri: str, config: ClientConfig | None, http: HttpConfig
+    ) -> None:
+        self._http = http
+        self._sight = sight
+        self._uri = metadata_uri
+        self._config = config
+        self._client: LedgerClient | None = None
+        self._asking: asyncio.Task[None] | None = None
+        self._before: dict[str, tuple[float, InfoReply]] = {}
+        self._wanted = 0.0
+        self.moments: deque[Moment] = deque(maxlen=MOMENTS_MAX)
+
+    def look_on(self) -> Moment:
+        """The newest; somebody looks on, so that there will be more."""
+        self._wanted = time.monotonic()
+        if self._asking is None or self._asking.done():
+            self.moments.clear()  # what was before a gap is no line to be drawn on
+            self._before.clear()
+            self._asking = asyncio.create_task(self._run())
+        return self.moments[-1] if self.moments else Moment()
+
+    async def client(self) -> LedgerClient:
+        """Connected. Raises LedgerError."""
+        if self._client is None:
+            self._client = LedgerClient(self._uri, config=self._config)
+        await self._client.connect()
+        return self._client
+
+    async def stop(self) -> None:
+        """Asks nobody any more."""
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.wait([self._asking])
+        if self._client is not None:
+            await self._client.close()
+
+    async def _run(self) -> None:
+        while time.monotonic() - self._wanted < self._http.idle_seconds:
+            try:
+                await self._look()
+            except (Away, LedgerError) as error:  # a page says it, too
+                log.info("the bookies were not asked what they do: %s", error)
+            await asyncio.sleep(self._http.look_seconds)
+
+    async def _look(self) -> None:
+        async with self._sight.looking() as store:
+            view = await self._sight.view(store)
+        client = await self.client()
+        living = sorted(view.living)[: self._http.bookies_asked_max]
+        answers = await asyncio.gather(*(self._ask(client, bookie) for bookie in living))
+        rates: dict[str, Rates] = {}
+        silent: dict[str, str] = {}
+        now = time.monotonic()
+        for bookie, answer in zip(living, answers, strict=True):
+            name = bookie.bookie_id
+            if isinstance(answer, str):
+                silent[name] = answer
+                self._before.pop(name, None)
+                continue
+            then, before = self._before.get(name, (now, answer))
+            self._before[name] = now, answer
+            if (found := between(before, answer, now - then)) is not None:
+                rates[name] = found
+        self.moments.append(Moment(rates, silent, together(rates.values())))
+
+    async def _ask(self, client: LedgerClient, bookie: BookieRef) -> InfoReply | str:
+        try:
+            async with asyncio.timeout(self._http.bookie_answer_seconds_max):
+                return await client.bookie_info(bookie)
+        except TimeoutError:
+            return f"it has not answered for {self._http.bookie_answer_seconds_max:g} s"
+        except BookieUnavailable as error:
+            return error.why

@@ -1,0 +1,149 @@
+"""The pages: each asks for the same facts as the API, and draws them. What is away gives a page that says so."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+from bookledger.admin.api import facts, journals
+from bookledger.admin.api.sight import Away
+from bookledger.admin.api.table import Parameter
+from ledgers.errors import LedgerError
+from metadata.keys import LEDGER_ID_MAX
+
+from . import entries
+from .live import Live
+from .rendering import page
+from .sources import Sources
+from .stripes import drawn
+
+MARKS_A_PAGE = 50
+FRAGMENTS_A_PAGE = facts.FRAGMENTS_MAX
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Page = Callable[[web.Request, Sources], Awaitable[web.Response]]
+
+_FIRST = Parameter("first", "The first that is shown.", 0, LEDGER_ID_MAX, 0)
+_FROM = Parameter("from", "The first fragment that is shown.", 0, 1_000_000, 0)
+_LEDGER = Parameter("ledger_id", "A ledger.", 0, LEDGER_ID_MAX)
+
+
+def handler(draw: Page, sources: Sources) -> Handler:
+    """The page, or one that says why there is none."""
+
+    async def handle(request: web.Request) -> web.Response:
+        try:
+            return await draw(request, sources)
+        except Away as error:
+            return page("away", 503, title="Out of sight", why=str(error), at=time.time() * 1000)
+        except ValueError as error:
+            return page("wrong", 400, title="That is no page", why=str(error))
+
+    return handle
+
+
+async def overview(_: web.Request, sources: Sources) -> web.Response:
+    moment = sources.live.look_on()
+    found = await facts.cluster(sources.sight)
+    everybody = await facts.bookies(sources.sight)
+    return page(
+        "overview",
+        title="Cluster",
+        cluster=found,
+        **_bookies_live(everybody, sources.live),
+        whole=moment.whole,
+        lines=_lines(sources.live),
+    )
+
+
+async def bookies(_: web.Request, sources: Sources) -> web.Response:
+    sources.live.look_on()
+    found = await facts.bookies(sources.sight)
+    domains: dict[str, list[dict[str, Any]]] = {}
+    for row in found["bookies"]:
+        domains.setdefault(row["fault_domain"] or "", []).append(row)
+    return page("bookies", title="Bookies", domains=domains, **_bookies_live(found, sources.live))
+
+
+async def ledgers(request: web.Request, sources: Sources) -> web.Response:
+    first = _FIRST.read(request.query)
+    found = await facts.ledgers(sources.sight, first, sources.http.ledgers_a_page)
+    newest = max(0, found["next_id"] - sources.http.ledgers_a_page)
+    return page(
+        "ledgers", title="Ledgers", found=found, first=first, newest=newest, step=sources.http.ledgers_a_page
+    )
+
+
+async def one_ledger(request: web.Request, sources: Sources) -> web.Response:
+    ledger_id, first = _LEDGER.read(request.match_info), _FROM.read(request.query)
+    found = await facts.one_ledger(sources.sight, ledger_id, first)
+    if found is None:
+        return _no_ledger(ledger_id)
+    return page(
+        "ledger",
+        title=f"Ledger {ledger_id}",
+        ledger=found,
+        stripes=drawn(found),
+        first=first,
+        step=FRAGMENTS_A_PAGE,
+        shows_entries=sources.shows_entries,
+    )
+
+
+async def ledger_entries(request: web.Request, sources: Sources) -> web.Response:
+    ledger_id, first = _LEDGER.read(request.match_info), _FIRST.read(request.query)
+    title = f"Entries of ledger {ledger_id}"
+    if not sources.shows_entries:
+        return page("no_entries", 404, title=title, ledger_id=ledger_id)
+    found = await facts.one_ledger(sources.sight, ledger_id, 0)
+    if found is None:
+        return _no_ledger(ledger_id)
+    try:
+        client = await sources.live.client()
+    except LedgerError as error:
+        raise Away(str(error)) from error
+    read = await entries.read(client, found["has_password"], ledger_id, first, sources.http)
+    return page(
+        "entries", title=title, ledger_id=ledger_id, read=read, first=first, step=sources.http.entries_a_page
+    )
+
+
+async def healing(request: web.Request, sources: Sources) -> web.Response:
+    first = _FIRST.read(request.query)
+    found = await facts.healing(sources.sight)
+    marked = await facts.fragments(sources.sight, first, MARKS_A_PAGE)
+    return page("healing", title="Healing", found=found, marked=marked, first=first)
+
+
+async def all_journals(_: web.Request, sources: Sources) -> web.Response:
+    return page("journals", title="Journals", found=await journals.journals(sources.sight))
+
+
+def _no_ledger(ledger_id: int) -> web.Response:
+    why = f"There is no ledger {ledger_id}: it was deleted, or never made."
+    return page("wrong", 404, title="No such ledger", why=why)
+
+
+def _bookies_live(found: dict[str, Any], live: Live) -> dict[str, Any]:
+    """What every page with a table of bookies needs."""
+    moment = live.moments[-1] if live.moments else None
+    return {
+        "bookies": found["bookies"],
+        "left_out": found["left_out"],
+        "rates": moment.rates if moment else {},
+        "silent": moment.silent if moment else {},
+    }
+
+
+def _lines(live: Live) -> dict[str, list[float]]:
+    """By what is drawn, the oldest first; a look without appends has no latency, and is drawn as 0."""
+    wholes = [moment.whole for moment in live.moments]
+    return {
+        "entries": [one.entries for one in wholes],
+        "bytes": [one.bytes for one in wholes],
+        "reads": [one.entries_read for one in wholes],
+        "latency": [one.quantile(0.99) or 0.0 for one in wholes],
+    }

@@ -1,0 +1,88 @@
+"""From what a bookie has counted at two moments to what it does a second: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bookie.wire import InfoReply
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Each second. `appends`: how many frames took at most each of `bounds`, and one count more for the slower ones."""
+
+    entries: float = 0.0
+    bytes: float = 0.0
+    entries_read: float = 0.0
+    bytes_read: float = 0.0
+    syncs: float = 0.0
+    bounds: tuple[float, ...] = ()
+    appends: tuple[int, ...] = ()
+
+    def quantile(self, share: float) -> float | None:
+        """Seconds within which that share of the appends was on disk; None where there were none, or none is known.
+
+        What is slower than the last bound counts as that.
+        """
+        wanted = share * sum(self.appends)
+        if not wanted:
+            return None
+        lower = 0.0
+        for bound, count in zip(self.bounds, self.appends, strict=False):
+            if wanted <= count:
+                return lower + (bound - lower) * wanted / count
+            wanted, lower = wanted - count, bound
+        return lower
+
+
+def between(before: InfoReply, after: InfoReply, seconds: float) -> Rates | None:
+    """None where the bookie started anew in between: its counters did, too."""
+    if seconds <= 0 or before.incarnation != after.incarnation:
+        return None
+    grown = [
+        now - then
+        for then, now in (
+            (before.entries_added, after.entries_added),
+            (before.bytes_added, after.bytes_added),
+            (before.entries_read, after.entries_read),
+            (before.bytes_read, after.bytes_read),
+            (before.syncs, after.syncs),
+        )
+    ]
+    appends = _grown(before, after)
+    if min(grown) < 0 or min(appends, default=0) < 0:
+        return None
+    entries, size, entries_read, size_read, syncs = (one / seconds for one in grown)
+    return Rates(entries, size, entries_read, size_read, syncs, after.append_seconds_bounds, appends)
+
+
+def together(rates: Iterable[Rates]) -> Rates:
+    """Of several bookies. Times are added up where they were counted alike."""
+    every = list(rates)
+    bounds = next((one.bounds for one in every if one.bounds), ())
+    alike = [one.appends for one in every if one.bounds == bounds and one.appends]
+    return Rates(
+        sum(one.entries for one in every),
+        sum(one.bytes for one in every),
+        sum(one.entries_read for one in every),
+        sum(one.bytes_read for one in every),
+        sum(one.syncs for one in every),
+        bounds,
+        tuple(map(sum, zip(*alike, strict=True))) if alike else (),
+    )
+
+
+def line(values: Sequence[float], width: int, height: int) -> str:
+    """The points of an SVG polyline through the values, the oldest at the left, 0 at the bottom."""
+    top = max(values, default=0.0) or 1.0
+    step = width / max(1, len(values) - 1)
+    return " ".join(
+        f"{n * step:.1f},{1 + (height - 2) * (1 - value / top):.1f}" for n, value in enumerate(values)
+    )
+
+
+def _grown(before: InfoReply, after: InfoReply) -> tuple[int, ...]:
+    if before.append_seconds_bounds != after.append_seconds_bounds:
+        return ()
+    return tuple(now - then for then, now in zip(before.append_counts, after.append_counts, strict=True))

@@ -1,0 +1,20 @@
+"""What a page is drawn from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bookledger.admin.api.sight import Sight
+from bookledger.admin.http.config import HttpConfig
+
+from .live import Live
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """`shows_entries`: whether payloads may be looked at."""
+
+    sight: Sight
+    live: Live
+    shows_entries: bool = False
+    http: HttpConfig = field(default_factory=HttpConfig)

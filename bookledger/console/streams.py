@@ -1,0 +1,55 @@
+"""Server-sent events: a page that is open hears when it is time to look again."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import web
+
+from bookledger.admin.http.config import HttpConfig
+
+from .live import Live
+from .rendering import HEADERS
+
+
+class Streams:
+    """All that are open. Each is one short line every `look_seconds`."""
+
+    def __init__(self, live: Live, http: HttpConfig) -> None:
+        self._http = http
+        self._live = live
+        self._open = 0
+        self._ending = asyncio.Event()
+
+    async def events(self, request: web.Request) -> web.StreamResponse:
+        """Until the browser leaves, or the daemon does."""
+        if self._open >= self._http.streams_max:
+            return web.Response(text="too many pages are open\n", status=503, headers=HEADERS)
+        self._open += 1
+        try:
+            return await self._told(request)
+        finally:
+            self._open -= 1
+
+    def end(self) -> None:
+        """All of them."""
+        self._ending.set()
+
+    async def _told(self, request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
+        await answer.prepare(request)
+        try:
+            await answer.write(b": open\n\n")
+            while not await self._ends_within(self._http.look_seconds):
+                self._live.look_on()
+                await answer.write(b"event: look\ndata: again\n\n")
+        except ConnectionError:  # the page was closed
+            pass
+        return answer
+
+    async def _ends_within(self, seconds: float) -> bool:
+        try:
+            await asyncio.wait_for(self._ending.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True

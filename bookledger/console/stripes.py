@@ -1,0 +1,73 @@
+"""Fragments drawn as stripes over bookies: a row for each bookie, a column for each fragment, a cell for each copy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+GLYPHS = {
+    "open": "◌",
+    "whole": "●",
+    "away": "◐",
+    "misplaced": "◇",
+    "draining": "◇",
+    "lacking": "✕",
+    "lost": "✕",
+}
+"""A condition is never told by its colour alone."""
+
+MEANINGS = {
+    "open": "still written",
+    "whole": "whole",
+    "away": "its bookie is away, and waited for",
+    "misplaced": "in the wrong fault domain, to be moved",
+    "draining": "its bookie is drained, to be moved",
+    "lacking": "it lacks entries, to be copied",
+    "lost": "lost, to be copied from others",
+}
+
+MISSING = frozenset({"lacking", "lost"})
+"""What is drawn in red."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A copy, or its absence (`condition` is empty)."""
+
+    condition: str = ""
+    glyph: str = ""
+    told: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stripes:
+    """`rows`: a bookie with a cell for each fragment. `used`: what the legend has to explain."""
+
+    fragments: tuple[dict[str, Any], ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    used: tuple[str, ...]
+
+
+def drawn(ledger: dict[str, Any]) -> Stripes:
+    """Of what the API tells of a ledger."""
+    fragments = ledger["fragments"]
+    names = sorted({copy["bookie_id"] for fragment in fragments for copy in fragment["copies"]})
+    by_place = {
+        (copy["bookie_id"], n): copy for n, fragment in enumerate(fragments) for copy in fragment["copies"]
+    }
+    rows = tuple(
+        (name, tuple(_cell(by_place.get((name, n)), ledger) for n in range(len(fragments)))) for name in names
+    )
+    found = {copy["condition"] for copy in by_place.values()}
+    return Stripes(tuple(fragments), rows, tuple(one for one in GLYPHS if one in found))
+
+
+def _cell(copy: dict[str, Any] | None, ledger: dict[str, Any]) -> Cell:
+    if copy is None:
+        return Cell()
+    condition = copy["condition"]
+    size, quorum = ledger["ensemble_size"], ledger["write_quorum"]
+    share = "every entry" if quorum == size else f"{quorum} of {size} entries"
+    lacks = copy["lacks"]
+    more = f", lacks entries {lacks[0]} to {lacks[1]}" if lacks else ""
+    return Cell(condition, GLYPHS[condition], f"{MEANINGS[condition]}; takes {share}{more}")

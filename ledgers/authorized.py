@@ -1,0 +1,41 @@
+"""What whoever names a ledger and its password may go on with: the record, and the keys that the password makes."""
+
+from __future__ import annotations
+
+import hmac
+
+from bookie.wire.trust.roles import Right
+from metadata.records.ledger_store import VersionedRecord
+
+from .cluster import Cluster
+from .errors import NoSuchLedger, Unauthorized
+from .integrity.digest import Digester, digester
+from .integrity.ledger_keys import LedgerKey
+
+Keys = tuple[Digester, LedgerKey]
+
+
+async def keys_of(cluster: Cluster, found: VersionedRecord, password: bytes, *rights: Right) -> Keys:
+    """What goes with the password. Before anything is touched, raises Unauthorized for a wrong one, and where bookies
+    would refuse our certificate one of these rights."""
+    record = found.record
+    if why := cluster.why_not(record, *rights):
+        raise Unauthorized(record.ledger_id, why=why)
+    if record.verifier and not password:
+        raise Unauthorized(record.ledger_id, why="it has a password, and none was given")
+    if password and not record.verifier:
+        raise Unauthorized(record.ledger_id, why="it has no password, and one was given")
+    secret = await cluster.stretching.secret_of(record, password)
+    key = LedgerKey(record.ledger_id, secret)
+    if not hmac.compare_digest(key.verifier, record.verifier):
+        raise Unauthorized(record.ledger_id)
+    return digester(record.digest_type, record.ledger_id, secret), key
+
+
+async def found_of(cluster: Cluster, ledger_id: int) -> VersionedRecord:
+    if type(ledger_id) is not int:
+        raise TypeError(f"a ledger id is an int, not {type(ledger_id).__name__}")
+    found = await cluster.ledgers.read(ledger_id) if 0 <= ledger_id < 2**63 else None
+    if found is None:
+        raise NoSuchLedger(ledger_id)
+    return found

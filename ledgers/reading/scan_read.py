@@ -1,0 +1,175 @@
+"""Reading a range from one bookie that has all of it, which sends page after page.
+
+A scan only makes reading faster: nothing is decided here. What it gives is verified, and must be the very next entries
+without a gap. At anything else, a failure or a silence it ends, and the range is read on from another bookie, or page
+by page (`range_read`), where every replica is asked before an entry is said to be unreadable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Collection, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+
+from bookie.wire import Columns, ReadReply, ScanRequest, Status
+from metadata.records.ledger_record import BookieRef
+
+from ..bookie_client import CannotScan
+from ..errors import BookieUnavailable
+from ..tasks import end_tasks, was_stopped
+from .ledger_view import LedgerView
+
+SCAN_BYTES = 256 * 1024 * 1024
+"""About so much is read of one bookie before the next one is asked, so that all share the work."""
+
+PAGES_MIN = 1
+"""What makes no more is asked for page by page."""
+
+PAGES_UNSCANNED = 64
+"""So many are asked for one by one where no bookie can be scanned, before that is tried again."""
+
+PATIENCE_TIMES_MAX = 8
+"""So many times `speculative_read_seconds` a bookie is waited for that says something, but not this page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Entries to be read from one bookie."""
+
+    bookie: BookieRef
+    first_entry: int
+    last_entry: int
+
+
+class Scanner:
+    """Scans one ledger. This incarnation of the bookie `without` is never asked."""
+
+    def __init__(self, view: LedgerView, without: BookieRef | None) -> None:
+        self._view = view
+        self._without = without
+        config = view.cluster.config
+        self._page_bytes = config.page_bytes
+        self._window_bytes = min(config.read_ahead_bytes_max, config.read_ahead_pages * config.page_bytes)
+        self._patience_seconds = config.speculative_read_seconds or None
+
+    @property
+    def may_scan(self) -> bool:
+        """Whether any of the ledger is ever scanned: where it is not striped, so that a bookie has all of a fragment.
+
+        Where the client traces, each page is asked for by itself, and has a span.
+        """
+        return not self._view.striping.is_striped and self._view.cluster.traces is None
+
+    def scan_from(
+        self, first_entry: int, last_entry: int, page_entries: int, refused: Collection[BookieRef]
+    ) -> Scan | None:
+        """What to scan next, where so many entries make a page; None where it is not worth it, or nobody is left."""
+        if not self.may_scan:
+            return None
+        last = self._end_of_fragment(first_entry, last_entry)
+        if not _is_worth_a_scan(last - first_entry, page_entries):
+            return None
+        view = self._view
+        ensemble = view.record.fragment_of(first_entry).ensemble
+        scan_entries = page_entries * max(1, SCAN_BYTES // self._page_bytes)
+        turn = (view.ledger_id + first_entry // scan_entries) % len(ensemble)
+        unwanted = {*refused, *view.cluster.slow_or_failed_lately(), self._without}
+        for bookie in (*ensemble[turn:], *ensemble[:turn]):
+            if bookie not in unwanted:
+                return Scan(bookie, first_entry, min(last, first_entry + scan_entries - 1))
+        return None
+
+    def unscanned_through(self, first_entry: int, last_entry: int, page_entries: int) -> int:
+        """How far to read page by page where `scan_from` gave nothing, until it is asked again."""
+        if not self.may_scan:
+            return last_entry
+        through = first_entry - 1
+        while through < last_entry:
+            end = self._end_of_fragment(through + 1, last_entry)
+            if _is_worth_a_scan(end - through - 1, page_entries):
+                break
+            through = end
+        if through >= first_entry:
+            return through
+        return min(last_entry, first_entry + page_entries * PAGES_UNSCANNED - 1)
+
+    async def pages(self, scan: Scan) -> AsyncGenerator[Columns, None]:
+        """Verified entries from the scan's first one on, in order and without a gap. May end before its last."""
+        view, next_entry = self._view, scan.first_entry
+        asked = scan.bookie.incarnation, view.ledger_id, scan.first_entry, scan.last_entry
+        sizes = self._page_bytes, self._window_bytes
+        request = ScanRequest(*asked, *sizes, view.credential(scan.bookie))
+        async with aclosing(view.cluster.bookies.scan(scan.bookie, request)) as replies:
+            while next_entry <= scan.last_entry:
+                with self._told() as told:
+                    page = await self._next(scan, replies, next_entry)
+                    told += [page] if page is not None else []
+                if page is None:
+                    return
+                next_entry = page.last_entry + 1
+                yield page
+                del page, told  # while the next one comes, this one is the reader's alone
+
+    async def _next(
+        self, scan: Scan, replies: AsyncGenerator[ReadReply, None], first_entry: int
+    ) -> Columns | None:
+        """The next page, None where it is not a good one. Notes who failed, or was slow."""
+        coming = asyncio.ensure_future(anext(replies, None))
+        try:
+            if not await self._comes(coming, scan.bookie):
+                self._view.cluster.note_slowness(scan.bookie)
+                return None
+            reply = coming.result()
+        except CannotScan:
+            return None
+        except BookieUnavailable:
+            self._view.cluster.note_failure(scan.bookie)
+            return None
+        finally:
+            await end_tasks([coming])
+        return None if reply is None else self._verified(reply, first_entry, scan.last_entry)
+
+    async def _comes(self, coming: asyncio.Future[ReadReply | None], bookie: BookieRef) -> bool:
+        """Returns when the page is there, or false when its bookie is too slow.
+
+        Who says something meanwhile is busy with other pages, or this process is: it is given some more time.
+        """
+        loop, patience = asyncio.get_running_loop(), self._patience_seconds
+        for _ in range(PATIENCE_TIMES_MAX):
+            began = loop.time()
+            done, _ = await asyncio.wait([coming], timeout=patience)
+            if done:
+                return True
+            is_heard = self._view.cluster.bookies.heard_at(bookie) > began
+            if not is_heard and patience is not None and not was_stopped(began + patience):
+                return False
+        return False
+
+    def _verified(self, reply: ReadReply, first_entry: int, last_entry: int) -> Columns | None:
+        """What begins with the first entry and has no gap."""
+        if reply.status is not Status.OK:
+            return None
+        columns = reply.columns.between(first_entry, last_entry).run_from(first_entry)
+        digester = self._view.digester
+        if not len(columns) or columns.digest_width != digester.width_bytes or digester.bad_entries(columns):
+            return None
+        return columns
+
+    def _end_of_fragment(self, entry_id: int, last_entry: int) -> int:
+        end = self._view.last_entry_of_fragment(entry_id)
+        return last_entry if end is None else min(last_entry, end)
+
+    @contextmanager
+    def _told(self) -> Iterator[list[Columns]]:
+        """Counts the page that is put into the list inside the block."""
+        fetched: list[Columns] = []
+        if self._view.cluster.metrics is None:
+            yield fetched
+            return
+        with self._view.cluster.metrics.reading(fetched):
+            yield fetched
+
+
+def _is_worth_a_scan(entries_behind_the_first: int, page_entries: int) -> bool:
+    return entries_behind_the_first >= page_entries * PAGES_MIN

@@ -1,0 +1,66 @@
+"""Deleting a ledger: who may, and what has to be recovered first."""
+
+from __future__ import annotations
+
+from bookie.wire.trust.roles import Right
+from metadata.audit import Act, tell
+from metadata.errors import NoSuchKey, VersionConflict
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_store import VersionedRecord
+
+from ..authorized import found_of, keys_of
+from ..cluster import Cluster
+from ..errors import LedgerError, Unauthorized
+from .recover import recover
+
+DELETE_ATTEMPTS_MAX = 10
+
+
+async def delete(
+    cluster: Cluster, ledger_id: int, password: bytes, *, as_it_is: bool, password_is_lost: bool
+) -> None:
+    """For good. `as_it_is`: without a recovery of one that is open.
+
+    Raises NoSuchLedger, Unauthorized, LedgerRecoveryFailed, LedgerError where it keeps changing.
+    """
+    by = "password is lost" if password_is_lost else "force" if as_it_is else None
+    for _ in range(DELETE_ATTEMPTS_MAX):
+        found = await found_of(cluster, ledger_id)
+        if password_is_lost:
+            _check_may_override(cluster, found.record)
+        else:
+            found = await _ready(cluster, found, password, as_it_is=as_it_is)
+        try:
+            await cluster.ledgers.delete(found)
+        except NoSuchKey:
+            return  # somebody else deleted it just now: it is gone, as asked
+        except VersionConflict:
+            continue  # its record was changed meanwhile: delete what stands now
+        tell(Act.DELETE, who=cluster.who, ledger_id=ledger_id, by=by)
+        return
+    raise LedgerError(f"ledger {ledger_id} keeps changing; stop its writer and delete it again")
+
+
+async def _ready(
+    cluster: Cluster, found: VersionedRecord, password: bytes, *, as_it_is: bool
+) -> VersionedRecord:
+    """What may be deleted: recovered, or `as_it_is`. Raises Unauthorized, LedgerRecoveryFailed."""
+    record = found.record
+    must_recover = not record.is_closed and not as_it_is
+    rights = (Right.FENCE,) if must_recover else ()
+    # Who deletes by force need not know that an old ledger has no password.
+    shown = b"" if as_it_is and not record.verifier else password
+    try:
+        keys = await keys_of(cluster, found, shown, *rights)
+        if why := cluster.why_not_deleted(record, is_proven=bool(shown)):
+            raise Unauthorized(record.ledger_id, why=why)
+    except Unauthorized as error:
+        tell(Act.REFUSED, f"delete: {error}", who=cluster.who, ledger_id=record.ledger_id)
+        raise
+    return await recover(cluster, found, *keys) if must_recover else found
+
+
+def _check_may_override(cluster: Cluster, record: LedgerRecord) -> None:
+    if why := cluster.why_not(record, Right.OVERRIDE):
+        tell(Act.REFUSED, f"delete: {why}", who=cluster.who, ledger_id=record.ledger_id)
+        raise Unauthorized(record.ledger_id, why=why)

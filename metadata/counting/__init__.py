@@ -1,0 +1,1 @@
+"""What is asked of a metadata store, counted for metrics."""

@@ -1,0 +1,105 @@
+"""A metadata store that counts what is asked of it, for metrics, and tells in the log of its outages."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable
+from typing import TypeVar
+
+from ..errors import MetadataError
+from ..store import PAGE_KEYS_MAX, Lease, MetadataStore, Page, StoreHealth, Versioned, WatchEvent
+from .outage import Outage
+
+T = TypeVar("T")
+
+DONE = "done"
+"""For a call that was answered; one that was not has its error's name instead."""
+
+
+class Counts:
+    """How often each call was made, and how it ended. May be used from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._calls: Counter[tuple[str, str]] = Counter()
+        self._seconds: dict[str, float] = {}
+
+    def add(self, call: str, outcome: str, seconds: float = 0.0) -> None:
+        with self._lock:
+            self._calls[call, outcome] += 1
+            self._seconds[call] = self._seconds.get(call, 0.0) + seconds
+
+    def calls(self) -> dict[tuple[str, str], int]:
+        """By the call's name, and DONE or the name of the error. A lost race (VersionConflict, KeyExists) is an answer
+        like any other, and no fault."""
+        with self._lock:
+            return dict(self._calls)
+
+    def seconds(self) -> dict[str, float]:
+        """What all calls of a name took together; a watch counts when it begins, and takes nothing."""
+        with self._lock:
+            return dict(self._seconds)
+
+
+class CountingStore:
+    """Another store, and what is asked of it. Belongs to its event loop."""
+
+    def __init__(self, store: MetadataStore, counts: Counts | None = None) -> None:
+        self._store = store
+        self.counts = counts or Counts()
+        self._outage = Outage()
+
+    async def get(self, key: str) -> Versioned | None:
+        return await self._counted("get", self._store.get(key))
+
+    async def create(
+        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
+    ) -> int:
+        return await self._counted("create", self._store.create(key, value, lease=lease, unless=unless))
+
+    async def replace(self, key: str, value: bytes, version: int) -> int:
+        return await self._counted("replace", self._store.replace(key, value, version))
+
+    async def delete(self, key: str, version: int) -> None:
+        await self._counted("delete", self._store.delete(key, version))
+
+    async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:
+        return await self._counted("list_page", self._store.list_page(prefix, after=after, limit=limit))
+
+    def watch(self, prefix: str, *, after_revision: int | None = None) -> AsyncGenerator[WatchEvent, None]:
+        self.counts.add("watch", DONE)
+        return self._store.watch(prefix, after_revision=after_revision)
+
+    async def grant_lease(self, ttl_seconds: float) -> Lease:
+        return await self._counted("grant_lease", self._store.grant_lease(ttl_seconds))
+
+    async def keep_lease(self, lease: Lease) -> None:
+        await self._counted("keep_lease", self._store.keep_lease(lease))
+
+    async def lease_left(self, key: str) -> float | None:
+        return await self._counted("lease_left", self._store.lease_left(key))
+
+    async def revoke_lease(self, lease: Lease) -> None:
+        await self._counted("revoke_lease", self._store.revoke_lease(lease))
+
+    async def health(self) -> StoreHealth:
+        return await self._counted("health", self._store.health())
+
+    async def close(self) -> None:
+        await self._store.close()
+
+    async def _counted(self, call: str, answer: Awaitable[T]) -> T:
+        began, ended = time.monotonic(), DONE
+        try:
+            found = await answer
+        except MetadataError as error:
+            ended = type(error).__name__
+            self._outage.failed(error)
+            raise
+        else:
+            self._outage.answered()
+            return found
+        finally:
+            self.counts.add(call, ended, time.monotonic() - began)

@@ -1,0 +1,50 @@
+"""What a store shows to etcd, and checks etcd by, over TLS: read again where its files have changed.
+
+A connection that stands goes on with what it was made with. The next one takes what the files say then, so nobody has
+to be started again for a renewed certificate.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import grpc
+
+from .config import EtcdConfig
+
+log = logging.getLogger(__name__)
+
+
+class Credentials:
+    """Those of one store. Raises OSError or ValueError, when it is made, for a file that cannot be used."""
+
+    def __init__(self, config: EtcdConfig) -> None:
+        self._config = config
+        self._seen = self._look()
+        self._newest = config.read_credentials()
+
+    def newest(self) -> grpc.ChannelCredentials | None:
+        """None for plain text. Files that cannot be used, as when half of them are renewed, change nothing yet."""
+        seen = self._look()
+        if seen != self._seen:
+            self._seen = seen
+            try:
+                self._newest = self._config.read_credentials()
+            except (OSError, ValueError) as error:
+                log.warning("certificates for etcd: %s; going on with what was there before", error)
+            else:
+                log.info("certificates for etcd were read again")
+        return self._newest
+
+    def _look(self) -> list[tuple[int, int, int] | None]:
+        """What changes with the files."""
+        return [_mark(Path(one)) for one in self._config.tls_files]
+
+
+def _mark(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size

@@ -1,0 +1,115 @@
+"""What an operator may set: a field of a frozen dataclass that says its range, and what is to be weighed. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, field, fields
+from enum import Enum
+from typing import Any
+
+_TUNABLE, _ELSEWHERE = "tunable", "elsewhere"
+
+UNITS = (
+    ("bytes_per_second", "bytes a second"),
+    ("bytes_a_second", "bytes a second"),
+    ("ledgers_per_second", "ledgers a second"),
+    ("seconds", "s"),
+    ("bytes", "bytes"),
+    ("ratio", "share"),
+    ("share", "share"),
+)
+"""By a word of the setting's name, the first that fits."""
+
+COUNT_MAX = 2**31 - 1
+"""Where nothing else bounds a count."""
+
+BYTES_MAX = 2**40
+SECONDS_MAX = 1e9
+"""Longer than anybody waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tunable:
+    """`told`: what it is, and what is to be weighed. `kind`: what its value is. The range is that of numbers."""
+
+    told: str
+    kind: type
+    least: float
+    most: float
+
+
+def tunable(
+    default: Any, told: str, least: float = 0, most: float = COUNT_MAX, *, kind: type | None = None
+) -> Any:
+    """A field that may be set. `kind`: where the default, such as None, does not tell it."""
+    one = Tunable(told, kind or type(default), least, most)
+    return field(default=default, metadata={_TUNABLE: one})
+
+
+def set_elsewhere(default: Any, where: str) -> Any:
+    """A field that is set by an option of a command; `where` names it, as it stands in a file."""
+    return field(default=default, metadata={_ELSEWHERE: where})
+
+
+def tunables_of(kind: type) -> dict[str, Tunable]:
+    """By name, in the order in which they stand."""
+    return {one.name: one.metadata[_TUNABLE] for one in fields(kind) if _TUNABLE in one.metadata}
+
+
+def elsewhere_of(kind: type) -> dict[str, str]:
+    """Fields that are set by an option, and by which."""
+    return {one.name: one.metadata[_ELSEWHERE] for one in fields(kind) if _ELSEWHERE in one.metadata}
+
+
+def defaults_of(kind: type) -> dict[str, Any]:
+    """Of all that may be set."""
+    return {one.name: one.default for one in fields(kind) if _TUNABLE in one.metadata}
+
+
+def required_of(kind: type) -> list[str]:
+    """Fields without which it cannot be made."""
+    return [one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING]
+
+
+def unit_of(name: str, one: Tunable) -> str:
+    """Of a setting's value, for people."""
+    if one.kind is bool:
+        return "true or false"
+    if issubclass(one.kind, Enum):
+        return " or ".join(str(value.value) for value in one.kind)
+    return next((unit for part, unit in UNITS if part in name), "")
+
+
+def taken(name: str, one: Tunable, value: Any) -> Any:
+    """The value as its field has it. Raises ValueError, in words, for one of another kind or out of its range."""
+    if issubclass(one.kind, Enum):
+        known = {each.value: each for each in one.kind}
+        if not isinstance(value, str) or value not in known:
+            raise ValueError(f"{name} is one of {', '.join(known)}, not {value!r}")
+        return known[value]
+    if one.kind is bool:
+        if not isinstance(value, bool):
+            raise ValueError(f"{name} is true or false, not {value!r}")
+        return value
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or (one.kind is int and not isinstance(value, int)):
+        raise ValueError(f"{name} is {'a whole number' if one.kind is int else 'a number'}, not {value!r}")
+    if not one.least <= value <= one.most:
+        raise ValueError(f"{name} is {value}; it may be from {ranged(one)}")
+    return float(value) if one.kind is float else value
+
+
+def ranged(one: Tunable) -> str:
+    """The range, for people."""
+    return f"{_shown(one.least)} to {_shown(one.most)}"
+
+
+def shown(value: Any) -> Any:
+    """A value as a file has it."""
+    return value.value if isinstance(value, Enum) else value
+
+
+def _shown(number: float) -> str:
+    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if isinstance(number, int) and number >= 2**power and not number % 2**power:
+            return f"{number} ({number >> power} {unit})"
+    return f"{number:g}" if isinstance(number, float) else str(number)

@@ -1,0 +1,1 @@
+"""JournalNodes, stock ones or ours, as acceptors of our own journal manager."""

@@ -1,0 +1,160 @@
+"""A JournalNode behind the seam of acceptors: our requests as its calls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, cast
+from urllib.parse import quote
+
+from yarl import URL
+
+from metadata.records.journal_record import JournalStorage
+
+from ...acceptor.copying import SegmentContent
+from ...acceptor.programs.machine import CONCURRENT
+from ...edits import EditLogError
+from ...edits.frames import HEADER_BYTES, decode_header
+from ...errors import BadRequest, EditsNotCached, JournalError, SegmentUnreadable
+from ...requests import (
+    AcceptRecovery,
+    BatchDone,
+    GetJournaledEdits,
+    GetStorageInfo,
+    JournaledEdits,
+    NewEpoch,
+    R,
+    Request,
+    SendEdits,
+)
+from ..errors import NoSuchMethod
+from ..server.peers import GET_JOURNAL, read_file
+from ..wire import hadoop_pb2 as pb
+from ..wire import messages as m
+from ..wire.rpc import INTER_PROTOCOL
+from .connection import NodeClient
+from .methods import CALLS
+
+
+class RemoteAcceptor:
+    """One JournalNode of a journal. `peers` are all of them by name: a copy is asked for by the URL of its source.
+
+    Belongs to its event loop. Is connected when it is first called, and again when the connection was lost.
+    """
+
+    def __init__(self, address: str, journal_id: str, peers: Mapping[str, Any]) -> None:
+        self.name = address
+        self.journal_id = journal_id
+        self._client = NodeClient(address)
+        self._peers = peers
+        self._storage: JournalStorage | None = None
+        self._http_port = 0
+        self._turns = asyncio.Lock()
+
+    async def call(self, request: Request[R]) -> R:
+        """Raises JournalError."""
+        if isinstance(request, GetStorageInfo):
+            return cast("R", await self._storage_info())
+        if isinstance(request, NewEpoch):
+            self._storage = request.namespace.storage
+        call = CALLS[type(request)]
+        try:
+            message = call.message(self.journal_id, request)
+        except ValueError as error:
+            raise BadRequest(f"Hadoop's {call.method} cannot carry a number of this: {error}") from error
+        if isinstance(request, AcceptRecovery):
+            message.from_url = await self._url_of(request)
+        if isinstance(request, GetJournaledEdits):
+            return cast("R", await self._journaled_edits(message, request.since_txid))
+        if type(request) in CONCURRENT:
+            answer = await self._client.call(call.method, message, call.reply)
+        else:
+            async with (
+                self._turns
+            ):  # a stock node has several handlers, and answers what overlaps in any order
+                answer = await self._client.call(call.method, message, call.reply)
+        if isinstance(answer, pb.JournalStateReply | pb.ManifestReply):
+            self._http_port = answer.http_port
+        return cast("R", call.answer(answer))
+
+    def begin(self, request: SendEdits, done: BatchDone) -> bool:  # noqa: ARG002 — the seam's arguments
+        """A call over the network is always waited for."""
+        return False
+
+    async def read_segment(
+        self, start_txid: int, from_txid: int, *, in_progress_ok: bool = True
+    ) -> SegmentContent:
+        """Over HTTP. Raises SegmentUnreadable."""
+        url = URL(await self.url(start_txid, in_progress_ok=in_progress_ok), encoded=True)
+        return await read_file(url, start_txid, from_txid, in_progress=in_progress_ok)
+
+    async def url(self, start_txid: int, *, in_progress_ok: bool = True) -> str:
+        """Where this node's copy of a segment is read."""
+        if not self._http_port:
+            await self._find_pages()
+        host = self.name.rpartition(":")[0]
+        info = self._storage
+        told = (
+            ""
+            if info is None
+            else "&storageInfo="
+            + quote(f"{info.layout_version}:{info.namespace_id}:{info.c_time}:{info.cluster_id}", safe="")
+        )
+        return (
+            f"http://{host}:{self._http_port}{GET_JOURNAL}?jid={quote(self.journal_id)}&segmentTxId={start_txid}"
+            f"{told}&inProgressOk={'true' if in_progress_ok else 'false'}"
+        )
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _journaled_edits(self, message: pb.GetJournaledEdits, since_txid: int) -> JournaledEdits:
+        """A node of 2.7 has segments only."""
+        try:
+            answer = await self._client.call("getJournaledEdits", message, pb.JournaledEditsReply)
+        except NoSuchMethod as error:
+            raise EditsNotCached(since_txid, 0) from error
+        return _edits(self.name, answer)
+
+    async def _find_pages(self) -> None:
+        message = pb.OfJournal(journal_id=pb.JournalId(identifier=self.journal_id))
+        try:
+            self._http_port = (
+                await self._client.call("getJournalState", message, pb.JournalStateReply)
+            ).http_port
+        except JournalError as error:
+            raise SegmentUnreadable(f"{self.name} does not say where segments are read: {error}") from error
+
+    async def _url_of(self, request: AcceptRecovery) -> str:
+        source = self._peers.get(request.source)
+        if not isinstance(source, RemoteAcceptor):
+            raise BadRequest(f"{request.source!r} is no JournalNode of journal {self.journal_id}")
+        return await source.url(request.state.start_txid)
+
+    async def _storage_info(self) -> JournalStorage:
+        message = pb.OfJournal(journal_id=pb.JournalId(identifier=self.journal_id))
+        try:
+            return m.storage_of(
+                await self._client.call("getStorageInfo", message, pb.StorageInfo, INTER_PROTOCOL)
+            )
+        except NoSuchMethod as error:
+            raise BadRequest(
+                f"the JournalNode at {self.name} does not tell whose edits it holds: give the manager `namespace`"
+            ) from error
+
+
+def _edits(name: str, reply: pb.JournaledEditsReply) -> JournaledEdits:
+    if not reply.txn_count:
+        return JournaledEdits(0)
+    try:
+        layout_version = decode_header(reply.edit_log)
+    except EditLogError as error:
+        raise SegmentUnreadable(f"{name} gives edits that cannot be read: {error}") from error
+    return JournaledEdits(
+        reply.txn_count,
+        layout_version,
+        reply.edit_log[HEADER_BYTES:],
+        reply.writer_epoch,
+        reply.is_final,
+        reply.accepted_in_epoch,
+    )

@@ -1,0 +1,25 @@
+"""`qjournal://h1:8485;h2:8485;h3:8485/ns1`: JournalNodes and a journal, as NameNodes are configured with."""
+
+from __future__ import annotations
+
+from ...errors import BadRequest
+
+SCHEME = "qjournal://"
+NODES_MAX = 99
+"""JournalNodes one URI may name."""
+
+
+def parse(uri: str) -> tuple[tuple[str, ...], str]:
+    """Addresses and journal id. Raises BadRequest."""
+    places, slash, journal_id = uri.removeprefix(SCHEME).partition("/")
+    addresses = tuple(places.split(";"))
+    journal_id = journal_id.partition("?")[0].rstrip("/")
+    if not uri.startswith(SCHEME) or not slash or not journal_id or len(addresses) > NODES_MAX:
+        raise BadRequest(f"{uri!r} is not qjournal://HOST:PORT;HOST:PORT;…/JOURNAL")
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise BadRequest(f"{address!r} in {uri!r} is not HOST:PORT")
+    if len(set(addresses)) != len(addresses):
+        raise BadRequest(f"{uri!r} names a JournalNode twice")
+    return addresses, journal_id

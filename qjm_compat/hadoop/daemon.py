@@ -1,0 +1,122 @@
+"""A JournalNode as a process runs it: its name's lease, its ledgers, its port."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from ledgers import ClientConfig
+from ledgers.aio import LedgerClient
+from metadata import keys, open_store
+from metadata.counting.counting_store import CountingStore
+from metadata.records.journal_node import JournalNodeRecord
+from metadata.settle import new_nonce
+
+from ..config import JournalConfig
+from ..errors import BadRequest
+from .limits import NodeLimits
+from .pages.beans import Beans, JournalNodeMetrics
+from .pages.segments import Pages
+from .server.calls import Calls
+from .server.connections import RpcServer
+from .server.lease import NameLease
+from .server.node import JournalNode
+from .server.peers import Address
+from .wire.methods import Place
+
+LEASE_SECONDS = 10.0
+"""How soon another daemon may take a dead one's name."""
+
+WILDCARDS = ("0.0.0.0", "::")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeConfig:
+    """`rpc` and `http` are sockets that are bound; `peers` whom this one copies from beside those it finds alive."""
+
+    metadata_uri: str
+    name: str
+    rpc: socket.socket
+    http: socket.socket
+    host: str
+    http_host: str
+    journals: JournalConfig = field(default_factory=JournalConfig)
+    client: ClientConfig = field(default_factory=ClientConfig)
+    peers: Sequence[Address] = ()
+    lease_seconds: float = LEASE_SECONDS
+    limits: NodeLimits = field(default_factory=NodeLimits)
+
+
+@dataclass(slots=True)
+class RunningNode:
+    """What is served, for whoever has the HTTP port; `broken` ends when the name is another daemon's."""
+
+    record: JournalNodeRecord
+    node: JournalNode
+    pages: Pages
+    metrics: JournalNodeMetrics
+    broken: asyncio.Task[None]
+    lease: NameLease
+    store: CountingStore
+
+    def why_not_ready(self) -> str:
+        return "" if self.lease.is_held else "the lease of its name was not renewed in time"
+
+
+def name_of(host: str) -> str:
+    """What others reach this host by."""
+    return socket.gethostname() if host in WILDCARDS else host
+
+
+@asynccontextmanager
+async def running(
+    config: NodeConfig, node_class: Callable[..., JournalNode] = JournalNode
+) -> AsyncIterator[RunningNode]:
+    """Serves Hadoop's IPC inside the block. Raises NameInUse, LedgerError, MetadataError.
+
+    `node_class` makes the node, from the arguments of JournalNode.
+    """
+    if not keys.is_name(config.name):
+        raise BadRequest(f"{config.name!r} is no name: use letters, digits, '.', '_' and '-', at most 128")
+    rpc_port, http_port = config.rpc.getsockname()[1], config.http.getsockname()[1]
+    http_host = name_of(config.http_host)
+    record = JournalNodeRecord(
+        config.name, _joined(name_of(config.host), rpc_port), _joined(http_host, http_port), new_nonce()
+    )
+    store = CountingStore(await open_store(config.metadata_uri))
+    try:
+        async with (
+            LedgerClient(config.metadata_uri, config=config.client) as client,
+            _named(NameLease(store, record, config.lease_seconds)) as lease,
+        ):
+            node = node_class(config.name, store, client, config.journals, config.peers, config.limits)
+            calls = Calls(node, Place(f"http://{_joined(http_host, http_port)}", http_port))
+            server = RpcServer(calls, config.limits)
+            keeping = asyncio.create_task(lease.keep())
+            try:
+                async with server.serving(config.rpc):
+                    pages = Pages(node, Beans(node, calls, server, rpc_port), config.limits)
+                    metrics = JournalNodeMetrics(node, calls, server)
+                    yield RunningNode(record, node, pages, metrics, keeping, lease, store)
+            finally:
+                keeping.cancel()
+                await asyncio.wait([keeping])
+                await node.close()
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def _named(lease: NameLease) -> AsyncIterator[NameLease]:
+    await lease.take()
+    try:
+        yield lease
+    finally:
+        await lease.give_up()
+
+
+def _joined(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,1 @@
+"""What a JournalNode answers over HTTP."""

@@ -1,0 +1,116 @@
+"""What a JournalNode counts, as the beans that Hadoop's `/jmx` shows."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from prometheus_client import Metric
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from ...prometheus import JournalMetrics
+from ..server.calls import Calls
+from ..server.connections import RpcServer
+from ..server.node import JournalNode
+
+PREFIX = "Hadoop:service=JournalNode,name="
+
+
+class Beans:
+    """Of one daemon."""
+
+    def __init__(self, node: JournalNode, calls: Calls, server: RpcServer, rpc_port: int) -> None:
+        self._node = node
+        self._calls = calls
+        self._server = server
+        self._rpc_port = rpc_port
+        self._started_at_ms = time.time_ns() // 1_000_000
+
+    def found(self, query: str) -> list[dict[str, Any]]:
+        """Those that a `qry` names: a bean's name, "*", or nothing for all of them."""
+        beans = list(self._all())
+        if query in ("", "*", "*:*", "Hadoop:*"):
+            return beans
+        return [bean for bean in beans if bean["name"] == query]
+
+    def _all(self) -> Iterator[dict[str, Any]]:
+        yield {"name": f"{PREFIX}JournalNodeInfo", **self._info()}
+        yield {"name": f"{PREFIX}RpcActivityForPort{self._rpc_port}", **self._activity()}
+        for journal_id, journal in journals_of(self._node):
+            yield {
+                "name": f"{PREFIX}Journal-{journal_id}",
+                "tag.Context": "dfs",
+                "tag.JournalId": journal_id,
+                **journal.metrics.snapshot(),
+            }
+
+    def _info(self) -> dict[str, Any]:
+        status = {journal_id: {"Formatted": "true"} for journal_id, _ in journals_of(self._node)}
+        return {
+            "JournalsStatus": json.dumps(status),
+            "HostAndPort": self._node.name,
+            "JNStartedTimeInMillis": self._started_at_ms,
+        }
+
+    def _activity(self) -> dict[str, Any]:
+        return {
+            "tag.port": str(self._rpc_port),
+            "NumOpenConnections": len(self._server.connections),
+            "RpcProcessingTimeNumOps": self._calls.counts.total(),
+            "RpcFailures": self._calls.failures.total(),
+        }
+
+
+class JournalNodeMetrics(Collector):
+    """For Prometheus: what the daemon is called for, `journalnode_…`, and each journal's bean, `hadoop_journal_…`."""
+
+    def __init__(self, node: JournalNode, calls: Calls, server: RpcServer) -> None:
+        self._node = node
+        self._calls = calls
+        self._server = server
+        self._journals = JournalMetrics(self._beans)
+
+    def describe(self) -> list[Metric]:
+        """Nothing is asked of journals that are not open yet."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily(
+            "journalnode_connections", "Connections of NameNodes and others.", len(self._server.connections)
+        )
+        crowd = self._server.crowd
+        yield GaugeMetricFamily(
+            "journalnode_connections_limit",
+            "How many of them there may be.",
+            self._server.limits.connections_max,
+        )
+        yield CounterMetricFamily(
+            "journalnode_connections_refused", "Who found no room at the RPC port.", crowd.refused
+        )
+        yield CounterMetricFamily(
+            "journalnode_connections_made_way",
+            "Those that were ended there, silent or of the largest crowd, for others.",
+            crowd.made_way,
+        )
+        calls = CounterMetricFamily("journalnode_calls", "Calls by method.", labels=["method"])
+        for method, count in self._calls.counts.items():
+            calls.add_metric([method], count)
+        yield calls
+        refusals = CounterMetricFamily("journalnode_refusals", "Calls refused, by class.", labels=["error"])
+        for name, count in self._calls.failures.items():
+            refusals.add_metric([name], count)
+        yield refusals
+        yield from self._journals.collect()
+
+    def _beans(self) -> Mapping[str, Mapping[str, int | float | str]]:
+        return {f"Journal-{name}": journal.metrics.snapshot() for name, journal in journals_of(self._node)}
+
+
+def journals_of(node: JournalNode) -> Iterator[tuple[str, Any]]:
+    """Those that it knows, by name."""
+    for journal_id, journal in sorted(node.journals.items()):
+        if not journal.is_unknown:
+            yield journal_id, journal

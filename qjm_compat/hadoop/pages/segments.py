@@ -1,0 +1,192 @@
+"""A JournalNode's pages: `/getJournal`, which sends a segment as Hadoop's file, and `/jmx`, its counters as beans."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from metadata.records.journal_record import JournalStorage
+
+from ...acceptor.journal import Journal
+from ...edits.frames import encode_header
+from ...errors import BadRequest, JournalError, JournalNotFormatted, JournalUnavailable, SegmentUnreadable
+from ...requests import GetStorageInfo
+from ..limits import NodeLimits
+from ..server.node import JournalNode
+from ..server.peers import WRITER_EPOCH
+from .beans import Beans
+
+TXID_MAX = 2**63 - 2
+
+log = logging.getLogger(__name__)
+
+NAME_OF_FILE, DIGEST = "X-Image-Edits-Name", "X-MD5-Digest"
+
+
+class Refused(Exception):
+    """With an HTTP status."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+@dataclass(slots=True)
+class File:
+    """A segment as it is to be sent. `held` are its batches' bytes, None where they are too many."""
+
+    name: str
+    size: int
+    digest: str
+    layout_version: int
+    writer_epoch: int
+    last_txid: int
+    held: list[bytes] | None
+
+
+class Pages:
+    """Of one node. `routes` are for whoever serves HTTP."""
+
+    def __init__(self, node: JournalNode, beans: Beans, limits: NodeLimits | None = None) -> None:
+        self._limits = limits or NodeLimits()
+        self._node = node
+        self._beans = beans
+        self._transfers = 0
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/getJournal", self._get_journal), web.get("/jmx", self._jmx)]
+
+    async def _jmx(self, request: web.Request) -> web.Response:
+        return web.json_response({"beans": self._beans.found(request.query.get("qry", ""))})
+
+    async def _get_journal(self, request: web.Request) -> web.StreamResponse:
+        limit = self._limits.transfers_max
+        if self._transfers >= limit:
+            return web.Response(status=503, text=f"{limit} segments are being sent: try again\n")
+        self._transfers += 1
+        try:
+            return await self._sent(request)
+        except Refused as refusal:
+            return web.Response(status=refusal.status, text=f"{refusal}\n")
+        except BadRequest as error:
+            return web.Response(status=500, text=f"getedit failed. {error}\n")
+        except (SegmentUnreadable, JournalNotFormatted) as error:
+            return web.Response(status=404, text=f"{error}\n")
+        except JournalError as error:
+            return web.Response(status=500, text=f"getedit failed. {error}\n")
+        finally:
+            self._transfers -= 1
+
+    async def _sent(self, request: web.Request) -> web.StreamResponse:
+        query = request.query
+        journal = self._node.journal(query.get("jid", ""))
+        storage = await journal.call(GetStorageInfo())
+        _check_storage(query.get("storageInfo"), storage)
+        start = _txid(query.get("segmentTxId"))
+        in_progress_ok = query.get("inProgressOk", "true").lower() == "true"
+        if await journal.is_purged(start):
+            raise Refused(410, f"segment {start} was purged ; journal id: {journal.journal_id}")
+        file = await measured(
+            journal, start, in_progress_ok=in_progress_ok, held_bytes_max=self._limits.held_bytes_max
+        )
+        response = web.StreamResponse(
+            headers={
+                "Content-Type": "text/plain",
+                "Content-Length": str(file.size),
+                "Content-Disposition": f"attachment; filename={file.name}",
+                "Cache-Control": "no-cache",
+                NAME_OF_FILE: file.name,
+                DIGEST: file.digest,
+                WRITER_EPOCH: str(file.writer_epoch),
+            }
+        )
+        await response.prepare(request)
+        try:
+            slowest = file.size / self._limits.segment_bytes_per_second_min
+            async with asyncio.timeout(self._limits.piece_seconds_max + slowest):
+                await _write(response, _pieces(journal, start, file), self._limits.piece_seconds_max)
+        except TimeoutError:
+            log.info("%s is too slow for segment %d: it is cut", request.remote, start)
+            if request.transport is not None:
+                request.transport.abort()
+        return response
+
+
+async def measured(journal: Journal, start_txid: int, *, in_progress_ok: bool, held_bytes_max: int) -> File:
+    """Length and digest of a segment as it stands now; one in progress ends with what is on disk.
+
+    Raises SegmentUnreadable where there is none.
+    """
+    content = await journal.read_segment(start_txid, start_txid, in_progress_ok=in_progress_ok)
+    header = encode_header(content.layout_version)
+    digest, size, last = hashlib.md5(header, usedforsecurity=False), len(header), start_txid - 1
+    held: list[bytes] | None = []
+    epoch = 0
+    async with aclosing(content.batches) as batches:
+        async for batch in batches:
+            size += len(batch.records)
+            digest.update(batch.records)
+            last, epoch = batch.last_txid, batch.writer_epoch
+            if held is not None:
+                held.append(batch.records)
+                held = held if size <= held_bytes_max else None
+    name = (
+        f"edits_inprogress_{start_txid:019d}"
+        if content.in_progress
+        else f"edits_{start_txid:019d}-{last:019d}"
+    )
+    return File(name, size, digest.hexdigest(), content.layout_version, epoch, last, held)
+
+
+async def _write(
+    response: web.StreamResponse, pieces: AsyncGenerator[bytes, None], piece_seconds_max: float
+) -> None:
+    async with aclosing(pieces):
+        async for piece in pieces:
+            async with asyncio.timeout(piece_seconds_max):
+                await response.write(piece)
+    async with asyncio.timeout(piece_seconds_max):
+        await response.write_eof()
+
+
+async def _pieces(journal: Journal, start_txid: int, file: File) -> AsyncGenerator[bytes, None]:
+    yield encode_header(file.layout_version)
+    if file.held is not None:
+        for records in file.held:
+            yield records
+        return
+    content = await journal.read_segment(start_txid, start_txid)
+    async with aclosing(content.batches) as batches:
+        async for batch in batches:
+            if batch.last_txid > file.last_txid:
+                break
+            yield batch.records
+            if batch.last_txid == file.last_txid:
+                return
+    raise JournalUnavailable(f"segment {start_txid} is not what it was: it was replaced while it was sent")
+
+
+def _check_storage(given: str | None, storage: JournalStorage) -> None:
+    """A reader of another namespace or cluster gets nothing; layout and cTime may differ."""
+    if given is None:
+        return
+    fields = given.split(":", 3)
+    if len(fields) != 4 or (fields[1], fields[3]) != (str(storage.namespace_id), storage.cluster_id):
+        mine = f"{storage.layout_version}:{storage.namespace_id}:{storage.c_time}:{storage.cluster_id}"
+        raise Refused(
+            403,
+            f"This node has namespaceId '{storage.namespace_id}' and clusterId '{storage.cluster_id}' but the "
+            f"requesting node expected '{given[:200]}' (here: {mine})",
+        )
+
+
+def _txid(given: str | None) -> int:
+    if given is None or not given.isdecimal() or len(given) > 19 or not 1 <= int(given) <= TXID_MAX:
+        raise BadRequest(f"segmentTxId {(given or '')[:40]!r} is no transaction id")
+    return int(given)

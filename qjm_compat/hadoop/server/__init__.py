@@ -1,0 +1,1 @@
+"""A JournalNode: its name, its journals, and the calls that come to its port."""

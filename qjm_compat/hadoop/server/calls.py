@@ -1,0 +1,91 @@
+"""Answering calls: from a frame of Hadoop's to the acceptor, and back to a frame."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from functools import partial
+from typing import Any
+
+from google.protobuf.message import Message
+
+from ...errors import JournalError
+from ...requests import Request, SendEdits
+from ..errors import BadFrame
+from ..wire.messages import journal_id_of
+from ..wire.methods import NOTHING, Method, Place, method_named
+from ..wire.rpc import Call, Caller, failure, method_of, success
+from .node import JournalNode
+from .retries import Reply, Retries
+
+log = logging.getLogger(__name__)
+
+
+class Calls:
+    """Of one JournalNode; `counts` says how often each method was called. Belongs to the node's event loop."""
+
+    def __init__(self, node: JournalNode, place: Place) -> None:
+        self.counts: Counter[str] = Counter()
+        self.failures: Counter[str] = Counter()
+        self._node = node
+        self._place = place
+        self._retries = Retries()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def begin(self, call: Call, reply: Reply) -> None:
+        """Answers a call, now or later, through `reply`. Raises BadFrame where it is none."""
+        caller = call.caller
+        try:
+            protocol, name, data = method_of(call)
+            method = method_named(protocol, name)
+            self.counts[name] += 1
+            if method.changes:
+                if self._retries.is_answered(caller, reply):
+                    return
+                reply = self._retries.remembering(caller, reply)
+            self._begin(method, method.parse(data), caller, reply)
+        except BadFrame:
+            raise
+        except JournalError as error:
+            reply(self._failure(caller, error))
+
+    async def close(self) -> None:
+        """Gives up what is under way."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _begin(self, method: Method, message: Any, caller: Caller, reply: Reply) -> None:
+        journal_id = journal_id_of(message)
+        request = method.request(message, caller.client_id)
+        if isinstance(request, SendEdits):
+            done = partial(self._batch_over, caller, reply)
+            if self._node.journal(journal_id).begin(request, done):
+                return
+        task = asyncio.create_task(self._answer(method, journal_id, request, caller, reply))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _batch_over(self, caller: Caller, reply: Reply, error: Exception | None) -> None:
+        reply(success(caller, NOTHING) if error is None else self._failure(caller, error))
+
+    async def _answer(
+        self, method: Method, journal_id: str, request: Request[Any], caller: Caller, reply: Reply
+    ) -> None:
+        try:
+            answer = await self._node.call(journal_id, request)
+            message: Message = method.reply(answer, self._place)
+            frame = success(caller, message)
+        except JournalError as error:
+            frame = self._failure(caller, error)
+        except Exception as error:  # a defect of ours must not leave a NameNode without an answer
+            log.exception("%s of journal %s broke off", type(request).__name__, journal_id)
+            frame = self._failure(caller, error)
+        reply(frame)
+
+    def _failure(self, caller: Caller, error: Exception) -> bytes:
+        self.failures[getattr(error, "java_class", "java.io.IOException")] += 1
+        log.info("refused: %s", error)
+        return failure(caller, error)

@@ -1,0 +1,316 @@
+"""Hadoop's IPC on a port: connections, their frames and their bounds. Nothing of a writer lives in a connection."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from google.protobuf.message import DecodeError
+
+from bookie.wire.crowd import Crowd, Places, Visitor, address_of
+
+from ..errors import BadFrame
+from ..limits import NodeLimits
+from ..wire import hadoop_pb2 as pb
+from ..wire.framing import FRAME_BYTES_MAX, IPC_VERSION, MAGIC, PREAMBLE_BYTES, SASL, SIMPLE, FrameReader
+from ..wire.methods import METHODS
+from ..wire.rpc import (
+    CONTEXT_CALL,
+    DETAIL_DESERIALIZING,
+    DETAIL_INVALID_HEADER,
+    DETAIL_UNKNOWN,
+    DETAIL_VERSION,
+    PING_CALL,
+    SASL_CALL,
+    Call,
+    call_in,
+    fatal,
+    old_version_refusal,
+    sasl_not_needed,
+)
+from .calls import Calls
+from .load import Load
+
+STRANGER_FRAME_BYTES_MAX = 64 * 1024
+"""Largest frame before the connection's context: nobody has said yet who speaks."""
+
+LOOK_SECONDS = 1.0
+"""How often these times are looked at."""
+
+BACKLOG = 1024
+
+HTTP_ANSWER = (
+    b"HTTP/1.1 404 Not Found\r\nContent-type: text/plain\r\n\r\n"
+    b"It looks like you are making an HTTP request to a Hadoop IPC port. "
+    b"This is not the correct port for the web interface on this daemon.\r\n"
+)
+
+log = logging.getLogger(__name__)
+
+
+class RpcServer:
+    """All connections of one port."""
+
+    def __init__(self, calls: Calls, limits: NodeLimits | None = None) -> None:
+        self.limits = limits or NodeLimits()
+        self.calls = calls
+        self.connections: set[Connection] = set()
+        self.load = Load(self.limits)
+        self.crowd = Crowd(Places.of(self.limits, busy_go=True))
+
+    @asynccontextmanager
+    async def serving(self, bound: socket.socket) -> AsyncIterator[None]:
+        """Accepts and answers inside the block."""
+        loop = asyncio.get_running_loop()
+        listening = await loop.create_server(lambda: Connection(self), sock=bound, backlog=BACKLOG)
+        looking = asyncio.create_task(self._look_after_all())
+        try:
+            yield
+        finally:
+            listening.close()
+            looking.cancel()
+            await asyncio.wait([looking])
+            await self.calls.close()
+            for connection in list(self.connections):
+                connection.cut("this JournalNode ends")
+
+    async def _look_after_all(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            now = asyncio.get_running_loop().time()
+            for connection in list(self.connections):
+                connection.look(now)
+
+
+class Connection(asyncio.Protocol):
+    """One peer: greeting, context, then calls. Answers go out as they come, in any order."""
+
+    def __init__(self, server: RpcServer) -> None:
+        self.frames = FrameReader(STRANGER_FRAME_BYTES_MAX)
+        self._server = server
+        self._transport: asyncio.Transport | None = None
+        self._visitor: Visitor | None = None
+        self._is_greeted = self._has_context = self._is_reading_paused = self._is_over = False
+        self._waiting: deque[tuple[Call, int]] = deque()
+        self._is_beginning = False
+        self._under_way = self._called_bytes = self._waiting_bytes = 0
+        now = asyncio.get_running_loop().time()
+        self._began = self._heard = now
+        self._frame_began: float | None = None
+        self._writing_paused_at: float | None = None
+
+    # --- what the transport tells ---------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        visitor = self._server.crowd.enter(address_of(transport), self.cut)
+        if isinstance(visitor, str):
+            self.refuse(f"{visitor}: try again later")
+            return
+        self._visitor = visitor
+        self._server.connections.add(self)
+        transport.set_write_buffer_limits(high=self._server.limits.replies_bytes_max)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 — asyncio's argument
+        self._is_over = True
+        self._server.connections.discard(self)
+        if self._visitor is not None:
+            self._server.crowd.leave(self._visitor)
+
+    def pause_writing(self) -> None:
+        self._writing_paused_at = asyncio.get_running_loop().time()
+        self._pause_or_resume()
+
+    def resume_writing(self) -> None:
+        self._writing_paused_at = None
+        self._begin_waiting()
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_over:
+            return
+        now = self._heard = asyncio.get_running_loop().time()
+        try:
+            self._take(data)
+        except BadFrame as error:
+            self._end(fatal(str(error), DETAIL_INVALID_HEADER), str(error))
+        if not self.frames.buffered_bytes:
+            self._frame_began = None
+        elif self._frame_began is None or len(data) > self.frames.buffered_bytes:
+            self._frame_began = now
+
+    # --- bounds -------------------------------------------------------------------------------------------
+
+    @property
+    def held_bytes(self) -> int:
+        unsent = self._transport.get_write_buffer_size() if self._transport is not None else 0
+        return self.frames.buffered_bytes + self._waiting_bytes + unsent
+
+    @property
+    def called_bytes(self) -> int:
+        return self._called_bytes
+
+    def _relieve(self) -> None:
+        """What is small is not counted, so that a flood of small calls costs nothing for each."""
+        if self.held_bytes + self._called_bytes > STRANGER_FRAME_BYTES_MAX:
+            self._server.load.relieve(self._server.connections)
+
+    def look(self, now: float) -> None:
+        """Cuts it where the peer takes too long; begins what waited for others' calls."""
+        limits = self._server.limits
+        if not self._has_context and now - self._began > limits.greeting_seconds_max:
+            self.cut("it did not say who it is")
+        elif self._frame_began is not None and now - self._frame_began > limits.frame_seconds_max:
+            self.cut("it did not end a frame that it began")
+        elif self._writing_paused_at is not None and now - self._writing_paused_at > limits.reply_seconds_max:
+            self.cut("it did not take its answers")
+        elif not self._under_way and now - self._heard > limits.idle_seconds_max:
+            self.cut("it said nothing for a long time")
+        elif self._waiting:
+            self._begin_waiting()
+
+    def cut(self, why: str) -> None:
+        """Ends it at once."""
+        self._is_over = True
+        if self._transport is not None:
+            log.debug("connection of %s is cut: %s", self._transport.get_extra_info("peername"), why)
+            self._transport.abort()
+
+    def refuse(self, why: str) -> None:
+        """Ends it with the reason, as far as the peer takes that at once."""
+        self._end(fatal(why, DETAIL_UNKNOWN), why)
+        if self._transport is not None and self._transport.get_write_buffer_size():
+            self._transport.abort()
+
+    def _end(self, last_words: bytes, why: str) -> None:
+        self._is_over = True
+        if self._transport is not None:
+            log.info("connection of %s ends: %s", self._transport.get_extra_info("peername"), why)
+            self._transport.write(last_words)
+            self._transport.close()
+
+    def _pause_or_resume(self) -> None:
+        assert self._transport is not None
+        must_wait = bool(self._waiting) or not self._has_room()
+        if self._is_over or must_wait == self._is_reading_paused:
+            return
+        self._is_reading_paused = must_wait
+        if must_wait:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    # --- what the peer says ------------------------------------------------------------------------------------
+
+    def _take(self, data: bytes) -> None:
+        if not self._is_greeted:
+            self.frames.put(data)
+            data = b""
+            if not self._greet():
+                return
+        for frame in self.frames.feed(data):
+            if self._is_over:
+                return
+            self._heard_frame(call_in(frame), len(frame))
+        self._relieve()
+        self._begin_waiting()
+
+    def _greet(self) -> bool:
+        """Whether the first bytes have come and are well."""
+        if self.frames.buffered_bytes < PREAMBLE_BYTES:
+            return False
+        preamble = self.frames.take(PREAMBLE_BYTES) or b""
+        version, authentication = preamble[4], preamble[6]
+        if preamble.startswith(b"GET "):
+            self._end(HTTP_ANSWER, "it speaks HTTP")
+        elif not preamble.startswith(MAGIC):
+            self.cut("it does not speak Hadoop's IPC")
+        elif version < IPC_VERSION:
+            self._end(old_version_refusal(version), f"it speaks version {version}")
+        elif version > IPC_VERSION:
+            why = f"Server IPC version {IPC_VERSION} cannot communicate with client version {version}"
+            self._end(fatal(why, DETAIL_VERSION), why)
+        elif authentication not in (SIMPLE, SASL):
+            self.cut(f"authentication {authentication} is none of Hadoop's")
+        self._is_greeted = True
+        return not self._is_over
+
+    def _heard_frame(self, call: Call, size_bytes: int) -> None:
+        if call.is_call and self._has_context:
+            self._waiting.append((call, size_bytes))
+            self._waiting_bytes += size_bytes
+        elif call.caller.call_id == CONTEXT_CALL:
+            self._take_context(call)
+        elif call.caller.call_id == SASL_CALL and not self._has_context:
+            self._send(sasl_not_needed())
+        elif call.caller.call_id != PING_CALL or not self._has_context:
+            raise BadFrame(f"Unknown out of band call #{call.caller.call_id}")
+
+    def _take_context(self, call: Call) -> None:
+        context = pb.ConnectionContext()
+        try:
+            context.ParseFromString(call.parts[0] if call.parts else b"")
+        except DecodeError as error:
+            self._end(fatal(f"the context cannot be read: {error}", DETAIL_DESERIALIZING), "no context")
+            return
+        if context.protocol not in METHODS:
+            why = f"Unknown protocol: {context.protocol[:200]}"
+            self._end(fatal(why, DETAIL_DESERIALIZING), why)
+            return
+        self._has_context = True
+        if self._visitor is not None:
+            self._server.crowd.is_known(self._visitor, lambda: not self._under_way and not self._waiting)
+        self.frames.size_max = FRAME_BYTES_MAX
+
+    # --- calls ----------------------------------------------------------------------------------------------
+
+    def _has_room(self) -> bool:
+        limit = self._server.limits.calls_a_connection_max
+        return self._writing_paused_at is None and self._under_way < limit
+
+    def _begin_waiting(self) -> None:
+        """As many calls as may be under way, in the order in which they came."""
+        if self._is_beginning:  # a call that is answered at once comes here again
+            return
+        self._is_beginning = True
+        try:
+            while self._waiting and not self._is_over and self._has_room():
+                if not self._server.load.may_begin(self._under_way):
+                    break
+                self._begin(*self._waiting.popleft())
+        except BadFrame as error:
+            self._end(fatal(str(error), DETAIL_INVALID_HEADER), str(error))
+        finally:
+            self._is_beginning = False
+        self._pause_or_resume()
+
+    def _begin(self, call: Call, size_bytes: int) -> None:
+        self._waiting_bytes -= size_bytes
+        self._count(1, size_bytes)
+        try:
+            self._server.calls.begin(call, partial(self._reply, size_bytes))
+        except BadFrame:
+            self._count(-1, -size_bytes)
+            raise
+
+    def _count(self, calls: int, size_bytes: int) -> None:
+        self._under_way += calls
+        self._called_bytes += size_bytes
+        self._server.load.count(calls, size_bytes)
+
+    def _reply(self, size_bytes: int, frame: bytes) -> None:
+        self._count(-1, -size_bytes)
+        self._heard = asyncio.get_running_loop().time()
+        self._send(frame)
+        if not self._is_over:
+            self._begin_waiting()
+
+    def _send(self, frame: bytes) -> None:
+        if not self._is_over and self._transport is not None:
+            self._transport.write(frame)
+            self._relieve()

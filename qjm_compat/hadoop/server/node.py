@@ -1,0 +1,95 @@
+"""A JournalNode: the acceptors of one name, for every journal that NameNodes ask for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from ledgers.aio import LedgerClient
+from metadata import keys
+from metadata.errors import BadRecord
+from metadata.records.journal_node import decode
+from metadata.store import MetadataStore, list_all
+
+from ...acceptor.journal import Journal
+from ...config import JournalConfig
+from ...errors import BadRequest
+from ...failures import metadata_errors
+from ...requests import R, Request
+from ..limits import NodeLimits
+from .peers import Address, PeersByUrl
+
+log = logging.getLogger(__name__)
+
+
+class JournalNode:
+    """Its journals, opened when they are first asked for. Belongs to the event loop of its client."""
+
+    def __init__(
+        self,
+        name: str,
+        store: MetadataStore,
+        client: LedgerClient,
+        config: JournalConfig,
+        peers: Sequence[Address] = (),
+        limits: NodeLimits | None = None,
+    ) -> None:
+        self._journals_max = (limits or NodeLimits()).journals_max
+        self.name = name
+        self.journals: dict[str, Journal] = {}
+        self._store = store
+        self._client = client
+        self._config = config
+        self._peers = peers
+
+    def journal(self, journal_id: str) -> Journal:
+        """Raises BadRequest for an id that is none, or is one too many."""
+        found = self.journals.get(journal_id)
+        if found is not None:
+            return found
+        if not keys.is_name(journal_id):
+            raise BadRequest(
+                f"bad journal id: {journal_id[:200]} (letters, digits, '.', '_' and '-', at most 128)"
+            )
+        self._make_room()
+        found = self.journals[journal_id] = self._opened(journal_id)
+        return found
+
+    async def call(self, journal_id: str, request: Request[R]) -> R:
+        """Raises JournalError."""
+        return await self.journal(journal_id).call(request)
+
+    async def close(self) -> None:
+        """Lets go of all journals; their open segments are ended by the next writer."""
+        for journal in self.journals.values():
+            await journal.close()
+        self.journals.clear()
+
+    async def peer_addresses(self) -> list[Address]:
+        """The HTTP addresses of those this one copies from: named to it, or alive in the same metadata."""
+        found = list(self._peers)
+        with metadata_errors():
+            async for item in list_all(self._store, keys.JOURNAL_NODES):
+                try:
+                    node = decode(item.key, item.value)
+                except BadRecord as error:
+                    log.warning("%s", error)
+                    continue
+                host, _, port = node.http_address.rpartition(":")
+                if node.name != self.name and port.isdecimal():
+                    found.append((host.strip("[]"), int(port)))
+        return found
+
+    def _opened(self, journal_id: str) -> Journal:
+        peers = PeersByUrl(journal_id, self.peer_addresses)
+        return Journal(journal_id, self.name, self._store, self._client, self._config, peers)
+
+    def _make_room(self) -> None:
+        if len(self.journals) < self._journals_max:
+            return
+        unknown = next((one for one, journal in self.journals.items() if journal.is_unknown), None)
+        if unknown is None:
+            raise BadRequest(
+                f"this JournalNode serves {self._journals_max} journals already, and takes no more"
+            )
+        del self.journals[unknown]

@@ -1,0 +1,180 @@
+"""Copies of segments at other JournalNodes, ours or stock ones: who may be asked, and reading them over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, replace
+
+import aiohttp
+from yarl import URL
+
+from ...acceptor.copying import SegmentContent, SegmentReader
+from ...batch import Batch
+from ...edits import slice_batch
+from ...errors import BadRequest, SegmentUnreadable
+from ..wire.segment_file import SegmentCutter, batches_of
+
+GET_JOURNAL = "/getJournal"
+
+CONNECT_SECONDS_MAX = 20.0
+WRITER_EPOCH = "X-Writer-Epoch"
+"""The header in which our JournalNodes say whose edits they send; stock ones have none."""
+
+READ_SECONDS_MAX = 60.0
+"""How long a peer may take to be reached, and to say nothing in the middle of a segment."""
+
+PIECE_BYTES = 256 * 1024
+EPOCH_DIGITS_MAX = 19
+SAID_CHARACTERS_MAX = 500
+
+Address = tuple[str, int]
+AddressesOf = Callable[[], Awaitable[list[Address]]]
+
+
+class PeersByUrl(Mapping[str, SegmentReader]):
+    """What a writer's URL names, as long as that is a peer: nobody has this daemon read from elsewhere."""
+
+    def __init__(self, journal_id: str, addresses_of: AddressesOf) -> None:
+        self._journal_id = journal_id
+        self._addresses_of = addresses_of
+
+    def __getitem__(self, url: str) -> SegmentReader:
+        return PeerSegment(url, self._journal_id, self._addresses_of)
+
+    def __contains__(self, url: object) -> bool:
+        return isinstance(url, str) and url.startswith("http://")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+class PeerSegment:
+    """The segment that a URL names. It is read only where the URL is one of a peer, and of this journal."""
+
+    def __init__(self, url: str, journal_id: str, addresses_of: AddressesOf) -> None:
+        self._text = url
+        self._journal_id = journal_id
+        self._addresses_of = addresses_of
+
+    async def read_segment(
+        self, start_txid: int, from_txid: int, *, in_progress_ok: bool = True
+    ) -> SegmentContent:
+        """Raises BadRequest for a URL that is none of a peer's, SegmentUnreadable."""
+        url = self._checked(start_txid)
+        await self._check_is_peer(url)
+        return await read_file(url, start_txid, from_txid, in_progress=in_progress_ok)
+
+    def _checked(self, start_txid: int) -> URL:
+        try:
+            url = URL(self._text, encoded=True)
+            wanted = (url.query.get("jid"), url.query.get("segmentTxId"))
+        except ValueError as error:
+            raise BadRequest(f"{self._text!r} is no URL: {error}") from error
+        if url.path != GET_JOURNAL or url.user is not None or wanted != (self._journal_id, str(start_txid)):
+            raise BadRequest(
+                f"{self._text!r} is not where segment {start_txid} of journal {self._journal_id} is read"
+            )
+        return url
+
+    async def _check_is_peer(self, url: URL) -> None:
+        peers = await self._addresses_of()
+        host, port = url.host or "", url.port or 80
+        if (host, port) in peers:
+            return
+        named = await resolved(host)
+        for peer, peer_port in peers:
+            if port == peer_port and named & await resolved(peer):
+                return
+        raise BadRequest(
+            f"{host}:{port} is no JournalNode that this one copies from: {sorted(peers)} are; name more with --peer"
+        )
+
+
+async def resolved(host: str) -> frozenset[str]:
+    """The addresses of a host; none where it has none."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return frozenset()
+    return frozenset(str(address[0]) for *_, address in found)
+
+
+async def read_file(url: URL, start_txid: int, from_txid: int, *, in_progress: bool) -> SegmentContent:
+    """Begins to read a segment file; the layout is known when this returns. Raises SegmentUnreadable."""
+    cutter = SegmentCutter(start_txid, str(url.with_query(None)))
+    epoch = WriterEpoch()
+    batches = _written(batches_of(_pieces(url, epoch), cutter), epoch)
+    try:
+        first = await anext(batches, None)
+    except BaseException:
+        await batches.aclose()
+        raise
+    assert cutter.layout_version is not None, "a file without a header raises"
+    return SegmentContent(cutter.layout_version, in_progress, _from(first, batches, from_txid))
+
+
+async def _from(
+    first: Batch | None, rest: AsyncGenerator[Batch, None], from_txid: int
+) -> AsyncGenerator[Batch, None]:
+    async with aclosing(rest):
+        if first is not None and first.last_txid >= from_txid:
+            yield _part_from(first, from_txid)
+        async for batch in rest:
+            if batch.last_txid >= from_txid:
+                yield _part_from(batch, from_txid)
+
+
+def _part_from(batch: Batch, from_txid: int) -> Batch:
+    """A piece of a file may hold many flushes: what was not asked for is left out."""
+    if batch.first_txid >= from_txid:
+        return batch
+    records = bytes(slice_batch(batch.records, from_txid, batch.last_txid))
+    return replace(batch, first_txid=from_txid, num_txns=batch.last_txid - from_txid + 1, records=records)
+
+
+@dataclass(slots=True)
+class WriterEpoch:
+    """Whose edits a file holds, once its headers have come; 0 where nobody says it."""
+
+    number: int = 0
+
+    def read(self, headers: Mapping[str, str]) -> None:
+        told = headers.get(WRITER_EPOCH, "")
+        self.number = int(told) if told.isdecimal() and len(told) <= EPOCH_DIGITS_MAX else 0
+
+
+async def _written(batches: AsyncGenerator[Batch, None], epoch: WriterEpoch) -> AsyncGenerator[Batch, None]:
+    async with aclosing(batches):
+        async for batch in batches:
+            yield replace(batch, writer_epoch=epoch.number)
+
+
+async def _pieces(url: URL, epoch: WriterEpoch) -> AsyncGenerator[bytes, None]:
+    try:
+        async with _opened(url) as reply:
+            epoch.read(reply.headers)
+            async for piece in reply.content.iter_chunked(PIECE_BYTES):
+                yield piece
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise SegmentUnreadable(
+            f"{url.host}:{url.port} does not give the segment: {error or 'no answer'}"
+        ) from error
+
+
+@asynccontextmanager
+async def _opened(url: URL) -> AsyncGenerator[aiohttp.ClientResponse, None]:
+    patience = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS_MAX, sock_read=READ_SECONDS_MAX)
+    async with (
+        aiohttp.ClientSession(timeout=patience, trust_env=False) as session,
+        session.get(url, allow_redirects=False, headers={"Accept-Encoding": "identity"}) as reply,
+    ):
+        if reply.status != 200:
+            said = (await reply.content.read(SAID_CHARACTERS_MAX)).decode(errors="replace")
+            raise SegmentUnreadable(f"{url.host}:{url.port} answers {reply.status}: {said.strip()}")
+        yield reply

@@ -1,0 +1,1 @@
+"""The bytes: frames, calls, messages, segment files."""

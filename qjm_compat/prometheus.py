@@ -1,0 +1,56 @@
+"""A journal's metrics for Prometheus, under Hadoop's names and in Hadoop's units.
+
+Hadoop's own sink for Prometheus does the same to the names of its beans: `Journal-<id>` and `CurrentLagTxns` become
+`journal_current_lag_txns`. So dashboards made for JournalNodes fit; only the prefix `hadoop_` says whose rules hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+Metrics = Callable[[], Mapping[str, Mapping[str, int | float | str]]]
+
+PREFIX = "hadoop"
+
+BEANS = {"Journal": "journal", "IPCLoggerChannel": "ipc_logger_channel"}
+"""Bean, without what comes after the first dash, which is the label `name`."""
+
+
+class JournalMetrics(Collector):
+    """For `registry.register`: what `metrics` of a journal manager tells, of either face.
+
+    With the one for asyncio, ask the registry on its event loop.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def describe(self) -> list[Metric]:
+        """Nothing is asked of a journal that may not be open yet."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        families: dict[str, GaugeMetricFamily] = {}
+        for bean, values in self._metrics().items():
+            kind, _, name = bean.partition("-")
+            for given, value in values.items():
+                family = f"{PREFIX}_{BEANS[kind]}_{snake_case(given)}"
+                if family not in families:
+                    families[family] = GaugeMetricFamily(family, f"Hadoop's {given}.", labels=["name"])
+                families[family].add_metric([name], _number(value))
+        yield from families.values()
+
+
+def snake_case(name: str) -> str:
+    """As Hadoop writes its names for Prometheus: `WritesRpc60sNumOps` is `writes_rpc60s_num_ops`."""
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
+    return apart.lower()
+
+
+def _number(value: float | str) -> float:
+    return float(value == "true") if isinstance(value, str) else value

@@ -1,0 +1,271 @@
+"""`/api/v1`: each answer is what the document says, bounded, and never a hang."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import validate
+
+from bookledger.admin.api import sight, table
+from bookledger.admin.bookies import Bookies
+from bookledger.admin.http.server import serving_http
+from bookledger.console.console import Console
+from metadata import keys, open_store
+from metadata.healing.holder import Holder, take
+from metadata.healing.marks import Marks
+from metadata.records.journal_record import JournalState, SegmentRecord
+from metadata.records.journal_store import JournalStore
+from metadata.records.ledger_store import LedgerStore
+from tests.support.aio import run
+from tests.support.made_clusters import BOOKIES, a_cluster_in_memory, a_record
+
+OPENAPI = table.openapi("0")
+
+BUSY_SECONDS_MAX = 25
+"""So long may this take on a busy machine."""
+
+
+@asynccontextmanager
+async def answering(uri: str) -> AsyncIterator[str]:
+    pages, subject = Console(uri), Bookies(0).subject()
+    subject.pages = pages.routes()
+    async with serving_http("127.0.0.1", 0, subject) as address, pages.open():
+        yield f"http://{address}/api/v1"
+
+
+async def ask(url: str) -> tuple[int, Any]:
+    timeout = aiohttp.ClientTimeout(total=20)
+    async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as answer:
+        return answer.status, await answer.json()
+
+
+async def told(url: str, path: str, given: str = "") -> Any:
+    """What is answered, held to the document."""
+    status, found = await ask(url + (given or path))
+    answers = OPENAPI["paths"][table.PREFIX + path]["get"]["responses"]
+    assert str(status) in answers
+    schema = answers[str(status)]["content"]["application/json"]["schema"]
+    Draft202012Validator({**schema, "components": OPENAPI["components"]}).validate(found)
+    return found
+
+
+def test_the_document_is_openapi_and_is_served() -> None:
+    validate(OPENAPI)
+
+    async def main() -> None:
+        async with answering("memory://nobody") as url:
+            status, found = await ask(f"{url}/openapi.json")
+        assert status == 200
+        assert found["paths"] == json.loads(json.dumps(OPENAPI["paths"]))
+
+    run(main())
+
+
+def test_every_path_is_described_for_operators() -> None:
+    document = (Path(__file__).parents[2] / "docs" / "operators.md").read_text()
+    rows = re.findall(r"^\| `(/api/v1/\S+?)(?:\?\S*)?` \|", document, re.MULTILINE)
+    paths = {path.replace("{ledger_id}", "ID") for path in OPENAPI["paths"]}
+    assert set(rows) == paths | {"/api/v1/…", "/api/v1/openapi.json"}
+
+
+def test_every_answer_of_a_cluster_is_what_the_document_says() -> None:
+    async def main() -> None:
+        uri = await a_cluster_in_memory(ledgers=3, living=3)
+        store = await open_store(uri)
+        await LedgerStore(store).create(
+            a_record(7, fragments=3, custom_metadata={"who": b"\xff<b>", "long": b"x" * 5000})
+        )
+        await Marks(store).set(7, ["b4 is lost"], 1)
+        await take(store, keys.healing(7), Holder(BOOKIES[0], 1, 1000), await store.grant_lease(60))
+        state = JournalState(
+            last_promised_epoch=3,
+            last_writer_epoch=2,
+            segments=(SegmentRecord(1, 2, -64, 2, 9, True), SegmentRecord(10, 3, -64, 2)),
+        )
+        await JournalStore(store, "j", "a1").swap_state(state, None)
+        await JournalStore(store, "j", "a2").swap_state(JournalState(last_promised_epoch=3), None)
+        async with answering(uri) as url:
+            cluster = await told(url, "/cluster")
+            assert cluster["condition"] == "wounded"
+            assert cluster["absent"] == ["b4"]
+            assert cluster["counts"]["ledgers"] == {"closed": 4}
+            bookies = (await told(url, "/bookies"))["bookies"]
+            assert [one["bookie_id"] for one in bookies] == ["b1", "b2", "b3", "b4"]
+            assert (bookies[3]["state"], bookies[3]["address"]) == ("away", None)
+            ledgers = (await told(url, "/ledgers"))["ledgers"]
+            assert [one["ledger_id"] for one in ledgers] == [1, 2, 3, 7]
+            ledger = await told(url, "/ledgers/{ledger_id}", "/ledgers/7")
+            assert [one["first_entry"] for one in ledger["fragments"]] == [0, 10, 20]
+            assert ledger["mark"]["reasons"] == ["b4 is lost"]
+            assert {"key": "who", "value": "\ufffd<b>", "cut": False} in ledger["custom"]
+            assert sum(len(one["value"]) for one in ledger["custom"]) < 2000
+            (marked,) = (await told(url, "/fragments"))["under_replicated"]
+            assert {copy["bookie_id"] for copy in marked["copies"]} == {"b4"}
+            healing = await told(url, "/healing")
+            assert [(one["ledger_id"], one["bytes_copied"]) for one in healing["healing"]] == [(7, 1000)]
+            (journal,) = (await told(url, "/journals"))["journals"]
+            first, second = journal["acceptors"]
+            assert (first["last_finalized_txid"], first["lag_txids"]) == (9, 0)
+            assert first["in_progress"] == [{"first_txid": 10, "ledger_id": 3, "epoch": 2}]
+            assert (second["last_finalized_txid"], second["lag_txids"]) == (None, 9)
+
+    run(main())
+
+
+def test_an_acceptor_is_behind_since_what_it_lacks_was_finalized_elsewhere() -> None:
+    """One has two segments more than another, another has all, of one nobody knows since when."""
+
+    async def main() -> None:
+        uri = await a_cluster_in_memory(ledgers=0, living=3)
+        store = await open_store(uri)
+        now_ms = time.time_ns() // 1_000_000
+        for ledger_id, seconds_ago in ((1, 90), (2, 60), (3, 30)):
+            record = a_record(ledger_id, closed_ms=now_ms - 1000 * seconds_ago)
+            await LedgerStore(store).create(record)
+        await LedgerStore(store).create(a_record(4))  # an older program closed it
+        ends = [SegmentRecord(1, 1, -64, 2, 9, True), SegmentRecord(10, 2, -64, 2, 19, True)]
+        ends += [SegmentRecord(20, 3, -64, 2, 29, True)]
+        for name, segments in (("all", ends), ("none", []), ("one", ends[:1]), ("two", ends[:2])):
+            await JournalStore(store, "j", name).swap_state(JournalState(segments=tuple(segments)), None)
+        old = JournalState(segments=(SegmentRecord(1, 4, -64, 2, 9, True),))
+        await JournalStore(store, "old", "all").swap_state(old, None)
+        await JournalStore(store, "old", "none").swap_state(JournalState(), None)
+        async with answering(uri) as url:
+            found, older = (await told(url, "/journals"))["journals"]
+        lags = {one["acceptor"]: one["lag_millis"] for one in found["acceptors"]}
+        assert lags["all"] == 0
+        for name, seconds in (("none", 90), ("one", 60), ("two", 30)):
+            assert 1000 * seconds <= lags[name] < 1000 * (seconds + BUSY_SECONDS_MAX)
+        assert [one["lag_millis"] for one in older["acceptors"]] == [0, None]
+
+    run(main())
+
+
+def test_a_long_listing_is_told_page_by_page_each_ledger_once() -> None:
+    async def main() -> None:
+        uri = await a_cluster_in_memory(ledgers=25)
+        store = await open_store(uri)
+        for ledger_id in (4, 5, 6, 7, 8):
+            found = await LedgerStore(store).read(ledger_id)
+            assert found is not None
+            await LedgerStore(store).delete(found)
+        async with answering(uri) as url:
+            seen: list[int] = []
+            first: int | None = 0
+            while first is not None:
+                page = await told(url, "/ledgers", f"/ledgers?first={first}&limit=4")
+                assert len(page["ledgers"]) <= 4
+                seen += [one["ledger_id"] for one in page["ledgers"]]
+                first = page["next"]
+        assert seen == [1, 2, 3, *range(9, 26)]
+
+    run(main())
+
+
+def test_a_ledgers_fragments_are_told_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bookledger.admin.api.facts.FRAGMENTS_MAX", 2)
+
+    async def main() -> None:
+        uri = await a_cluster_in_memory()
+        await LedgerStore(await open_store(uri)).create(a_record(1, fragments=5))
+        async with answering(uri) as url:
+            seen: list[int] = []
+            following: int | None = 0
+            while following is not None:
+                given = f"/ledgers/1?first_fragment={following}"
+                page = await told(url, "/ledgers/{ledger_id}", given)
+                seen += [one["first_entry"] for one in page["fragments"]]
+                following = page["next_fragment"]
+        assert seen == [0, 10, 20, 30, 40]
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "/ledgers?limit=0",
+        "/ledgers?limit=501",
+        "/ledgers?first=-1",
+        "/ledgers?first=x",
+        f"/ledgers?first={2**63}",
+    ],
+)
+def test_a_parameter_that_is_none_is_told_so(given: str) -> None:
+    async def main() -> None:
+        async with answering(await a_cluster_in_memory()) as url:
+            assert "is a whole number from" in (await told(url, "/ledgers", given))["error"]
+
+    run(main())
+
+
+def test_a_parameter_that_nobody_knows_is_told_so() -> None:
+    """One that was written wrong would give what nobody asked for."""
+
+    async def main() -> None:
+        async with answering(await a_cluster_in_memory()) as url:
+            why = (await told(url, "/ledgers", "/ledgers?frist=7"))["error"]
+            assert why.startswith("frist: there is no such parameter; there are: ") and "first" in why
+            status, text = await ask(f"{url}/cluster?x=1")
+            assert status == 400 and "there are: none" in str(text)
+
+    run(main())
+
+
+def test_a_ledger_that_is_not_there_is_404() -> None:
+    async def main() -> None:
+        async with answering(await a_cluster_in_memory()) as url:
+            assert (await ask(f"{url}/ledgers/5"))[0] == 404
+            await told(url, "/ledgers/{ledger_id}", "/ledgers/5")
+
+    run(main())
+
+
+@pytest.mark.parametrize("one", table.PATHS, ids=lambda one: one.path)
+def test_metadata_that_is_away_is_503_with_the_reason(
+    one: table.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sight, "ANSWER_SECONDS_MAX", 0.2)
+
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            uri = f"etcd://127.0.0.1:{silent.getsockname()[1]}/prefix"
+            async with answering(uri) as url, asyncio.timeout(10):
+                path = one.path.format(ledger_id=1)
+                status, found = await ask(url + path)
+                assert status == 503
+                assert found == {"error": "the metadata has not answered for 0.2 s"}
+                await told(url, one.path, path)
+
+    run(main())
+
+
+def test_where_there_is_no_cluster_that_is_told() -> None:
+    async def main() -> None:
+        async with answering("memory://nothing-here") as url:
+            assert (await told(url, "/cluster"))["error"] == sight.NO_CLUSTER
+
+    run(main())
+
+
+def test_a_record_of_a_newer_program_hides_no_other_ledger() -> None:
+    async def main() -> None:
+        uri = await a_cluster_in_memory(ledgers=2)
+        await (await open_store(uri)).create(keys.ledger(3), b"\x08\x63")
+        async with answering(uri) as url:
+            page = await told(url, "/ledgers")
+            assert [one["ledger_id"] for one in page["ledgers"]] == [1, 2]
+            assert keys.ledger(3) in (await told(url, "/ledgers/{ledger_id}", "/ledgers/3"))["error"]
+
+    run(main())

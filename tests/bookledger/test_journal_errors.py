@@ -1,0 +1,102 @@
+"""Errors of journals at the command line: words of ours, and Hadoop's name for them behind."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import qjm_compat.hadoop.errors
+import qjm_compat.transfer.errors
+from bookledger.cli import main as command_line
+from bookledger.cli.told.journal_errors import MEANINGS, hadoop_name, journal_error_told
+from qjm_compat.errors import (
+    JournalError,
+    JournalNotFormatted,
+    JournalOutOfSync,
+    JournalUnavailable,
+    QuorumFailed,
+    QuorumTimeout,
+    StaleEpoch,
+)
+from qjm_compat.hadoop.client.failures import error_named
+from tests.bookledger.test_portable_errors import every_class, example_of
+
+assert qjm_compat.hadoop.errors and qjm_compat.transfer.errors  # their classes are among those below
+
+JOURNALS = [kind for kind in every_class() if issubclass(kind, JournalError)]
+HADOOP_SAYS = re.compile(r"org\.apache|java\.\w+\.|Got too many exceptions|exceptions thrown|\n")
+
+
+@pytest.mark.parametrize("kind", JOURNALS, ids=lambda kind: kind.__name__)
+def test_every_error_of_a_journal_ends_with_hadoops_name_for_it(
+    kind: type[JournalError], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = example_of(kind)
+    assert isinstance(error, JournalError)
+
+    def fails(_: object) -> int:
+        raise error
+
+    monkeypatch.setattr(command_line, "_run", fails)
+    with pytest.raises(SystemExit) as ended:
+        command_line.main([])
+    said = capsys.readouterr().err
+    assert ended.value.code == 1
+    assert said == f"bookledger: {journal_error_told(error)}\n"
+    name = error.java_class.rpartition(".")[2]
+    assert said.endswith(f" ({name})\n") and not HADOOP_SAYS.search(said.removesuffix("\n"))
+
+
+@pytest.mark.parametrize("kind", MEANINGS, ids=lambda kind: kind.__name__)
+def test_what_an_error_means_stands_in_front_and_what_was_said_behind(kind: type[JournalError]) -> None:
+    error = example_of(kind)
+    assert isinstance(error, JournalError)
+    told = journal_error_told(error)
+    assert told.startswith(f"{MEANINGS[kind]}: ")
+    if not isinstance(error, QuorumFailed):
+        assert str(error) in told, "what operators search logs for is still there"
+
+
+def test_every_class_of_the_journals_own_has_words() -> None:
+    own = {kind for kind in JOURNALS if kind.__module__ == "qjm_compat.errors"} - {JournalError}
+    assert own == set(MEANINGS)
+
+
+def test_of_a_quorum_every_acceptor_is_told_with_hadoops_names() -> None:
+    said = {
+        "jn1": JournalNotFormatted("ns1"),
+        "jn2": JournalOutOfSync("Can't write, no segment open ; journal id: ns1"),
+        "jn3": OSError("connection refused"),
+    }
+    assert journal_error_told(QuorumFailed("startLogSegment(5)", 2, 3, said)) == (
+        "too few acceptors did it: startLogSegment(5); "
+        f"jn1: {MEANINGS[JournalNotFormatted]}: Journal ns1 not formatted ; journal id: ns1 "
+        "(JournalNotFormattedException); "
+        f"jn2: {MEANINGS[JournalOutOfSync]}: Can't write, no segment open ; journal id: ns1 "
+        "(JournalOutOfSyncException); "
+        "jn3: connection refused (QuorumException)"
+    )
+
+
+def test_of_a_quorum_that_kept_silent_it_is_told_who() -> None:
+    told = journal_error_told(QuorumTimeout("newEpoch(2)", 1.5, "jn1, jn2", {}))
+    assert "1500 ms" in told and "jn1, jn2" in told and told.endswith(" (IOException)")
+
+
+def test_what_came_from_a_journal_node_is_told_so_too() -> None:
+    package = "org.apache.hadoop.hdfs.qjournal.protocol."
+    error = error_named(f"{package}JournalOutOfSyncException", "Writer out of sync")
+    assert journal_error_told(error) == (
+        f"{MEANINGS[JournalOutOfSync]}: Writer out of sync (JournalOutOfSyncException)"
+    )
+    unknown = error_named("org.example.OddException", "it is odd")
+    assert journal_error_told(unknown) == "it is odd (OddException)"
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [(StaleEpoch("x"), "IOException"), (JournalUnavailable("x"), "IOException")],
+)
+def test_a_package_is_no_part_of_the_name(error: JournalError, name: str) -> None:
+    assert hadoop_name(error) == name

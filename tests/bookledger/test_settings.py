@@ -1,0 +1,301 @@
+"""A file of settings: weaker than the environment, which is weaker than what is typed; wrong names are told."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bookie.limits_config import Limits
+from bookledger.cli.config.settings import SECTIONS
+from bookledger.cli.main import _GROUPS, main
+from bookledger.cli.processes import BookieProcess, started
+from metadata.settings.file import COMMON
+from metadata.settings.tunable import defaults_of, tunables_of
+from metadata.settings.tunable import shown as shown_in_file
+from metadata.sqlite.uri import uri_of
+from tests.support.command_line import bookledger
+from tests.support.etcd import free_port
+from tests.support.http import get
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing is set, and what a test has set is gone afterwards."""
+    before = dict(os.environ)
+    for name in [*COMMON.values(), "BOOKLEDGER_CONFIG"]:
+        monkeypatch.delenv(name, raising=False)
+    yield
+    for name in COMMON.values():
+        if name not in before:
+            os.environ.pop(name, None)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        said = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, said.out, said.err
+
+    return call
+
+
+def file_of(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "bookledger.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def shown(run: Run, file: str, *command: str) -> dict[str, tuple[Any, str]]:
+    code, out, err = run("--config", file, "config", "show", *command, "--json")
+    assert code == 0, err
+    rows = [json.loads(line) for line in out.splitlines()]
+    return {row["setting"]: (row["value"], row["source"]) for row in rows}
+
+
+def test_the_file_is_weaker_than_the_environment(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = file_of(tmp_path, 'metadata = "sqlite:///file.db"\n[limits]\npolls_max = 7\n')
+    found = shown(run, file)
+    assert found["metadata"] == ("sqlite:///file.db", "file")
+    assert found["limits.polls_max"] == (7, "file")
+    assert found["limits.calls_max"] == (Limits().calls_max, "default")
+    assert found["certs"] == (None, "default")
+    monkeypatch.setenv("BOOKLEDGER_METADATA", "sqlite:///environment.db")
+    assert shown(run, file)["metadata"] == ("sqlite:///environment.db", "environment")
+
+
+def test_options_of_a_command_come_from_its_table(tmp_path: Path, run: Run) -> None:
+    file = file_of(tmp_path, '[bookie.run]\nport = 4181\nfault-domain = "/a"\nheal = false\n')
+    found = shown(run, file, "bookie", "run")
+    assert found["bookie.run.port"] == (4181, "file")
+    assert found["bookie.run.fault-domain"] == ("/a", "file")
+    assert found["bookie.run.heal"] == (False, "file")
+    assert found["bookie.run.lease-seconds"] == (10.0, "default")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("metadat = 'x'", ": metadat: nobody knows that; is it metadata?"),
+        ("[limits]\npolsmax = 1", "[limits] polsmax: nobody knows that; is it polls_max?"),
+        ("[limits]\npolls_max = 0", "[limits] polls_max is 0; it may be from 1 to 10000000"),
+        ("[limits]\npolls_max = true", "[limits] polls_max is a whole number, not True"),
+        ("limits = 3", "limits is a table of settings, [limits], and no value"),
+        ("metadata = 3", "metadata is text in quotes, not 3"),
+        ("[bookie.run]\nprot = 1", "[bookie.run] prot: nobody knows that; is it port?"),
+        ("[bookie.rum]\nport = 1", "[bookie] rum: nobody knows that; is it run?"),
+        ("[bookie]\nrun = 1", "bookie.run is a table of settings, [bookie.run], and no value"),
+        ("[bookie.run]\nmetadata = 'x'", "[bookie.run] metadata: it stands at the top, for all commands"),
+        ("[bookie.run]\nport = 'x'", "[bookie.run] port: 'x' is not a valid integer"),
+        ("[bookie.run]\nport = 70000", "[bookie.run] port: 70000 is not in the range"),
+        ("log-format = 'xml'", ": log-format: 'xml' is not one of plain, json"),
+        ("bookie = 1", "bookie is a table of settings"),
+        (
+            "[bookie]\nslow_apend_seconds = 1",
+            "[bookie] slow_apend_seconds: nobody knows that; is it slow_append_seconds?",
+        ),
+        ("[bookie]\nruns = 1", "[bookie] runs: nobody knows that; is it run?"),
+        ("[bookie]\nlease_seconds = 5", "[bookie] lease_seconds: it is set as lease-seconds in [bookie.run]"),
+        ("[upkeep]\nscrub_bytes_per_second = 5", "it is set as scrub-rate in [bookie.run]"),
+        (
+            "[upkeep]\nminor_live_ratio = 0.9",
+            "[upkeep]: a live ratio is a share below 1, and the minor one is not",
+        ),
+        ("[bookie]\nread_threads = 0", "[bookie] read_threads is 0; it may be from 1 to 256"),
+        ("[journal-nodes]\nx = 1", "journal-nodes: nobody knows that; is it journal-node?"),
+        ("[http.x]\ny = 1", "[http] x: nobody knows that"),
+        ("port", "Expected '=' after a key"),
+        ("x = '\\udce9'", "nobody knows that"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, run: Run, text: str, why: str) -> None:
+    file = file_of(tmp_path, text)
+    code, _, err = run("config", "check", file)
+    assert code == 2
+    assert f"{file}" in err and why in err.replace("\n", " "), err
+    assert "Traceback" not in err
+
+
+IMPOSSIBLE = """
+metadata = "nonsense"
+certs = "/no/where"
+key-file = "/no/key"
+audit-log = ""
+log-format = "xml"
+event-loop = "fast"
+[bookie.run]
+http = "nonsense"
+traces = "nonsense"
+data = ""
+prot = 1
+[ledger.append]
+ensemble = 3
+write-quorum = 9
+custom = "novalue"
+[ledger.create]
+custom = ["novalue"]
+[limits]
+polls_max = 5
+polls_a_peer_max = 6
+calls_max = 0
+[client]
+pending_bytes_max = "x"
+metadat = 1
+[nobody]
+x = 1
+"""
+
+FOUND = (
+    "nonsense",
+    "certs: ",
+    "key-file: ",
+    "audit-log: '' is no file",
+    "log-format: 'xml' is not one of plain, json",
+    "event-loop: 'fast' is not one of fastest, asyncio, uvloop",
+    "[bookie.run] http: 'nonsense' is no HOST:PORT",
+    "[bookie.run] traces: 'nonsense' is no URL",
+    "[bookie.run] data: ",
+    "[bookie.run] prot: nobody knows that; is it port?",
+    "[ledger.append] ensemble size 3, write quorum 9",
+    "[ledger.append] custom: it may stand there often: write ['novalue']",
+    "[ledger.create] custom: 'novalue' is not KEY=VALUE",
+    "[limits] polls_a_peer_max is 6, more than all may have together: polls_max is 5",
+    "[limits] calls_max is 0; it may be from 1",
+    "[client] pending_bytes_max is a whole number, not 'x'",
+    "[client] metadat: nobody knows that",
+    "nobody: nobody knows that",
+)
+
+
+def test_everything_that_is_wrong_is_named_at_once_a_line_each(tmp_path: Path, run: Run) -> None:
+    code, _, err = run("config", "check", file_of(tmp_path, IMPOSSIBLE))
+    lines = [line for line in err.splitlines() if "bookledger.toml" in line]
+    assert code == 2
+    for what in FOUND:
+        assert [line for line in lines if what in line], (what, err)
+    assert len(lines) == len(set(lines)) == len(FOUND), err
+
+
+def test_an_empty_variable_of_the_environment_is_none(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BOOKLEDGER_METADATA", "")
+    file = file_of(tmp_path, 'metadata = "sqlite:///file.db"\n')
+    assert shown(run, file)["metadata"] == ("sqlite:///file.db", "file")
+
+
+def test_a_group_shows_what_can_be_set_of_its_commands(tmp_path: Path, run: Run) -> None:
+    found = shown(run, file_of(tmp_path, "[bookie.run]\nport = 4181\n"), "bookie")
+    assert found["bookie.run.port"] == (4181, "file")
+    assert found["bookie.format.replace"] == (False, "default")
+    assert shown(run, file_of(tmp_path, ""))["log-format"] == ("plain", "default")
+
+
+def test_each_setting_is_shown_with_its_default_and_unit(tmp_path: Path, run: Run) -> None:
+    file = file_of(tmp_path, "[bookie]\nslow_append_seconds = 3\n[journal]\nensemble_size = 3\n")
+    code, out, err = run("--config", file, "config", "show", "--json")
+    assert code == 0, err
+    rows = {row["setting"]: row for row in map(json.loads, out.splitlines())}
+    for table, one in SECTIONS.items():
+        assert {f"{table}.{name}" for name in tunables_of(one.kind())} <= rows.keys()
+    slow = rows["bookie.slow_append_seconds"]
+    assert (slow["value"], slow["source"], slow["default"], slow["unit"]) == (3.0, "file", 1.0, "s")
+    same = rows["journal.ensemble_size"]
+    assert (same["value"], same["source"], same["default"]) == (3, "file", 3), "said, if to no effect"
+    assert rows["upkeep.repair_bytes_per_second"]["unit"] == "bytes a second"
+    assert rows["journal.digest"]["value"] == "crc32c"
+
+
+def test_a_file_that_is_none_is_told(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    (tmp_path / "large").write_bytes(b"#" * (1 << 20) + b"#")
+    for name, why in (
+        ("missing", "No such file"),
+        ("bytes", "is no text in UTF-8: byte 1"),
+        ("large", "has more than"),
+    ):
+        code, _, err = run("config", "check", str(tmp_path / name))
+        assert code == 2 and why in err
+
+
+def test_what_is_wrong_stops_a_command_before_it_starts(tmp_path: Path, run: Run) -> None:
+    file = file_of(tmp_path, "[bookie.run]\nprot = 1\n")
+    code, _, err = run("--config", file, "bookie", "run", f"--data={tmp_path}/none", "--metadata=sqlite:///x")
+    assert code == 2 and "is it port?" in err
+
+
+def test_a_right_file_with_everything_in_it_is_right(tmp_path: Path, run: Run) -> None:
+    limits = "\n".join(f"{one.name} = {asdict(Limits())[one.name]}" for one in fields(Limits))
+    text = f'metadata = "sqlite:///x"\nlog-format = "json"\n[limits]\n{limits}\n[bookie.run]\ncollect-every = 60\n'
+    code, out, err = run("config", "check", file_of(tmp_path, text))
+    assert (code, err) == (0, "")
+    assert out.endswith("is right\n")
+
+
+def test_every_setting_may_be_set_to_what_it_is_anyway(tmp_path: Path, run: Run) -> None:
+    tables = []
+    for table, one in SECTIONS.items():
+        values = {name: shown_in_file(value) for name, value in defaults_of(one.kind()).items()}
+        lines = [f"{name} = {json.dumps(value)}" for name, value in values.items() if value is not None]
+        tables.append("\n".join([f"[{table}]", *lines]))
+    file = file_of(tmp_path, "\n".join(tables))
+    assert run("config", "check", file)[0] == 0
+    assert {source for _, source in shown(run, file).values()} == {"file", "default"}
+
+
+@pytest.mark.parametrize("name", sorted(_GROUPS))
+def test_every_command_shows_what_can_be_set(name: str, run: Run) -> None:
+    code, _, err = run("config", "show", name)
+    assert code == 0, err
+
+
+def test_a_bookie_takes_its_settings_and_limits_from_a_file(tmp_path: Path) -> None:
+    uri = uri_of(tmp_path / "metadata.db")
+    file = file_of(tmp_path, '[limits]\npolls_max = 77\n[bookie.run]\nfault-domain = "/from/file"\n')
+    bookie = BookieProcess("b1", tmp_path / "b1", uri, environment={"BOOKLEDGER_CONFIG": file})
+    with started([bookie]):
+        info = json.loads(bookledger("bookie", "info", f"--metadata={uri}", "--json").stdout)
+        status = bookledger("bookie", "gc", "status", "b1", f"--metadata={uri}", "--json").stdout
+    assert "/from/file" in json.dumps(info)
+    assert '"limit": 77' in status.decode() or '"limit":77' in status.decode()
+
+
+LARGE = b"x" * 3_000_000
+"""Nothing is stored so large within a millisecond."""
+
+
+def test_settings_of_a_file_take_effect_in_a_bookie_and_in_commands(tmp_path: Path) -> None:
+    http = free_port()
+    uri = uri_of(tmp_path / "metadata.db")
+    file = file_of(
+        tmp_path,
+        f'metadata = "{uri}"\n'
+        "[bookie]\nslow_append_seconds = 0.001\n"
+        "[limits]\ncalls_max = 99\n"
+        f'[bookie.run]\nhttp = "127.0.0.1:{http}"\n'
+        "[http]\nconnections_max = 4\n"
+        "[client]\nfault_domains_min = 2\n",
+    )
+    bookie = BookieProcess("b1", tmp_path / "b1", uri, environment={"BOOKLEDGER_CONFIG": file})
+    with started([bookie]):
+        append = ("ledger", "append", "--ensemble=1", "--write-quorum=1", "--ack-quorum=1")
+        one = bookledger(*append, f"--metadata={uri}", stdin=LARGE)
+        assert one.returncode == 0, one.stderr
+        refused = bookledger("--config", file, *append, stdin=b"x")
+        assert refused.returncode == 1 and b"fault domain" in refused.stderr, refused.stderr
+        told = bookledger("bookie", "gc", "status", "b1", f"--metadata={uri}", "--json").stdout
+        assert json.loads(told)["limits"]["calls"]["limit"] == 99
+        assert "http_connections_limit 4.0" in get(f"http://127.0.0.1:{http}/metrics")[1]
+    assert "an append took" in bookie.log.read_text()

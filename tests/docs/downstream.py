@@ -1,0 +1,79 @@
+"""A program of somebody who uses the package: two type checkers read it with all that they have (`test_typing.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bookledger import (
+    BadSettings,
+    ClientConfig,
+    Columns,
+    Entry,
+    JournalConfig,
+    LedgerClient,
+    LedgerRecord,
+    QuorumJournalManager,
+    metadata_uri_of,
+)
+from ledgers import aio
+
+
+def write(uri: str, payloads: list[bytes]) -> int:
+    with (
+        LedgerClient(uri, config=ClientConfig(read_ahead_pages=2)) as client,
+        client.create_ledger(ensemble_size=3, custom_metadata={"name": b"x"}) as writer,
+    ):
+        first: int = writer.append(b"first")
+        future: Future[int] = writer.append_async(b"second")
+        for payload in payloads:
+            writer.append(payload)
+        return first + future.result()
+
+
+def connected(path: Path) -> LedgerClient:
+    try:
+        uri: str = metadata_uri_of(path)
+        config: ClientConfig = ClientConfig.from_file(str(path))
+    except BadSettings as error:
+        raise SystemExit(str(error)) from error
+    return LedgerClient(uri, config=config)
+
+
+def journal_of_file(path: Path) -> QuorumJournalManager:
+    return QuorumJournalManager(metadata_uri_of(path), "ns1", config=JournalConfig.from_file(path))
+
+
+def read(client: LedgerClient, ledger_id: int) -> Iterator[str]:
+    reader = client.open_ledger(ledger_id, recovery=False)
+    for entry in reader:
+        yield entry.payload.decode()
+    for columns in reader.pages():
+        page: Columns = columns
+        yield str(page.last_entry)
+    news: list[Entry] = reader.poll(5, timeout=1.0)
+    yield from (str(entry.entry_id) for entry in news)
+    yield from (str(entry.entry_id) for entry in reader.tail(0, timeout=0))
+
+
+def closed_today(client: LedgerClient) -> list[LedgerRecord]:
+    now = datetime.now(UTC)
+    return [
+        one
+        for one in client.list_ledgers()
+        if one.closed_at is not None and one.closed_at.date() == now.date()
+    ]
+
+
+async def read_at_once(uri: str, ledger_id: int) -> bytes:
+    async with aio.LedgerClient(uri) as client:
+        reader = await client.open_ledger(ledger_id)
+        payloads = [entry.payload async for entry in reader]
+        return b"".join(payloads)
+
+
+def journal(uri: str) -> list[int]:
+    with QuorumJournalManager(uri, "ns1") as manager:
+        return [stream.first_txid for stream in manager.select_input_streams(1)]

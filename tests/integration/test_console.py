@@ -1,0 +1,287 @@
+"""The console as people see it: real daemons and a real browser, on clusters that are well, large and wounded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bookledger.cli.processes import started
+from ledgers import LedgerClient
+from metadata.sqlite.uri import uri_of
+from qjm_compat.aio import QuorumJournalManager
+from qjm_compat.requests import NamespaceInfo
+from tests.qjm_compat.acceptor.one_writer import edits
+from tests.support import browser as chromium
+from tests.support.browser import DESKTOP, PHONE, Chrome, browser, complaints, look_as, violations
+from tests.support.command_line import bookledger
+from tests.support.console import console
+from tests.support.etcd import EtcdServer
+from tests.support.http import HttpBookie, get
+from tests.support.journal_node_daemons import JournalNodeDaemon, journal_nodes, qjournal
+from tests.support.made_clusters import a_large_cluster
+from tests.support.waiting import until
+
+PATHS = ("/", "/bookies", "/ledgers", "/ledgers/1", "/ledgers/1/entries", "/healing", "/journals")
+HOSTILE = b"<script>document.title = 'stolen'</script><img src=x onerror=alert(1)>"
+PICTURES = os.environ.get("BOOKLEDGER_PICTURES", "")
+"""A directory for screenshots, for those who want to look."""
+
+if chromium.WHY_NOT:
+    pytestmark = pytest.mark.skip(reason=chromium.WHY_NOT)
+
+
+MANNERS = {"desktop": (DESKTOP, False), "dark": (DESKTOP, True), "phone": (PHONE, False)}
+thoroughly = pytest.mark.parametrize(
+    "manners", [("desktop",), pytest.param(tuple(MANNERS), marks=pytest.mark.long)]
+)
+"""In which manners pages are looked at."""
+
+
+@pytest.fixture(scope="module")
+def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    with browser(tmp_path_factory.mktemp("profile")) as one:
+        yield one
+
+
+@pytest.fixture
+def driver(chrome: Chrome) -> Chrome:
+    """Without the page of the test before, and without what that said when its console ended."""
+    chrome.get("about:blank")
+    complaints(chrome)
+    return chrome
+
+
+def bookies(path: Path, uri: str, count: int) -> list[HttpBookie]:
+    options = ["--http=127.0.0.1:0", "--lost-after=1", "--fault-domain=/room1/rack1"]
+    return [
+        HttpBookie(f"b{n}", path / f"b{n}", uri, lease_seconds=1, options=options)
+        for n in range(1, count + 1)
+    ]
+
+
+def text_of(driver: Chrome) -> str:
+    return str(driver.find_element("tag name", "body").text)
+
+
+def link_to(driver: Chrome, words: str) -> str:
+    """Where the link with these words leads; in one step, too."""
+    return str(
+        driver.execute_script(
+            "return [...document.links].find(one => one.innerText.trim() == arguments[0]).href", words
+        )
+    )
+
+
+def rows_of(driver: Chrome) -> dict[str, list[str]]:
+    """The cells of each row by its heading, in one step: a page that shows itself anew takes away what was there."""
+    found = driver.execute_script(
+        "return [...document.querySelectorAll('tbody tr')].map(row => [...row.cells].map(one => one.innerText.trim()))"
+    )
+    return {heading: cells for heading, *cells in found}
+
+
+def looked_at(
+    driver: Chrome, url: str, name: str, manners: tuple[str, ...] = ("desktop",), *, failing: bool = False
+) -> str:
+    """The page has nothing to complain of and is not wider than it may be. `failing`: its status is an error, which the
+    browser tells."""
+    driver.get(url)
+    for manner in manners:
+        size, dark = MANNERS[manner]
+        look_as(driver, size, dark=dark)
+        assert violations(driver) == []
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= size[0]
+        if PICTURES:
+            driver.save_screenshot(f"{PICTURES}/{name}-{manner}.png")
+    look_as(driver, DESKTOP)
+    assert [one for one in complaints(driver) if not failing or "Failed to load" not in one] == []
+    return text_of(driver)
+
+
+def soon(is_so: Callable[[], bool], seconds_max: float = 40) -> None:
+    until(is_so, seconds_max=seconds_max)
+
+
+COUNTED_SECONDS_MAX = 240
+"""For walking over the records of a large cluster, on a busy machine too."""
+
+
+@thoroughly
+def test_every_page_of_a_cluster_that_is_well_and_then_wounded(
+    tmp_path: Path, driver: Chrome, manners: tuple[str, ...]
+) -> None:
+    uri = uri_of(tmp_path / "metadata.db")
+    all_three = bookies(tmp_path, uri, 3)
+    with (
+        started(all_three),
+        console(tmp_path, uri, "--entries", "--lost-after=1") as url,
+        LedgerClient(uri) as client,
+    ):
+        writer = client.create_ledger(custom_metadata={"application": HOSTILE})
+        for n in range(120):
+            writer.append(HOSTILE if n == 3 else b"order %d" % n)
+        writer.close()
+
+        driver.get(f"{url}/")
+        soon(lambda: "The cluster is whole" in text_of(driver))  # it looks again by itself
+        for path in PATHS:
+            told = looked_at(driver, url + path, f"well{path.replace('/', '-')}", manners)
+            assert driver.title.endswith("· bookledger"), "no script of a stranger ran"
+            assert "missing" not in told.replace("no copy is missing", "")
+        assert HOSTILE.decode() in looked_at(driver, f"{url}/ledgers/1", "hostile")
+        driver.get(f"{url}/ledgers/1/entries?first=100")
+        assert "order 119" in text_of(driver)
+        assert "Later" not in text_of(driver)
+
+        driver.get(f"{url}/ledgers/1")
+        assert driver.find_elements("css selector", "td.lost") == []
+        all_three[1].kill()
+        soon(lambda: len(driver.find_elements("css selector", "td.lost")) == 1)
+        driver.get(f"{url}/healing")
+        soon(lambda: "lost on b2" in text_of(driver))
+        driver.get(f"{url}/")
+        soon(lambda: "The cluster is not whole" in text_of(driver))
+        for path in PATHS:
+            looked_at(driver, url + path, f"wounded{path.replace('/', '-')}", manners)
+        driver.get(f"{url}/")
+        assert "b2 is absent." in text_of(driver)
+
+        bookie_url = all_three[0].url  # the same is shown by each bookie, but entries
+        told = looked_at(driver, f"{bookie_url}/ledgers/1", "on-a-bookie")
+        assert "copies missing" in told
+        assert get(f"{bookie_url}/ledgers/1/entries")[0] == 404
+
+
+def test_throughput_and_latency_are_shown_while_somebody_writes(tmp_path: Path, driver: Chrome) -> None:
+    uri = uri_of(tmp_path / "metadata.db")
+    with started(bookies(tmp_path, uri, 3)), console(tmp_path, uri) as url, LedgerClient(uri) as client:
+        driver.get(f"{url}/")
+        writer = client.create_ledger()
+
+        def is_shown() -> bool:
+            for _ in range(20):
+                writer.append(b"x" * 1000)
+            value = driver.execute_script(
+                "return [...document.querySelectorAll('.tile')].map(one => one.querySelector('dd').textContent)"
+            )
+            assert isinstance(value, list)
+            return value[0] not in ("0", "–") and value[3].endswith(" ms")
+
+        soon(is_shown)
+        assert complaints(driver) == []
+
+
+def test_every_page_of_an_empty_cluster(tmp_path: Path, driver: Chrome) -> None:
+    uri = uri_of(tmp_path / "metadata.db")
+    assert (
+        bookledger("bookie", "format", f"--metadata={uri}", f"--data={tmp_path}/b1", "--id=b1").returncode
+        == 0
+    )
+    with console(tmp_path, uri) as url:
+        for path in PATHS:
+            told = looked_at(
+                driver, url + path, f"empty{path.replace('/', '-')}", failing=path.startswith("/ledgers/1")
+            )
+            assert "Traceback" not in told
+        driver.get(f"{url}/ledgers")
+        assert "There are no ledgers yet." in text_of(driver)
+
+
+@thoroughly
+def test_journals_with_one_acceptor_that_lags(
+    tmp_path: Path, driver: Chrome, manners: tuple[str, ...]
+) -> None:
+    """Real segments at three journal daemons, of which one was away while the second was written."""
+    uri = uri_of(tmp_path / "metadata.db")
+    options = ("--ensemble", "1")
+    with (
+        started(bookies(tmp_path, uri, 1)),
+        console(tmp_path, uri) as url,
+        journal_nodes(uri, tmp_path, 3, *options) as nodes,
+    ):
+        asyncio.run(_write_journal(nodes, url))
+        driver.get(f"{url}/journals")
+        soon(lambda: "writer's epoch 1" in text_of(driver))
+        told = looked_at(driver, f"{url}/journals", "journals", manners)
+        assert "from 7 in ledger" in told
+        rows = rows_of(driver)
+        assert rows["jn1"][:5] == rows["jn2"][:5] == ["0", "0", "6", "1", "1"]
+        assert rows["jn3"][:1] == ["3"]
+        assert int(rows["jn3"][1].replace("\u202f", "")) > 0
+        assert rows["jn3"][2:5] == ["3", "1", "1"]
+        assert len(driver.find_elements("css selector", "td .warn")) == 2
+
+
+async def _write_journal(nodes: list[JournalNodeDaemon], url: str) -> None:
+    """Two segments, the second without the last node, and the beginning of a third."""
+    async with QuorumJournalManager(qjournal([one.address for one in nodes])) as manager:
+        await manager.format(NamespaceInfo(7, "CID-x", layout_version=-63))
+        await manager.recover_unfinalized_segments()
+        for first in (1, 4, 7):
+            out = await manager.start_log_segment(first)
+            out.write_raw(edits(first, first + 2, 1), 3)
+            out.set_ready_to_flush()
+            await out.flush()
+            await out.close()
+            if first < 7:
+                await manager.finalize_log_segment(first, first + 2)
+            if first == 1:  # a quorum has it, and the last one soon
+                await asyncio.to_thread(soon, lambda: _finalized(url) == [3, 3, 3])
+                await asyncio.to_thread(nodes[-1].kill)
+
+
+def _finalized(url: str) -> list[int | None]:
+    """The last finalized transaction of each acceptor."""
+    (found,) = json.loads(get(f"{url}/api/v1/journals")[1])["journals"]
+    return [one["last_finalized_txid"] for one in found["acceptors"]]
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("ledgers", "manners"),
+    [(2_000, ("desktop",)), pytest.param(100_000, tuple(MANNERS), marks=pytest.mark.long)],
+)
+def test_every_page_of_a_large_cluster_comes_at_once(
+    tmp_path: Path, driver: Chrome, ledgers: int, manners: tuple[str, ...]
+) -> None:
+    uri = asyncio.run(a_large_cluster(tmp_path, ledgers))
+    with console(tmp_path, uri) as url:
+        driver.set_page_load_timeout(10)
+        for path in (*PATHS, f"/ledgers?first={ledgers // 2}"):
+            if not path.endswith("/entries"):
+                looked_at(driver, url + path, f"large{path.replace('/', '-')}", manners)
+        driver.get(f"{url}/ledgers")
+        assert len(driver.find_elements("css selector", "tbody tr")) == 50
+        driver.get(link_to(driver, "Newest"))
+        assert str(ledgers) in text_of(driver)
+        driver.get(f"{url}/")
+        told = f"{ledgers:,}".replace(",", "\u202f")
+        soon(lambda: told in text_of(driver), COUNTED_SECONDS_MAX)  # it is counted beside
+
+
+@thoroughly
+def test_a_cluster_whose_etcd_is_away_is_shown_again_when_it_is_back(
+    tmp_path: Path, driver: Chrome, manners: tuple[str, ...]
+) -> None:
+    etcd = EtcdServer(tmp_path)
+    etcd.start()
+    try:
+        uri = f"etcd://{etcd.endpoint}/test"
+        with started(bookies(tmp_path, uri, 1)) as _, console(tmp_path, uri) as url:
+            driver.get(f"{url}/")
+            assert "Bookies living" in text_of(driver)
+            etcd.kill()
+            soon(lambda: "The cluster is out of sight" in text_of(driver))
+            for path in PATHS[: len(manners)]:  # each waits until the metadata counts as away
+                told = looked_at(driver, url + path, f"away{path.replace('/', '-')}", manners, failing=True)
+                assert "The cluster is out of sight" in told
+            etcd.restart()
+            driver.get(f"{url}/bookies")
+            soon(lambda: "127.0.0.1:" in text_of(driver))
+    finally:
+        etcd.stop()

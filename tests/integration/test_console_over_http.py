@@ -1,0 +1,60 @@
+"""The console's daemon, asked without a browser: what bounds it, what it forbids, whom it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.error
+from pathlib import Path
+
+from bookledger.admin.http.config import HttpConfig
+from metadata.sqlite.uri import uri_of
+from tests.support.command_line import bookledger
+from tests.support.console import console
+from tests.support.http import NO_PROXY, get
+from tests.support.made_clusters import a_large_cluster
+from tests.support.waiting import until
+
+
+def test_pages_past_the_limit_of_streams_look_again_by_themselves(tmp_path: Path) -> None:
+    uri = asyncio.run(a_large_cluster(tmp_path, 1))
+    with console(tmp_path, uri) as url:
+        held = [NO_PROXY.open(f"{url}/events", timeout=10) for _ in range(HttpConfig().streams_max)]
+        try:
+            assert get(f"{url}/events")[0] == 503
+            assert get(f"{url}/")[0] == 200
+        finally:
+            for one in held:
+                one.close()
+        until(lambda: _is_open(f"{url}/events"))
+
+
+def _is_open(url: str) -> bool:
+    try:
+        with NO_PROXY.open(url, timeout=10) as answer:
+            return bool(answer.read(1) == b":")
+    except urllib.error.HTTPError:
+        return False
+
+
+def test_every_page_forbids_what_it_does_not_bring(tmp_path: Path) -> None:
+    uri = asyncio.run(a_large_cluster(tmp_path, 1))
+    with console(tmp_path, uri) as url:
+        for path in (
+            "/",
+            "/bookies",
+            "/ledgers",
+            "/ledgers/1",
+            "/static/console.js",
+            "/healing",
+            "/journals",
+        ):
+            with NO_PROXY.open(url + path, timeout=10) as answer:
+                assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+                assert "unsafe" not in answer.headers["Content-Security-Policy"]
+                assert answer.headers["X-Content-Type-Options"] == "nosniff"
+                assert answer.headers["Cache-Control"] == "no-store"
+
+
+def test_other_machines_see_a_console_only_where_it_is_asked_for(tmp_path: Path) -> None:
+    done = bookledger("console", f"--metadata={uri_of(tmp_path / 'none.db')}", "--http=0.0.0.0:0")
+    assert done.returncode == 2 and b"without certificates whoever reaches it reads" in done.stderr

@@ -1,0 +1,322 @@
+"""What daemons tell operators over HTTP: real processes, asked as Prometheus and a load balancer ask them."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from bookie.wire.trust.certificates import Certificates
+from bookie.wire.trust.roles import Role
+from bookledger.admin.bookies import Bookies
+from bookledger.admin.http.config import HttpConfig
+from bookledger.admin.option import HttpAddress
+from bookledger.cli.processes import BOOKLEDGER, Child, started
+from ledgers import ClientConfig, LedgerClient, LedgerFenced
+from metadata.sqlite.uri import uri_of
+from tests.support.authority import TestAuthority
+from tests.support.command_line import bookledger, fails_with_one_line
+from tests.support.etcd import EtcdServer
+from tests.support.http import HttpBookie as Bookie
+from tests.support.http import get
+from tests.support.waiting import until
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "operators.md"
+Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+def samples_of(url: str) -> Samples:
+    code, text = get(f"{url}/metrics")
+    assert code == 200
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def of(samples: Samples, name: str, **labels: str) -> float:
+    """The sum over all bookies."""
+    wanted = set(labels.items())
+    return sum(value for (found, at), value in samples.items() if found == name and wanted <= set(at))
+
+
+@contextmanager
+def one_bookie(tmp_path: Path, uri: str = "") -> Iterator[tuple[Bookie, str]]:
+    uri = uri or uri_of(tmp_path / "metadata.db")
+    bookie = Bookie("b1", tmp_path / "b1", uri, lease_seconds=1, options=["--http=127.0.0.1:0"])
+    with started([bookie]):
+        yield bookie, uri
+
+
+class Standalone:
+    """`bookledger standalone --http`."""
+
+    def __init__(self, path: Path) -> None:
+        command = (
+            *BOOKLEDGER, "standalone", f"--data={path}", "--port=0", "--http=127.0.0.1:0", "--json",
+            "--free-space-min=16",
+        )  # fmt: skip
+        self._child = Child(command, name="standalone", log=path.with_name("standalone.log"))
+
+    def __enter__(self) -> Self:
+        told = self._child.hear()
+        self.url, self.uri = told["http"], told["metadata"]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._child.stop() == 0
+
+
+def test_what_was_appended_read_fenced_and_refused_is_counted(tmp_path: Path) -> None:
+    with Standalone(tmp_path / "data") as daemon, LedgerClient(daemon.uri) as client:
+        writer = client.create_ledger(ack_quorum=3)
+        for n in range(10):
+            writer.append(b"%03d" % n)
+        assert len(list(client.open_ledger(writer.ledger_id).read())) == 10
+        with pytest.raises(LedgerFenced):
+            writer.append(b"late")
+        # The first refusal is all the writer waits for; the other bookie's may be under way still.
+        until(lambda: of(samples_of(daemon.url), "bookie_refused_total", status="fenced") >= 2)
+        found = samples_of(daemon.url)
+    assert of(found, "bookie_append_entries_total") >= 30  # recovery writes the last one once more
+    assert of(found, "bookie_append_bytes_total") >= 90
+    assert of(found, "bookie_append_seconds_count", bookie="bookie-1") >= 10
+    assert 0 < of(found, "bookie_append_seconds_sum") < 30
+    assert of(found, "bookie_sync_seconds_count") == of(found, "bookie_sync_group_bytes_count") >= 30
+    assert of(found, "bookie_read_entries_total") >= 10
+    assert of(found, "bookie_read_seconds_count") >= 1
+    assert of(found, "bookie_fences_total") >= 2
+    assert of(found, "bookie_registered") == of(found, "bookie_writable") == 3
+    assert of(found, "bookie_limit_held", limit="connections") >= 3
+    assert of(found, "process_resident_memory_bytes") > 0
+
+
+def test_a_bookie_is_ready_while_clients_should_come_to_it(tmp_path: Path) -> None:
+    with one_bookie(tmp_path) as (bookie, _):
+        assert get(f"{bookie.url}/healthz") == (200, "ok\n")
+        assert get(f"{bookie.url}/readyz") == (200, "ok\n")
+
+
+def test_a_bookie_that_takes_nothing_new_says_why_it_is_not_ready_and_lives(tmp_path: Path) -> None:
+    uri = uri_of(tmp_path / "metadata.db")
+    both = [
+        Bookie(name, tmp_path / name, uri, lease_seconds=1, options=["--http=127.0.0.1:0"])
+        for name in ("b1", "b2")
+    ]
+    with started(both):
+        assert bookledger("bookie", "drain", "b1", f"--metadata={uri}").returncode == 0
+        until(lambda: get(f"{both[0].url}/readyz")[0] == 503)
+        assert get(f"{both[0].url}/readyz")[1].startswith("b1: read-only: ")
+        assert get(f"{both[0].url}/healthz") == (200, "ok\n")
+        assert of(samples_of(both[0].url), "bookie_writable") == 0
+        assert get(f"{both[1].url}/readyz") == (200, "ok\n")
+
+
+def test_a_bookie_whose_metadata_is_away_is_not_ready(tmp_path: Path) -> None:
+    etcd = EtcdServer(tmp_path)
+    etcd.start()
+    try:
+        with one_bookie(tmp_path, f"etcd://{etcd.endpoint}/test") as (bookie, _):
+            assert of(samples_of(bookie.url), "bookie_registered") == 1
+            etcd.kill()
+            until(lambda: get(f"{bookie.url}/readyz")[0] == 503)
+            assert "b1: it is not registered" in get(f"{bookie.url}/readyz")[1]
+            assert of(samples_of(bookie.url), "bookie_registered") == 0
+            etcd.restart()
+            until(lambda: get(f"{bookie.url}/readyz")[0] == 200)
+    finally:
+        etcd.stop()
+
+
+def test_it_answers_while_the_bookie_starts(tmp_path: Path) -> None:
+    """Before the metadata answers: alive, and not ready."""
+    with socket.create_server(("127.0.0.1", 0)) as silent, socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+        free.close()
+        uri = f"etcd://127.0.0.1:{silent.getsockname()[1]}/prefix"
+        command = (
+            *BOOKLEDGER, "bookie", "run", f"--metadata={uri}", f"--data={tmp_path}", "--port=0",
+            f"--http=127.0.0.1:{port}", "--until-stdin-closes",
+        )  # fmt: skip
+        child = Child(command, name="bookie", log=tmp_path.with_name("bookie.log"))
+        try:
+            until(lambda: answers(port))
+            assert get(f"http://127.0.0.1:{port}/healthz") == (200, "ok\n")
+            code, why = get(f"http://127.0.0.1:{port}/readyz")
+            assert (code, why) == (503, "the bookie is starting: it reads its log\n")
+            assert get(f"http://127.0.0.1:{port}/metrics")[0] == 200
+        finally:
+            child.kill()
+
+
+def answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_silent_connections_beyond_the_limit_make_way_for_who_asks(tmp_path: Path) -> None:
+    with one_bookie(tmp_path) as (bookie, _), ExitStack() as held:
+        host, _, port = bookie.url.removeprefix("http://").rpartition(":")
+        for _ in range(HttpConfig().connections_max + 16):
+            held.enter_context(socket.create_connection((host, int(port))))
+        assert get(f"{bookie.url}/healthz")[0] == 200
+        found = samples_of(bookie.url)
+        assert of(found, "http_connections") <= HttpConfig().connections_a_peer_max
+        assert of(found, "http_connections_made_way_total") > 0
+
+
+def test_who_says_nothing_or_half_of_something_is_cut(tmp_path: Path) -> None:
+    with one_bookie(tmp_path) as (bookie, _), ExitStack() as held:
+        host, _, port = bookie.url.removeprefix("http://").rpartition(":")
+        silent = held.enter_context(socket.create_connection((host, int(port))))
+        half = held.enter_context(socket.create_connection((host, int(port))))
+        half.sendall(b"GET /metrics HTTP/1.1\r\nHost:")
+        for one in (silent, half):
+            one.settimeout(HttpConfig().request_seconds_max + 10)
+            assert one.recv(1000) == b""
+
+
+@pytest.mark.parametrize("text", ["9181", ":9181", "here:", "here:x", "here:70000"])
+def test_what_is_no_address_is_told_before_anything_starts(tmp_path: Path, text: str) -> None:
+    done = bookledger("standalone", f"--data={tmp_path}/data", f"--http={text}")
+    assert done.returncode == 2
+    assert b"is no HOST:PORT" in done.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_bookie_with_certificates_asks_for_one_over_http_too(tmp_path: Path) -> None:
+    authority = TestAuthority(tmp_path)
+    options = ["--http=0.0.0.0:0", f"--certs={authority.bookie('b1')}"]
+    bookie = Bookie("b1", tmp_path / "b1", uri_of(tmp_path / "metadata.db"), options=options)
+    with started([bookie]):
+        url = bookie.url.replace("0.0.0.0", "127.0.0.1")  # what it listens on
+        assert url.startswith("https://")
+        for role, expected in ((Role.CONSOLE, 200), (Role.CLIENT, 403)):
+            tls = Certificates(authority.of(role)).client
+            opener = urllib.request.build_opener(
+                urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=tls)
+            )
+            try:
+                status = opener.open(f"{url}/metrics", timeout=10).status
+            except urllib.error.HTTPError as error:
+                status = error.code
+            assert status == expected
+
+
+def test_other_machines_are_answered_only_where_it_is_asked_for(tmp_path: Path) -> None:
+    done = bookledger("standalone", f"--data={tmp_path}/data", "--port=0", "--http=0.0.0.0:0")
+    assert done.returncode == 2 and done.stdout == b""
+    assert b"without certificates whoever reaches it reads" in done.stderr
+    assert b"--insecure" in done.stderr
+    assert HttpAddress("::1", 1).is_loopback and not HttpAddress("10.0.0.1", 1).is_loopback
+
+
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        line = fails_with_one_line(
+            "standalone", f"--data={tmp_path}/data", "--port=0", f"--http=127.0.0.1:{port}"
+        )
+    assert f"cannot listen on --http 127.0.0.1:{port}" in line
+
+
+OF_THE_PROCESS = ("process_", "python_")
+MADE_AT = "_created"
+"""When a counter was made: the library's own, which daemons leave out."""
+
+
+def of_a_client(uri: str) -> str:
+    """What one tells that has written and read."""
+    registry = CollectorRegistry()
+    with LedgerClient(uri, config=ClientConfig(metrics=registry)) as client:
+        with client.create_ledger(ensemble_size=1) as writer:
+            writer.append(b"x")
+        list(client.open_ledger(writer.ledger_id).read())
+    return generate_latest(registry).decode()
+
+
+# --- names ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def families(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, str]]:
+    """Every metric of a bookie, and of a client: its type and what it is said to be."""
+    with one_bookie(tmp_path_factory.mktemp("bookie")) as (bookie, uri):
+        text = get(f"{bookie.url}/metrics")[1] + of_a_client(uri)
+    found = {
+        family.name: (family.type, family.documentation) for family in text_string_to_metric_families(text)
+    }
+    return {
+        name: about
+        for name, about in found.items()
+        if not (name.startswith(OF_THE_PROCESS) or name.endswith(MADE_AT))
+    }
+
+
+def test_names_and_units_follow_prometheus_rules(families: dict[str, tuple[str, str]]) -> None:
+    """Base units last, no type in a name, one sentence for each; the parser takes `_total` off counters."""
+    for name, (kind, told) in families.items():
+        assert re.fullmatch(r"(auditor|bookie|event_loop|http|ledger_client|metadata)(_[a-z]+)+", name), name
+        assert not re.search(r"_(ms|milliseconds|mib|kib|minutes|counter|gauge|histogram|total)$", name), name
+        if kind == "histogram":
+            assert name.endswith(("_seconds", "_bytes", "_records")), name
+        if "seconds" in name or "bytes" in name:
+            assert name.endswith(("_seconds", "_bytes")), name
+        assert re.fullmatch(r"[A-Z0-9][^.]*\.", told), (name, told)
+
+
+def test_every_metric_is_described_for_operators_as_the_code_describes_it(
+    families: dict[str, tuple[str, str]],
+) -> None:
+    rows = dict(
+        re.findall(r"^\| `(\w+_\w+?)(?:\{[\w,]+\})?` \| ([^|]*) \|$", DOCUMENT.read_text(), re.MULTILINE)
+    )
+    expected = {
+        f"{name}_total" if kind == "counter" else name: told for name, (kind, told) in families.items()
+    }
+    assert rows == expected, json.dumps({k: v for k, v in expected.items() if rows.get(k) != v}, indent=1)
+
+
+def test_a_process_without_bookies_yet_tells_of_itself() -> None:
+    subject = Bookies(1).subject()
+    assert subject.why_not_ready()
+    names = {metric.name for metric in subject.registry.collect()}
+    assert "process_resident_memory_bytes" in names
+    assert not [name for name in names if name.startswith("bookie")]
+
+
+def test_an_auditor_by_itself_answers_and_tells_what_it_saw(tmp_path: Path) -> None:
+    with one_bookie(tmp_path) as (_, uri), LedgerClient(uri) as client:
+        client.create_ledger(ensemble_size=1).close()
+        command = (*BOOKLEDGER, "autorecovery", f"--metadata={uri}", "--http=127.0.0.1:0", "--json")
+        auditor = Child(command, name="autorecovery", log=tmp_path / "autorecovery.log")
+        try:
+            url = auditor.hear()["http"]
+            until(lambda: get(f"{url}/readyz") == (200, "ok\n"))
+            until(lambda: of(samples_of(url), "metadata_calls_total", call="get", outcome="done") >= 1)
+            found = samples_of(url)
+            assert of(found, "auditor_elected") == 0, "the bookie is"
+            assert of(found, "metadata_calls_total", call="get", outcome="done") >= 1
+            assert not [name for name, _ in found if name.startswith("bookie")]
+            status, told = get(f"{url}/api/v1/cluster")
+            assert (status, json.loads(told)["bookies"]["living"]) == (200, 1), told
+            assert get(f"{url}/")[0] == 200
+        finally:
+            assert auditor.stop() == 0

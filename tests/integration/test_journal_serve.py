@@ -1,0 +1,88 @@
+"""`bookledger journal serve`: one name, one live daemon; what it keeps is in the store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bookledger.cli.processes import bookie_processes
+from qjm_compat.aio import QuorumJournalManager
+from qjm_compat.requests import NamespaceInfo
+from tests.qjm_compat.acceptor.one_writer import edits
+from tests.support.aio import run
+from tests.support.command_line import bookledger
+from tests.support.http import get
+from tests.support.journal_node_daemons import JournalNodeDaemon, qjournal
+
+
+@pytest.fixture(scope="module")
+def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    directory = tmp_path_factory.mktemp("cluster")
+    uri = f"sqlite://{directory}/metadata.db"
+    with bookie_processes(3, directory, uri):
+        yield uri
+
+
+def test_a_second_daemon_of_a_name_gives_up_and_the_first_serves_on(uri: str, tmp_path: Path) -> None:
+    with JournalNodeDaemon(uri, "one", tmp_path) as daemon:
+        address = ["--rpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--lease-seconds", "1"]
+        second = bookledger("journal", "serve", "--metadata", uri, "--name", "one", *address)
+        assert second.returncode == 1
+        assert b"another daemon serves as one" in second.stderr
+        assert get(f"http://{daemon.http_address}/readyz") == (200, "ok\n")
+        assert daemon.stop() == 0
+
+
+def test_a_daemon_shows_the_cluster_as_every_daemon_does(uri: str, tmp_path: Path) -> None:
+    with JournalNodeDaemon(uri, "shown", tmp_path) as daemon:
+        url = f"http://{daemon.http_address}"
+        status, told = get(f"{url}/api/v1/cluster")
+        assert (status, json.loads(told)["bookies"]["living"]) == (200, 3), told
+        assert json.loads(get(f"{url}/api/v1/openapi.json")[1])["openapi"]
+        assert get(f"{url}/")[0] == get(f"{url}/journals")[0] == 200
+        metrics = get(f"{url}/metrics")[1]
+        for name in ("metadata_calls_total", "http_connections", "journalnode_connections_limit"):
+            assert f"\n{name}" in metrics, name
+        assert "ledger_client_metadata_calls" in metrics
+        assert get(f"{url}/jmx")[0] == 200
+        assert daemon.stop() == 0
+
+
+def test_a_daemon_that_lost_its_host_comes_back_elsewhere_with_nothing_missing(
+    uri: str, tmp_path: Path
+) -> None:
+    async def write(address: str) -> None:
+        namespace = NamespaceInfo(7, "CID-x", layout_version=-63)
+        async with QuorumJournalManager(qjournal([address], "lost")) as manager:
+            await manager.format(namespace)
+            await manager.recover_unfinalized_segments()
+            out = await manager.start_log_segment(1)
+            out.write_raw(edits(1, 3, 1), 3)
+            out.set_ready_to_flush()
+            await out.flush()
+            daemon.kill()
+
+    async def recover(address: str) -> None:
+        async with QuorumJournalManager(qjournal([address], "lost")) as manager:
+            recovered = await manager.recover_unfinalized_segments()
+            assert recovered is not None and recovered.end_txid == 3
+            (stream,) = await manager.select_input_streams()
+            found = [batch.records async for batch in stream.batches()]
+            assert b"".join(found) == edits(1, 3, 1)
+
+    with JournalNodeDaemon(uri, "wanderer", tmp_path) as daemon:
+        run(write(daemon.address))
+    (tmp_path / "elsewhere").mkdir()
+    with JournalNodeDaemon(uri, "wanderer", tmp_path / "elsewhere") as daemon:
+        run(recover(daemon.address))
+
+
+def test_an_address_that_others_reach_needs_insecure(uri: str) -> None:
+    done = bookledger(
+        "journal", "serve", "--metadata", uri, "--name", "x", "--rpc", "0.0.0.0:0", "--http", "127.0.0.1:0"
+    )
+    assert done.returncode == 2
+    assert b"--insecure" in done.stderr

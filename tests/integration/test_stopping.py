@@ -1,0 +1,210 @@
+"""Long work that is stopped by Ctrl-C ends with 130, and says in one line what is done and how to go on."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from bookledger.cli.processes import BookieProcess, bookie_processes
+from ledgers import LedgerClient
+from tests.qjm_compat.transfer.made_directories import made_directory
+from tests.support.command_line import bookledger
+from tests.support.stopping import SECONDS_MAX, await_connected, silent_server, started, stopped
+from tests.support.waiting import until
+
+TRIES_MAX = 20
+"""Work that no peer can hold up may be done before the signal comes."""
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("stopping")
+
+
+@pytest.fixture(scope="module")
+def uri(directory: Path) -> str:
+    return f"sqlite://{directory}/metadata.db"
+
+
+@pytest.fixture(scope="module")
+def bookies(uri: str, directory: Path) -> Iterator[list[BookieProcess]]:
+    with bookie_processes(4, directory, uri) as running:
+        yield running
+
+
+@contextmanager
+def hung(bookies: list[BookieProcess]) -> Iterator[None]:
+    """They keep their connections and answer nothing."""
+    for bookie in bookies:
+        bookie.child.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for bookie in bookies:
+            bookie.child.signal(signal.SIGCONT)
+
+
+def closed_ledger(uri: str) -> tuple[int, set[str]]:
+    """Its id, and the bookies that hold it."""
+    with LedgerClient(uri) as client, client.create_ledger() as writer:
+        writer.append(b"x" * 100)
+        return writer.ledger_id, {one.bookie_id for one in writer.record.fragments[0].ensemble}
+
+
+def test_a_read_into_a_file_leaves_no_file(uri: str, bookies: list[BookieProcess], tmp_path: Path) -> None:
+    ledger_id, holders = closed_ledger(uri)
+    arguments = ("ledger", "read", f"--metadata={uri}", str(ledger_id), f"--output={tmp_path}/entries")
+    holding = [one for one in bookies if one.bookie_id in holders]
+    with hung(holding), started(*arguments) as program:
+        await_connected(program, holding[0].port)
+        said = stopped(program)
+    assert said == (
+        f"bookledger: interrupted; {tmp_path}/entries is not there; go on with: bookledger {' '.join(arguments)}\n"
+    )
+    assert not list(tmp_path.iterdir())
+    assert bookledger(*arguments).returncode == 0, "the command that it names goes on"
+    assert (tmp_path / "entries").read_bytes() == b"0\t" + b"x" * 100 + b"\n"
+
+
+@pytest.mark.parametrize("command", ["bench", "demo", "journal bench"])
+def test_what_has_bookies_of_its_own_leaves_none_of_them_and_nothing_of_theirs(command: str) -> None:
+    with started(*command.split()) as program:
+        until(lambda: len(psutil.Process(program.pid).children()) >= 3)
+        children = psutil.Process(program.pid).children(recursive=True)
+        said = stopped(program)
+    end = f"interrupted; its bookies have ended, and their files are gone; go on with: bookledger {command}\n"
+    assert said == f"bookledger: {end}"
+    until(lambda: not any(child.is_running() for child in children))
+
+
+@pytest.mark.usefixtures("bookies")
+@pytest.mark.parametrize(
+    ("number", "how"),
+    [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "stopped"), (signal.SIGHUP, "stopped")],
+)
+def test_a_tail_says_what_was_printed(uri: str, number: signal.Signals, how: str) -> None:
+    with LedgerClient(uri) as client, client.create_ledger() as writer:
+        writer.append(b"one")
+        writer.append(b"two")
+        with started("ledger", "tail", f"--metadata={uri}", str(writer.ledger_id)) as program:
+            assert program.stdout is not None
+            assert [program.stdout.readline() for _ in range(2)] == ["0\tone\n", "1\ttwo\n"]
+            said = stopped(program, number)
+    # What it has just printed it may not have noted yet.
+    noted = r"the entries to (0|1) are printed, perhaps more; go on with --first [12]"
+    nothing = r"no entry is printed for certain; go on with: bookledger ledger tail .*"
+    assert re.fullmatch(f"bookledger: {how}; ({noted}|{nothing})\n", said), said
+
+
+@pytest.mark.usefixtures("bookies")
+def test_a_drain_goes_on_without_whoever_waited_for_it(uri: str) -> None:
+    with LedgerClient(uri) as client, client.create_ledger() as writer:  # what is open does not move
+        writer.append(b"x")
+        name = writer.record.fragments[0].ensemble[0].bookie_id
+        arguments = ("bookie", "drain", f"--metadata={uri}", name, "--wait")
+        with started(*arguments) as program:
+            assert program.stdout is not None
+            assert " to go" in program.stdout.readline()
+            said = stopped(program)
+        assert said == (
+            "bookledger: interrupted; the order stands, and bookies go on without this command; "
+            f"wait for them with: bookledger {' '.join(arguments)}, or take it back with: "
+            f"bookledger bookie drain {name} --cancel\n"
+        )
+        assert bookledger("bookie", "drain", name, "--cancel", f"--metadata={uri}").returncode == 0
+
+
+def test_a_repair_says_which_bookies_are_done(uri: str, bookies: list[BookieProcess]) -> None:
+    one, other = sorted(bookies, key=lambda bookie: bookie.bookie_id)[:2]
+    arguments = ("bookie", "repair", f"--metadata={uri}", one.bookie_id, other.bookie_id)
+    with hung([other]), started(*arguments) as program:
+        await_connected(program, other.port)
+        said = stopped(program)
+    assert said == (
+        f"bookledger: interrupted; of {one.bookie_id} it is done, and what the others did stays; "
+        f"go on with: bookledger {' '.join(arguments)}\n"
+    )
+
+
+def test_a_backup_and_a_restoring_that_are_stopped_leave_nothing_half_done(
+    uri: str, bookies: list[BookieProcess], tmp_path: Path
+) -> None:
+    assert bookies
+    closed_ledger(uri)
+    whole = tmp_path / "whole"
+    assert bookledger("metadata", "backup", f"--metadata={uri}", str(whole)).returncode == 0
+    with silent_server() as port:
+        meta = f"--metadata=etcd://127.0.0.1:{port}/x?timeout=60"
+        arguments = ("metadata", "backup", meta, f"{tmp_path}/half")
+        with started(*arguments) as program:
+            await_connected(program, port)
+            said = stopped(program)
+        assert said.startswith(
+            f"bookledger: interrupted; {tmp_path}/half is not there; begin again with: bookledger "
+        )
+        assert list(tmp_path.iterdir()) == [whole]
+        with started("metadata", "restore", meta, str(whole)) as program:
+            await_connected(program, port)
+            said = stopped(program)
+    assert (
+        said.startswith("bookledger: interrupted; 0 of ")
+        and " keys are there, which is no cluster yet; " in said
+    )
+    assert said.count("\n") == 1
+
+
+def test_work_on_journals_says_how_to_go_on(tmp_path: Path) -> None:
+    edits = made_directory(tmp_path / "edits")
+    with silent_server() as port:
+        meta = f"--metadata=etcd://127.0.0.1:{port}/x?timeout=60"
+        for arguments, how in (
+            (
+                ("import", meta, "ns1", str(edits)),
+                "0 bytes went in, and what is there is not written again; go on",
+            ),
+            (
+                ("export", meta, "ns1", f"{tmp_path}/out"),
+                "of 0 bytes whole files stay, and are not written again; go",
+            ),
+            (("fsck", meta, "ns1"), "nothing was changed, and nothing found out; begin again with"),
+            (("recover", meta, "ns1"), "nothing is lost, and no writer but a new one goes on; go on with"),
+        ):
+            with started("journal", *arguments) as program:
+                await_connected(program, port)
+                said = stopped(program)
+            assert said.startswith(f"bookledger: interrupted; {how}"), said
+            assert f"with: bookledger journal {arguments[0]} " in said and said.count("\n") == 1
+
+
+def test_an_index_that_is_being_made_anew_is_made_by_the_next_run(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    with bookie_processes(1, tmp_path, uri) as (bookie,):
+        shape = ("--ensemble=1", "--write-quorum=1", "--ack-quorum=1")
+        appended = bookledger("ledger", "append", f"--metadata={uri}", *shape, stdin=b"line\n" * 100_000)
+        assert appended.returncode == 0
+        data = bookie.directory
+    arguments = ("bookie", "rebuild-index", "--data", str(data))
+    said = next(filter(None, (_stopped_in_the_middle(data, *arguments) for _ in range(TRIES_MAX))))
+    assert said == (
+        "bookledger: interrupted; the old index is as it was, and the log untouched; "
+        f"go on with: bookledger {' '.join(arguments)}\n"
+    )
+    assert bookledger("bookie", "check", "--data", str(data)).returncode == 0
+    assert bookledger(*arguments).returncode == 0
+    assert bookledger("bookie", "check", "--data", str(data)).returncode == 0
+
+
+def _stopped_in_the_middle(data: Path, *arguments: str) -> str:
+    """What was said; nothing where it was faster than the signal."""
+    with started(*arguments) as program:
+        until(lambda: (data / "index.new").exists() or program.poll() is not None)
+        program.send_signal(signal.SIGINT)
+        _, said = program.communicate(timeout=SECONDS_MAX)
+    assert program.returncode == (130 if said else 0), said
+    return said

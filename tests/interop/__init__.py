@@ -1,0 +1,1 @@
+"""Hadoop's own test classes, run against our journal daemons; see README.md."""

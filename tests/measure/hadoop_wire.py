@@ -1,0 +1,75 @@
+"""Hadoop's wire alone: the processor time of a `journal()` call of 8 KiB, from its bytes to the bytes of the answer.
+
+The acceptor behind it answers at once, so nothing but the wire is measured: frame, headers, message, answer.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from qjm_compat.hadoop.server.calls import Calls
+from qjm_compat.hadoop.wire import hadoop_pb2 as pb
+from qjm_compat.hadoop.wire.framing import FRAME_BYTES_MAX, FrameReader
+from qjm_compat.hadoop.wire.methods import Place
+from qjm_compat.hadoop.wire.rpc import call_in
+from qjm_compat.requests import BatchDone, SendEdits
+from tests.qjm_compat.hadoop.test_limits import call_frame
+from tests.qjm_compat.journals import frames
+
+CALLS, EDITS, PATH_BYTES = 20_000, 32, 196
+ROUNDS = 5
+
+
+class AtOnce:
+    """A node, and its journal: every batch is on disk when it comes."""
+
+    def journal(self, journal_id: str) -> AtOnce:
+        return self
+
+    def epoch_of(self, journal_id: str, client_id: bytes) -> int:
+        return 1
+
+    def begin(self, request: SendEdits, done: BatchDone) -> bool:
+        assert request.num_txns == EDITS
+        done(None)
+        return True
+
+
+async def measure(scratch: Path, share: float) -> None:
+    records = frames(1, EDITS, path_bytes=PATH_BYTES)
+    calls = [journal_call(number, records) for number in range(int(CALLS * share))]
+    best = min(_micros_a_call(calls) for _ in range(ROUNDS))
+    print(f"a call of {len(records)} bytes: {best:.1f} µs of the processor in the wire layer", flush=True)
+
+
+def journal_call(number: int, records: bytes) -> bytes:
+    """The frame of one, as a stock client sends it."""
+    message = pb.Journal(
+        info=pb.RequestInfo(
+            journal_id=pb.JournalId(identifier="ns1"), epoch=1, serial=number, committed_txid=0
+        ),
+        first_txid=1,
+        num_txns=EDITS,
+        segment_txid=1,
+        records=records,
+    )
+    return call_frame("journal", message, number)
+
+
+def _micros_a_call(calls: list[bytes]) -> float:
+    node: Any = AtOnce()
+    server, reader, answers = Calls(node, Place("http://jn1:8480", 8480)), FrameReader(FRAME_BYTES_MAX), 0
+
+    def answered(frame: bytes) -> None:
+        nonlocal answers
+        answers += bool(frame)
+
+    began = time.thread_time()
+    for data in calls:
+        for frame in reader.feed(data):
+            server.begin(call_in(frame), answered)
+    took = time.thread_time() - began
+    assert answers == len(calls)
+    return took / len(calls) * 1e6

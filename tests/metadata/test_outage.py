@@ -1,0 +1,75 @@
+"""A store that does not answer is told of once, seldom again, and at its end; other errors are answers."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+import pytest
+
+from metadata.counting.counting_store import CountingStore
+from metadata.counting.outage import Outage, weight
+from metadata.errors import KeyExists, StoreRefused, StoreUnavailable
+from metadata.memory import MemoryData, MemoryStore
+from tests.support.aio import run
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    at = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: at[0])
+    return at
+
+
+def test_it_is_told_once_and_again_each_minute_and_at_its_end(
+    now: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    one = Outage()
+    one.failed(StoreUnavailable("who starts waits for it, and says so"))
+    one.answered()
+    for _ in range(200):
+        one.failed(StoreUnavailable("nobody there"))
+        now[0] += 1.0
+    one.answered()
+    one.answered()
+    assert [record.getMessage() for record in caplog.records] == [
+        "the metadata does not answer, and is asked again until it does: nobody there",
+        "the metadata has not answered for 60 s, in 61 calls: nobody there",
+        "the metadata has not answered for 120 s, in 121 calls: nobody there",
+        "the metadata has not answered for 180 s, in 181 calls: nobody there",
+        "the metadata answers again, after 200.0 s",
+    ]
+
+
+def test_an_answer_that_is_no_is_an_answer(now: list[float], caplog: pytest.LogCaptureFixture) -> None:
+    one = Outage()
+    for error in (KeyExists("a"), StoreRefused("no")):
+        one.failed(error)
+        assert weight(error) == logging.WARNING
+    assert not caplog.records and now == [100.0]
+    assert weight(StoreUnavailable("away")) == logging.DEBUG, "the outage is told already"
+
+
+def test_a_counting_store_tells_of_its_outage(caplog: pytest.LogCaptureFixture) -> None:
+    class Away(MemoryStore):
+        is_away = True
+
+        async def get(self, key: str) -> None:
+            if self.is_away:
+                raise StoreUnavailable("away")
+
+    async def main() -> None:
+        inner = Away(MemoryData())
+        store = CountingStore(inner)
+        await store.list_page("x")
+        for _ in range(3):
+            with pytest.raises(StoreUnavailable):
+                await store.get("a")
+        inner.is_away = False
+        await store.get("a")
+
+    run(main())
+    assert [record.getMessage().split(",")[0] for record in caplog.records] == [
+        "the metadata does not answer",
+        "the metadata answers again",
+    ]

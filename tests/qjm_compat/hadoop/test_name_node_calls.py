@@ -1,0 +1,456 @@
+"""What stock NameNodes and Hadoop's tests ask of a JournalNode, call by call, over the wire."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from ledgers.aio import LedgerClient
+from qjm_compat.config import JournalConfig
+from qjm_compat.errors import (
+    BadRequest,
+    JournalError,
+    JournalNotEmpty,
+    JournalNotFormatted,
+    StaleEpoch,
+)
+from qjm_compat.hadoop.client.connection import NodeClient
+from qjm_compat.hadoop.limits import NodeLimits
+from qjm_compat.hadoop.wire import hadoop_pb2 as pb
+from qjm_compat.hadoop.wire.messages import UNKNOWN_TXID
+from qjm_compat.hadoop.wire.segment_file import SegmentCutter
+from tests.qjm_compat.acceptor.one_writer import edits
+from tests.support.aio import run
+from tests.support.in_process import QUICK, InProcessCluster, cluster_of
+from tests.support.served_journal_node import ServedNode, served_node
+
+CONFIG = JournalConfig(ensemble_size=1)
+JID = pb.JournalId(identifier="ns1")
+STORAGE = pb.StorageInfo(layout_version=-67 & 0xFFFFFFFF, namespace_id=7, cluster_id="CID-x", c_time=0)
+UPGRADED = pb.StorageInfo(layout_version=-67 & 0xFFFFFFFF, namespace_id=7, cluster_id="CID-x", c_time=99)
+
+
+def namespace(storage: pb.StorageInfo = STORAGE) -> pb.NamespaceInfo:
+    return pb.NamespaceInfo(
+        build_version="b", unused=0, block_pool_id="BP-1", storage=storage, software_version="3.4.1"
+    )
+
+
+class NameNode:
+    """One process: one client id, its epoch, and its calls' numbers."""
+
+    def __init__(self, address: str) -> None:
+        self.client = NodeClient(address)
+        self.epoch = 0
+        self.serial = -1
+
+    async def go_on_at(self, node: ServedNode) -> None:
+        """The same process, at a daemon that took over the name of the one before."""
+        client_id = self.client._client_id
+        await self.client.close()
+        self.client = NodeClient(node.address)
+        self.client._client_id = client_id
+
+    def info(self, committed: int | None = None) -> pb.RequestInfo:
+        self.serial += 1
+        return pb.RequestInfo(journal_id=JID, epoch=self.epoch, serial=self.serial, committed_txid=committed)
+
+    async def ask(self, method: str, kind: Any, reply: Any = pb.Nothing, **fields: Any) -> Any:
+        return await self.client.call(method, kind(**fields), reply)
+
+    async def of_journal(self, method: str, reply: Any = pb.Nothing) -> Any:
+        return await self.ask(method, pb.OfJournal, reply, journal_id=JID)
+
+    async def format(self, **fields: Any) -> None:
+        await self.ask("format", pb.Format, journal_id=JID, namespace=namespace(), **fields)
+
+    async def promised(self) -> int:
+        reply = await self.of_journal("getJournalState", pb.JournalStateReply)
+        assert isinstance(reply.last_promised_epoch, int)
+        return reply.last_promised_epoch
+
+    async def become_writer(self) -> Any:
+        self.epoch = await self.promised() + 1
+        return await self.ask(
+            "newEpoch", pb.NewEpoch, pb.NewEpochReply, journal_id=JID, namespace=namespace(), epoch=self.epoch
+        )
+
+    async def start(self, txid: int) -> None:
+        await self.ask("startLogSegment", pb.StartLogSegment, info=self.info(), txid=txid, layout_version=-67)
+
+    async def write(self, segment: int, first: int, last: int, committed: int | None = None) -> None:
+        await self.ask(
+            "journal",
+            pb.Journal,
+            info=self.info(committed),
+            first_txid=first,
+            num_txns=last - first + 1,
+            records=edits(first, last, self.epoch),
+            segment_txid=segment,
+        )
+
+    async def finalize(self, start: int, end: int) -> None:
+        await self.ask(
+            "finalizeLogSegment", pb.FinalizeLogSegment, info=self.info(), start_txid=start, end_txid=end
+        )
+
+    async def manifest(self, since: int = 0, **fields: Any) -> pb.Manifest:
+        reply = await self.ask(
+            "getEditLogManifest", pb.GetManifest, pb.ManifestReply, journal_id=JID, since_txid=since, **fields
+        )
+        assert isinstance(reply.manifest, pb.Manifest)
+        return reply.manifest
+
+
+Scenario = Callable[["Nodes"], Awaitable[None]]
+
+
+class Nodes:
+    """JournalNodes on one cluster, and NameNodes that go to one of them."""
+
+    def __init__(self, cluster: InProcessCluster, client: LedgerClient, node: ServedNode) -> None:
+        self.cluster = cluster
+        self.ledgers = client
+        self.node = node
+        self.name_nodes: list[NameNode] = []
+
+    def name_node(self, node: ServedNode | None = None) -> NameNode:
+        self.name_nodes.append(NameNode((node or self.node).address))
+        return self.name_nodes[-1]
+
+    @asynccontextmanager
+    async def another(self, name: str, peers: list[tuple[str, int]]) -> AsyncIterator[ServedNode]:
+        async with served_node(name, self.cluster.store, self.ledgers, CONFIG, peers) as node:
+            yield node
+
+    async def get(self, query: str, node: ServedNode | None = None) -> tuple[int, dict[str, str], bytes]:
+        url = f"http://{(node or self.node).http_address}/getJournal?{query}"
+        async with aiohttp.ClientSession() as session, session.get(url) as reply:
+            return reply.status, dict(reply.headers), await reply.read()
+
+
+def on_a_node(tmp_path: Path, scenario: Scenario, limits: NodeLimits | None = None) -> None:
+    async def whole() -> None:
+        async with (
+            cluster_of(tmp_path, 1) as cluster,
+            LedgerClient(cluster.uri, config=QUICK) as client,
+            served_node("jn1", cluster.store, client, CONFIG, limits=limits) as node,
+        ):
+            nodes = Nodes(cluster, client, node)
+            try:
+                await scenario(nodes)
+            finally:
+                for one in nodes.name_nodes:
+                    await one.client.close()
+
+    run(whole(), timeout_seconds=60)
+
+
+async def active(nodes: Nodes) -> NameNode:
+    """A NameNode with segment 1-2 finalized, and 3 in progress, of which 3 is known to be committed."""
+    node = nodes.name_node()
+    await node.format(force=False)
+    await node.become_writer()
+    await node.start(1)
+    await node.write(1, 1, 2)
+    await node.finalize(1, 2)
+    await node.start(3)
+    await node.write(3, 3, 3)
+    await node.write(3, 4, 4, committed=3)
+    return node
+
+
+def test_a_format_without_force_is_of_2_7_and_wipes_and_one_with_force_false_does_not(tmp_path: Path) -> None:
+    async def scenario(nodes: Nodes) -> None:
+        node = nodes.name_node()
+        reply = await node.of_journal("isFormatted", pb.IsFormattedReply)
+        assert reply.is_formatted is False
+        await node.format(force=False)
+        with pytest.raises(JournalNotEmpty, match="current directory is not empty"):
+            await node.format(force=False)
+        await node.format(force=True)
+        await node.become_writer()
+        await node.start(1)
+        await node.write(1, 1, 2)
+        await node.finalize(1, 2)
+        await node.format()
+        assert list((await node.manifest()).logs) == []
+        assert (await node.of_journal("isFormatted", pb.IsFormattedReply)).is_formatted
+
+    on_a_node(tmp_path, scenario)
+
+
+def test_a_name_node_upgrades_under_its_own_epoch_and_what_was_committed_stays_known(tmp_path: Path) -> None:
+    async def scenario(nodes: Nodes) -> None:
+        await active(nodes)
+        node = nodes.name_node()
+        assert (await node.become_writer()).last_segment_txid == 3
+        epoch = node.epoch
+        await node.ask(
+            "prepareRecovery", pb.PrepareRecovery, pb.PrepareReply, info=node.info(), segment_txid=3
+        )
+        state = pb.SegmentState(start_txid=3, end_txid=4, in_progress=True)
+        await node.ask(
+            "acceptRecovery",
+            pb.AcceptRecovery,
+            info=node.info(),
+            state=state,
+            from_url="http://nowhere:1/getJournal",
+        )
+        await node.finalize(3, 4)
+        await node.of_journal("doPreUpgrade")
+        manifest = await node.manifest()
+        assert [(log.start_txid, log.end_txid) for log in manifest.logs] == [(1, 2), (3, 4)]
+        await node.ask("doUpgrade", pb.DoUpgrade, journal_id=JID, storage=UPGRADED)
+        assert await node.promised() == epoch
+        assert (await node.manifest()).committed_txid == 3
+        assert (await node.of_journal("getJournalCTime", pb.CTimeReply)).c_time == 99
+        await node.start(5)
+        await node.write(5, 5, 5)
+        await node.of_journal("doFinalize")
+        await node.write(5, 6, 6, committed=5)
+        assert (await node.manifest(in_progress_ok=True)).committed_txid == 5
+
+    on_a_node(tmp_path, scenario)
+
+
+def test_a_writers_promise_outlives_the_daemon_when_it_upgrades_discards_and_rolls_back(
+    tmp_path: Path,
+) -> None:
+    """The daemon is another one between the promise and each of these calls, which name no epoch."""
+
+    async def scenario(nodes: Nodes) -> None:
+        node = await active(nodes)
+        await node.finalize(3, 4)
+        epoch = node.epoch
+        for method, kind, fields in (
+            ("doPreUpgrade", pb.OfJournal, {}),
+            ("doUpgrade", pb.DoUpgrade, {"storage": UPGRADED}),
+            ("discardSegments", pb.DiscardSegments, {"start_txid": 5}),
+            ("doRollback", pb.OfJournal, {}),
+        ):
+            async with nodes.another("jn1", []) as restarted:
+                await node.go_on_at(restarted)
+                await node.ask(method, kind, journal_id=JID, **fields)
+                if method != "doPreUpgrade":  # after which a JournalNode counts as not formatted
+                    assert await node.promised() == epoch, method
+        await node.go_on_at(nodes.node)
+        await node.start(5)
+        await node.write(5, 5, 5)
+        stranger = nodes.name_node()
+        await stranger.of_journal("doPreUpgrade")
+        await stranger.ask("doUpgrade", pb.DoUpgrade, journal_id=JID, storage=UPGRADED)
+        with pytest.raises(StaleEpoch):
+            await node.start(6)
+
+    on_a_node(tmp_path, scenario)
+
+
+def test_after_a_rollback_what_was_there_and_committed_is_back(tmp_path: Path) -> None:
+    async def scenario(nodes: Nodes) -> None:
+        node = await active(nodes)
+        await node.finalize(3, 4)
+        await node.of_journal("doPreUpgrade")
+        await node.ask("doUpgrade", pb.DoUpgrade, journal_id=JID, storage=UPGRADED)
+        await node.start(5)
+        await node.write(5, 5, 6, committed=4)
+        other = nodes.name_node()
+        can = await other.ask(
+            "canRollBack",
+            pb.CanRollBack,
+            pb.CanRollBackReply,
+            journal_id=JID,
+            storage=STORAGE,
+            previous=STORAGE,
+            target_layout_version=-67,
+        )
+        assert can.can_roll_back
+        await other.of_journal("doRollback")
+        manifest = await other.manifest(in_progress_ok=True)
+        assert [(log.start_txid, log.end_txid) for log in manifest.logs] == [(1, 2), (3, 4)]
+        assert manifest.committed_txid == 3
+        with pytest.raises(StaleEpoch):
+            await node.write(5, 7, 7)
+
+    on_a_node(tmp_path, scenario)
+
+
+def test_discarding_keeps_the_epoch_of_the_writer_that_asks_and_ends_all_others(tmp_path: Path) -> None:
+    async def scenario(nodes: Nodes) -> None:
+        writer = await active(nodes)
+        await writer.finalize(3, 4)
+        await writer.ask("discardSegments", pb.DiscardSegments, journal_id=JID, start_txid=3)
+        await writer.start(3)
+        await writer.write(3, 3, 3)
+        stranger = nodes.name_node()
+        await stranger.ask("discardSegments", pb.DiscardSegments, journal_id=JID, start_txid=3)
+        with pytest.raises(StaleEpoch, match="is less than the last promised epoch"):
+            await writer.start(3)
+
+    on_a_node(tmp_path, scenario)
+
+
+def test_a_segment_begins_anew_over_one_without_edits_and_over_an_earlier_writers_first_edit(
+    tmp_path: Path,
+) -> None:
+    async def scenario(nodes: Nodes) -> None:
+        first = nodes.name_node()
+        await first.format(force=False)
+        await first.become_writer()
+        await first.start(1)
+        await first.start(1)
+        await first.write(1, 1, 1)
+        second = nodes.name_node()
+        await second.become_writer()
+        await second.start(1)
+        await second.write(1, 1, 2)
+        await second.finalize(1, 2)
+
+    on_a_node(tmp_path, scenario)
+
+
+def test_a_manifest_says_unknown_as_hadoop_does_and_shows_what_is_in_progress_where_asked(
+    tmp_path: Path,
+) -> None:
+    async def scenario(nodes: Nodes) -> None:
+        node = nodes.name_node()
+        with pytest.raises(JournalNotFormatted):
+            await node.manifest()
+        await node.format(force=False)
+        assert UNKNOWN_TXID == 18446744073709539271
+        assert (await node.manifest()).committed_txid == UNKNOWN_TXID
+        await node.become_writer()
+        await node.start(1)
+        await node.write(1, 1, 2)
+        assert list((await node.manifest()).logs) == []
+        (log,) = (await node.manifest(in_progress_ok=True)).logs
+        assert (log.start_txid, log.end_txid, log.in_progress) == (1, 2, True)
+        assert list((await node.manifest(since=3, in_progress_ok=True)).logs) == []
+
+    on_a_node(tmp_path, scenario)
+
+
+def test_a_copy_is_taken_from_a_peer_and_from_nobody_else(tmp_path: Path) -> None:
+    async def scenario(nodes: Nodes) -> None:
+        await active(nodes)
+        host, _, port = nodes.node.http_address.rpartition(":")
+        url = f"http://localhost:{port}/getJournal?jid=ns1&segmentTxId=3&inProgressOk=true"
+        state = pb.SegmentState(start_txid=3, end_txid=4, in_progress=True)
+        for peers, allowed in (([], False), ([(host, int(port))], True)):
+            async with nodes.another(f"jn-{len(peers)}", peers) as other:
+                node = nodes.name_node(other)
+                await node.format(force=False)
+                await node.become_writer()
+                accept = node.ask(
+                    "acceptRecovery", pb.AcceptRecovery, info=node.info(), state=state, from_url=url
+                )
+                if not allowed:
+                    with pytest.raises(BadRequest, match="is no JournalNode that this one copies from"):
+                        await accept
+                    continue
+                await accept
+                await node.finalize(3, 4)
+                _, _, copy = await nodes.get("jid=ns1&segmentTxId=3", other)
+                _, _, original = await nodes.get("jid=ns1&segmentTxId=3")
+                assert copy == original
+
+    on_a_node(tmp_path, scenario)
+
+
+def test_a_segment_is_sent_as_hadoops_transfer_wants_it(tmp_path: Path) -> None:
+    async def scenario(nodes: Nodes) -> None:
+        await active(nodes)
+        status, headers, body = await nodes.get("jid=ns1&segmentTxId=1&storageInfo=-67:7:0:CID-x")
+        assert status == 200
+        assert int(headers["Content-Length"]) == len(body)
+        assert headers["X-Image-Edits-Name"] == "edits_0000000000000000001-0000000000000000002"
+        assert headers["X-MD5-Digest"] == hashlib.md5(body).hexdigest()
+        cutter = SegmentCutter(1, "")
+        batch = cutter.feed(body)
+        assert batch is not None and (batch.first_txid, batch.last_txid) == (1, 2)
+        _, headers, _ = await nodes.get("jid=ns1&segmentTxId=3")
+        assert headers["X-Image-Edits-Name"] == "edits_inprogress_0000000000000000003"
+        for query, expected in (
+            ("jid=ns1&segmentTxId=3&inProgressOk=false", 404),
+            ("jid=ns1&segmentTxId=9", 404),
+            ("jid=ns1&segmentTxId=1&storageInfo=-67:7:0:CID-other", 403),
+            ("jid=ns1&segmentTxId=1&storageInfo=-67:8:0:CID-x", 403),
+            ("jid=ns1", 500),
+            ("jid=../../x&segmentTxId=1", 500),
+            ("jid=other&segmentTxId=1", 404),
+        ):
+            assert (await nodes.get(query))[0] == expected, query
+
+    on_a_node(tmp_path, scenario)
+
+
+def test_a_segment_in_progress_is_sent_as_far_as_the_manifest_says_though_nothing_is_at_hand(
+    tmp_path: Path,
+) -> None:
+    """Its recovery copies all of it, beyond what is known to be committed."""
+    nothing_cached = replace(CONFIG, edits_cache_bytes_max=1)
+
+    async def scenario(nodes: Nodes) -> None:
+        async with served_node("jn2", nodes.cluster.store, nodes.ledgers, nothing_cached) as node:
+            writer = nodes.name_node(node)
+            await writer.format(force=False)
+            await writer.become_writer()
+            await writer.start(1)
+            for txid in range(1, 4):
+                await writer.write(1, txid, txid, committed=max(txid - 2, 0))
+                (log,) = (await writer.manifest(in_progress_ok=True)).logs
+                _, _, body = await nodes.get("jid=ns1&segmentTxId=1", node)
+                batch = SegmentCutter(1, "").feed(body)
+                assert batch is not None and batch.last_txid == log.end_txid == txid
+
+    on_a_node(tmp_path, scenario)
+
+
+def test_a_purged_segment_is_gone(tmp_path: Path) -> None:
+    async def scenario(nodes: Nodes) -> None:
+        node = await active(nodes)
+        await node.ask("purgeLogs", pb.PurgeLogs, info=node.info(), min_txid_to_keep=3)
+        assert (await nodes.get("jid=ns1&segmentTxId=1"))[0] == 410
+
+    on_a_node(tmp_path, scenario)
+
+
+def test_reads_are_answered_beside_a_call_that_changes_the_journal(tmp_path: Path) -> None:
+    async def scenario(nodes: Nodes) -> None:
+        node = await active(nodes)
+        journal = nodes.node.node.journal("ns1")
+        async with journal._turns.next():
+            waiting = asyncio.ensure_future(node.finalize(3, 4))
+            reader = nodes.name_node()
+            assert len((await reader.manifest(in_progress_ok=True)).logs) == 2
+            assert (await nodes.get("jid=ns1&segmentTxId=3"))[0] == 200
+            assert not waiting.done()
+        await waiting
+
+    on_a_node(tmp_path, scenario)
+
+
+def test_a_wrong_cluster_and_a_bad_journal_id_get_hadoops_errors(tmp_path: Path) -> None:
+    async def scenario(nodes: Nodes) -> None:
+        node = nodes.name_node()
+        await node.format(force=False)
+        other = pb.StorageInfo(layout_version=-67 & 0xFFFFFFFF, namespace_id=7, cluster_id="CID-o", c_time=0)
+        with pytest.raises(JournalError, match="Incompatible clusterID for journal"):
+            await node.ask(
+                "newEpoch", pb.NewEpoch, pb.NewEpochReply, journal_id=JID, namespace=namespace(other), epoch=1
+            )
+        for name in ("", "../x", ".hidden", "a/b"):
+            with pytest.raises(BadRequest, match="bad journal id"):
+                await node.ask(
+                    "isFormatted", pb.OfJournal, pb.IsFormattedReply, journal_id=pb.JournalId(identifier=name)
+                )
+
+    on_a_node(tmp_path, scenario)

@@ -1,0 +1,86 @@
+"""Who may connect to a JournalNode: at each bound and one past it."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from bookie.wire import crowd
+from qjm_compat.hadoop.limits import NodeLimits
+from qjm_compat.hadoop.wire import hadoop_pb2 as pb
+from tests.qjm_compat.hadoop.test_connections import IS_FORMATTED, NOT_FORMATTED
+from tests.qjm_compat.hadoop.test_limits import (
+    call_frame,
+    is_served,
+    standing_still,
+    stranger,
+    until_so,
+    words_of_refusal,
+)
+from tests.qjm_compat.hadoop.test_name_node_calls import JID, Nodes, active, on_a_node
+
+
+def test_as_many_connections_as_allowed_are_served_and_the_next_is_told_so(tmp_path: Path) -> None:
+
+    async def scenario(nodes: Nodes) -> None:
+        async with stranger(nodes), stranger(nodes):
+            async with stranger(nodes, IS_FORMATTED) as (reader, _):
+                assert await reader.readexactly(len(NOT_FORMATTED)) == NOT_FORMATTED
+                async with stranger(nodes, IS_FORMATTED) as (refused, _):
+                    assert (
+                        b"3 connections are open at this port, and no more may be"
+                        in await words_of_refusal(refused)
+                    )
+            await until_so(lambda: len(nodes.node.server.connections) == 2)
+            assert await is_served(nodes)
+
+    on_a_node(tmp_path, scenario, NodeLimits(connections_max=3))
+
+
+def test_an_address_has_as_many_connections_as_allowed_and_the_next_of_it_is_told_so(tmp_path: Path) -> None:
+    async def scenario(nodes: Nodes) -> None:
+        async with stranger(nodes), stranger(nodes, IS_FORMATTED) as (reader, _):
+            assert await reader.readexactly(len(NOT_FORMATTED)) == NOT_FORMATTED
+            async with stranger(nodes, IS_FORMATTED) as (refused, _):
+                assert b"2 connections of this address are open" in await words_of_refusal(refused)
+            async with stranger(nodes, IS_FORMATTED, of="127.0.0.2") as (other, _):
+                assert await other.readexactly(len(NOT_FORMATTED)) == NOT_FORMATTED
+            assert nodes.node.server.crowd.refused == 1
+
+    on_a_node(tmp_path, scenario, NodeLimits(connections_a_peer_max=2))
+
+
+def test_where_all_places_are_taken_the_address_that_has_most_makes_way_idle_or_not(tmp_path: Path) -> None:
+    asked = call_frame("getJournalState", pb.OfJournal(journal_id=JID))
+
+    async def scenario(nodes: Nodes) -> None:
+        await active(nodes)
+        async with standing_still(nodes), AsyncExitStack() as stay:
+            taken = nodes.node.server.limits.connections_max - len(nodes.node.server.connections)
+            many = [
+                await stay.enter_async_context(stranger(nodes, asked, of="127.0.0.3")) for _ in range(taken)
+            ]
+            await until_so(lambda: nodes.node.server.load.calls == taken)
+            assert await is_served(nodes, of="127.0.0.2")
+            assert await words_of_refusal(many[0][0]) == b"", "the oldest of those that wait for an answer"
+            assert nodes.node.server.crowd.made_way == 1
+
+    on_a_node(tmp_path, scenario, NodeLimits(connections_max=6))
+
+
+def test_who_has_not_said_who_it_is_makes_way_for_the_next_that_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crowd, "STRANGER_SECONDS_MIN", 0.0)
+
+    async def scenario(nodes: Nodes) -> None:
+        async with AsyncExitStack() as stay:
+            silent = [await stay.enter_async_context(stranger(nodes, introduced=False)) for _ in range(2)]
+            await until_so(lambda: nodes.node.server.crowd.strangers == 2)
+            assert await is_served(nodes)
+            assert await words_of_refusal(silent[0][0]) == b""
+            assert nodes.node.server.crowd.strangers == 1
+
+    on_a_node(tmp_path, scenario, NodeLimits(strangers_a_peer_max=2))

@@ -1,0 +1,97 @@
+"""`bookledger journal serve` in processes of their own, as NameNodes and our own client meet it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+STOP_SECONDS_MAX = 20.0
+
+
+class JournalNodeDaemon:
+    """One daemon. As a context it starts, and stops in order; starting again keeps the ports."""
+
+    def __init__(self, metadata_uri: str, name: str, directory: Path, *options: str) -> None:
+        self.name = name
+        self.address = self.http_address = "127.0.0.1:0"
+        self._metadata_uri = metadata_uri
+        self._options = options
+        self.log = directory / f"{name}.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Returns when it serves. Fails with what it said else."""
+        assert self._process is None
+        command = ["journal", "serve", "--metadata", self._metadata_uri, "--name", self.name, "--json"]
+        command += [
+            "--rpc",
+            self.address,
+            "--http",
+            self.http_address,
+            "--lease-seconds",
+            "1",
+            *self._options,
+        ]
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "bookledger", *command], stdout=subprocess.PIPE, stderr=log
+            )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, f"{self.name} did not start: {self.log.read_text()}"
+        told = json.loads(line)
+        self.address, self.http_address = told["rpc"], told["http"]
+
+    def kill(self) -> None:
+        """As a power cut would, if it runs."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """In order; returns its exit code."""
+        return self._end(signal.SIGTERM)
+
+    def _end(self, how: signal.Signals) -> int:
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        with process:
+            process.send_signal(how)
+            try:
+                return process.wait(STOP_SECONDS_MAX)
+            finally:
+                process.kill()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        if error is not None:
+            error.add_note(f"{self.name} said:\n{self.log.read_text()[-4000:]}")
+
+
+@contextmanager
+def journal_nodes(
+    metadata_uri: str, directory: Path, count: int = 3, *options: str
+) -> Iterator[list[JournalNodeDaemon]]:
+    """So many, named jn1, jn2, …"""
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(JournalNodeDaemon(metadata_uri, f"jn{n}", directory, *options))
+            for n in range(1, count + 1)
+        ]
+
+
+def qjournal(addresses: list[str], journal_id: str = "ns1") -> str:
+    """What a NameNode is configured with."""
+    return f"qjournal://{';'.join(addresses)}/{journal_id}"

@@ -1,0 +1,80 @@
+"""What Prometheus reads of each kind of process, after each has done something."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from bookledger.cli.processes import BOOKLEDGER, Child, started
+from ledgers import ClientConfig, LedgerClient
+from metadata.sqlite.uri import uri_of
+from qjm_compat import JournalMetrics
+from qjm_compat.aio import QuorumJournalManager
+from qjm_compat.requests import NamespaceInfo
+from tests.qjm_compat.acceptor.one_writer import edits
+from tests.support.aio import run
+from tests.support.http import HttpBookie, get
+from tests.support.journal_node_daemons import JournalNodeDaemon, qjournal
+from tests.support.waiting import until
+
+BOOKIE, AUTORECOVERY, JOURNAL, APPLICATION = "bookie", "autorecovery", "journal", "application"
+
+
+def every_page(path: Path) -> dict[str, str]:
+    """By the kind of process: a bookie, `autorecovery`, `journal serve`, and an application that shows a registry."""
+    uri = uri_of(path / "metadata.db")
+    bookie = HttpBookie("b1", path / "b1", uri, options=["--http=127.0.0.1:0"])
+    with started([bookie]):
+        registry = CollectorRegistry()
+        _use_ledgers(uri, registry)
+        return {
+            JOURNAL: _of_a_journal(path, uri, registry),
+            AUTORECOVERY: _of_an_auditor(path, uri),
+            BOOKIE: _of(bookie.url),
+            APPLICATION: generate_latest(registry).decode(),
+        }
+
+
+def _of(url: str) -> str:
+    status, page = get(f"{url}/metrics")
+    assert status == 200
+    return page
+
+
+def _use_ledgers(uri: str, registry: CollectorRegistry) -> None:
+    with LedgerClient(uri, config=ClientConfig(metrics=registry)) as client:
+        with client.create_ledger(ensemble_size=1) as writer:
+            writer.append(b"x")
+        assert list(client.open_ledger(writer.ledger_id).read())
+
+
+def _of_a_journal(path: Path, uri: str, registry: CollectorRegistry) -> str:
+    """The daemon's page; what the writer sees of it stays in the registry."""
+
+    async def write(daemon: JournalNodeDaemon) -> str:
+        namespace = NamespaceInfo(7, "CID-x", layout_version=-63)
+        async with QuorumJournalManager(qjournal([daemon.address])) as manager:
+            await manager.format(namespace)
+            await manager.recover_unfinalized_segments()
+            out = await manager.start_log_segment(1)
+            out.write_raw(edits(1, 3, 1), 3)
+            out.set_ready_to_flush()
+            await out.flush()
+            told = manager.metrics()
+            registry.register(JournalMetrics(lambda: told))
+            return _of(f"http://{daemon.http_address}")
+
+    with JournalNodeDaemon(uri, "jn1", path, "--ensemble", "1") as daemon:
+        return run(write(daemon))
+
+
+def _of_an_auditor(path: Path, uri: str) -> str:
+    command = (*BOOKLEDGER, "autorecovery", f"--metadata={uri}", "--http=127.0.0.1:0", "--json")
+    auditor = Child(command, name="autorecovery", log=path / "autorecovery.log")
+    try:
+        url = auditor.hear()["http"]
+        until(lambda: 'metadata_calls_total{call="get",outcome="done"}' in _of(url))
+        return _of(url)
+    finally:
+        assert auditor.stop() == 0
