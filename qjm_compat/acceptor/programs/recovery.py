@@ -12,7 +12,7 @@ from ...errors import BadRequest, JournalError, RuleViolated
 from ...requests import AcceptRecovery, PrepareRecovery, PrepareReply, SegmentState
 from . import transitions
 from .effects import Program, copy_segment, read_finalized
-from .epochs import admit, seal
+from .epochs import admit, seal, still
 from .memory import Memory, state_of
 from .segments import change, withdraw
 
@@ -39,7 +39,11 @@ def accept_recovery(me: Memory, request: AcceptRecovery) -> Program[None]:
     if wanted.end_txid <= 0 or wanted.end_txid < wanted.start_txid:
         raise BadRequest(f"bad recovery state for segment {wanted.start_txid}: {wanted}")
     here = yield from _on_disk(state, wanted.start_txid)
-    _check_may_accept(me, state, here, wanted, epoch)
+    try:
+        _check_may_accept(me, state, here, wanted, epoch)
+    except RuleViolated:
+        yield from still(me, epoch)  # a later writer may have finalized it after the state was read
+        raise
     if here is not None and not here.in_progress:
         return  # finalized, at this very end: nothing is left to decide
     copy: SegmentRecord | None = None

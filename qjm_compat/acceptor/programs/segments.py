@@ -100,7 +100,11 @@ def finalize_log_segment(me: Memory, request: FinalizeLogSegment) -> Program[Non
             )
     segment = transitions.segment_at(state, start)
     if segment is None:
-        yield from _check_finalized_before(me, state, start, end)
+        try:
+            yield from _check_finalized_before(me, state, start, end)
+        except JournalError:
+            yield from still(me, epoch)  # a later writer may have finalized it after the state was read
+            raise
         return
     yield from _check_end(me, segment, end)
     state = yield from change(me, epoch, lambda now: _finalized(me, now, segment, end, epoch))

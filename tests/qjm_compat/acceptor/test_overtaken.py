@@ -10,8 +10,8 @@ import pytest
 
 from metadata.records.journal_record import JournalState
 from qjm_compat.acceptor.programs import transitions
-from qjm_compat.acceptor.programs.effects import Effect, SwapState
-from qjm_compat.errors import StaleEpoch
+from qjm_compat.acceptor.programs.effects import Effect, ReadFinalized, SwapState
+from qjm_compat.errors import BadRequest, JournalError, RuleViolated, StaleEpoch
 from qjm_compat.requests import (
     AcceptRecovery,
     FinalizeLogSegment,
@@ -94,5 +94,28 @@ def test_C2a_from_the_promise_to_a_later_writer_on_a_call_under_way_changes_noth
             has_changed |= isinstance(effect, SwapState)
             assert disk.state is not None
             assert disk.state.state == disk.as_promised, (number, effect)
+
+    run(whole())
+
+
+@pytest.mark.parametrize(
+    ("call", "refusal"),
+    [
+        (FinalizeLogSegment(info=INFO, start_txid=1, end_txid=2), BadRequest),
+        (AcceptRecovery(info=INFO, state=SegmentState(1, 2, True, 1), source="b"), RuleViolated),
+    ],
+)
+def test_C2a_what_a_later_writer_finalized_meanwhile_is_no_fault_of_the_earlier_one(
+    call: Request[Any], refusal: type[JournalError]
+) -> None:
+    async def whole() -> None:
+        acceptor, disk = await prepared()
+        with pytest.raises(refusal):
+            await acceptor.call(call)
+        at = next(n for n, effect in enumerate(disk.effects, 1) if isinstance(effect, ReadFinalized))
+        acceptor, disk = await prepared()
+        disk.overtaken_at = at
+        with pytest.raises(StaleEpoch):
+            await acceptor.call(call)
 
     run(whole())

@@ -9,7 +9,7 @@ from tests.simulation.engine.found import Found
 
 from . import planted_in_acceptors as acceptors
 from . import planted_in_managers as managers
-from .plan import WITHIN, Cut, Figures, Plan, Reader, Tamper, Writer
+from .plan import WITHIN, Crash, Cut, Figures, Plan, Reader, Tamper, Writer
 
 FOUND = (
     Found(
@@ -82,5 +82,23 @@ FOUND = (
         ),
         acceptors.a_discard_minds_what_is_in_progress,
         "QuorumFailed",
+    ),
+    Found(
+        "contract: a later writer finalized a segment while an earlier one's acceptance of it was under way",
+        Plan(
+            seed=467974859,
+            form=WITHIN,
+            writers=(
+                Writer(0.0, ((2, 2),), attempts=3),
+                Writer(11.8),
+                Writer(36.5),
+                Writer(56.5, attempts=3),
+            ),
+            faults=(Crash("w2", at=40.0, down=0.0),),
+            figures=Figures(unknown=0.02, slow=0.03),
+            heals_at=73.2806970056719,
+        ),
+        acceptors.blames_a_writer_for_what_a_later_one_decided,
+        "contract",
     ),
 )

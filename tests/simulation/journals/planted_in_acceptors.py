@@ -247,6 +247,15 @@ def equal_ends_are_equal(patch: Patch) -> None:
     )
 
 
+def blames_a_writer_for_what_a_later_one_decided(patch: Patch) -> None:
+    """What refuses an acceptance was done by a later writer, and the earlier one is told that it broke a rule."""
+
+    def broken(me: Memory, epoch: int) -> Any:
+        yield from ()
+
+    patch.setattr(recovery, "still", broken)
+
+
 def a_cache_keeps_what_was_overruled(patch: Patch) -> None:
     """A follower is given what an earlier writer wrote, behind what a later one did."""
 
