@@ -1,8 +1,9 @@
 # Every target sets up what it needs in .venv and says what it is doing.
 #
 #   make demo [FILE=/some/big/file]   store a file through dying processes, and prove that nothing is lost
-#   make test [ARGS="-k fence"]       run the tests: seventeen minutes
-#   make test-long                    the tests and campaigns that take minutes each: a quarter of an hour
+#   make test [ARGS="-k fence"]       run the tests: twelve minutes
+#   make hunt WHAT="cluster chaos" [SECONDS=n]   search for bugs: fresh seeds, long tests, chaos, fuzzing, mutants, …;
+#                                     what is found is written to build/hunt. Without WHAT it says what there is
 #   make check                        formatting, lint, imports and types, and make audit
 #   make audit                        known weaknesses of the packages the tests run with, where the registry tells
 #   make bench                        appends, reading, journals and a count on Spark, each beside its baseline, a JSON object each with
@@ -57,13 +58,12 @@ AUDIT_TOOL := pip-audit==2.10.1
 PYTEST_ALONE := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest
 PYTEST := $(PYTEST_ALONE) -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 ONCE_MORE := -p tests.support.once_more
-LAYERS := cores log shells upkeep journals cluster
 COPY_JARS := org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies
 HADOOP := $(foreach version,2.7.3 3.4.1,build/hadoop/$(version)/jars)
 INTEROP := build/hadoop/3.4.1-tests/jars
 PROTOS := metadata/records/records.proto metadata/etcd/etcd.proto bookie/wire/bookie.proto qjm_compat/hadoop/wire/hadoop.proto
 
-.PHONY: demo test test-long check audit bench sim chaos siege soak soak-journals measure fuzz mutants hadoop interop wheel sbom lock protos clean
+.PHONY: demo test hunt check audit bench sim chaos siege soak soak-journals measure fuzz mutants hadoop interop wheel sbom lock protos clean
 
 # Handed on in the environment, where nobody reads quotes, spaces and dollars in it.
 demo: export DEMO_FILE = $(value FILE)
@@ -72,17 +72,15 @@ demo: $(VENV)/.ready
 	@$(BIN)/bookledger demo $${DEMO_FILE:+-- "$$DEMO_FILE"}
 
 test: $(VENV)/.ready-test
-	@echo "== test: about seventeen minutes on two cores"
+	@echo "== test: about twelve minutes on two cores"
 	@status=0; $(PYTEST) $(ONCE_MORE) --cache-clear $(ARGS) || status=$$?; \
 	[ $$status = 1 ] || exit $$status; \
 	echo "== test: what failed beside others, once more by itself"; \
 	$(PYTEST_ALONE) $(ONCE_MORE) --once-more --last-failed --last-failed-no-failures none
 
-test-long: $(VENV)/.ready-test
-	@echo "== test-long: the tests that take minutes, then a campaign of each layer of the simulator"
-	@$(MAKE) --no-print-directory $(INTEROP) || echo "   Hadoop's own test classes are left out"
-	@$(PYTEST) -m long $(ARGS)
-	@for layer in $(LAYERS); do $(MAKE) --no-print-directory sim LAYER=$$layer ARGS= || exit 1; done
+# Hadoop, atheris and cosmic-ray are fetched where they are wanted: `make hadoop`, `make .venv/.ready-fuzz`.
+hunt: $(VENV)/.ready-test
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.hunt $(WHAT) --seconds $(SECONDS) $(ARGS)
 
 check: $(VENV)/.ready-dev
 	@echo "== check: format, lint, imports, types"

@@ -6,8 +6,8 @@ from bookie.upkeep.healing.auditor import Auditor
 from bookie.upkeep.metrics import AuditorMetrics
 from metadata.counting.counting_store import CountingStore
 
-from .http.server import Subject
 from .process import process_registry
+from .subject import Subject
 
 NOT_YET = "it has not looked at the cluster yet"
 

@@ -10,8 +10,8 @@ from prometheus_client.registry import Collector
 from bookie.serving.daemon import RunningBookie
 from bookie.serving.data.session import STARTING
 
-from .http.server import Subject
 from .process import process_registry
+from .subject import Subject
 
 
 class Bookies(Collector):

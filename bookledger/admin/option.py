@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from .http.config import HttpConfig
-    from .http.server import Subject
+    from .subject import Subject
 
 F = TypeVar("F", bound=Callable[..., Any])
 

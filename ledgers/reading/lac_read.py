@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
 
 from bookie.wire import NO_ENTRY, LacRequest, Status
 from metadata.records.ledger_record import BookieRef
@@ -15,15 +17,28 @@ from ..tasks import end_tasks
 from .ledger_view import LedgerView
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What came from the bookie at a position: why it told nothing, or whether it had heard of anything confirmed."""
+
+    position: int
+    failure: str = ""
+    has_statement: bool = False
+
+
 async def ask_one(view: LedgerView) -> int:
-    """One good answer is enough; it may lag behind the writer. Raises LedgerError when there is none."""
+    """One statement is enough; it may lag behind the writer. Raises LedgerError when no bookie answers.
+
+    A bookie that answers without one may have joined after all entries: then the others are waited for.
+    """
     view.cluster.check_process()
     return await _ask(view, every_write_set=False)
 
 
 async def ask_every_write_set(view: LedgerView) -> int:
-    """So many answers that no frame with a confirmed entry's ack quorum can have been missed.
+    """So many statements that no frame with a confirmed entry's ack quorum can have been missed.
 
+    Answers without a statement count once all bookies have answered or failed.
     Raises LedgerError when too few answer.
     """
     view.cluster.check_process()
@@ -46,16 +61,22 @@ async def wait_for_news(view: LedgerView) -> None:
 async def _ask(view: LedgerView, *, every_write_set: bool) -> int:
     if view.is_closed:
         return view.last_add_confirmed
+    enough = partial(_covers, view) if every_write_set else bool
     answered: set[int] = set()
+    with_statement: set[int] = set()
     failures: dict[str, str] = {}
     async with aclosing(_answers(view, wait_ms=0)) as answers:
-        async for position, failure in answers:
-            if failure:
-                failures[str(view.record.fragments[-1].ensemble[position])] = failure
+        async for answer in answers:
+            if answer.failure:
+                failures[str(view.record.fragments[-1].ensemble[answer.position])] = answer.failure
                 continue
-            answered.add(position)
-            if not every_write_set or _covers(view, answered):
-                return view.last_add_confirmed
+            answered.add(answer.position)
+            if answer.has_statement:
+                with_statement.add(answer.position)
+                if enough(with_statement):
+                    return view.last_add_confirmed
+    if enough(answered):
+        return view.last_add_confirmed
     raise NotEnoughAnswers(view.ledger_id, failures)
 
 
@@ -63,10 +84,10 @@ def _covers(view: LedgerView, answered: Collection[int]) -> bool:
     return view.striping.coverage.outcome(answered) is Outcome.WON
 
 
-async def _answers(view: LedgerView, wait_ms: int) -> AsyncGenerator[tuple[int, str], None]:
-    """(position, why it told nothing or "") for each bookie of the last ensemble, as they answer."""
+async def _answers(view: LedgerView, wait_ms: int) -> AsyncGenerator[_Answer, None]:
+    """One for each bookie of the last ensemble, as they answer."""
     asked = {
-        asyncio.create_task(_lac_of(view, bookie, wait_ms)): position
+        asyncio.create_task(_lac_of(view, position, bookie, wait_ms)): position
         for position, bookie in enumerate(view.record.fragments[-1].ensemble)
     }
     pending = set(asked)
@@ -75,13 +96,14 @@ async def _answers(view: LedgerView, wait_ms: int) -> AsyncGenerator[tuple[int, 
             done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 # Not cancelled by us: gRPC does so to the calls of a channel that is closed.
-                yield asked[task], "the connection was closed" if task.cancelled() else task.result()
+                closed = _Answer(asked[task], "the connection was closed")
+                yield closed if task.cancelled() else task.result()
     finally:
         await end_tasks(pending)
 
 
-async def _lac_of(view: LedgerView, bookie: BookieRef, wait_ms: int) -> str:
-    """Notes what a bookie knows; returns why it told nothing, or ""."""
+async def _lac_of(view: LedgerView, position: int, bookie: BookieRef, wait_ms: int) -> _Answer:
+    """Notes what a bookie knows."""
     known = view.last_add_confirmed
     request = LacRequest(
         bookie.incarnation,
@@ -93,11 +115,11 @@ async def _lac_of(view: LedgerView, bookie: BookieRef, wait_ms: int) -> str:
     try:
         reply = await view.cluster.bookies.last_add_confirmed(bookie, request)
     except BookieUnavailable as error:
-        return error.why
+        return _Answer(position, error.why)
     if reply.status not in (Status.OK, Status.NO_SUCH_LEDGER):
-        return f"{reply.status} {reply.detail}"
+        return _Answer(position, f"{reply.status} {reply.detail}")
     statement = reply.last_add_confirmed
     if statement is not None and not view.digester.is_valid_lac(statement):
-        return "its last-add-confirmed has a wrong digest"
+        return _Answer(position, "its last-add-confirmed has a wrong digest")
     view.note_lac(NO_ENTRY if statement is None else statement.last_entry)
-    return ""
+    return _Answer(position, has_statement=statement is not None)

@@ -96,6 +96,6 @@ class LedgerView:
         if found.version < self._version:
             return  # a watch lags behind what was read meanwhile
         self.record, self._version = found.record, found.version
-        if found.record.last_entry is not None:
-            self.last_add_confirmed = found.record.last_entry
+        proven = found.record.confirmed_through
+        self.last_add_confirmed = proven if self.is_closed else max(self.last_add_confirmed, proven)
         self.changed.set()

@@ -8,7 +8,10 @@ from ..later import Later
 
 
 class IdleLac:
-    """Has it told once, when nothing was confirmed or appended since a look before: within twice the time of a look."""
+    """Has it told once, when nothing was confirmed or appended since a look before: within twice the time of a look.
+
+    Once more when a bookie joins, to which no frame of confirmed entries is sent.
+    """
 
     def __init__(
         self,
@@ -29,6 +32,11 @@ class IdleLac:
         """More was confirmed."""
         if not self._is_waiting and self._is_idle() and self._told < self._last_add_confirmed():
             self._wait()
+
+    def has_joined(self) -> None:
+        """A bookie came that may have been told nothing."""
+        self._told = -1
+        self.confirmed()
 
     def stop(self) -> None:
         """Nothing will be told any more."""

@@ -337,9 +337,12 @@ class PipelineShell:
         async with self._cluster.changing:
             effects = await self._version.change(record, self._machine)
         metrics, stands = self._cluster.metrics, self._machine.record.fragments == record.fragments
-        if metrics is not None and stands and not record.is_closed:
+        is_ensemble_change = stands and not record.is_closed
+        if metrics is not None and is_ensemble_change:
             metrics.changes.inc()
         self._perform(effects)
+        if is_ensemble_change:
+            self._idle_lac.has_joined()
 
     def _finish(self, error: LedgerError | None) -> None:
         if self._finished.done():

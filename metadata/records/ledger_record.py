@@ -192,6 +192,11 @@ class LedgerRecord:
     def is_closed(self) -> bool:
         return self.state is LedgerState.CLOSED
 
+    @property
+    def confirmed_through(self) -> int:
+        """The last entry that the record proves to be confirmed: all before the last fragment are (rule W4)."""
+        return self.fragments[-1].first_entry - 1 if self.last_entry is None else self.last_entry
+
     def fragment_of(self, entry_id: int) -> Fragment:
         """The fragment that holds `entry_id`."""
         assert entry_id >= self.fragments[0].first_entry

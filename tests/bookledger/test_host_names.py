@@ -13,7 +13,8 @@ from bookie.wire.data import sockets
 from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.roles import Role
 from bookledger.admin.http.host_names import is_loopback
-from bookledger.admin.http.server import Subject, serving_http
+from bookledger.admin.http.server import serving_http
+from bookledger.admin.subject import Subject
 from tests.support.authority import TestAuthority
 
 OURS = [

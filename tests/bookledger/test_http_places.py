@@ -17,7 +17,8 @@ from bookie.wire.trust import roles
 from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.roles import Role
 from bookledger.admin.http.config import HttpConfig
-from bookledger.admin.http.server import Subject, serving_http
+from bookledger.admin.http.server import serving_http
+from bookledger.admin.subject import Subject
 from tests.support.aio import run, until_true
 from tests.support.authority import TestAuthority
 

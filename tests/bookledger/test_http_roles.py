@@ -16,7 +16,8 @@ import pytest
 from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.roles import MAY, ROUTES, Role
 from bookledger.admin.bookies import Bookies
-from bookledger.admin.http.server import Subject, routes_of, serving_http
+from bookledger.admin.http.server import routes_of, serving_http
+from bookledger.admin.subject import Subject
 from bookledger.console.console import Console
 from ledgers import ClientConfig
 from ledgers.config import PLAIN_TEXT

@@ -66,6 +66,7 @@ def test_every_alert_is_tried_both_ways() -> None:
     assert tried == {(name, fires) for name in names for fires in (False, True)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("of_one", "broken"), [("> 0.25", "> 25"), ("for: 5m", "for: 1m")])
 def test_a_rule_that_was_changed_is_noticed(of_one: str, broken: str, tmp_path: Path) -> None:
     (tmp_path / "alerts.yaml").write_text(ALERTS.read_text().replace(of_one, broken))

@@ -95,7 +95,7 @@ def test_a_bookie_ends_when_whoever_started_it_is_killed(tmp_path: Path) -> None
     bookie.wait(30)
 
 
-@pytest.mark.parametrize("name", ["we#ird", "what?", "100%", "a b", "quo\"te'd"])
+@pytest.mark.parametrize("name", first_then_long(["we#ird 100%?", "what?", "100%", "a b", "quo\"te'd"]))
 def test_standalone_serves_from_a_directory_of_any_name(tmp_path: Path, name: str) -> None:
     command = ["-m", "bookledger", "standalone", "--json", "--port=0", f"--data={tmp_path / name}"]
     with Child(command) as standalone:
@@ -130,6 +130,7 @@ def test_a_bookie_that_was_killed_has_its_name_again_at_once_on_another_port(tmp
             assert again.hear()["bookie_id"] == bookie.bookie_id
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("store", first_then_long(["sqlite", "etcd"]))
 def test_a_name_is_taken_over_when_the_lease_of_a_killed_bookie_has_run_out(
     tmp_path: Path, request: pytest.FixtureRequest, store: str

@@ -13,6 +13,7 @@ SEED = 7
 SEEDS = 10**6
 
 
+@pytest.mark.long
 def test_a_short_chaos_over_sqlite_leaves_every_copy_in_its_place(tmp_path: Path) -> None:
     came_of_it(tmp_path, SEED, seconds=15, with_etcd=False)
 

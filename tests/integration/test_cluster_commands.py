@@ -303,6 +303,7 @@ def test_one_order_does_not_silently_end_another(tmp_path: Path) -> None:
         assert "maintenance NAME --end" in fails_with_one_line("bookie", "drain", name, meta)
 
 
+@pytest.mark.long
 def test_a_rebalance_that_waits_for_a_dead_bookie_says_so(tmp_path: Path) -> None:
     with cluster(tmp_path, 3) as (meta, _):
         uri = meta.removeprefix("--metadata=")

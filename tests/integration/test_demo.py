@@ -54,6 +54,7 @@ def test_the_demo_of_a_file_that_is_not_there_is_wrong_usage(missing: str) -> No
     assert bookledger("demo", missing).returncode == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", first_then_long([40_960, 65_535, 66_000, 300_000]))
 def test_the_ensemble_of_a_small_file_changes_before_its_writer_dies(tmp_path: Path, size: int) -> None:
     (tmp_path / "small").write_bytes(os.urandom(size))

@@ -55,7 +55,7 @@ def scratch_in(directory: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("step", first_then_long(STEPS))
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("how", first_then_long([signal.SIGTERM, signal.SIGHUP, signal.SIGINT]))
 def test_a_demo_that_is_told_to_stop_leaves_nothing(tmp_path: Path, step: str, how: signal.Signals) -> None:
     with demo(tmp_path) as running:
         children = until(running, step)
@@ -86,6 +86,7 @@ def test_a_demo_on_a_store_that_is_there_says_what_that_keeps(tmp_path: Path) ->
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", first_then_long(STEPS))
 def test_a_demo_that_is_killed_leaves_no_process_and_its_files_to_the_next(tmp_path: Path, step: str) -> None:
     (tmp_path / "tiny").write_bytes(b"0123456789")

@@ -7,6 +7,8 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
+
 from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient, WriteHandle
@@ -163,6 +165,7 @@ def test_a_bookie_that_is_drained_keeps_nothing_that_is_needed(tmp_path: Path) -
     on_healing_bookies(tmp_path, 4, scenario)
 
 
+@pytest.mark.long
 def test_another_bookie_is_the_auditor_soon_after_the_auditor_has_died(tmp_path: Path) -> None:
     async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
         first = await auditor(store, other_than="")

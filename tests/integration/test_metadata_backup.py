@@ -149,6 +149,7 @@ def test_bookies_formatted_after_the_backup_join_again_and_are_asked(tmp_path: P
         assert b"first-1 have not compared" in done.stderr
 
 
+@pytest.mark.long
 def test_a_disk_that_was_replaced_after_the_backup_joins_again_and_nothing_is_adopted_before_it_is_accepted(
     tmp_path: Path,
 ) -> None:

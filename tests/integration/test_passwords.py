@@ -43,6 +43,7 @@ from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.registration import Registration
 from tests.support.aio import until_true
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloads
+from tests.support.long_runs import first_then_long
 from tests.support.raw_data import greeted
 
 PASSWORD = b"correct horse battery staple"
@@ -265,7 +266,7 @@ async def on_a_connection(
 @pytest.mark.parametrize(
     "who", ["nobody", "another password", "another ledger", "a key of its own", "for fencing"]
 )
-@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("restarted", first_then_long([True, False]))
 def test_bookies_give_entries_of_a_ledger_with_a_password_to_nobody_without_it(
     tmp_path: Path, who: str, restarted: bool, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -27,6 +27,7 @@ from ledgers.aio import LedgerClient, WriteHandle
 from ledgers.bookie_client import LaneTerms
 from ledgers.integrity.ledger_keys import LedgerKey
 from tests.support.aio import run, until_true
+from tests.support.long_runs import first_then_long
 from tests.support.writing import payload_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a file system needs root")
@@ -76,7 +77,7 @@ class FileSystem:
         subprocess.run(["umount", str(self.path)], check=True)
 
 
-@pytest.fixture(params=["ext4", "xfs"])
+@pytest.fixture(params=first_then_long(["ext4", "xfs"]))
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FileSystem]:
     if shutil.which(f"mkfs.{request.param}") is None:
         pytest.skip(f"there is no mkfs.{request.param} here")

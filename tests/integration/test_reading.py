@@ -23,6 +23,7 @@ from ledgers.config import MIB, ClientConfig
 from metadata.records.ledger_record import BookieRef
 from tests.support.aio import until_true
 from tests.support.in_process import InProcessCluster, on_bookies, payloads
+from tests.support.long_runs import first_then_long
 from tests.support.processes import ProcessCluster, on_processes
 
 SLOW_READ_SECONDS = 10.0
@@ -38,7 +39,7 @@ async def write(client: LedgerClient, shape: tuple[int, int, int], count: int) -
     return writer
 
 
-@pytest.mark.parametrize("shape", [(3, 3, 2), (3, 2, 2), (4, 2, 2)])
+@pytest.mark.parametrize("shape", first_then_long([(3, 2, 2), (3, 3, 2), (4, 2, 2)]))
 def test_a_stopped_bookie_delays_a_reader_for_less_than_a_moment(
     tmp_path: Path, shape: tuple[int, int, int]
 ) -> None:
@@ -168,7 +169,7 @@ LONG = 40_000
 """Entries that take some forty pages: more than is read ahead."""
 
 
-@pytest.mark.parametrize("harm", ["kill", "pause"])
+@pytest.mark.parametrize("harm", first_then_long(["pause", "kill"]))
 def test_a_scan_goes_on_at_the_last_bookie_when_the_others_end_in_the_middle(
     tmp_path: Path, harm: str
 ) -> None:

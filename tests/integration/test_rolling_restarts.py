@@ -65,6 +65,7 @@ def test_rolling_restarts_of_a_whole_cluster_without_a_spare_lose_no_writer(tmp_
         run(scenario(uri, bookies))
 
 
+@pytest.mark.long
 def test_five_bookies_restarted_one_after_another_fail_no_append_no_close_and_no_new_ledger(
     tmp_path: Path,
 ) -> None:

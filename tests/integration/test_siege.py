@@ -11,6 +11,7 @@ from tests.siege.attacks import Stranger
 from tests.siege.run import BOOKIES, MEMORY_MIB_MAX, play
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tls", [False, True], ids=["plain text", "TLS"])
 def test_a_writer_goes_on_while_strangers_besiege_its_bookies(tmp_path: Path, *, tls: bool) -> None:
     """How much it keeps of its throughput depends on the machine: `make siege`."""

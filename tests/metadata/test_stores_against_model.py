@@ -20,6 +20,7 @@ from metadata.store import MetadataStore
 from tests.contracts.store_against_model import AgainstModel
 from tests.support.aio import run
 from tests.support.etcd import EtcdServer
+from tests.support.long_runs import first_then_long
 from tests.support.model_etcd import Break, ModelEtcd
 
 OPERATIONS = 60
@@ -87,7 +88,7 @@ def test_sqlite_does_what_the_model_does(seed: int, tmp_path: Path) -> None:
     run(test())
 
 
-@pytest.mark.parametrize("seed", SEEDS_BROKEN)
+@pytest.mark.parametrize("seed", first_then_long(SEEDS_BROKEN, 10))
 def test_sqlite_that_fails_at_any_statement_does_what_the_model_does(
     seed: int, tmp_path: Path, breaking_sqlite: type[BreakingConnection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,7 +120,7 @@ def _breaks(seed: int) -> dict[int, Break]:
     return {n: random.choice(kinds) for n in range(2, 2000) if random.random() < FAULT_SHARE}
 
 
-@pytest.mark.parametrize("seed", SEEDS_BROKEN)
+@pytest.mark.parametrize("seed", first_then_long(SEEDS_BROKEN, 10))
 @pytest.mark.usefixtures("resumes_at_once")
 def test_etcd_that_breaks_at_any_message_does_what_the_model_does(seed: int) -> None:
     """M1: no write is sent twice, no event is lost or repeated."""

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
 
 import psutil
 
+from tests.support import preloaded
+
+SECONDS_MAX = 120
+
 
 def bookledger(
     *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "bookledger", *arguments],
-        input=stdin,
-        capture_output=True,
-        timeout=120,
-        check=False,
-        env=env,
-    )
+    environment = os.environ if env is None else env
+    if _of_the_interpreter(environment) != _of_the_interpreter(os.environ):
+        command = [sys.executable, "-m", "bookledger", *arguments]
+        return subprocess.run(
+            command, input=stdin, capture_output=True, timeout=SECONDS_MAX, check=False, env=env
+        )
+    return preloaded.run(arguments, stdin, environment, SECONDS_MAX)
+
+
+def _of_the_interpreter(environment: Mapping[str, str]) -> dict[str, str]:
+    """What it looks at once, when it starts."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(("PYTHON", "LANG", "LC_", "LD_"))
+    }
 
 
 def fails_with_one_line(*arguments: str, stdin: bytes = b"") -> str:

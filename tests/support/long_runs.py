@@ -1,4 +1,4 @@
-"""What `make test` leaves to `make test-long`."""
+"""What `make test` leaves to `make hunt WHAT=long`."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry
 
 from bookie.wire.data import sockets
-from bookledger.admin.http.server import Subject, serving_http
+from bookledger.admin.http.server import serving_http
+from bookledger.admin.subject import Subject
 from ledgers.aio import LedgerClient
 from metadata.store import MetadataStore
 from qjm_compat.config import JournalConfig

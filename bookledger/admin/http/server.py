@@ -15,19 +15,18 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from aiohttp import web
 from aiohttp.typedefs import Middleware
-from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from bookie.wire.crowd import Crowd
 from bookie.wire.data import sockets
 from bookie.wire.trust.certificates import Certificates
 
+from ..subject import Subject
 from . import quiet
 from .config import HttpConfig
 from .gate import Gate, crowd_of, knowing
@@ -42,15 +41,6 @@ STOP_SECONDS_MAX = 1.0
 
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-@dataclass(slots=True)
-class Subject:
-    """What is told of: `why_not_ready` is empty while it is ready, `pages` are what this daemon has besides."""
-
-    registry: CollectorRegistry
-    why_not_ready: Callable[[], str]
-    pages: Sequence[web.RouteDef] = ()
 
 
 @asynccontextmanager

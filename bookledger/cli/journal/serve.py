@@ -142,9 +142,10 @@ async def _serve(config: NodeConfig, told: Callable[[RunningNode], None]) -> Non
     from bookie.upkeep.metrics import MetadataMetrics
     from qjm_compat.hadoop.daemon import running
 
-    from ...admin.http.server import Subject, serving_http
+    from ...admin.http.server import serving_http
     from ...admin.loop_lag import watching_lag
     from ...admin.process import process_registry
+    from ...admin.subject import Subject
     from ...console.console import Console
 
     registry = process_registry()

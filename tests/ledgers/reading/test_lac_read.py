@@ -93,6 +93,24 @@ def test_so_many_answers_are_awaited_that_no_ack_quorum_is_outside() -> None:
     run(scenario())
 
 
+def test_a_bookie_that_has_heard_nothing_is_no_answer_before_the_others_had_their_say() -> None:
+    """It may have joined after all entries."""
+
+    async def after_the_others(request: LacRequest) -> LacReply:
+        for _ in range(10):
+            await asyncio.sleep(0)
+        return await knows(5)(request)
+
+    async def scenario() -> None:
+        for ask in (ReadHandle.try_read_last_add_confirmed, ReadHandle.read_last_add_confirmed):
+            reader, _ = await follower_of(knows_nothing, knows_nothing, after_the_others)
+            assert await ask(reader) == 5
+            fresh, _ = await follower_of(knows_nothing, is_down, knows_nothing)
+            assert await ask(fresh) == NO_ENTRY
+
+    run(scenario())
+
+
 def test_a_statement_with_a_wrong_digest_tells_nothing() -> None:
     async def scenario() -> None:
         reader, _ = await follower_of(forges, knows(5), knows(4))

@@ -45,6 +45,17 @@ def test_a_lac_told_by_a_bookie_counts_until_the_ledger_is_closed() -> None:
     assert view.last_add_confirmed == 4
 
 
+def test_W4_what_lies_before_the_last_fragment_is_confirmed_whatever_bookies_have_heard() -> None:
+    changed = OPEN.changed_ensemble(Fragment(10, (BookieRef("b2", "i2"),)))
+    view = view_of(VersionedRecord(changed, 1))
+    assert view.last_add_confirmed == 9
+    view.note_lac(4)
+    assert view.last_add_confirmed == 9
+    view.note_lac(11)
+    view._take(VersionedRecord(changed.in_recovery(), 2))
+    assert view.last_add_confirmed == 11
+
+
 def test_a_deleted_ledger_is_no_ledger() -> None:
     view = view_of(VersionedRecord(OPEN, 1))
     with pytest.raises(NoSuchLedger):

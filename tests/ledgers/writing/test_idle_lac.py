@@ -44,6 +44,18 @@ def test_an_idle_writer_tells_each_last_add_confirmed_once() -> None:
     run(scenario())
 
 
+def test_a_bookie_that_joins_an_idle_writer_is_told() -> None:
+    async def scenario() -> None:
+        writer = Writer()
+        await writer.confirmed(4)
+        writer.timer.has_joined()
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        assert writer.told == [4, 4]
+
+    run(scenario())
+
+
 def test_a_busy_writer_tells_nothing_apart() -> None:
     async def scenario() -> None:
         writer = Writer()

@@ -26,12 +26,7 @@ class LayerContract:
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         if "plant" in metafunc.fixturenames:
-            marks = {True: (pytest.mark.long,), False: ()}
-            plants = [
-                pytest.param(plant, id=plant.name, marks=marks[plant.is_slow])
-                for plant in self.layer.plants
-                if plant.seeds_max
-            ]
+            plants = [pytest.param(plant, id=plant.name) for plant in self.layer.plants if plant.seeds_max]
             metafunc.parametrize("plant", plants)
 
     def test_the_same_seed_gives_the_same_run_whatever_the_hashing_of_the_process(self) -> None:
@@ -54,10 +49,21 @@ class LayerContract:
             names = vars(sys.modules[type(plan).__module__])
             assert eval(repr(plan), dict(names)) == plan == self.layer.draw(seed)
 
+    def test_a_planted_bug_is_found_by_the_seed_that_is_known(
+        self, plant: Plant, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where the draws have changed, `make hunt WHAT=plants` tells the seeds that find it now."""
+        plant.plant(monkeypatch)
+        assert plant.known is not None and self.layer.finds(plant.known), (
+            f"seed {plant.known} does not find it"
+        )
+
+    @pytest.mark.long
     def test_a_planted_bug_is_found(self, plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
         plant.plant(monkeypatch)
         found = next(self.layer.failing_seeds(plant), None)
         assert found is not None, f"no seed below {plant.seeds_max} found it"
+        print(f"{self.layer.name} {plant.name}: seed {found}")
 
 
 class FoundPlans:

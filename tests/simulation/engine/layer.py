@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from itertools import chain
 from typing import Generic, TypeVar
 
 from .planted import Plant
@@ -60,5 +59,5 @@ class Layer(Generic[P]):
         return False
 
     def failing_seeds(self, plant: Plant) -> Iterator[int]:
-        """The seeds that find what is planted now, those that are known to first."""
-        return filter(self.finds, chain(plant.known, range(plant.seeds_max)))
+        """The seeds that find what is planted now."""
+        return filter(self.finds, range(plant.seeds_max))

@@ -14,14 +14,13 @@ Break = Callable[[pytest.MonkeyPatch], None]
 class Plant:
     """Bugs planted together (one, unless a second rule covers it), and how soon they are found.
 
-    `seeds_max` is the budget: within so many seeds from 0 on it is found. `known` are seeds that found it when the
-    draws were as they are now; they are tried first, so that a rare bug costs no time. `is_slow`: for `make test-long`.
+    `known` is a seed that finds it with the draws as they are now: the tests run that one. `seeds_max` is the budget of
+    a hunt: within so many seeds from 0 on it is found.
     """
 
     breaks: tuple[Break, ...]
     seeds_max: int
-    known: tuple[int, ...] = ()
-    is_slow: bool = False
+    known: int | None = None
 
     @property
     def name(self) -> str:

@@ -95,11 +95,13 @@ class Reader(User):
             if self.has_left:
                 return
             await self.pause()
+            proven = self.watched.proven_through
             reader = await self.attempt(
                 "open",
                 self.client.open_ledger(ledger_id, recovery=False, password=self.setting.password),
             )
             if isinstance(reader, ReadHandle):
+                self.watched.opened(self.name, reader.last_add_confirmed, proven)
                 await self._look(reader, self.watched)
 
     async def _look(self, reader: ReadHandle, watched: WatchedLedger) -> None:

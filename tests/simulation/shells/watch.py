@@ -79,10 +79,22 @@ class WatchedLedger:
         if not self.is_deleted:
             self.checker.ended(who, record)
 
+    @property
+    def proven_through(self) -> int:
+        """So far the record alone says that all is confirmed: before the last fragment (W4), or to its end."""
+        return self.last_entry if self.record.is_closed else self.record.fragments[-1].first_entry - 1
+
+    def opened(self, who: str, last_add_confirmed: int, proven_before: int) -> None:
+        """A reader was opened, after the record proved so much."""
+        if last_add_confirmed < proven_before:
+            raise Violation(
+                "I6", f"{who} may read through {last_add_confirmed}, and the record proved {proven_before}"
+            )
+
     def returned(self, who: str, entry_id: int, payload: bytes) -> None:
         """A reader was given an entry."""
-        if entry_id > max(self.checker.told_through, self.last_entry):
-            raise Violation("I6", f"{who} was given entry {entry_id}, of which no bookie could know")
+        if entry_id > max(self.checker.told_through, self.proven_through):
+            raise Violation("I6", f"{who} was given entry {entry_id}, of which nobody could know")
         self.checker.returned(who, entry_id, payload)
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from bookledger.cli.spark.errors import in_one_line
 from ledgers.errors import LedgerError, NoSuchLedger
+from tests.support.long_runs import first_then_long
 
 
 def _without_a_message() -> None:
@@ -62,16 +63,19 @@ def _not_ours() -> None:
 
 @pytest.mark.parametrize(
     ("fails", "said"),
-    [
-        (_without_a_message, rf"^TimeoutError in {re.escape(__file__)}, line \d+$"),
-        (_ours_without_a_message, "^LedgerError$"),
-        (_several_lines, "^LedgerError: first; second: of two; third$"),
-        (_tidying_up_fails, "^LedgerError: entry 5 is damaged$"),
-        (_said_better, "^LedgerError: ledger 7 was deleted$"),
-        (_wrapped_in_another, "^LedgerError: the reason$"),
-        (_one_of_a_group, "^LedgerError: one of them$"),
-        (_not_ours, "^RuntimeError: there is no x$"),
-    ],
+    first_then_long(
+        [
+            (_without_a_message, rf"^TimeoutError in {re.escape(__file__)}, line \d+$"),
+            (_ours_without_a_message, "^LedgerError$"),
+            (_several_lines, "^LedgerError: first; second: of two; third$"),
+            (_tidying_up_fails, "^LedgerError: entry 5 is damaged$"),
+            (_said_better, "^LedgerError: ledger 7 was deleted$"),
+            (_wrapped_in_another, "^LedgerError: the reason$"),
+            (_one_of_a_group, "^LedgerError: one of them$"),
+            (_not_ours, "^RuntimeError: there is no x$"),
+        ],
+        2,
+    ),
 )
 def test_of_what_a_task_raises_the_error_that_matters_is_told_in_full(
     spark: SparkSession, fails: Callable[[], None], said: str

@@ -138,6 +138,7 @@ async def _write_many(uri: str, ledgers: int) -> None:
         await asyncio.gather(*(write_some(ledgers // 25) for _ in range(25)))
 
 
+@pytest.mark.long
 def test_tasks_share_the_bytes_of_a_ledger_whose_entries_are_of_very_different_sizes(
     cluster: Cluster, spark: SparkSession
 ) -> None:

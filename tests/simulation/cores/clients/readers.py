@@ -71,8 +71,8 @@ class Reader(Client):
             self._end("there is no such ledger")
         elif found.version > self._seen_version:
             self._record, self._seen_version = found.record, found.version
-            if found.record.last_entry is not None:
-                self._lac = found.record.last_entry
+            proven = found.record.confirmed_through
+            self._lac = proven if found.record.is_closed else max(self._lac, proven)
 
     def _step(self) -> None:
         """Goes on from what is known now."""

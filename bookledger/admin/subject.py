@@ -1,0 +1,21 @@
+"""What a daemon tells over HTTP. Imported also where it tells nothing, so nothing of HTTP is imported here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+
+@dataclass(slots=True)
+class Subject:
+    """What is told of: `why_not_ready` is empty while it is ready, `pages` are what this daemon has besides."""
+
+    registry: CollectorRegistry
+    why_not_ready: Callable[[], str]
+    pages: Sequence[web.RouteDef] = ()
