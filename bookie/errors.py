@@ -2,6 +2,7 @@
 
 BookieError
 ├── DataDirectoryError    unformatted, foreign, locked, or not the directory of this bookie
+├── DirectoryLost         a serving bookie's files are no longer found under their names (rule B1)
 ├── DamagedLog            damage before valid records: names file and offset (rule B2)
 ├── IndexUnusable         the index is damaged or cannot be written; the log has everything
 │   └── IndexDamaged      … and what it would say cannot be trusted
@@ -21,6 +22,18 @@ class BookieError(PortableError):
 
 class DataDirectoryError(BookieError):
     """The data directory cannot be used as it is. Nothing in it was changed."""
+
+
+class DirectoryLost(BookieError):
+    """A file of a serving bookie was removed, moved or covered. What was acknowledged may be gone with it."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"{path} was removed, moved or covered by another while the bookie served from it: bring it back as it was "
+            "and start the bookie, or replace the bookie (`bookledger bookie format --replace`), and the others give "
+            "it what they have. Find out what took it away first"
+        )
+        self.path = path
 
 
 class DamagedLog(BookieError):

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from ..errors import DirectoryLost
+
 IOV_MAX = 1024
 """Buffers of one writev call; the kernel refuses more."""
 
@@ -25,7 +27,10 @@ class LogFile(Protocol):
         ...
 
     def datasync(self) -> None:
-        """Returns when everything written is on disk. After an error nothing may be assumed (rule B1)."""
+        """Returns when everything written is on disk. After an error nothing may be assumed (rule B1).
+
+        Raises DirectoryLost where the file is no longer found by its name: nobody would read it again.
+        """
         ...
 
     def read(self, size: int, offset: int) -> bytes:
@@ -101,9 +106,19 @@ class OsFile:
     def datasync(self) -> None:
         try:
             os.fdatasync(self._fd)
+            self._check_name()
         except OSError as error:
             self._name_in(error)
             raise
+
+    def _check_name(self) -> None:
+        """What was synced is found again only by its name. Raises DirectoryLost."""
+        try:
+            named = os.stat(self._path)
+        except FileNotFoundError:
+            raise DirectoryLost(str(self._path)) from None
+        if not os.path.samestat(named, os.fstat(self._fd)):
+            raise DirectoryLost(str(self._path))
 
     def read(self, size: int, offset: int) -> bytes:
         try:

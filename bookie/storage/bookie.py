@@ -7,7 +7,6 @@ and syncs; read threads read. Everything accepted and not yet on disk is bounded
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Collection, Sequence
 from contextvars import copy_context
 from dataclasses import replace
@@ -46,14 +45,9 @@ from .counting.metrics import BookieMetrics
 from .frames import SegmentFiles
 from .intake import Intake, OnAnswer, Ticket
 from .lac_waiters import LacWaiters
-from .ledger_states import LedgerStates
+from .ledger_states import IN_LIMBO, LedgerStates
 from .page_reader import PageReader
 
-log = logging.getLogger(__name__)
-
-IN_LIMBO = (
-    "the bookie may have lost some of this ledger; it vouches for it again after `bookledger bookie repair`"
-)
 IsLacking = Callable[[int], bool]
 
 
@@ -112,7 +106,7 @@ class Bookie:
             position >> 32,
             on_durable=self._from_log_thread(self._on_durable),
             on_refused=self._from_log_thread(self._on_refused),
-            on_failure=self._from_log_thread(self._on_failure),
+            on_failure=self._from_log_thread(self.fail),
             on_written=self._from_log_thread(self._on_written),
             on_sync=self.metrics.synced,
             reserve=self.space.reserve,
@@ -248,7 +242,6 @@ class Bookie:
         if self.failed.done():
             return Status.IO_ERROR, str(self.failed.result())
         decided: asyncio.Future[tuple[Status, str]] = self._loop.create_future()
-
         self._perform(self._core.fence(ledger_id, Ticket(partial(set_once, decided), 0.0), verifier))
         return await decided
 
@@ -277,8 +270,8 @@ class Bookie:
         if not 0 <= request.first_entry <= request.last_entry or request.ledger_id < 0:
             detail = f"entries {request.first_entry} to {request.last_entry} are no range"
             return HoldingsReply(Status.BAD_REQUEST, detail=detail)
-        found = await self._reader.holdings(request, self.states.peek(request.ledger_id))
-        return HoldingsReply(Status.OK, *found)
+        state = self.states.peek(request.ledger_id)
+        return HoldingsReply(Status.OK, *await self._reader.holdings(request, state))
 
     async def last_add_confirmed(
         self, request: LacRequest, hurried: asyncio.Future[None] | None = None
@@ -340,9 +333,13 @@ class Bookie:
 
     def _from_log_thread(self, callback: Callable[..., None]) -> Callable[..., None]:
         def report(*arguments: object) -> None:
-            self._loop.call_soon_threadsafe(callback, *arguments)
+            self._loop.call_soon_threadsafe(self._reported, callback, arguments)
 
         return report
+
+    def _reported(self, callback: Callable[..., None], arguments: tuple[object, ...]) -> None:
+        if not self.failed.done():
+            callback(*arguments)
 
     def _on_durable(self, written: Sequence[Written], next_position: int) -> None:
         with self.answers:
@@ -375,7 +372,8 @@ class Bookie:
         self._perform(self._core.refused(refused, f"the bookie's disk takes no more: {error.strerror}"))
         self.space.filled_up()
 
-    def _on_failure(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
+        """Nothing is acknowledged from now on, and the process must end (rule B1)."""
         if not self.failed.done():
             self.failed.set_result(LogFailed(f"the log could not be written or synced: {error}"))
 

@@ -10,6 +10,10 @@ from ..index.ledger_state import Fence, LedgerState
 STATES_MAX = 20_000
 """Ledgers held in memory between two checkpoints; those at work are held beyond that."""
 
+IN_LIMBO = (
+    "the bookie may have lost some of this ledger; it vouches for it again after `bookledger bookie repair`"
+)
+
 
 class LedgerStates:
     """States by ledger. Belongs to the event loop. `is_dirty`: the index does not hold the ledger as it is."""

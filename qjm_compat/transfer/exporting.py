@@ -7,7 +7,7 @@ files and at most one with .tmp behind its name, which the next export writes an
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,18 +46,21 @@ async def export_directory(
     journal: QuorumJournalManager,
     folder: Path,
     *,
-    from_txid: int = 0,
+    from_txid: int | None = None,
     in_progress: bool = False,
     on_bytes: OnBytes = lambda _: None,
 ) -> Exported:
     """Writes every segment that holds `from_txid` or later as a file, and raises the directory's seen_txid.
 
     One in progress only if asked for, up to what is durable; a later export goes on with it. Raises
-    TransferRefused rather than overwrite or contradict what is there, JournalError, OSError.
+    TransferRefused rather than overwrite or contradict what is there, and for a `from_txid` that was purged or lies
+    behind the transaction that comes next; JournalError, OSError.
     """
     folder.mkdir(exist_ok=True)
     streams = await journal.select_input_streams(0, in_progress_ok=in_progress)
-    wanted = [stream for stream in streams if stream.last_txid >= from_txid]
+    if from_txid is not None:
+        _check_start(streams, from_txid)
+    wanted = [stream for stream in streams if from_txid is None or stream.last_txid >= from_txid]
     for stream in wanted:
         _check_room(folder, stream)
     _seen_txid(folder)  # one that is damaged is told before anything is written
@@ -67,6 +70,19 @@ async def export_directory(
     if wanted:
         _raise_seen_txid(folder, wanted[-1].first_txid)
     return done
+
+
+def _check_start(streams: Sequence[EditLogInputStream], from_txid: int) -> None:
+    """Whoever names a transaction must not take what is missing for what never was."""
+    if not streams:
+        raise TransferRefused(f"the journal has no edits to export, and txid {from_txid} was asked for")
+    oldest, last = streams[0].first_txid, streams[-1].last_txid
+    if from_txid < oldest:
+        raise TransferRefused(
+            f"txids {from_txid} to {oldest - 1} are not there: the oldest is {oldest}, what was before was purged"
+        )
+    if from_txid > last + 1:
+        raise TransferRefused(f"the edits to export end at txid {last}, and {from_txid} was asked for")
 
 
 async def _export(stream: EditLogInputStream, folder: Path, on_bytes: OnBytes, done: Exported) -> None:

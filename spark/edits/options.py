@@ -21,14 +21,16 @@ class EditsOptions:
     """Options of `format("edits")`.
 
     `metadata`: the cluster's URI. `journal`: its id. `acceptors`: of a journal with several, their names, as
-    `a,b,c`. `from_txid`, `to_txid`: which edits (all). `password_file`, `key_file`, `partition_bytes`,
+    `a,b,c`. `from_txid`, `to_txid`: which edits (all that there are). A `from_txid` that was
+    purged, or that is behind the next transaction there will be, is an error that says what there is; a `to_txid` past
+    the end is not. `password_file`, `key_file`, `partition_bytes`,
     `partitions_min`: as for `format("ledger")`. Finalized segments only.
     """
 
     metadata_uri: str
     journal: str
     acceptors: tuple[str, ...]
-    from_txid: int
+    from_txid: int | None
     to_txid: int
     password_file: str | None
     key_file: str | None
@@ -43,7 +45,7 @@ class EditsOptions:
             metadata_uri=needed(given, "metadata"),
             journal=needed(given, "journal"),
             acceptors=names(given, "acceptors", DEFAULT_ACCEPTOR),
-            from_txid=number(given, "from_txid", 1),
+            from_txid=number(given, "from_txid", 1) if "from_txid" in given else None,
             to_txid=number(given, "to_txid", TXID_MAX),
             password_file=given.get("password_file"),
             key_file=given.get("key_file"),

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from .reading import SegmentRange
 
 
+FIRST_TXID = 1
+"""Where every journal begins."""
+
+
 class EditsDataSource(DataSource):
     """The data source `edits`; see `spark.edits.options.EditsOptions` for its options."""
 
@@ -63,7 +67,12 @@ class EditsReader(DataSourceReader):
         options = self._options
         with self._access.uri() as uri:
             found = finalized_segments(
-                uri, options.journal, options.acceptors, options.from_txid, options.to_txid
+                uri,
+                options.journal,
+                options.acceptors,
+                options.from_txid or FIRST_TXID,
+                options.to_txid,
+                needs_start=options.from_txid is not None,
             )
             segments = asyncio.run(found)
             extents = self._extents(uri, segments)
@@ -106,7 +115,7 @@ def partitions_of(
                     of_ledger[entries.ledger_id].start_txid,
                     of_ledger[entries.ledger_id].layout_version,
                     entries,
-                    options.from_txid,
+                    options.from_txid or FIRST_TXID,
                     options.to_txid,
                 )
                 for entries in task

@@ -37,15 +37,20 @@ async def finalized_segments(
     acceptors: tuple[str, ...] = (DEFAULT_ACCEPTOR,),
     from_txid: int = 0,
     to_txid: int = TXID_MAX,
+    *,
+    needs_start: bool = False,
 ) -> list[Segment]:
     """Segments that hold any of `from_txid` … `to_txid`, in order.
 
     Of several acceptors' copies of a segment, the first whose ledger is there.
-    Raises LedgerError for a journal that no acceptor has, or with a gap between two of these segments.
+    Raises LedgerError for a journal that no acceptor has, or with a gap between two of these segments; with
+    `needs_start` also where `from_txid` was purged, or lies behind the transaction that comes next.
     """
     store = await open_store(metadata_uri)
     try:
         copies = await _copies(store, journal_id, acceptors)
+        if needs_start:
+            _check_start(journal_id, [one for found in copies.values() for one in found], from_txid)
         wanted = {
             start: [one for one in found if one.end_txid >= from_txid]
             for start, found in sorted(copies.items())
@@ -94,6 +99,23 @@ async def _readable(store: MetadataStore, copies: Sequence[Segment]) -> Segment:
         if await LedgerStore(store).read(one.ledger_id) is not None:
             return one
     return copies[0]
+
+
+def _check_start(journal_id: str, segments: Sequence[Segment], from_txid: int) -> None:
+    """Whoever names a transaction must not take what is missing for what never was."""
+    if not segments:
+        raise LedgerError(f"journal {journal_id} has no finalized edits, and txid {from_txid} was asked for")
+    oldest, last = min(one.start_txid for one in segments), max(one.end_txid for one in segments)
+    if from_txid < oldest:
+        raise LedgerError(
+            f"journal {journal_id} no longer has txids {from_txid} to {oldest - 1}, which were purged: the oldest "
+            f"there is is {oldest}; read from there, or leave from_txid out to begin with the oldest, whichever it is"
+        )
+    if from_txid > last + 1:
+        raise LedgerError(
+            f"the finalized edits of journal {journal_id} end at txid {last}, and {from_txid} was asked for: what is "
+            "being written can be read once its segment is finalized"
+        )
 
 
 def _check_whole(journal_id: str, segments: Sequence[Segment]) -> None:

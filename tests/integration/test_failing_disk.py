@@ -143,7 +143,9 @@ def test_B1_a_bookie_whose_write_fails_ends_and_has_all_that_it_acknowledged(
 @pytest.mark.parametrize(
     ("call", "files", "good"),
     first_then_long(
-        [(Call.SYNC, LOG, 0), (Call.WRITE, INDEX, 2), (Call.SYNC, INDEX, 0), (Call.WRITE, INDEX, 0)], 2
+        [(Call.SYNC, LOG, 0), (Call.WRITE, INDEX, 2), (Call.SYNC, INDEX, 0), (Call.WRITE, INDEX, 0)],
+        2,
+        in_rows=True,
     ),
 )
 def test_B1_a_bookie_that_cannot_finish_its_files_at_a_stop_says_so_and_loses_nothing(
@@ -161,7 +163,7 @@ def test_B1_a_bookie_that_cannot_finish_its_files_at_a_stop_says_so_and_loses_no
         run(check(uri, ledger_id, ENTRIES))
 
 
-@pytest.mark.parametrize(("call", "good"), first_then_long([(Call.SYNC, 0), (Call.WRITE, 2)]))
+@pytest.mark.parametrize(("call", "good"), first_then_long([(Call.SYNC, 0), (Call.WRITE, 2)], in_rows=True))
 def test_B1_a_bookie_whose_checkpoint_fails_ends_and_has_all_that_it_acknowledged(
     tmp_path: Path, uri: str, disk: FailingDisk, call: Call, good: int
 ) -> None:
@@ -201,7 +203,9 @@ def test_B2_a_log_that_cannot_be_read_at_the_start_is_no_torn_tail_to_be_cut(
 @pytest.mark.parametrize(
     ("call", "files", "good"),
     first_then_long(
-        [(Call.SYNC, LOG, 0), (Call.WRITE, INDEX, 0), (Call.SYNC, LOG, 1), (Call.SYNC, INDEX, 0)], 2
+        [(Call.SYNC, LOG, 0), (Call.WRITE, INDEX, 0), (Call.SYNC, LOG, 1), (Call.SYNC, INDEX, 0)],
+        2,
+        in_rows=True,
     ),
 )
 def test_B1_a_bookie_that_cannot_finish_its_files_at_a_start_does_not_start_and_loses_nothing(

@@ -108,7 +108,11 @@ def test_a_segment_left_in_progress_is_recovered_and_purged(uri: str, tmp_path: 
     journal("purge", meta, "ns3", "--before=11")
     (shown,) = journal("show", meta, "ns3")
     assert [segment["first"] for segment in shown["segments"]] == [11, 21]
-    assert "txids 1 to 10 are not there" in fails_with_one_line("journal", "tail", meta, "ns3", "--from=1")
+    for command in (["tail", meta, "ns3"], ["export", meta, "ns3", str(tmp_path / "exported")]):
+        assert "txids 1 to 10 are not there" in fails_with_one_line("journal", *command, "--from=1")
+        assert "end" in fails_with_one_line("journal", *command, "--from=100")
+    assert not list((tmp_path / "exported").iterdir())
+    assert journal("tail", meta, "ns3", "--from=31") == []
     assert journal("fsck", meta, "ns3", "--orphan-age=0")[-1]["problems"] == 0
 
 

@@ -50,7 +50,7 @@ def test_what_is_not_bytes_is_refused_and_no_other_entry_is_touched(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("size", "digest"), first_then_long([(1, DigestType.HMAC_SHA256), (0, DigestType.CRC32C)])
+    ("size", "digest"), first_then_long([(1, DigestType.HMAC_SHA256), (0, DigestType.CRC32C)], in_rows=True)
 )
 def test_very_many_tiny_entries_at_once_fit_messages_and_bounds(
     tmp_path: Path, size: int, digest: DigestType

@@ -18,7 +18,7 @@ def bookledger(
     *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     environment = os.environ if env is None else env
-    if _of_the_interpreter(environment) != _of_the_interpreter(os.environ):
+    if _of_the_interpreter(environment) != _AT_START:
         command = [sys.executable, "-m", "bookledger", *arguments]
         return subprocess.run(
             command, input=stdin, capture_output=True, timeout=SECONDS_MAX, check=False, env=env
@@ -33,6 +33,9 @@ def _of_the_interpreter(environment: Mapping[str, str]) -> dict[str, str]:
         for name, value in environment.items()
         if name.startswith(("PYTHON", "LANG", "LC_", "LD_"))
     }
+
+
+_AT_START = _of_the_interpreter(os.environ)
 
 
 def fails_with_one_line(*arguments: str, stdin: bytes = b"") -> str:

@@ -44,6 +44,7 @@ class FakeEtcd:
     messages: int = 0
     streams: int = 0
     refusal: tuple[grpc.StatusCode, str] | None = None
+    refusals_max: int | None = None
     calls: list[str] = field(default_factory=list)
     port: int = 0
 
@@ -65,7 +66,8 @@ class FakeEtcd:
 
     async def call(self, method: str, request: bytes, context: Any) -> bytes:
         self.calls.append(method)
-        if self.refusal is not None:
+        is_refused = self.refusals_max is None or len(self.calls) <= self.refusals_max
+        if self.refusal is not None and is_refused:
             await context.abort(*self.refusal)
         reply = self.answer(method, request)
         if hasattr(reply, "header"):

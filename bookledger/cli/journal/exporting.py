@@ -26,14 +26,15 @@ if TYPE_CHECKING:
 @click.option(
     "--from",
     "from_txid",
-    type=click.IntRange(0, TXID_MAX),
-    default=0,
+    type=click.IntRange(1, TXID_MAX),
     metavar="TXID",
-    help="Leave out segments that end before.",
+    help="Leave out segments that end before  [default: the oldest]; one that was purged is an error.",
 )
 @click.option("--in-progress", is_flag=True, help="Also what is being written, as far as it is durable.")
 @json_option
-def export(place: JournalPlace, directory: Path, from_txid: int, in_progress: bool, as_json: bool) -> None:
+def export(
+    place: JournalPlace, directory: Path, from_txid: int | None, in_progress: bool, as_json: bool
+) -> None:
     """Write JOURNAL's segments to DIRECTORY under the names that a NameNode gives them.
 
     Nothing is overwritten with other edits, so an export may be repeated. A NameNode starts on the files beside an
@@ -65,7 +66,7 @@ def export(place: JournalPlace, directory: Path, from_txid: int, in_progress: bo
 
 
 async def _export(
-    place: JournalPlace, directory: Path, from_txid: int, bar: Progress, *, in_progress: bool
+    place: JournalPlace, directory: Path, from_txid: int | None, bar: Progress, *, in_progress: bool
 ) -> Exported:
     from qjm_compat.transfer.exporting import export_directory
 

@@ -89,21 +89,21 @@ def _content(path: Path) -> bytes:
 async def _tail(place: JournalPlace, from_txid: int | None, *, follow: bool) -> None:
     await place.check_named()
     async with place.manager() as manager:
-        next_txid = await _print_durable(manager, from_txid)
+        next_txid = await _print_durable(manager, from_txid, waits=follow)
         if not follow:
             return
         while next_txid is None:  # nobody knows yet what the first one will be
             await asyncio.sleep(manager.config.tail_poll_seconds)
-            next_txid = await _print_durable(manager, None)
+            next_txid = await _print_durable(manager, None, waits=True)
         async with aclosing(manager.tail_batches(next_txid)) as batches:
             async for ops in batches:
                 _print_ops(ops)
 
 
-async def _print_durable(manager: QuorumJournalManager, from_txid: int | None) -> int | None:
+async def _print_durable(manager: QuorumJournalManager, from_txid: int | None, *, waits: bool) -> int | None:
     """Returns the txid that follows; None where there is no edit yet, and none was asked for."""
     next_txid = from_txid
-    async with aclosing(_durable(manager, from_txid)) as batches:
+    async with aclosing(_durable(manager, from_txid, waits=waits)) as batches:
         async for ops in batches:
             _print_ops(ops)
             next_txid = ops[-1].txid + 1
@@ -111,14 +111,17 @@ async def _print_durable(manager: QuorumJournalManager, from_txid: int | None) -
 
 
 async def _durable(
-    manager: QuorumJournalManager, from_txid: int | None
+    manager: QuorumJournalManager, from_txid: int | None, *, waits: bool
 ) -> AsyncGenerator[list[EditOp], None]:
     """What is durable now. Raises SegmentUnreadable where edits are missing."""
     from qjm_compat.errors import SegmentUnreadable
     from qjm_compat.manager.input_stream import decoded
 
     next_txid = from_txid
-    for stream in await manager.select_input_streams(from_txid or 0, in_progress_ok=True):
+    streams = await manager.select_input_streams(from_txid or 0, in_progress_ok=True)
+    if from_txid is not None and not streams:
+        await _check_comes_next(manager, from_txid, waits=waits)
+    for stream in streams:
         if next_txid is not None and stream.first_txid != next_txid:
             raise SegmentUnreadable(
                 f"txids {next_txid} to {stream.first_txid - 1} are not there: the next is {stream.first_txid}"
@@ -127,6 +130,19 @@ async def _durable(
             async for batch in batches:
                 yield decoded(batch, stream.layout_version)
         next_txid = stream.last_txid + 1
+
+
+async def _check_comes_next(manager: QuorumJournalManager, txid: int, *, waits: bool) -> None:
+    """Of a journal that has nothing from `txid` on. Raises SegmentUnreadable unless it is waited for, or comes next."""
+    from qjm_compat.errors import SegmentUnreadable
+
+    streams = await manager.select_input_streams(0, in_progress_ok=True)
+    last = streams[-1].last_txid if streams else 0
+    if txid <= last + 1:
+        return
+    if not waits:
+        raise SegmentUnreadable(f"the journal ends at txid {last}, and {txid} was asked for")
+    say(f"the journal ends at txid {last}: waiting for {txid}")
 
 
 def _print_ops(ops: Iterable[EditOp]) -> None:

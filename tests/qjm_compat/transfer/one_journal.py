@@ -47,7 +47,9 @@ class Place:
         async with self.survey() as seen, self.manager() as manager:
             return await import_directory(manager, seen, directory, options)
 
-    async def fetch(self, folder: Path, *, from_txid: int = 0, in_progress: bool = False) -> Exported:
+    async def fetch(
+        self, folder: Path, *, from_txid: int | None = None, in_progress: bool = False
+    ) -> Exported:
         async with self.manager() as manager:
             return await export_directory(manager, folder, from_txid=from_txid, in_progress=in_progress)
 

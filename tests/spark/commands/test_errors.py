@@ -75,6 +75,7 @@ def _not_ours() -> None:
             (_not_ours, "^RuntimeError: there is no x$"),
         ],
         2,
+        in_rows=True,
     ),
 )
 def test_of_what_a_task_raises_the_error_that_matters_is_told_in_full(

@@ -76,7 +76,23 @@ def test_edits_are_chosen_by_their_txids(journals: Journals, spark: SparkSession
     assert found.rdd.getNumPartitions() >= 3
     with pytest.raises(PySparkException, match="there is no journal ranged at acceptor main"):
         journals.read(spark, "ranged").count()
-    assert journals.read(spark, "ranged", acceptors="a,b,c", from_txid=100).collect() == []
+    assert journals.read(spark, "ranged", acceptors="a,b,c", from_txid=31).collect() == []
+
+
+def test_a_first_txid_that_is_not_there_is_an_error_and_no_empty_answer(
+    journals: Journals, spark: SparkSession, tmp_path: Path
+) -> None:
+    version(tmp_path)
+    for first in (11, 21):
+        finalized(tmp_path, first, first + 9)
+    journals.bring("purged", tmp_path)
+    with pytest.raises(
+        PySparkException, match="no longer has txids 1 to 10, which were purged: the oldest there is is 11"
+    ):
+        journals.read(spark, "purged", from_txid=1, to_txid=5).count()
+    with pytest.raises(PySparkException, match="end at txid 30, and 100 was asked for"):
+        journals.read(spark, "purged", from_txid=100).count()
+    assert journals.read(spark, "purged", to_txid=15).count() == 5
 
 
 def test_a_batch_over_several_entries_is_read_once_however_tasks_are_cut(
