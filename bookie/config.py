@@ -17,6 +17,23 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 
 
+WILDCARDS = ("0.0.0.0", "::", "[::]", "*")
+"""Listening there is listening on every address of the machine; nobody can connect to it."""
+
+
+def check_advertised(host: str) -> None:
+    """Raises ValueError for what clients cannot reach a bookie by: it is registered with its own port behind it."""
+    if host in WILDCARDS:
+        raise ValueError(
+            f"{host} is every address of this machine, and none that clients can connect to: name one of them, or its "
+            "host name"
+        )
+    if not host or "," in host or any(map(str.isspace, host)):
+        raise ValueError(f"{host!r} is no host name or address; one is wanted, without blanks")
+    if ":" in host:
+        raise ValueError(f"{host} has a port: clients are told that of --port, so name the host alone")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookieConfig:
     """Everything a bookie is told when it starts.
@@ -96,6 +113,8 @@ class BookieConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
             raise ValueError(f"port {self.port} is not between 0 and 65535")
+        if self.advertised_host is not None:
+            check_advertised(self.advertised_host)
         if self.lease_seconds < 1:
             raise ValueError("a lease shorter than a second would be lost at every hiccup")
         if (

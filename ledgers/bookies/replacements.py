@@ -89,9 +89,10 @@ def _formatted_anew(registered: Sequence[Registration], former: BookieRef) -> li
 
 def _is_candidate(registration: Registration, effect: FindReplacements, rejected: dict[str, str]) -> bool:
     name = registration.bookie.bookie_id
-    if any(name == bookie.bookie_id for bookie in effect.ensemble):
-        rejected[name] = "is in the ensemble"
-        return False
+    for position, bookie in enumerate(effect.ensemble):
+        if name == bookie.bookie_id:
+            rejected[name] = effect.failed.get(position, "is in the ensemble")
+            return False
     if not registration.writable:
         rejected[name] = "is read-only"
         return False

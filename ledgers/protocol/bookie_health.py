@@ -59,7 +59,7 @@ class BookieHealth:
         """Bookies that a reader asks last at this time: also those that were slow within `failed_bookie_seconds`."""
         oldest = now - self._config.failed_bookie_seconds
         self._slow_at = {bookie: at for bookie, at in self._slow_at.items() if at > oldest}
-        return self.avoided(now) | self._slow_at.keys()
+        return self.avoided(now) | frozenset(self._slow_at)  # with keys() it would be a set
 
     def avoided(self, now: float) -> frozenset[BookieRef]:
         """Bookies to avoid at this time; older failures are forgotten."""

@@ -59,6 +59,24 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     assert f"cannot listen on 127.0.0.1:{port}" in line
 
 
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [
+        ("", "no host name"),
+        ("b1 b2", "without blanks"),
+        ("b1,b2", "no host name"),
+        ("b1:3181", "has a port"),
+        ("0.0.0.0", "every address"),
+        ("*", "every address"),
+    ],
+)
+def test_what_clients_could_not_reach_is_not_advertised(tmp_path: Path, host: str, why: str) -> None:
+    places = (f"--metadata=sqlite://{tmp_path}/metadata.db", f"--data={tmp_path}")
+    done = bookledger("bookie", "run", *places, f"--advertise={host}")
+    assert done.returncode == 2
+    assert "--advertise" in done.stderr.decode() and why in " ".join(done.stderr.decode().split())
+
+
 def test_sigterm_stops_a_bookie_cleanly_and_its_name_is_free_at_once(tmp_path: Path) -> None:
     uri = f"sqlite://{tmp_path}/metadata.db"
     with bookie_processes(1, tmp_path, uri) as (bookie,):

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from bookie.config import check_advertised
+
 from ...admin.option import HttpAddress, http_option
 from ...admin.tracing import traces_option
 from ..event_loop import EventLoop
@@ -20,6 +22,15 @@ from ..options import (
 )
 from ..standalone import PORT_MAX
 from ..told.help import command
+
+
+def _reachable(context: click.Context, parameter: click.Parameter, host: str | None) -> str | None:
+    if host is not None:
+        try:
+            check_advertised(host)
+        except ValueError as error:
+            raise click.BadParameter(f"{error}.", context, parameter) from None
+    return host
 
 
 @command(
@@ -40,7 +51,9 @@ from ..told.help import command
     show_default=True,
     help="Port to listen on; 0 takes a free one.",
 )
-@click.option("--advertise", "advertised_host", help="Host name that clients reach this bookie by.")
+@click.option(
+    "--advertise", "advertised_host", callback=_reachable, help="Host name that clients reach this bookie by."
+)
 @certificates_option
 @insecure_option
 @http_option

@@ -106,6 +106,12 @@ def test_every_bookie_that_cannot_be_used_is_named_with_the_reason() -> None:
     assert rejected["b3"] == "is in the ensemble"
 
 
+def test_why_a_bookie_failed_is_not_covered_by_where_it_stands() -> None:
+    chosen, rejected = found(ENSEMBLE, 0, alive=ENSEMBLE)
+    assert chosen == {0: B1}
+    assert rejected == {"b1": "gone", "b2": "is in the ensemble", "b3": "is in the ensemble"}
+
+
 async def registered_in(store: MemoryStore, bookies: Sequence[BookieRef]) -> list[Registration]:
     registrations = [Registration(bookie, f"{bookie.bookie_id}:3181") for bookie in bookies]
     for registration in registrations:

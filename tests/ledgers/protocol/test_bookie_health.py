@@ -61,3 +61,11 @@ def test_a_bookie_that_was_slow_is_avoided_for_a_while_and_by_readers_only() -> 
     assert health.avoided(129.0) == {ONE}
     assert health.avoided_by_readers(139.0) == {TWO}
     assert health.avoided_by_readers(141.0) == frozenset()
+
+
+def test_those_to_avoid_are_told_as_what_they_are_said_to_be() -> None:
+    health = after(0)
+    health.was_slow(TWO, 0)
+    for told in (health.avoided(1), health.avoided_by_readers(1), BookieHealth(CONFIG).avoided_by_readers(1)):
+        assert type(told) is frozenset
+    assert health.avoided_by_readers(1) == {ONE, TWO}
