@@ -47,7 +47,8 @@ async def answering(uri: str) -> AsyncIterator[str]:
 async def ask(url: str) -> tuple[int, Any]:
     timeout = aiohttp.ClientTimeout(total=20)
     async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as answer:
-        return answer.status, await answer.json()
+        assert answer.content_type == ("application/json" if answer.ok else table.PROBLEM_TYPE)
+        return answer.status, await answer.json(content_type=None)
 
 
 async def told(url: str, path: str, given: str = "") -> Any:
@@ -55,7 +56,8 @@ async def told(url: str, path: str, given: str = "") -> Any:
     status, found = await ask(url + (given or path))
     answers = OPENAPI["paths"][table.PREFIX + path]["get"]["responses"]
     assert str(status) in answers
-    schema = answers[str(status)]["content"]["application/json"]["schema"]
+    (content,) = answers[str(status)]["content"].values()
+    schema = content["schema"]
     Draft202012Validator({**schema, "components": OPENAPI["components"]}).validate(found)
     return found
 
@@ -205,7 +207,7 @@ def test_a_ledgers_fragments_are_told_page_by_page(monkeypatch: pytest.MonkeyPat
 def test_a_parameter_that_is_none_is_told_so(given: str) -> None:
     async def main() -> None:
         async with answering(await a_cluster_in_memory()) as url:
-            assert "is a whole number from" in (await told(url, "/ledgers", given))["error"]
+            assert "is a whole number from" in (await told(url, "/ledgers", given))["detail"]
 
     run(main())
 
@@ -215,7 +217,7 @@ def test_a_parameter_that_nobody_knows_is_told_so() -> None:
 
     async def main() -> None:
         async with answering(await a_cluster_in_memory()) as url:
-            why = (await told(url, "/ledgers", "/ledgers?frist=7"))["error"]
+            why = (await told(url, "/ledgers", "/ledgers?frist=7"))["detail"]
             assert why.startswith("frist: there is no such parameter; there are: ") and "first" in why
             status, text = await ask(f"{url}/cluster?x=1")
             assert status == 400 and "there are: none" in str(text)
@@ -245,7 +247,12 @@ def test_metadata_that_is_away_is_503_with_the_reason(
                 path = one.path.format(ledger_id=1)
                 status, found = await ask(url + path)
                 assert status == 503
-                assert found == {"error": "the metadata has not answered for 0.2 s"}
+                assert found == {
+                    "type": "about:blank",
+                    "title": "Service Unavailable",
+                    "status": 503,
+                    "detail": "the metadata has not answered for 0.2 s",
+                }
                 await told(url, one.path, path)
 
     run(main())
@@ -254,7 +261,7 @@ def test_metadata_that_is_away_is_503_with_the_reason(
 def test_where_there_is_no_cluster_that_is_told() -> None:
     async def main() -> None:
         async with answering("memory://nothing-here") as url:
-            assert (await told(url, "/cluster"))["error"] == sight.NO_CLUSTER
+            assert (await told(url, "/cluster"))["detail"] == sight.NO_CLUSTER
 
     run(main())
 
@@ -266,6 +273,6 @@ def test_a_record_of_a_newer_program_hides_no_other_ledger() -> None:
         async with answering(uri) as url:
             page = await told(url, "/ledgers")
             assert [one["ledger_id"] for one in page["ledgers"]] == [1, 2]
-            assert keys.ledger(3) in (await told(url, "/ledgers/{ledger_id}", "/ledgers/3"))["error"]
+            assert keys.ledger(3) in (await told(url, "/ledgers/{ledger_id}", "/ledgers/3"))["detail"]
 
     run(main())

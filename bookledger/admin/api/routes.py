@@ -1,15 +1,16 @@
-"""The API's routes for the server: parameters are checked, what is away is 503 with the reason, all of it JSON."""
+"""The API's routes for the server: parameters are checked; errors are problem documents, 503 for what is away."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
 
 from aiohttp import web
 
 from bookie.serving.daemon import program_version
 
 from .sight import Away, Sight
-from .table import PATHS, PREFIX, Path, openapi
+from .table import PATHS, PREFIX, PROBLEM_TYPE, Path, openapi
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -33,10 +34,12 @@ def _handler(one: Path, sight: Sight) -> Handler:
             values = [parameter.read(given) for parameter in one.parameters]
             found = await one.ask(sight, *values)
         except ValueError as error:
-            return _problem(400, str(error))
+            return _problem(HTTPStatus.BAD_REQUEST, str(error))
         except Away as error:
-            return _problem(503, str(error))
-        return _problem(404, "there is no such thing") if found is None else web.json_response(found)
+            return _problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+        if found is None:
+            return _problem(HTTPStatus.NOT_FOUND, "there is no such thing")
+        return web.json_response(found)
 
     return handle
 
@@ -48,5 +51,7 @@ def _check_known(given: Mapping[str, str], one: Path) -> None:
         raise ValueError(f"{name}: there is no such parameter; there are: {', '.join(known) or 'none'}")
 
 
-def _problem(status: int, why: str) -> web.Response:
-    return web.json_response({"error": why}, status=status)
+def _problem(status: HTTPStatus, why: str) -> web.Response:
+    """A problem document of RFC 9457; its type is that of the status."""
+    problem = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": why}
+    return web.json_response(problem, status=status, content_type=PROBLEM_TYPE)

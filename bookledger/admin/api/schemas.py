@@ -101,7 +101,7 @@ _ACCEPTOR = record(
 )
 
 SCHEMAS: dict[str, Schema] = {
-    "Problem": record(error=TEXT),
+    "Problem": record(type=TEXT, title=TEXT, status=COUNT, detail=TEXT),
     "Cluster": record(
         cluster_id=TEXT,
         condition={"type": "string", "enum": ["whole", "wounded", "counting"]},

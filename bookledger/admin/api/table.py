@@ -15,6 +15,8 @@ from .schemas import SCHEMAS
 from .sight import LEDGERS_MAX
 
 PREFIX = "/api/v1"
+PROBLEM_TYPE = "application/problem+json"
+"""RFC 9457."""
 LEDGERS_DEFAULT = 100
 MARKS_DEFAULT = 50
 
@@ -130,5 +132,9 @@ def _operation(one: Path) -> dict[str, Any]:
 
 
 def _answer(about: str, schema: str) -> dict[str, Any]:
-    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
+    content = {
+        PROBLEM_TYPE if schema == "Problem" else "application/json": {
+            "schema": {"$ref": f"#/components/schemas/{schema}"}
+        }
+    }
     return {"description": about, "content": content}

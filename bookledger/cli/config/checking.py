@@ -23,7 +23,7 @@ from metadata.settings.tunable import required_of
 
 from ...admin.logs import LogFormat
 from ..event_loop import EventLoop
-from .settings import SECTIONS, BadSettings, Settings, read_well, told_as_usage
+from .settings import SECTIONS, BadSettings, Settings, inner_of, read_well, told_as_usage
 
 SHAPE = ("ensemble_size", "write_quorum", "ack_quorum")
 OF_ONE, OF_ALL = "_a_peer_max", "_max"
@@ -82,7 +82,7 @@ def _check_command(
 ) -> None:
     if isinstance(command, click.Group):
         for name, inner in values.items():
-            _check_command(settings, command.commands[name], inner, f"{where}.{name}", faults)
+            _check_command(settings, inner_of(command, name), inner, f"{where}.{name}", faults)
         return
     by_name = {param.name: param for param in command.params}
     taken: dict[str, Any] = {}

@@ -21,6 +21,7 @@ from ..output import print_records
 from ..terminal import say
 from ..told.help import group
 from .checking import check_file
+from .example import example_of
 from .settings import SECTIONS, Settings, options_of, settings_now
 
 DEFAULTS = {"log-format": LogFormat.PLAIN.value, "event-loop": EventLoop.FASTEST.value}
@@ -72,6 +73,20 @@ def show(context: click.Context, command: tuple[str, ...], as_json: bool) -> Non
     """
     rows = list(_of_command(context, command)) if command else list(_of_all(settings_now()))
     print_records(rows, as_json=as_json, none="nothing can be set")
+
+
+@config.command()
+@click.pass_context
+def example(context: click.Context) -> None:
+    """Print a file of settings with all that can be set, commented out at its default.
+
+    Examples:
+        bookledger config example > bookledger.toml
+    """
+    root = context.find_root()
+    assert isinstance(root.command, click.Group)
+    for line in example_of(root.command, DEFAULTS):
+        click.echo(line)
 
 
 def _of_all(settings: Settings) -> Iterator[dict[str, Any]]:

@@ -116,9 +116,9 @@ class Settings:
         for name, value in table.items():
             with faults.gathering():
                 if isinstance(command, click.Group):
-                    self._check(name, command.commands, where)
+                    self._check(name, names_of(command), where)
                     inner = table_in(value, f"{where}.{name}", self.path)
-                    found[name] = self._defaults(command.commands[name], inner, f"{where}.{name}", faults)
+                    found[name] = self._defaults(inner_of(command, name), inner, f"{where}.{name}", faults)
                 else:
                     self._check(name, options, where)
                     self._check_is_list(options[name], value, f"[{where}] {name}")
@@ -146,6 +146,18 @@ def told_as_usage() -> Iterator[None]:
         yield
     except settings_file.BadSettings as error:
         raise BadSettings(str(error)) from None
+
+
+def names_of(command: click.Group) -> list[str]:
+    """Of its commands, those too that are imported only when they are called."""
+    return command.list_commands(click.Context(command))
+
+
+def inner_of(command: click.Group, name: str) -> click.Command:
+    """One of `names_of`."""
+    inner = command.get_command(click.Context(command), name)
+    assert inner is not None
+    return inner
 
 
 def options_of(command: click.Command) -> Iterator[tuple[str, click.Option]]:
@@ -215,7 +227,7 @@ def _without_commands(
         command = load()
         assert isinstance(command, click.Group)
         with faults.gathering():
-            check_name(name, [*tunables_of(kind), *command.commands], f"{path}: [{table}]")
+            check_name(name, [*tunables_of(kind), *names_of(command)], f"{path}: [{table}]")
             table_in(own[name], f"{table}.{name}", path)
     return {name: value for name, value in own.items() if name in known}
 
