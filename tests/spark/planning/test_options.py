@@ -78,7 +78,7 @@ def test_options_left_out_have_their_defaults() -> None:
     assert options.max_bytes_per_trigger is None
     assert not options.selection.recover
     edits = EditsOptions.of({**JOURNAL, "acceptors": "a, b"})
-    assert (edits.from_txid, edits.acceptors) == (1, ("a", "b"))
+    assert (edits.from_txid, edits.acceptors) == (None, ("a", "b"))
 
 
 def test_a_schema_chooses_columns_and_must_fit() -> None:
