@@ -21,7 +21,9 @@ from typing import Any
 
 from metadata import keys, settle
 from metadata.backup import hold
-from metadata.errors import KeyExists, VersionConflict
+from metadata.errors import KeyExists, StoreRefused, VersionConflict
+from metadata.healing import orders
+from metadata.healing.orders import OrderKind
 from metadata.records import cluster
 from metadata.records.cluster import Cookie
 from metadata.store import MetadataStore, Versioned
@@ -56,6 +58,12 @@ LEASE_GRACE_SECONDS = 1.0
 
 COOKIE_BYTES_MAX = 4096
 """A longer file is no cookie; no more of it is read."""
+
+_ORDERED = {OrderKind.DRAIN: "drained", OrderKind.GIVEN_UP: "given up"}
+_CANCEL = {
+    OrderKind.DRAIN: "bookledger bookie drain",
+    OrderKind.GIVEN_UP: "bookledger cluster decommission",
+}
 
 _NAMES = {field.name for field in fields(Cookie)}
 
@@ -151,7 +159,8 @@ async def format_directory(
     """Makes an empty directory into a bookie's, with a new incarnation, and registers its cookie.
 
     With `replace` the name may be that of a bookie which is gone for good: its incarnation is refused from then on, and
-    what the metadata places on it stays there until a repair has the new one take it over (rule W7). One that was
+    what the metadata places on it stays there until a repair has the new one take it over (rule W7), and an order to
+    drain it or to give it up ends. One that was
     killed is registered until its lease runs out; `wait` waits for that.
     Raises DataDirectoryError, and changes nothing, where the directory holds anything or the name
     is taken. A format that a crash interrupted is finished by formatting again:
@@ -167,6 +176,8 @@ async def format_directory(
     known = await store.get(keys.cookie(bookie_id))
     if known is not None and (begun is None or known.value != begun.encode()):
         await _check_replaceable(store, bookie_id, replace=replace, wait=wait)
+    if known is None or begun is None or known.value != begun.encode():
+        await _end_order(store, bookie_id)
     cluster_id = await cluster.cluster_id(store, create=True)
     assert cluster_id is not None
     if begun is not None and (begun.bookie_id, begun.cluster_id) != (bookie_id, cluster_id):
@@ -204,6 +215,25 @@ async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: b
             f"bookie {bookie_id} is registered: it is alive, or was killed and its lease runs for another "
             f"{left:.0f} s; stop it if it runs, else try again then, or with --wait"
         )
+
+
+async def _end_order(store: MetadataStore, bookie_id: str) -> None:
+    """What was ordered of the former bookie's disk is not meant for this one; maintenance is the host's."""
+    order = await orders.read(store, bookie_id)
+    if order is None or order.kind is OrderKind.MAINTENANCE:
+        return
+    try:
+        await orders.take_back(store, bookie_id)
+    except StoreRefused as error:
+        raise DataDirectoryError(
+            f"bookie {bookie_id} was ordered to be {_ORDERED[order.kind]}, and would stay shut out; this role may not "
+            f"end that ({error}): have an operator run `{_CANCEL[order.kind]} {bookie_id} --cancel`, and format again"
+        ) from None
+    log.warning(
+        "the order that bookie %s is to be %s ends: it was for its former disk",
+        bookie_id,
+        _ORDERED[order.kind],
+    )
 
 
 async def _until_gone(store: MetadataStore, key: str, seconds_max: float) -> None:
