@@ -21,6 +21,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import NoReturn
 
 from metadata import open_store
@@ -33,8 +34,10 @@ from metadata.store import MetadataStore
 
 from ..config import BookieConfig
 from ..disk.disk import OsDisk
+from ..disk.intact import Intact, watch
 from ..disk.space_guard import SpaceGuard
 from ..index.index import Index
+from ..log import segments
 from ..storage.bookie import Bookie
 from ..upkeep.mending.limbo import enter_limbo
 from ..upkeep.peers import NoPeers, Peers
@@ -209,7 +212,13 @@ async def _serving(
                 watching = bookie.watch_space(lambda space: _tell_space(registrar, space))
                 publishing = lived.publish(this, lambda: bookie.log_position)
                 obeying = obey_orders(store, cookie.bookie_id, bookie.space, config.upkeep.heal_look_seconds)
-                work = (bookie.run_checkpoints(), watching, publishing, obeying, upkeep.run())
+                intact = watch(
+                    Intact(locked.lasting_paths()),
+                    bookie.disk,
+                    partial(_open_segment, locked, bookie),
+                    bookie.fail,
+                )
+                work = (bookie.run_checkpoints(), watching, publishing, obeying, upkeep.run(), intact)
                 async with _beside(*work):
                     running = RunningBookie(cookie, listener.address, bookie, upkeep, registrar)
                     bookie.metrics.registry.register(
@@ -340,6 +349,10 @@ async def _vouch_for_nothing_lost(bookie: Bookie, lived: Lives) -> None:
     if bookie.has_lost:
         me = BookieRef(lived.cookie.bookie_id, lived.cookie.incarnation)
         await enter_limbo(bookie, LedgerStore(lived.store), me)
+
+
+def _open_segment(locked: LockedDirectory, bookie: Bookie) -> Path:
+    return locked.log / segments.name_of(bookie.log_position >> 32)
 
 
 def _service(

@@ -83,6 +83,10 @@ class LockedDirectory:
     def index(self) -> Path:
         return self.path / INDEX
 
+    def lasting_paths(self) -> tuple[Path, ...]:
+        """What stays the same from one start to the next."""
+        return self.path, self.log, self.index, self.index / "data.mdb", self.path / COOKIE
+
     def close(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)

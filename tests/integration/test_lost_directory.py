@@ -33,6 +33,14 @@ LOSSES: dict[str, tuple[Callable[[Path], object], str]] = {
     "all is moved": (lambda directory: os.rename(directory, directory.with_name("aside")), ""),
     "all is exchanged": (_is_exchanged, ""),
 }
+IDLE_LOSSES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "the index is removed": (lambda directory: shutil.rmtree(directory / "index"), "index"),
+    "the index's file is removed": (
+        lambda directory: (directory / "index" / "data.mdb").unlink(),
+        "index/data.mdb",
+    ),
+    "the cookie is removed": (lambda directory: (directory / "cookie.json").unlink(), "cookie.json"),
+}
 
 
 def _newest_segment(directory: Path) -> Path:
@@ -65,4 +73,14 @@ def test_B1_nothing_is_confirmed_into_files_that_were_taken_away(
 
     with bookie_processes(1, tmp_path, uri) as (bookie,):
         run(scenario(bookie))
+        assert_it_ends(bookie, lost)
+
+
+@pytest.mark.parametrize(
+    ("lose", "lost"), [*LOSSES.values(), *IDLE_LOSSES.values()], ids=[*LOSSES, *IDLE_LOSSES]
+)
+def test_B1_an_idle_bookie_notices_too(tmp_path: Path, lose: Callable[[Path], object], lost: str) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    with bookie_processes(1, tmp_path, uri) as (bookie,):
+        lose(bookie.directory)
         assert_it_ends(bookie, lost)

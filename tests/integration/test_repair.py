@@ -128,7 +128,7 @@ def test_R6_a_bookie_restored_from_a_backup_gets_what_it_took_since_from_the_oth
 def test_R6_rot_is_found_and_mended_by_one_scrub(tmp_path: Path, shape: tuple[int, int, int]) -> None:
     """R6: on every bookie of the ledger, one after the other.
 
-    All copies are waited for: frames that a bookie is behind with are joined, and two of the rotten entries stood in one.
+    All copies are waited for: what a bookie is behind with is joined, and two rotten entries would stand in one frame.
     """
     size, quorum, _ = shape
 

@@ -52,7 +52,7 @@ class LayerContract:
     def test_a_planted_bug_is_found_by_the_seed_that_is_known(
         self, plant: Plant, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Where the draws have changed it is searched for, which takes long: `make hunt WHAT=plants` tells new seeds."""
+        """Where the draws have changed it is searched for, which takes long; `make hunt WHAT=plants` tells seeds."""
         plant.plant(monkeypatch)
         assert plant.known is not None
         if not self.layer.finds(plant.known):
