@@ -132,9 +132,6 @@ def _operation(one: Path) -> dict[str, Any]:
 
 
 def _answer(about: str, schema: str) -> dict[str, Any]:
-    content = {
-        PROBLEM_TYPE if schema == "Problem" else "application/json": {
-            "schema": {"$ref": f"#/components/schemas/{schema}"}
-        }
-    }
-    return {"description": about, "content": content}
+    content_type = PROBLEM_TYPE if schema == "Problem" else "application/json"
+    reference = {"$ref": f"#/components/schemas/{schema}"}
+    return {"description": about, "content": {content_type: {"schema": reference}}}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option(
     "--from",
     "from_txid",
-    type=click.IntRange(1, TXID_MAX),
+    type=click.IntRange(0, TXID_MAX),
     metavar="TXID",
     help="Leave out segments that end before  [default: the oldest]; one that was purged is an error.",
 )
@@ -51,7 +51,7 @@ def export(
         return f"of {bytes_told(bar.done)} whole files stay, and are not written again; {again()}"
 
     with told_when_stopped(how):
-        done = asyncio.run(_export(place, directory, from_txid, bar, in_progress=in_progress))
+        done = asyncio.run(_export(place, directory, from_txid or None, bar, in_progress=in_progress))
     seconds = time.monotonic() - began
     fields = {
         "segments": done.segments,
