@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bookie.wire import (
+    NO_IDENTITY,
     Columns,
     InfoReply,
     LacReply,
@@ -35,6 +36,7 @@ class LaneTerms:
     key: LedgerKey
     recovery: bool = False
     deferred_sync: bool = False
+    identity: bytes = NO_IDENTITY
     trace_of: Callable[[int], bytes] | None = None
 
 
@@ -62,7 +64,7 @@ class LaneListener(Protocol):
         ...
 
     def refused(self, status: Status, why: str) -> None:
-        """The bookie refuses this writer: FENCED or UNAUTHORIZED; `why` in its own words, if it says more."""
+        """The bookie refuses this writer (`ENDS_THE_WRITER`); `why` in its own words, if it says more."""
         ...
 
 

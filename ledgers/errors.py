@@ -6,6 +6,7 @@
     ├── NoSuchEntry              the entry is not in the ledger, or not confirmed yet
     ├── LedgerClosed             the ledger, or this handle, takes no more entries
     ├── LedgerFenced             another client has begun to recover the ledger
+    ├── LedgerIdReused           bookies hold another ledger under this id
     ├── NotEnoughBookies         too few bookies to store or to go on; says why each was not used
     ├── EntryUnreadable          no replica could give the entry; says what each answered
     │   └── DigestMismatch       … and at least one gave bytes that are not what was written
@@ -24,7 +25,7 @@
     ├── WouldDeadlock            a call that waits, made on the very thread it would wait for
     └── MetadataUnavailable      the metadata store does not answer
 
-LedgerFenced, LedgerClosed, NotEnoughBookies, AppendTimeout, Unauthorized and MetadataUnavailable are
+LedgerFenced, LedgerIdReused, LedgerClosed, NotEnoughBookies, AppendTimeout, Unauthorized and MetadataUnavailable are
 UnconfirmedErrors: they end a writer. An append that failed with one of them may or may not be in the
 ledger; only opening the ledger with recovery settles which. Treat it as a write whose answer was lost.
 """
@@ -101,6 +102,19 @@ class LedgerFenced(UnconfirmedError):
 
     def __init__(self, ledger_id: int, by: str) -> None:
         super().__init__(f"ledger {ledger_id} has been fenced ({by}); another client has taken over")
+        self.ledger_id = ledger_id
+
+
+class LedgerIdReused(UnconfirmedError):
+    """A bookie holds another ledger under this id, so this one cannot be written: the metadata went back to an older
+    copy, and gave the id a second time (rule W8).
+
+    Stop, and have an operator look: `bookledger metadata check`. When what it shows is accepted, a new ledger gets an
+    id that no bookie knows.
+    """
+
+    def __init__(self, ledger_id: int, bookie: str, why: str) -> None:
+        super().__init__(f"ledger {ledger_id} cannot be written: bookie {bookie}: {why}")
         self.ledger_id = ledger_id
 
 

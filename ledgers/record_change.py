@@ -39,7 +39,7 @@ async def change_record(
     except StoreUnavailable as error:
         return MetadataUnavailable(f"the metadata store did not answer: {error}")
     try:
-        return Conflict(await ledgers.read(record.ledger_id))
+        return Conflict(await ledgers.read_again(record))
     except MetadataError as error:
         return MetadataUnavailable(f"the metadata store did not answer: {error}")
 

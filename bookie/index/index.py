@@ -285,6 +285,11 @@ class Index:
                 self._places.sums.delete(txn, _LEDGER.pack(ledger_id))
                 self._ledgers.delete(txn, _LEDGER.pack(ledger_id))
 
+    def forget_former(self, ledger_id: int) -> None:
+        """Knows nothing of this ledger, whatever was added; for who applies the log, with nobody beside."""
+        self._recent.forget(ledger_id)
+        self.forget([ledger_id])
+
     def _forget_some(self, ledger_id: int) -> bool:
         with self._writing() as txn:
             return self._places.forget_some(txn, ledger_id, ROWS_PER_CALL)

@@ -7,6 +7,8 @@ import struct
 from dataclasses import dataclass, field
 from enum import Enum
 
+from metadata.records.ledger_record import IDENTITY_BYTES
+
 from ..wire.messages import VERIFIER_BYTES, LacStatement
 
 
@@ -19,14 +21,16 @@ class Fence(Enum):
 
 
 _ROW = struct.Struct("<BBqqH")
-_ROW_VERSION = 3
-_READABLE_VERSIONS = (1, 2, 3)
+_ROW_VERSION = 4
+_READABLE_VERSIONS = (1, 2, 3, 4)
 _FENCED = 1
 _KNOWN = 2
 _HAS_LAC = 4
 _HAS_VERIFIER = 8
 _VERIFIER_UNKNOWN = 16
 _LIMBO = 32
+_HAS_IDENTITY = 64
+_IDENTITY_UNKNOWN = 128
 
 
 @dataclass(slots=True)
@@ -35,7 +39,8 @@ class LedgerState:
 
     `known`: at least one entry of it was ever stored here. `verifier`: whose writes and fences are
     taken, b"" for everybody's, None while nobody has asked. `limbo`: some of it may have been lost here, so what is
-    absent is UNKNOWN (rule R6).
+    absent is UNKNOWN (rule R6). `identity`: which ledger of this id it is, b"" for one of an older program, None while
+    nobody has said (rule W8).
     """
 
     ledger_id: int
@@ -44,6 +49,7 @@ class LedgerState:
     last_add_confirmed: LacStatement | None = None
     verifier: bytes | None = None
     limbo: bool = False
+    identity: bytes | None = None
     waiting_for_fence: list[object] = field(default_factory=list)
     verifier_in_log: bytes | None = None
     """Whose it was when the log was read; it may have been forgotten since, so this lets nobody write."""
@@ -67,12 +73,32 @@ class LedgerState:
             self.verifier = verifier
         return hmac.compare_digest(self.verifier, verifier)
 
+    def learn(self, verifier: bytes, identity: bytes) -> None:
+        """What the ledger's record says, where nobody has said it before."""
+        self.admits(verifier)
+        if self.identity is None:
+            self.identity = identity
+
+    def is_another(self, identity: bytes) -> bool:
+        """Whether this is not the ledger of that identity, but another one under its id (rule W8)."""
+        return self.identity is not None and self.identity != identity
+
+    def why_not(self, identity: bytes) -> str:
+        """What to answer whoever asks for the ledger of that identity, where it is not this one; "" where it is."""
+        if not self.is_another(identity):
+            return ""
+        return (
+            f"another ledger {self.ledger_id} is here than the one that was asked for: the metadata was set back to an "
+            "older copy, or is another cluster's; look at it: bookledger metadata check"
+        )
+
     def encode(self) -> bytes:
         """The row kept in the index: what survives a restart. A pending fence is not yet a fence."""
         lac, verifier = self.last_add_confirmed, self.verifier or b""
         flags = (_FENCED if self.fence is Fence.DURABLE else 0) | (_KNOWN if self.known else 0)
         flags |= (_HAS_LAC if lac else 0) | (_HAS_VERIFIER if verifier else 0)
         flags |= (_VERIFIER_UNKNOWN if self.verifier is None else 0) | (_LIMBO if self.limbo else 0)
+        flags |= (_IDENTITY_UNKNOWN if self.identity is None else 0) | (_HAS_IDENTITY if self.identity else 0)
         fixed = _ROW.pack(
             _ROW_VERSION,
             flags,
@@ -80,7 +106,7 @@ class LedgerState:
             lac.length_bytes if lac else 0,
             len(lac.digest) if lac else 0,
         )
-        return fixed + (lac.digest if lac else b"") + verifier
+        return fixed + (lac.digest if lac else b"") + verifier + (self.identity or b"")
 
     def absorb(self, written: LedgerState) -> None:
         """What a state record in the log says: fence and last-add-confirmed only rise, limbo is as it says."""
@@ -88,6 +114,8 @@ class LedgerState:
             self.fence = Fence.DURABLE
         if self.verifier is None:
             self.verifier = written.verifier
+        if self.identity is None:
+            self.identity = written.identity
         self.known |= written.known
         self.limbo = written.limbo
         self.note_lac(written.last_add_confirmed)
@@ -100,7 +128,9 @@ class LedgerState:
         version, flags, lac, lac_length, digest_bytes = _ROW.unpack_from(row)
         verifier_bytes = VERIFIER_BYTES if flags & _HAS_VERIFIER else 0
         lac_end = _ROW.size + digest_bytes
-        if version not in _READABLE_VERSIONS or len(row) != lac_end + verifier_bytes:
+        verifier_end = lac_end + verifier_bytes
+        row_end = verifier_end + (IDENTITY_BYTES if flags & _HAS_IDENTITY else 0)
+        if version not in _READABLE_VERSIONS or len(row) != row_end:
             raise ValueError(f"the state of ledger {ledger_id} cannot be read")
         digest = bytes(row[_ROW.size : lac_end])
         statement = LacStatement(lac, lac_length, digest) if flags & _HAS_LAC else None
@@ -109,6 +139,7 @@ class LedgerState:
             fence=Fence.DURABLE if flags & _FENCED else Fence.NONE,
             known=bool(flags & _KNOWN),
             last_add_confirmed=statement,
-            verifier=None if version == 1 or flags & _VERIFIER_UNKNOWN else bytes(row[lac_end:]),
+            verifier=None if version == 1 or flags & _VERIFIER_UNKNOWN else bytes(row[lac_end:verifier_end]),
             limbo=bool(flags & _LIMBO),
+            identity=None if flags & _IDENTITY_UNKNOWN else bytes(row[verifier_end:]),
         )

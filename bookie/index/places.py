@@ -123,6 +123,11 @@ class RecentPlaces:
                 for place in places:
                     yield ledger_id, place
 
+    def forget(self, ledger_id: int) -> None:
+        """Holds no frame of this ledger."""
+        self._count -= sum(map(len, self._of.pop(ledger_id, {}).values()))
+        self.removed = [one for one in self.removed if one[0] != ledger_id]
+
     def take_back(self, other: RecentPlaces) -> None:
         """What `other` holds is recent again."""
         for ledger_id, place in other:

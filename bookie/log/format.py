@@ -18,7 +18,7 @@ other, each aligned to 8 bytes, then zeros up to where the file was preallocated
      8  position     u64  the record's own place: segment << 32 | offset
     16  synced       u64  everything before this position was on disk when this record was written
     24  kind         u8   1 entries, 2 fence, 3 state, 4 lost, 5 segments
-    25  flags        u8   1 recovery, 2 carries a last-add-confirmed, 4 carries the ledger's verifier
+    25  flags        u8   1 recovery, 2 carries a last-add-confirmed, 4 the ledger's verifier, 8 its identity
     26  lac_digest   u16  width of the digest that begins the body
     28  body         u32  bytes that follow
     32  ledger       i64
@@ -29,14 +29,15 @@ other, each aligned to 8 bytes, then zeros up to where the file was preallocated
     72  entries      u32
     76  digests      u32  bytes of the digests column
 
-    body of an entries record: lac digest | verifier | entry ids | lengths | digests | payload
-    body of a fence record:    verifier
+    body of an entries record: lac digest | verifier | identity | entry ids | lengths | digests | payload
+    body of a fence record:    verifier | identity
     body of a state record:    the ledger's whole state, as in the index (`ledger_state.py`)
     body of a lost record:     zeros, in place of bytes that were damaged; its ledger is -1
     body of a segments record: u32 each, the segments before this one that there are; its ledger is -1
 
-The verifier (32 bytes) says who may write to the ledger; a ledger without a password has none. Segments
-of version 1 are the same without verifiers and previous_end, version 2 has no kinds after the second.
+The verifier (32 bytes) says who may write to the ledger; a ledger without a password has none. The identity (16 bytes)
+says which ledger of this id it is (rule W8); ledgers of older programs have none. Segments of version 1 are the same
+without verifiers, identities and previous_end, version 2 has no kinds after the second, version 3 no identities.
 
 Because a record carries its own position, bytes that lie in the wrong place are never taken for
 a record. Because it carries `synced`, a reader can tell a torn tail (never on disk as a whole, so
@@ -55,11 +56,13 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from ..wire.columns import ID_BYTES, LENGTH_BYTES, BadColumns, Columns
-from ..wire.messages import VERIFIER_BYTES, LacStatement
+from metadata.records.ledger_record import IDENTITY_BYTES
 
-FORMAT_VERSION = 3
-READABLE_VERSIONS = (1, 2, 3)
+from ..wire.columns import ID_BYTES, LENGTH_BYTES, BadColumns, Columns
+from ..wire.messages import NO_IDENTITY, VERIFIER_BYTES, LacStatement
+
+FORMAT_VERSION = 4
+READABLE_VERSIONS = (1, 2, 3, 4)
 SEGMENT_MAGIC = b"bkldglog"
 RECORD_MAGIC = 0x6472636B
 RECORD_MAGIC_BYTES = struct.pack("<I", RECORD_MAGIC)
@@ -95,6 +98,7 @@ NO_LEDGER = -1
 _RECOVERY = 1
 _HAS_LAC = 2
 _HAS_VERIFIER = 4
+_HAS_IDENTITY = 8
 
 Buffer = bytes | memoryview
 
@@ -106,8 +110,8 @@ class BadRecordBytes(ValueError):
 class Record(NamedTuple):
     """One record without its place. A fence record has no columns and stands alone (rule R1).
 
-    Entries and fences carry the ledger's verifier, so none depends on another record for it. `content` is the body
-    of the kinds that have neither columns nor verifier.
+    Entries and fences carry the ledger's verifier and identity, so none depends on another record for them.
+    `content` is the body of the kinds that have neither columns nor verifier.
     """
 
     kind: Kind
@@ -117,6 +121,7 @@ class Record(NamedTuple):
     recovery: bool = False
     verifier: bytes = b""
     content: bytes = b""
+    identity: bytes = NO_IDENTITY
 
     @property
     def is_urgent(self) -> bool:
@@ -214,8 +219,9 @@ def _body(record: Record) -> list[Buffer]:
     lac_digest = record.last_add_confirmed.digest if record.last_add_confirmed else b""
     columns = record.columns
     if columns is None:
-        return [lac_digest, record.verifier, record.content]
-    return [lac_digest, record.verifier, columns.entry_ids, columns.lengths, columns.digests, columns.payload]
+        return [lac_digest, record.verifier, record.identity, record.content]
+    names = lac_digest, record.verifier, record.identity
+    return [*names, columns.entry_ids, columns.lengths, columns.digests, columns.payload]
 
 
 def _header_tail(record: Record, body_bytes: int, position: int, synced: int) -> bytes:
@@ -240,7 +246,7 @@ def _header_tail(record: Record, body_bytes: int, position: int, synced: int) ->
 
 def _flags(record: Record) -> int:
     flags = (_RECOVERY if record.recovery else 0) | (_HAS_LAC if record.last_add_confirmed else 0)
-    return flags | (_HAS_VERIFIER if record.verifier else 0)
+    return flags | (_HAS_VERIFIER if record.verifier else 0) | (_HAS_IDENTITY if record.identity else 0)
 
 
 def decode_header(data: Buffer, *, position: int) -> RecordHeader:
@@ -271,9 +277,9 @@ def decode_record(data: Buffer, *, position: int) -> tuple[RecordHeader, Record]
 
 
 def _record(header: RecordHeader, body: memoryview) -> Record:
-    lac_digest, body = bytes(body[: header.lac_digest_bytes]), body[header.lac_digest_bytes :]
-    verifier_bytes = VERIFIER_BYTES if header.flags & _HAS_VERIFIER else 0
-    verifier, body = bytes(body[:verifier_bytes]), body[verifier_bytes:]
+    lac_digest, body = _split(body, header.lac_digest_bytes)
+    verifier, body = _split(body, VERIFIER_BYTES if header.flags & _HAS_VERIFIER else 0)
+    identity, body = _split(body, IDENTITY_BYTES if header.flags & _HAS_IDENTITY else 0)
     lac = None
     if header.flags & _HAS_LAC:
         lac = LacStatement(header.lac, header.lac_length_bytes, lac_digest)
@@ -283,7 +289,12 @@ def _record(header: RecordHeader, body: memoryview) -> Record:
     except ValueError as error:
         raise BadRecordBytes(str(error)) from error
     content = b"" if kind in (Kind.ENTRIES, Kind.FENCE, Kind.LOST) else bytes(body)
-    return Record(kind, header.ledger_id, columns, lac, bool(header.flags & _RECOVERY), verifier, content)
+    is_recovery = bool(header.flags & _RECOVERY)
+    return Record(kind, header.ledger_id, columns, lac, is_recovery, verifier, content, identity)
+
+
+def _split(body: memoryview, size: int) -> tuple[bytes, memoryview]:
+    return bytes(body[:size]), body[size:]
 
 
 def _columns(header: RecordHeader, body: memoryview) -> Columns:

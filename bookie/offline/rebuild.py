@@ -23,7 +23,7 @@ from ..log.records import position_end
 from ..log.replay import replay
 from ..serving import directory
 from ..serving.directory import LockedDirectory
-from ..storage.core import remember
+from ..storage.replaying import apply
 
 NEW, OLD = "index.new", "index.old"
 
@@ -72,6 +72,9 @@ def _fill(target: Path, disk: OsDisk, incarnation: str, has_lost: bool) -> int:
     index, states, changed = Index(target), dict[int, LedgerState](), set[int]()
     frames = position = 0
 
+    def state_of(ledger_id: int) -> LedgerState:
+        return states.setdefault(ledger_id, LedgerState(ledger_id))
+
     def commit() -> None:
         index.begin_checkpoint()
         index.commit_checkpoint(position, [(n, _row(states[n])) for n in sorted(changed)])
@@ -85,7 +88,7 @@ def _fill(target: Path, disk: OsDisk, incarnation: str, has_lost: bool) -> int:
             if ledger_id == NO_LEDGER:
                 has_lost |= found.record.kind is Kind.LOST
                 continue
-            remember(states.setdefault(ledger_id, LedgerState(ledger_id)), found.record)
+            apply(found.record, index, state_of, states.__delitem__)
             changed.add(ledger_id)
             place = place_of_frame(found.record.columns, found.position, found.header.record_bytes)
             if place is not None:

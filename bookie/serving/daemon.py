@@ -12,9 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import signal
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -44,20 +41,23 @@ from ..upkeep.peers import NoPeers, Peers
 from ..upkeep.upkeep import Upkeep
 from ..whose_lines import LIFE, lines_of
 from ..wire.credentials import BookieKey
-from . import directory, life
+from . import directory
 from .directory import LockedDirectory
 from .grpc_tools import GrpcTools
-from .life import Lives
+from .history import life
+from .history.life import Lives
+from .history.restored_metadata import give_no_id_twice
+from .history.went_back import WentBack
 from .listener import Listener
 from .lookups.owners import Owners
 from .lookups.registered_keys import RegisteredKeys
 from .lookups.verifiers import Verifiers
 from .metrics import Lookups
 from .obeying import obey_orders
-from .registration import Registrar, lock_identity
+from .registration import RENEWALS_PER_LEASE, Registrar, lock_identity
 from .requests import Requests
-from .restored_metadata import give_no_id_twice
 from .service import BookieService, WhoIs
+from .stopping import until_stopped
 from .surroundings import check_clock
 from .waiting import started
 
@@ -127,37 +127,6 @@ async def _serve(config: BookieConfig, on_ready: Callable[[RunningBookie], None]
         await until_one_fails(running)
 
 
-async def until_stopped(
-    work: Coroutine[object, object, None],
-    *,
-    on_stop: Callable[[], None] = lambda: None,
-    until_stdin_closes: bool = False,
-) -> None:
-    """Runs `work`, and cancels it at SIGTERM or SIGINT, also while it starts. Raises what `work` raises."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    if until_stdin_closes:
-        loop.add_reader(sys.stdin.fileno(), _stop_at_end_of_stdin, loop, stop)
-    working, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
-    try:
-        await asyncio.wait([working, stopped], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        on_stop()
-        stopped.cancel()
-        working.cancel()
-        await asyncio.wait([working])
-    if not working.cancelled():
-        working.result()
-
-
-def _stop_at_end_of_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    if not os.read(sys.stdin.fileno(), 4096):
-        loop.remove_reader(sys.stdin.fileno())
-        stop.set()
-
-
 async def until_one_fails(*running: RunningBookie) -> NoReturn:
     """Waits until a bookie's log fails, and raises why; cancelled otherwise."""
     failures = [one.bookie.failed for one in running]
@@ -201,8 +170,10 @@ async def _serving(
                 bookie = await _open_bookie(config, locked, cookie, lived)
                 storage.push_async_callback(_close, bookie)  # after the listener has stopped
                 await _vouch_for_nothing_lost(bookie, lived)
+                went_back = WentBack(store, bookie, lived)
+                await went_back.look_at_start()
                 await give_no_id_twice(store, bookie.index.ledger_ids())
-                this = await lived.begin(bookie.log_end)
+                this = await lived.begin(bookie.replayed.log_end)
                 peers = peers_of(store, key)
                 storage.push_async_callback(peers.close)
                 upkeep = Upkeep(bookie, store, cookie, config.upkeep, peers, listener.guard.report)
@@ -218,7 +189,8 @@ async def _serving(
                     partial(_open_segment, locked, bookie),
                     bookie.fail,
                 )
-                work = (bookie.run_checkpoints(), watching, publishing, obeying, upkeep.run(), intact)
+                looking = went_back.run(config.lease_seconds / RENEWALS_PER_LEASE)
+                work = bookie.run_checkpoints(), watching, publishing, obeying, upkeep.run(), intact, looking
                 async with _beside(*work):
                     running = RunningBookie(cookie, listener.address, bookie, upkeep, registrar)
                     bookie.metrics.registry.register(
@@ -244,8 +216,8 @@ def _told(running: RunningBookie, config: BookieConfig, seconds: float) -> Itera
         cookie.cluster_id,
         config.data_directory,
         seconds,
-        bookie.replayed_records,
-        bookie.replayed_bytes,
+        bookie.replayed.records,
+        bookie.replayed.size_bytes,
         extra=about,
     )
     began = time.monotonic()

@@ -13,6 +13,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from metadata.records.ledger_record import LedgerRecord
+
 from ..config import BookieConfig
 from ..disk.disk import Disk
 from ..disk.space import SpaceLimit
@@ -22,12 +24,11 @@ from ..index.claims import check_log
 from ..index.index import Index
 from ..index.places import Place, place_of_frame
 from ..log import segments
-from ..log.format import NO_LEDGER, SEGMENT_HEADER, Kind, Record, place_of, position_of
-from ..log.records import position_end
-from ..log.replay import replay
+from ..log.format import NO_LEDGER, Record, place_of
 from ..log.writer import LogWriter, Written
 from ..to_the_end import to_the_end
 from ..wire.messages import (
+    NO_IDENTITY,
     EntryRange,
     Frame,
     HoldingsReply,
@@ -40,13 +41,15 @@ from ..wire.messages import (
 )
 from .answers import Answers, set_once
 from .checkpointing import Checkpointer
-from .core import Answer, BookieCore, Effect, Write, remember
+from .core import Answer, BookieCore, Effect, Write
 from .counting.metrics import BookieMetrics
 from .frames import SegmentFiles
+from .identities import Refusals
 from .intake import Intake, OnAnswer, Ticket
 from .lac_waiters import LacWaiters
 from .ledger_states import IN_LIMBO, LedgerStates
 from .page_reader import PageReader
+from .replaying import Replayed, replay_log
 
 IsLacking = Callable[[int], bool]
 
@@ -71,6 +74,7 @@ class Bookie:
         self._core = BookieCore(self.states.hold)
         self._reader = PageReader(index, self.files, config.read_threads)
         self.answers = Answers()
+        self._refusals = Refusals(self.states.peek, self._loop.time)
         self._intake = Intake(config.log_queue_bytes_max)
         self._lac_waiters = LacWaiters(lambda ledger_id: self.states.peek(ledger_id).last_add_confirmed)
         limit = SpaceLimit(config.disk_free_share_min, config.disk_free_bytes_min)
@@ -86,24 +90,23 @@ class Bookie:
             self.space.reserve.release,
         )
         self._log: LogWriter
-        self.log_end = 0
-        """How far the log went when this life began."""
-        self.replayed_records = self.replayed_bytes = 0
-        """What of it stood behind the checkpoint, and was read again."""
+        self.replayed = Replayed()
         self.has_lost = index.limbo_is_due
         """Whether the log has lost something of which nobody knows what it was (rule R6)."""
 
     def _begin_log(self, disk: Disk, is_lacking: IsLacking) -> None:
         """Applies the log behind the checkpoint, and makes its writer. Nobody else uses this bookie yet."""
         check_log(disk, self.index)
-        position = self._replay(disk)
-        self.has_lost = self.has_lost or is_lacking(self.log_end)  # before anything is written
+        self.replayed = replay_log(disk, self.incarnation, self.index, self.states, self._note)
+        self._checkpointer.log_grew(self.replayed.served_through, 0)
+        # Before anything is written.
+        self.has_lost = self.has_lost or self.replayed.has_lost or is_lacking(self.replayed.log_end)
         if self.has_lost:  # on disk before a checkpoint passes the place
             self.index.set_limbo_due(True)
         self._log = LogWriter(
             disk,
             self.incarnation,
-            position >> 32,
+            self.replayed.next_segment,
             on_durable=self._from_log_thread(self._on_durable),
             on_refused=self._from_log_thread(self._on_refused),
             on_failure=self._from_log_thread(self.fail),
@@ -176,9 +179,13 @@ class Bookie:
         """Who may read the ledger; b"" for everybody."""
         return self.states.peek(ledger_id).readers_verifier
 
-    def learn_verifier(self, ledger_id: int, verifier: bytes) -> None:
-        """The metadata says who may write to the ledger."""
-        self.states.hold(ledger_id).admits(verifier)
+    def learn(self, record: LedgerRecord) -> None:
+        """The metadata says who may write to the ledger, and which one it is; what is known already stays."""
+        self.states.hold(record.ledger_id).learn(record.verifier, record.identity)
+
+    def holds_another(self, record: LedgerRecord) -> bool:
+        """Whether what is here under that id is not that ledger's (rule W8)."""
+        return self.states.peek(record.ledger_id).is_another(record.identity)
 
     def append(self, frame: Frame, answer: OnAnswer) -> None:
         """Stores a frame; `answer` is called once, with OK when it is on disk (rule B1).
@@ -237,12 +244,15 @@ class Bookie:
         """Brings the index up to the log as it is now. Raises IndexUnusable."""
         await self._checkpointer.run_for_space()
 
-    async def fence(self, ledger_id: int, verifier: bytes = b"") -> tuple[Status, str]:
+    async def fence(
+        self, ledger_id: int, verifier: bytes = b"", identity: bytes = NO_IDENTITY
+    ) -> tuple[Status, str]:
         """Fences the ledger; returns OK when the fence is on disk (rule R1)."""
         if self.failed.done():
             return Status.IO_ERROR, str(self.failed.result())
         decided: asyncio.Future[tuple[Status, str]] = self._loop.create_future()
-        self._perform(self._core.fence(ledger_id, Ticket(partial(set_once, decided), 0.0), verifier))
+        ticket = Ticket(partial(set_once, decided), 0.0)
+        self._perform(self._core.fence(ledger_id, ticket, verifier, identity))
         return await decided
 
     async def read(self, request: ReadRequest) -> ReadReply:
@@ -251,11 +261,13 @@ class Bookie:
             detail = f"entries {request.first_entry} to {request.last_entry} are no range"
             return ReadReply(Status.BAD_REQUEST, detail=detail)
         if request.fence:
-            status, detail = await self.fence(request.ledger_id, request.credential.verifier)
+            status, detail = await self._fence(request)
             if status is not Status.OK:
                 return ReadReply(status, detail=detail)
         state, began = self.states.peek(request.ledger_id), self._loop.time()
         page = await self._reader.read(request)
+        if why := self._refusals.why(request):  # now: another one's first frame may have come meanwhile
+            return ReadReply(Status.WRONG_IDENTITY, detail=why)
         if page.covered_through < request.first_entry:
             return ReadReply(Status.IO_ERROR, detail="too many copies of one entry in the log")
         if state.limbo:  # what is absent may have been lost (rule R6)
@@ -271,19 +283,24 @@ class Bookie:
             detail = f"entries {request.first_entry} to {request.last_entry} are no range"
             return HoldingsReply(Status.BAD_REQUEST, detail=detail)
         state = self.states.peek(request.ledger_id)
-        return HoldingsReply(Status.OK, *await self._reader.holdings(request, state))
+        held = await self._reader.holdings(request, state)
+        if why := self._refusals.why(request):
+            return HoldingsReply(Status.WRONG_IDENTITY, detail=why)
+        return HoldingsReply(Status.OK, *held)
 
     async def last_add_confirmed(
         self, request: LacRequest, hurried: asyncio.Future[None] | None = None
     ) -> LacReply:
         """The highest on this disk; may fence first, or wait for a later one, at most until `hurried` is done."""
         if request.fence:
-            status, detail = await self.fence(request.ledger_id, request.credential.verifier)
+            status, detail = await self._fence(request)
             if status is not Status.OK:
                 return LacReply(status, detail=detail)
         ledger_id = request.ledger_id
         if request.wait_ms:
             await self._lac_waiters.wait(ledger_id, request.wait_beyond, request.wait_ms / 1000, hurried)
+        if why := self._refusals.why(request):
+            return LacReply(Status.WRONG_IDENTITY, detail=why)
         state = self.states.peek(ledger_id)
         if state.limbo:
             return LacReply(Status.UNKNOWN, detail=IN_LIMBO)
@@ -319,6 +336,9 @@ class Bookie:
 
     # --- how ---------------------------------------------------------------------------------
 
+    async def _fence(self, request: ReadRequest | LacRequest) -> tuple[Status, str]:
+        return await self.fence(request.ledger_id, request.credential.verifier, request.identity)
+
     def _perform(self, effects: Sequence[Effect]) -> None:
         for effect in effects:
             ticket = effect.ticket
@@ -329,6 +349,8 @@ class Bookie:
                 case Answer(_, status, detail):
                     if status is not Status.OK and status is not Status.WRITTEN:
                         self.metrics.answered(status)
+                    if status is Status.WRONG_IDENTITY:
+                        self._refusals.tell(detail)
                     ticket.answer(status, detail)
 
     def _from_log_thread(self, callback: Callable[..., None]) -> Callable[..., None]:
@@ -376,23 +398,3 @@ class Bookie:
         """Nothing is acknowledged from now on, and the process must end (rule B1)."""
         if not self.failed.done():
             self.failed.set_result(LogFailed(f"the log could not be written or synced: {error}"))
-
-    def _replay(self, disk: Disk) -> int:
-        """Applies the log behind the checkpoint; returns the position of the segment to write next."""
-        position = self.index.checkpoint_position
-        for found in replay(disk, self.incarnation, position):
-            self.replayed_records += 1
-            self.replayed_bytes += found.header.record_bytes
-            self.has_lost |= found.record.kind is Kind.LOST
-            if found.record.ledger_id != NO_LEDGER:
-                remember(self.states.hold(found.record.ledger_id), found.record)
-            self._note(found.record, found.position, found.header.record_bytes)
-            position = position_end(found)
-        self.states.forget_new_verifiers()
-        numbers = segments.numbers(disk)
-        if not numbers:
-            return position_of(0, 0)
-        self.log_end = max(position, position_of(numbers[-1], SEGMENT_HEADER.size))
-        following = numbers[-1] if segments.is_empty(disk, numbers[-1]) else numbers[-1] + 1
-        self._checkpointer.log_grew(max(position, position_of(following, 0)), 0)
-        return position_of(following, 0)

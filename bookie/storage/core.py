@@ -8,6 +8,7 @@ they are on disk, and delivers answers. Rules kept here:
 - B1: an append is answered OK only when it is on disk.
 - Whoever writes to a ledger or fences it must have shown its verifier, the one that came with the
   first such request; the shell has checked the proof (`ledger_keys`).
+- W8: of another ledger than the one that it holds under an id it takes nothing.
 - A ledger that is fenced, or whose fence is on its way to disk, takes recovery adds only.
 - B4: a bookie that is read-only takes fences and recovery adds still.
 - What was submitted before a fence is on disk before the fence is answered, because the log is
@@ -21,7 +22,7 @@ from typing import NamedTuple
 
 from ..index.ledger_state import Fence, LedgerState
 from ..log.format import NO_LEDGER, Kind, Record
-from ..wire.messages import Frame, Status
+from ..wire.messages import NO_IDENTITY, Frame, Status
 
 
 class Write(NamedTuple):
@@ -59,22 +60,30 @@ class BookieCore:
     def append(self, frame: Frame, ticket: object) -> list[Effect]:
         """A frame arrived for this incarnation."""
         state, verifier = self._state_of(frame.ledger_id), frame.credential.verifier
-        if not state.admits(verifier):
-            return [Answer(ticket, Status.UNAUTHORIZED)]
+        if refused := _refused(state, verifier, frame.identity, ticket):
+            return [refused]
         if state.fence is not Fence.NONE and not frame.recovery:
             return [Answer(ticket, Status.FENCED)]
         if self.read_only and not frame.recovery:
             return [Answer(ticket, Status.READ_ONLY, self.read_only)]
         record = Record(
-            Kind.ENTRIES, frame.ledger_id, frame.columns, frame.last_add_confirmed, frame.recovery, verifier
+            Kind.ENTRIES,
+            frame.ledger_id,
+            frame.columns,
+            frame.last_add_confirmed,
+            frame.recovery,
+            verifier,
+            identity=frame.identity,
         )
         return [Write(record, ticket, frame.deferred_sync)]
 
-    def fence(self, ledger_id: int, ticket: object, verifier: bytes = b"") -> list[Effect]:
+    def fence(
+        self, ledger_id: int, ticket: object, verifier: bytes = b"", identity: bytes = NO_IDENTITY
+    ) -> list[Effect]:
         """A request that fences arrived; the ticket is answered OK when the fence is on disk."""
         state = self._state_of(ledger_id)
-        if not state.admits(verifier):
-            return [Answer(ticket, Status.UNAUTHORIZED)]
+        if refused := _refused(state, verifier, identity, ticket):
+            return [refused]
         match state.fence:
             case Fence.DURABLE:
                 return [Answer(ticket, Status.OK)]
@@ -83,7 +92,7 @@ class BookieCore:
                 return []
             case Fence.NONE:
                 state.fence = Fence.PENDING
-                return [Write(Record(Kind.FENCE, ledger_id, verifier=verifier), ticket)]
+                return [Write(Record(Kind.FENCE, ledger_id, verifier=verifier, identity=identity), ticket)]
 
     def written(self, ticket: object) -> list[Effect]:
         """A record with deferred sync is in the log, and not yet on disk."""
@@ -116,12 +125,31 @@ class BookieCore:
         return [Answer(ticket, status, detail) for ticket in tickets]
 
 
+def _refused(state: LedgerState, verifier: bytes, identity: bytes, ticket: object) -> Answer | None:
+    """The first who may write to a ledger, or fence it, says which one it is, and whose."""
+    if state.verifier is not None and not state.admits(verifier):
+        return Answer(ticket, Status.UNAUTHORIZED)
+    if why := state.why_not(identity):
+        return Answer(ticket, Status.WRONG_IDENTITY, why)
+    state.learn(verifier, identity)
+    return None
+
+
+def is_of_another(state: LedgerState, record: Record) -> bool:
+    """Whether the record is not of this ledger, but of another one under its id (rule W8)."""
+    if record.kind is not Kind.STATE:
+        return state.is_another(record.identity)
+    theirs = LedgerState.decode(record.ledger_id, record.content).identity
+    return theirs is not None and state.is_another(theirs)
+
+
 def remember(state: LedgerState, record: Record) -> bool:
     """What a record on disk says of its ledger, live and in replay; True when its LAC rose."""
     if record.kind is Kind.STATE:
         state.absorb(LedgerState.decode(record.ledger_id, record.content))
         return False
     state.admits(record.verifier)
+    state.identity = record.identity
     if record.kind is Kind.FENCE:
         state.fence = Fence.DURABLE
         return False

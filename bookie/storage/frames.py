@@ -54,8 +54,10 @@ class Unreadable(NamedTuple):
     is_damaged: bool = True
 
 
-def read_frame(files: SegmentFiles, ledger_id: int, place: Place) -> Columns | Unreadable:
-    """The frame at this place, or why there is none."""
+def read_frame(
+    files: SegmentFiles, ledger_id: int, place: Place, identity: bytes | None = None
+) -> Columns | Unreadable:
+    """The frame at this place, or why there is none; with an identity, only of that very ledger."""
     segment, offset = place_of(place.position)
     name = segments.name_of(segment)
     try:
@@ -63,9 +65,9 @@ def read_frame(files: SegmentFiles, ledger_id: int, place: Place) -> Columns | U
     except OSError as error:
         return Unreadable(f"{name} at offset {offset}: {error}", is_damaged=False)
     match found:
-        case Found(record=Record(kind=Kind.ENTRIES, ledger_id=owner, columns=Columns() as columns)):
+        case Found(record=Record(kind=Kind.ENTRIES, columns=Columns() as columns) as record):
             stands = place_of_frame(columns, place.position, found.header.record_bytes)
-            if owner == ledger_id and stands == place:
+            if record.ledger_id == ledger_id and stands == place and identity in (None, record.identity):
                 return columns
             why: object = "the index points at another record"
         case BadRecordBytes():

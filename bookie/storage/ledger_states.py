@@ -75,4 +75,9 @@ class LedgerStates:
             before = self.peek(ledger_id)
             if before.fence is not Fence.PENDING:  # else somebody waits for it
                 fenced = LedgerState(ledger_id, fence=Fence.DURABLE, verifier=before.verifier)
+                fenced.identity = before.identity
                 self._held[ledger_id] = fenced
+
+    def forget_former(self, ledger_id: int) -> None:
+        """Nothing is known of the ledger; for who applies the log, of which that follows."""
+        self._held.pop(ledger_id, None)

@@ -14,6 +14,7 @@ from .columns import (
 from .messages import (
     NO_CREDENTIAL,
     NO_ENTRY,
+    NO_IDENTITY,
     NO_TRACE,
     Ack,
     AppendReply,
@@ -43,6 +44,7 @@ __all__ = [
     "NO_TRACE",
     "NO_ENTRIES",
     "NO_ENTRY",
+    "NO_IDENTITY",
     "Ack",
     "AppendReply",
     "AppendRequest",

@@ -24,17 +24,17 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x62ookie/wire/bookie.proto\x12\x11\x62ookledger.bookie\"L\n\x10LastAddConfirmed\x12\x12\n\nlast_entry\x18\x01 \x01(\x03\x12\x14\n\x0clength_bytes\x18\x02 \x01(\x03\x12\x0e\n\x06\x64igest\x18\x03 \x01(\x0c\"-\n\nCredential\x12\x10\n\x08verifier\x18\x01 \x01(\x0c\x12\r\n\x05proof\x18\x02 \x01(\x0c\"N\n\x07\x43olumns\x12\x0f\n\x07\x65ntries\x18\x05 \x01(\r\x12\x15\n\rdigests_bytes\x18\x06 \x01(\r\x12\x15\n\rpayload_bytes\x18\x07 \x01(\rJ\x04\x08\x01\x10\x05\"\xf9\x01\n\x05\x46rame\x12\x11\n\tledger_id\x18\x01 \x01(\x03\x12\x10\n\x08recovery\x18\x02 \x01(\x08\x12?\n\x12last_add_confirmed\x18\x03 \x01(\x0b\x32#.bookledger.bookie.LastAddConfirmed\x12+\n\x07\x63olumns\x18\x04 \x01(\x0b\x32\x1a.bookledger.bookie.Columns\x12\x31\n\ncredential\x18\x06 \x01(\x0b\x32\x1d.bookledger.bookie.Credential\x12\x15\n\rdeferred_sync\x18\x07 \x01(\x08\x12\r\n\x05trace\x18\x08 \x01(\x0cJ\x04\x08\x05\x10\x06\"f\n\rAppendRequest\x12\x13\n\x0bincarnation\x18\x01 \x01(\t\x12\x16\n\x0e\x66irst_sequence\x18\x02 \x01(\x04\x12(\n\x06\x66rames\x18\x03 \x03(\x0b\x32\x18.bookledger.bookie.Frame\"R\n\x03\x41\x63k\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12)\n\x06status\x18\x02 \x01(\x0e\x32\x19.bookledger.bookie.Status\x12\x0e\n\x06\x64\x65tail\x18\x03 \x01(\t\"3\n\x0b\x41ppendReply\x12$\n\x04\x61\x63ks\x18\x01 \x03(\x0b\x32\x16.bookledger.bookie.Ack\"5\n\nEntryRange\x12\x13\n\x0b\x66irst_entry\x18\x01 \x01(\x03\x12\x12\n\nlast_entry\x18\x02 \x01(\x03\"\xd8\x01\n\x0bReadRequest\x12\x13\n\x0bincarnation\x18\x01 \x01(\t\x12\x11\n\tledger_id\x18\x02 \x01(\x03\x12\x13\n\x0b\x66irst_entry\x18\x03 \x01(\x03\x12\x12\n\nlast_entry\x18\x04 \x01(\x03\x12\x11\n\tbytes_max\x18\x05 \x01(\r\x12\r\n\x05\x66\x65nce\x18\x06 \x01(\x08\x12\x31\n\ncredential\x18\x07 \x01(\x0b\x32\x1d.bookledger.bookie.Credential\x12\r\n\x05trace\x18\x08 \x01(\x0c\x12\x14\n\x0cwhole_frames\x18\t \x01(\x08\"\xbb\x01\n\x0bScanRequest\x12\x13\n\x0bincarnation\x18\x01 \x01(\t\x12\x11\n\tledger_id\x18\x02 \x01(\x03\x12\x13\n\x0b\x66irst_entry\x18\x03 \x01(\x03\x12\x12\n\nlast_entry\x18\x04 \x01(\x03\x12\x12\n\npage_bytes\x18\x05 \x01(\r\x12\x14\n\x0cwindow_bytes\x18\x06 \x01(\x04\x12\x31\n\ncredential\x18\x07 \x01(\x0b\x32\x1d.bookledger.bookie.Credential\"\x16\n\x05Taken\x12\r\n\x05\x62ytes\x18\x01 \x01(\x04\"\xfd\x01\n\tReadReply\x12)\n\x06status\x18\x01 \x01(\x0e\x32\x19.bookledger.bookie.Status\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\x12+\n\x07\x63olumns\x18\x03 \x01(\x0b\x32\x1a.bookledger.bookie.Columns\x12\x17\n\x0f\x63overed_through\x18\x04 \x01(\x03\x12.\n\x07\x64\x61maged\x18\x05 \x03(\x0b\x32\x1d.bookledger.bookie.EntryRange\x12?\n\x12last_add_confirmed\x18\x06 \x01(\x0b\x32#.bookledger.bookie.LastAddConfirmed\"\xb8\x01\n\x17LastAddConfirmedRequest\x12\x13\n\x0bincarnation\x18\x01 \x01(\t\x12\x11\n\tledger_id\x18\x02 \x01(\x03\x12\r\n\x05\x66\x65nce\x18\x03 \x01(\x08\x12\x13\n\x0bwait_beyond\x18\x04 \x01(\x03\x12\x0f\n\x07wait_ms\x18\x05 \x01(\r\x12\x31\n\ncredential\x18\x06 \x01(\x0b\x32\x1d.bookledger.bookie.Credential\x12\r\n\x05trace\x18\x07 \x01(\x0c\"\x93\x01\n\x15LastAddConfirmedReply\x12)\n\x06status\x18\x01 \x01(\x0e\x32\x19.bookledger.bookie.Status\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\x12?\n\x12last_add_confirmed\x18\x03 \x01(\x0b\x32#.bookledger.bookie.LastAddConfirmed\"v\n\x0fHoldingsRequest\x12\x13\n\x0bincarnation\x18\x01 \x01(\t\x12\x11\n\tledger_id\x18\x02 \x01(\x03\x12\x13\n\x0b\x66irst_entry\x18\x03 \x01(\x03\x12\x12\n\nlast_entry\x18\x04 \x01(\x03\x12\x12\n\nstep_bytes\x18\x05 \x01(\x04\"\xb8\x01\n\rHoldingsReply\x12)\n\x06status\x18\x01 \x01(\x0e\x32\x19.bookledger.bookie.Status\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\x12\x17\n\x0f\x63overed_through\x18\x03 \x01(\x03\x12\x15\n\rfirst_entries\x18\x04 \x03(\x03\x12\x14\n\x0clast_entries\x18\x05 \x03(\x03\x12\x0f\n\x07\x65ntries\x18\x06 \x03(\x04\x12\x15\n\rpayload_bytes\x18\x07 \x03(\x04\"\r\n\x0bInfoRequest\"\xb9\x02\n\tInfoReply\x12\x11\n\tbookie_id\x18\x01 \x01(\t\x12\x13\n\x0bincarnation\x18\x02 \x01(\t\x12\x12\n\ncluster_id\x18\x03 \x01(\t\x12\x0f\n\x07version\x18\x04 \x01(\t\x12\x18\n\x10\x64isk_bytes_total\x18\x05 \x01(\x04\x12\x17\n\x0f\x64isk_bytes_free\x18\x06 \x01(\x04\x12\x15\n\rentries_added\x18\x07 \x01(\x04\x12\x13\n\x0b\x62ytes_added\x18\x08 \x01(\x04\x12\r\n\x05syncs\x18\t \x01(\x04\x12\x11\n\tread_only\x18\n \x01(\x08\x12\x14\n\x0c\x65ntries_read\x18\x0b \x01(\x04\x12\x12\n\nbytes_read\x18\x0c \x01(\x04\x12\x1d\n\x15\x61ppend_seconds_bounds\x18\r \x03(\x01\x12\x15\n\rappend_counts\x18\x0e \x03(\x04\"V\n\x0fMaintainRequest\x12\x34\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32$.bookledger.bookie.MaintenanceAction\x12\r\n\x05\x61\x64opt\x18\x02 \x01(\t\"Z\n\rMaintainReply\x12)\n\x06status\x18\x01 \x01(\x0e\x32\x19.bookledger.bookie.Status\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\x12\x0e\n\x06report\x18\x03 \x01(\t*\xde\x01\n\x06Status\x12\x16\n\x12STATUS_UNSPECIFIED\x10\x00\x12\x06\n\x02OK\x10\x01\x12\x12\n\x0eNO_SUCH_LEDGER\x10\x02\x12\n\n\x06\x46\x45NCED\x10\x03\x12\x10\n\x0cUNAUTHORIZED\x10\x04\x12\r\n\tREAD_ONLY\x10\x05\x12\x15\n\x11TOO_MANY_REQUESTS\x10\x06\x12\x0c\n\x08IO_ERROR\x10\x07\x12\x15\n\x11WRONG_INCARNATION\x10\x08\x12\x0b\n\x07UNKNOWN\x10\t\x12\x0f\n\x0b\x42\x41\x44_REQUEST\x10\n\x12\x0c\n\x08STOPPING\x10\x0b\x12\x0b\n\x07WRITTEN\x10\x0c*\\\n\x11MaintenanceAction\x12\n\n\x06STATUS\x10\x00\x12\x0b\n\x07\x43OLLECT\x10\x01\x12\x0b\n\x07SUSPEND\x10\x02\x12\n\n\x06RESUME\x10\x03\x12\t\n\x05SCRUB\x10\x04\x12\n\n\x06REPAIR\x10\x05\x32\xa0\x01\n\x06\x42ookie\x12\x44\n\x04Info\x12\x1e.bookledger.bookie.InfoRequest\x1a\x1c.bookledger.bookie.InfoReply\x12P\n\x08Maintain\x12\".bookledger.bookie.MaintainRequest\x1a .bookledger.bookie.MaintainReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x62ookie/wire/bookie.proto\x12\x11\x62ookledger.bookie\"L\n\x10LastAddConfirmed\x12\x12\n\nlast_entry\x18\x01 \x01(\x03\x12\x14\n\x0clength_bytes\x18\x02 \x01(\x03\x12\x0e\n\x06\x64igest\x18\x03 \x01(\x0c\"-\n\nCredential\x12\x10\n\x08verifier\x18\x01 \x01(\x0c\x12\r\n\x05proof\x18\x02 \x01(\x0c\"N\n\x07\x43olumns\x12\x0f\n\x07\x65ntries\x18\x05 \x01(\r\x12\x15\n\rdigests_bytes\x18\x06 \x01(\r\x12\x15\n\rpayload_bytes\x18\x07 \x01(\rJ\x04\x08\x01\x10\x05\"\x8b\x02\n\x05\x46rame\x12\x11\n\tledger_id\x18\x01 \x01(\x03\x12\x10\n\x08recovery\x18\x02 \x01(\x08\x12?\n\x12last_add_confirmed\x18\x03 \x01(\x0b\x32#.bookledger.bookie.LastAddConfirmed\x12+\n\x07\x63olumns\x18\x04 \x01(\x0b\x32\x1a.bookledger.bookie.Columns\x12\x31\n\ncredential\x18\x06 \x01(\x0b\x32\x1d.bookledger.bookie.Credential\x12\x15\n\rdeferred_sync\x18\x07 \x01(\x08\x12\r\n\x05trace\x18\x08 \x01(\x0c\x12\x10\n\x08identity\x18\t \x01(\x0cJ\x04\x08\x05\x10\x06\"f\n\rAppendRequest\x12\x13\n\x0bincarnation\x18\x01 \x01(\t\x12\x16\n\x0e\x66irst_sequence\x18\x02 \x01(\x04\x12(\n\x06\x66rames\x18\x03 \x03(\x0b\x32\x18.bookledger.bookie.Frame\"R\n\x03\x41\x63k\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12)\n\x06status\x18\x02 \x01(\x0e\x32\x19.bookledger.bookie.Status\x12\x0e\n\x06\x64\x65tail\x18\x03 \x01(\t\"3\n\x0b\x41ppendReply\x12$\n\x04\x61\x63ks\x18\x01 \x03(\x0b\x32\x16.bookledger.bookie.Ack\"5\n\nEntryRange\x12\x13\n\x0b\x66irst_entry\x18\x01 \x01(\x03\x12\x12\n\nlast_entry\x18\x02 \x01(\x03\"\xea\x01\n\x0bReadRequest\x12\x13\n\x0bincarnation\x18\x01 \x01(\t\x12\x11\n\tledger_id\x18\x02 \x01(\x03\x12\x13\n\x0b\x66irst_entry\x18\x03 \x01(\x03\x12\x12\n\nlast_entry\x18\x04 \x01(\x03\x12\x11\n\tbytes_max\x18\x05 \x01(\r\x12\r\n\x05\x66\x65nce\x18\x06 \x01(\x08\x12\x31\n\ncredential\x18\x07 \x01(\x0b\x32\x1d.bookledger.bookie.Credential\x12\r\n\x05trace\x18\x08 \x01(\x0c\x12\x14\n\x0cwhole_frames\x18\t \x01(\x08\x12\x10\n\x08identity\x18\n \x01(\x0c\"\xcd\x01\n\x0bScanRequest\x12\x13\n\x0bincarnation\x18\x01 \x01(\t\x12\x11\n\tledger_id\x18\x02 \x01(\x03\x12\x13\n\x0b\x66irst_entry\x18\x03 \x01(\x03\x12\x12\n\nlast_entry\x18\x04 \x01(\x03\x12\x12\n\npage_bytes\x18\x05 \x01(\r\x12\x14\n\x0cwindow_bytes\x18\x06 \x01(\x04\x12\x31\n\ncredential\x18\x07 \x01(\x0b\x32\x1d.bookledger.bookie.Credential\x12\x10\n\x08identity\x18\x08 \x01(\x0c\"\x16\n\x05Taken\x12\r\n\x05\x62ytes\x18\x01 \x01(\x04\"\xfd\x01\n\tReadReply\x12)\n\x06status\x18\x01 \x01(\x0e\x32\x19.bookledger.bookie.Status\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\x12+\n\x07\x63olumns\x18\x03 \x01(\x0b\x32\x1a.bookledger.bookie.Columns\x12\x17\n\x0f\x63overed_through\x18\x04 \x01(\x03\x12.\n\x07\x64\x61maged\x18\x05 \x03(\x0b\x32\x1d.bookledger.bookie.EntryRange\x12?\n\x12last_add_confirmed\x18\x06 \x01(\x0b\x32#.bookledger.bookie.LastAddConfirmed\"\xca\x01\n\x17LastAddConfirmedRequest\x12\x13\n\x0bincarnation\x18\x01 \x01(\t\x12\x11\n\tledger_id\x18\x02 \x01(\x03\x12\r\n\x05\x66\x65nce\x18\x03 \x01(\x08\x12\x13\n\x0bwait_beyond\x18\x04 \x01(\x03\x12\x0f\n\x07wait_ms\x18\x05 \x01(\r\x12\x31\n\ncredential\x18\x06 \x01(\x0b\x32\x1d.bookledger.bookie.Credential\x12\r\n\x05trace\x18\x07 \x01(\x0c\x12\x10\n\x08identity\x18\x08 \x01(\x0c\"\x93\x01\n\x15LastAddConfirmedReply\x12)\n\x06status\x18\x01 \x01(\x0e\x32\x19.bookledger.bookie.Status\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\x12?\n\x12last_add_confirmed\x18\x03 \x01(\x0b\x32#.bookledger.bookie.LastAddConfirmed\"\x88\x01\n\x0fHoldingsRequest\x12\x13\n\x0bincarnation\x18\x01 \x01(\t\x12\x11\n\tledger_id\x18\x02 \x01(\x03\x12\x13\n\x0b\x66irst_entry\x18\x03 \x01(\x03\x12\x12\n\nlast_entry\x18\x04 \x01(\x03\x12\x12\n\nstep_bytes\x18\x05 \x01(\x04\x12\x10\n\x08identity\x18\x06 \x01(\x0c\"\xb8\x01\n\rHoldingsReply\x12)\n\x06status\x18\x01 \x01(\x0e\x32\x19.bookledger.bookie.Status\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\x12\x17\n\x0f\x63overed_through\x18\x03 \x01(\x03\x12\x15\n\rfirst_entries\x18\x04 \x03(\x03\x12\x14\n\x0clast_entries\x18\x05 \x03(\x03\x12\x0f\n\x07\x65ntries\x18\x06 \x03(\x04\x12\x15\n\rpayload_bytes\x18\x07 \x03(\x04\"\r\n\x0bInfoRequest\"\xb9\x02\n\tInfoReply\x12\x11\n\tbookie_id\x18\x01 \x01(\t\x12\x13\n\x0bincarnation\x18\x02 \x01(\t\x12\x12\n\ncluster_id\x18\x03 \x01(\t\x12\x0f\n\x07version\x18\x04 \x01(\t\x12\x18\n\x10\x64isk_bytes_total\x18\x05 \x01(\x04\x12\x17\n\x0f\x64isk_bytes_free\x18\x06 \x01(\x04\x12\x15\n\rentries_added\x18\x07 \x01(\x04\x12\x13\n\x0b\x62ytes_added\x18\x08 \x01(\x04\x12\r\n\x05syncs\x18\t \x01(\x04\x12\x11\n\tread_only\x18\n \x01(\x08\x12\x14\n\x0c\x65ntries_read\x18\x0b \x01(\x04\x12\x12\n\nbytes_read\x18\x0c \x01(\x04\x12\x1d\n\x15\x61ppend_seconds_bounds\x18\r \x03(\x01\x12\x15\n\rappend_counts\x18\x0e \x03(\x04\"V\n\x0fMaintainRequest\x12\x34\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32$.bookledger.bookie.MaintenanceAction\x12\r\n\x05\x61\x64opt\x18\x02 \x01(\t\"Z\n\rMaintainReply\x12)\n\x06status\x18\x01 \x01(\x0e\x32\x19.bookledger.bookie.Status\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\x12\x0e\n\x06report\x18\x03 \x01(\t*\xf2\x01\n\x06Status\x12\x16\n\x12STATUS_UNSPECIFIED\x10\x00\x12\x06\n\x02OK\x10\x01\x12\x12\n\x0eNO_SUCH_LEDGER\x10\x02\x12\n\n\x06\x46\x45NCED\x10\x03\x12\x10\n\x0cUNAUTHORIZED\x10\x04\x12\r\n\tREAD_ONLY\x10\x05\x12\x15\n\x11TOO_MANY_REQUESTS\x10\x06\x12\x0c\n\x08IO_ERROR\x10\x07\x12\x15\n\x11WRONG_INCARNATION\x10\x08\x12\x0b\n\x07UNKNOWN\x10\t\x12\x0f\n\x0b\x42\x41\x44_REQUEST\x10\n\x12\x0c\n\x08STOPPING\x10\x0b\x12\x0b\n\x07WRITTEN\x10\x0c\x12\x12\n\x0eWRONG_IDENTITY\x10\r*\\\n\x11MaintenanceAction\x12\n\n\x06STATUS\x10\x00\x12\x0b\n\x07\x43OLLECT\x10\x01\x12\x0b\n\x07SUSPEND\x10\x02\x12\n\n\x06RESUME\x10\x03\x12\t\n\x05SCRUB\x10\x04\x12\n\n\x06REPAIR\x10\x05\x32\xa0\x01\n\x06\x42ookie\x12\x44\n\x04Info\x12\x1e.bookledger.bookie.InfoRequest\x1a\x1c.bookledger.bookie.InfoReply\x12P\n\x08Maintain\x12\".bookledger.bookie.MaintainRequest\x1a .bookledger.bookie.MaintainReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'bookie.wire.bookie_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_STATUS']._serialized_start=2645
-  _globals['_STATUS']._serialized_end=2867
-  _globals['_MAINTENANCEACTION']._serialized_start=2869
-  _globals['_MAINTENANCEACTION']._serialized_end=2961
+  _globals['_STATUS']._serialized_start=2736
+  _globals['_STATUS']._serialized_end=2978
+  _globals['_MAINTENANCEACTION']._serialized_start=2980
+  _globals['_MAINTENANCEACTION']._serialized_end=3072
   _globals['_LASTADDCONFIRMED']._serialized_start=47
   _globals['_LASTADDCONFIRMED']._serialized_end=123
   _globals['_CREDENTIAL']._serialized_start=125
@@ -42,39 +42,39 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_COLUMNS']._serialized_start=172
   _globals['_COLUMNS']._serialized_end=250
   _globals['_FRAME']._serialized_start=253
-  _globals['_FRAME']._serialized_end=502
-  _globals['_APPENDREQUEST']._serialized_start=504
-  _globals['_APPENDREQUEST']._serialized_end=606
-  _globals['_ACK']._serialized_start=608
-  _globals['_ACK']._serialized_end=690
-  _globals['_APPENDREPLY']._serialized_start=692
-  _globals['_APPENDREPLY']._serialized_end=743
-  _globals['_ENTRYRANGE']._serialized_start=745
-  _globals['_ENTRYRANGE']._serialized_end=798
-  _globals['_READREQUEST']._serialized_start=801
-  _globals['_READREQUEST']._serialized_end=1017
-  _globals['_SCANREQUEST']._serialized_start=1020
-  _globals['_SCANREQUEST']._serialized_end=1207
-  _globals['_TAKEN']._serialized_start=1209
-  _globals['_TAKEN']._serialized_end=1231
-  _globals['_READREPLY']._serialized_start=1234
-  _globals['_READREPLY']._serialized_end=1487
-  _globals['_LASTADDCONFIRMEDREQUEST']._serialized_start=1490
-  _globals['_LASTADDCONFIRMEDREQUEST']._serialized_end=1674
-  _globals['_LASTADDCONFIRMEDREPLY']._serialized_start=1677
-  _globals['_LASTADDCONFIRMEDREPLY']._serialized_end=1824
-  _globals['_HOLDINGSREQUEST']._serialized_start=1826
-  _globals['_HOLDINGSREQUEST']._serialized_end=1944
-  _globals['_HOLDINGSREPLY']._serialized_start=1947
-  _globals['_HOLDINGSREPLY']._serialized_end=2131
-  _globals['_INFOREQUEST']._serialized_start=2133
-  _globals['_INFOREQUEST']._serialized_end=2146
-  _globals['_INFOREPLY']._serialized_start=2149
-  _globals['_INFOREPLY']._serialized_end=2462
-  _globals['_MAINTAINREQUEST']._serialized_start=2464
-  _globals['_MAINTAINREQUEST']._serialized_end=2550
-  _globals['_MAINTAINREPLY']._serialized_start=2552
-  _globals['_MAINTAINREPLY']._serialized_end=2642
-  _globals['_BOOKIE']._serialized_start=2964
-  _globals['_BOOKIE']._serialized_end=3124
+  _globals['_FRAME']._serialized_end=520
+  _globals['_APPENDREQUEST']._serialized_start=522
+  _globals['_APPENDREQUEST']._serialized_end=624
+  _globals['_ACK']._serialized_start=626
+  _globals['_ACK']._serialized_end=708
+  _globals['_APPENDREPLY']._serialized_start=710
+  _globals['_APPENDREPLY']._serialized_end=761
+  _globals['_ENTRYRANGE']._serialized_start=763
+  _globals['_ENTRYRANGE']._serialized_end=816
+  _globals['_READREQUEST']._serialized_start=819
+  _globals['_READREQUEST']._serialized_end=1053
+  _globals['_SCANREQUEST']._serialized_start=1056
+  _globals['_SCANREQUEST']._serialized_end=1261
+  _globals['_TAKEN']._serialized_start=1263
+  _globals['_TAKEN']._serialized_end=1285
+  _globals['_READREPLY']._serialized_start=1288
+  _globals['_READREPLY']._serialized_end=1541
+  _globals['_LASTADDCONFIRMEDREQUEST']._serialized_start=1544
+  _globals['_LASTADDCONFIRMEDREQUEST']._serialized_end=1746
+  _globals['_LASTADDCONFIRMEDREPLY']._serialized_start=1749
+  _globals['_LASTADDCONFIRMEDREPLY']._serialized_end=1896
+  _globals['_HOLDINGSREQUEST']._serialized_start=1899
+  _globals['_HOLDINGSREQUEST']._serialized_end=2035
+  _globals['_HOLDINGSREPLY']._serialized_start=2038
+  _globals['_HOLDINGSREPLY']._serialized_end=2222
+  _globals['_INFOREQUEST']._serialized_start=2224
+  _globals['_INFOREQUEST']._serialized_end=2237
+  _globals['_INFOREPLY']._serialized_start=2240
+  _globals['_INFOREPLY']._serialized_end=2553
+  _globals['_MAINTAINREQUEST']._serialized_start=2555
+  _globals['_MAINTAINREQUEST']._serialized_end=2641
+  _globals['_MAINTAINREPLY']._serialized_start=2643
+  _globals['_MAINTAINREPLY']._serialized_end=2733
+  _globals['_BOOKIE']._serialized_start=3075
+  _globals['_BOOKIE']._serialized_end=3235
 # @@protoc_insertion_point(module_scope)

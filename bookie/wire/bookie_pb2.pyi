@@ -22,6 +22,7 @@ class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     BAD_REQUEST: _ClassVar[Status]
     STOPPING: _ClassVar[Status]
     WRITTEN: _ClassVar[Status]
+    WRONG_IDENTITY: _ClassVar[Status]
 
 class MaintenanceAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -44,6 +45,7 @@ UNKNOWN: Status
 BAD_REQUEST: Status
 STOPPING: Status
 WRITTEN: Status
+WRONG_IDENTITY: Status
 STATUS: MaintenanceAction
 COLLECT: MaintenanceAction
 SUSPEND: MaintenanceAction
@@ -80,7 +82,7 @@ class Columns(_message.Message):
     def __init__(self, entries: _Optional[int] = ..., digests_bytes: _Optional[int] = ..., payload_bytes: _Optional[int] = ...) -> None: ...
 
 class Frame(_message.Message):
-    __slots__ = ("ledger_id", "recovery", "last_add_confirmed", "columns", "credential", "deferred_sync", "trace")
+    __slots__ = ("ledger_id", "recovery", "last_add_confirmed", "columns", "credential", "deferred_sync", "trace", "identity")
     LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
     RECOVERY_FIELD_NUMBER: _ClassVar[int]
     LAST_ADD_CONFIRMED_FIELD_NUMBER: _ClassVar[int]
@@ -88,6 +90,7 @@ class Frame(_message.Message):
     CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
     DEFERRED_SYNC_FIELD_NUMBER: _ClassVar[int]
     TRACE_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
     ledger_id: int
     recovery: bool
     last_add_confirmed: LastAddConfirmed
@@ -95,7 +98,8 @@ class Frame(_message.Message):
     credential: Credential
     deferred_sync: bool
     trace: bytes
-    def __init__(self, ledger_id: _Optional[int] = ..., recovery: bool = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., credential: _Optional[_Union[Credential, _Mapping]] = ..., deferred_sync: bool = ..., trace: _Optional[bytes] = ...) -> None: ...
+    identity: bytes
+    def __init__(self, ledger_id: _Optional[int] = ..., recovery: bool = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., credential: _Optional[_Union[Credential, _Mapping]] = ..., deferred_sync: bool = ..., trace: _Optional[bytes] = ..., identity: _Optional[bytes] = ...) -> None: ...
 
 class AppendRequest(_message.Message):
     __slots__ = ("incarnation", "first_sequence", "frames")
@@ -132,7 +136,7 @@ class EntryRange(_message.Message):
     def __init__(self, first_entry: _Optional[int] = ..., last_entry: _Optional[int] = ...) -> None: ...
 
 class ReadRequest(_message.Message):
-    __slots__ = ("incarnation", "ledger_id", "first_entry", "last_entry", "bytes_max", "fence", "credential", "trace", "whole_frames")
+    __slots__ = ("incarnation", "ledger_id", "first_entry", "last_entry", "bytes_max", "fence", "credential", "trace", "whole_frames", "identity")
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
     FIRST_ENTRY_FIELD_NUMBER: _ClassVar[int]
@@ -142,6 +146,7 @@ class ReadRequest(_message.Message):
     CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
     TRACE_FIELD_NUMBER: _ClassVar[int]
     WHOLE_FRAMES_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
     incarnation: str
     ledger_id: int
     first_entry: int
@@ -151,10 +156,11 @@ class ReadRequest(_message.Message):
     credential: Credential
     trace: bytes
     whole_frames: bool
-    def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., first_entry: _Optional[int] = ..., last_entry: _Optional[int] = ..., bytes_max: _Optional[int] = ..., fence: bool = ..., credential: _Optional[_Union[Credential, _Mapping]] = ..., trace: _Optional[bytes] = ..., whole_frames: bool = ...) -> None: ...
+    identity: bytes
+    def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., first_entry: _Optional[int] = ..., last_entry: _Optional[int] = ..., bytes_max: _Optional[int] = ..., fence: bool = ..., credential: _Optional[_Union[Credential, _Mapping]] = ..., trace: _Optional[bytes] = ..., whole_frames: bool = ..., identity: _Optional[bytes] = ...) -> None: ...
 
 class ScanRequest(_message.Message):
-    __slots__ = ("incarnation", "ledger_id", "first_entry", "last_entry", "page_bytes", "window_bytes", "credential")
+    __slots__ = ("incarnation", "ledger_id", "first_entry", "last_entry", "page_bytes", "window_bytes", "credential", "identity")
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
     FIRST_ENTRY_FIELD_NUMBER: _ClassVar[int]
@@ -162,6 +168,7 @@ class ScanRequest(_message.Message):
     PAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
     WINDOW_BYTES_FIELD_NUMBER: _ClassVar[int]
     CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
     incarnation: str
     ledger_id: int
     first_entry: int
@@ -169,7 +176,8 @@ class ScanRequest(_message.Message):
     page_bytes: int
     window_bytes: int
     credential: Credential
-    def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., first_entry: _Optional[int] = ..., last_entry: _Optional[int] = ..., page_bytes: _Optional[int] = ..., window_bytes: _Optional[int] = ..., credential: _Optional[_Union[Credential, _Mapping]] = ...) -> None: ...
+    identity: bytes
+    def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., first_entry: _Optional[int] = ..., last_entry: _Optional[int] = ..., page_bytes: _Optional[int] = ..., window_bytes: _Optional[int] = ..., credential: _Optional[_Union[Credential, _Mapping]] = ..., identity: _Optional[bytes] = ...) -> None: ...
 
 class Taken(_message.Message):
     __slots__ = ("bytes",)
@@ -194,7 +202,7 @@ class ReadReply(_message.Message):
     def __init__(self, status: _Optional[_Union[Status, str]] = ..., detail: _Optional[str] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., covered_through: _Optional[int] = ..., damaged: _Optional[_Iterable[_Union[EntryRange, _Mapping]]] = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ...) -> None: ...
 
 class LastAddConfirmedRequest(_message.Message):
-    __slots__ = ("incarnation", "ledger_id", "fence", "wait_beyond", "wait_ms", "credential", "trace")
+    __slots__ = ("incarnation", "ledger_id", "fence", "wait_beyond", "wait_ms", "credential", "trace", "identity")
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
@@ -202,6 +210,7 @@ class LastAddConfirmedRequest(_message.Message):
     WAIT_MS_FIELD_NUMBER: _ClassVar[int]
     CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
     TRACE_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
     incarnation: str
     ledger_id: int
     fence: bool
@@ -209,7 +218,8 @@ class LastAddConfirmedRequest(_message.Message):
     wait_ms: int
     credential: Credential
     trace: bytes
-    def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., fence: bool = ..., wait_beyond: _Optional[int] = ..., wait_ms: _Optional[int] = ..., credential: _Optional[_Union[Credential, _Mapping]] = ..., trace: _Optional[bytes] = ...) -> None: ...
+    identity: bytes
+    def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., fence: bool = ..., wait_beyond: _Optional[int] = ..., wait_ms: _Optional[int] = ..., credential: _Optional[_Union[Credential, _Mapping]] = ..., trace: _Optional[bytes] = ..., identity: _Optional[bytes] = ...) -> None: ...
 
 class LastAddConfirmedReply(_message.Message):
     __slots__ = ("status", "detail", "last_add_confirmed")
@@ -222,18 +232,20 @@ class LastAddConfirmedReply(_message.Message):
     def __init__(self, status: _Optional[_Union[Status, str]] = ..., detail: _Optional[str] = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ...) -> None: ...
 
 class HoldingsRequest(_message.Message):
-    __slots__ = ("incarnation", "ledger_id", "first_entry", "last_entry", "step_bytes")
+    __slots__ = ("incarnation", "ledger_id", "first_entry", "last_entry", "step_bytes", "identity")
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
     FIRST_ENTRY_FIELD_NUMBER: _ClassVar[int]
     LAST_ENTRY_FIELD_NUMBER: _ClassVar[int]
     STEP_BYTES_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
     incarnation: str
     ledger_id: int
     first_entry: int
     last_entry: int
     step_bytes: int
-    def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., first_entry: _Optional[int] = ..., last_entry: _Optional[int] = ..., step_bytes: _Optional[int] = ...) -> None: ...
+    identity: bytes
+    def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., first_entry: _Optional[int] = ..., last_entry: _Optional[int] = ..., step_bytes: _Optional[int] = ..., identity: _Optional[bytes] = ...) -> None: ...
 
 class HoldingsReply(_message.Message):
     __slots__ = ("status", "detail", "covered_through", "first_entries", "last_entries", "entries", "payload_bytes")

@@ -15,6 +15,9 @@ NO_ENTRY = -1
 VERIFIER_BYTES = 32
 PROOF_BYTES = 64
 
+NO_IDENTITY = b""
+"""Of a ledger that an older program has made; all others have one of `IDENTITY_BYTES`, in their record (rule W8)."""
+
 
 class Credential(NamedTuple):
     """Says that the sender knows a ledger's password, without telling it; blank where there is none.
@@ -45,6 +48,7 @@ class Status(StrEnum):
     UNKNOWN = "unknown: the bookie cannot vouch for this ledger"
     BAD_REQUEST = "bad request"
     STOPPING = "stopping"
+    WRONG_IDENTITY = "wrong identity"
 
 
 class LacStatement(NamedTuple):
@@ -73,6 +77,7 @@ class Frame(NamedTuple):
     credential: Credential = NO_CREDENTIAL
     deferred_sync: bool = False
     trace: bytes = NO_TRACE
+    identity: bytes = NO_IDENTITY
 
 
 class AppendRequest(NamedTuple):
@@ -119,6 +124,7 @@ class ReadRequest:
     credential: Credential = NO_CREDENTIAL
     trace: bytes = NO_TRACE
     whole_frames: bool = False
+    identity: bytes = NO_IDENTITY
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +155,12 @@ class ScanRequest:
     page_bytes: int
     window_bytes: int
     credential: Credential = NO_CREDENTIAL
+    identity: bytes = NO_IDENTITY
 
     def page_from(self, first_entry: int) -> ReadRequest:
         """What is read next, where everything before this entry was sent."""
         asked = self.incarnation, self.ledger_id, first_entry, self.last_entry, self.page_bytes
-        return ReadRequest(*asked, credential=self.credential, whole_frames=True)
+        return ReadRequest(*asked, credential=self.credential, whole_frames=True, identity=self.identity)
 
     def ends(self, reply: ReadReply) -> bool:
         """Whether nothing comes behind this page: it is the last, or says of what it covers that not all is there."""
@@ -173,6 +180,7 @@ class LacRequest:
     wait_ms: int = 0
     credential: Credential = NO_CREDENTIAL
     trace: bytes = NO_TRACE
+    identity: bytes = NO_IDENTITY
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +209,7 @@ class HoldingsRequest:
     first_entry: int
     last_entry: int
     step_bytes: int
+    identity: bytes = NO_IDENTITY
 
 
 class Holding(NamedTuple):

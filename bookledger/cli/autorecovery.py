@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bookie.serving.daemon import until_stopped
+from bookie.serving.stopping import until_stopped
 from bookie.serving.surroundings import check_clock
 from bookie.upkeep.healing.auditor import Auditor
 from bookie.upkeep_config import UpkeepConfig

@@ -76,7 +76,7 @@ def standalone(
         raise click.UsageError(
             f"{bookies} bookies from port {port} on go past port {PORT_MAX}; take a lower --port"
         )
-    from bookie.serving.daemon import until_stopped
+    from bookie.serving.stopping import until_stopped
 
     machine = _Machine(data.absolute(), bookies, host, port, insecure, http, free_space_min_mib, as_json)
     with tracing_to(traces, "bookledger-standalone", lambda: str(machine.data)) as provider:

@@ -27,6 +27,7 @@ from bookie.wire import (
 from bookie.wire.credentials import Purpose
 from bookie.wire.data.connection import Connection
 from bookie.wire.data.framing import Body, Kind
+from bookie.wire.data.greeting import IDENTITIES_SINCE
 from metadata.records.ledger_record import BookieRef
 
 from ..bookie_client import LaneListener, LaneTerms
@@ -34,7 +35,7 @@ from ..config import ClientConfig
 from ..errors import BookieUnavailable
 from ..tasks import was_stopped
 from ..turn import Turn
-from .dialing import Dial, goodbye
+from .dialing import OLDER_PROGRAM, Dial, goodbye
 from .queued_lane import QueuedLane
 
 FRAME_OVERHEAD_BYTES = 128
@@ -85,6 +86,7 @@ class AppendStream:
         self._answered_at = 0.0
         self._next_sequence = 0
         self._nonce = b""
+        self._version = 0
         self._is_broken = False
         self._loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
@@ -114,6 +116,7 @@ class AppendStream:
             fails_behind=self._config.under_replicate_rather_than_wait or terms.recovery,
         )
         self._lanes.add(lane)
+        self._refuse_unknown_identities()
         return lane
 
     def lane_queued(self, size_bytes: int) -> None:
@@ -191,8 +194,15 @@ class AppendStream:
             # Whatever it was, the lanes must hear of it, or their writers wait for ever.
             self._break(f"its stream failed: {error!r}")
             return
-        self._connection, self._nonce = connection, welcome.nonce
+        self._connection, self._nonce, self._version = connection, welcome.nonce, welcome.version
+        self._refuse_unknown_identities()
         self._send_soon()
+
+    def _refuse_unknown_identities(self) -> None:
+        """What a bookie of an older program stored of a ledger would be of another one when it is newer (rule W8)."""
+        if self._connection is not None and self._version < IDENTITIES_SINCE:
+            for lane in [one for one in self._lanes if one.has_identity]:
+                lane.fail(OLDER_PROGRAM)
 
     def _send_soon(self) -> None:
         """At the end of this turn of the loop: what else is appended in it goes along."""

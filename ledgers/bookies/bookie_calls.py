@@ -13,12 +13,12 @@ from itertools import count
 from bookie.wire import ScanRequest, codec
 from bookie.wire.data.connection import Connection
 from bookie.wire.data.framing import Body, Kind, Part
-from bookie.wire.data.greeting import SCANS_SINCE
+from bookie.wire.data.greeting import SCANS_SINCE, VERSION_MIN
 from metadata.records.ledger_record import BookieRef
 
 from ..bookie_client import CannotScan
 from ..errors import BookieUnavailable
-from .dialing import Dial, goodbye
+from .dialing import OLDER_PROGRAM, Dial, goodbye
 from .scan_stream import ScanStream
 
 CALLS_MAX = 4096
@@ -47,11 +47,16 @@ class BookieCalls:
         """When something came last from the bookie; never, while it is not connected."""
         return -math.inf if self._connection is None else self._connection.heard_at
 
-    async def call(self, kind: Kind, body: Sequence[Part], seconds_max: float) -> Body:
-        """The answer's body. Raises BookieUnavailable, after `seconds_max` at the latest."""
+    async def call(
+        self, kind: Kind, body: Sequence[Part], seconds_max: float, *, version_min: int = VERSION_MIN
+    ) -> Body:
+        """The answer's body. Raises BookieUnavailable, after `seconds_max` at the latest, and where the bookie is of an
+        older version of the protocol."""
         try:
             async with asyncio.timeout(seconds_max):
                 connection = await self._connected(seconds_max)
+                if self._version < version_min:
+                    raise BookieUnavailable(str(self._bookie), OLDER_PROGRAM)
                 return await self._answer(connection, kind, body)
         except TimeoutError:
             raise self._no_answer(seconds_max) from None

@@ -24,7 +24,7 @@ from bookie.wire import (
 )
 from bookie.wire.data.connection import Connection, Handler
 from bookie.wire.data.framing import Body, Kind, Part
-from bookie.wire.data.greeting import Welcome
+from bookie.wire.data.greeting import IDENTITIES_SINCE, VERSION_MIN, Welcome
 from bookie.wire.messages import MaintainReply, MaintainRequest
 from bookie.wire.trust.certificates import BadCertificates, Certificates, directory_of_environment
 from bookie.wire.trust.identity import Identity
@@ -82,11 +82,10 @@ class ConnectedBookies:
         return stream.open_lane(terms, listener, last_add_confirmed)
 
     async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply:
-        body = codec.encode_read_request(request)
+        body, version_min = codec.encode_read_request(request), _version_for(request)
         seconds = self._config.read_seconds_max
-        return self._from_here(
-            bookie, await self._call(bookie, Kind.READ, body, codec.decode_read_reply, seconds)
-        )
+        call = self._call(bookie, Kind.READ, body, codec.decode_read_reply, seconds, version_min)
+        return self._from_here(bookie, await call)
 
     async def scan(self, bookie: BookieRef, request: ScanRequest) -> AsyncGenerator[ReadReply, None]:
         bodies = self._calls_to(bookie).scan(request, self._config.read_seconds_max)
@@ -103,10 +102,10 @@ class ConnectedBookies:
         seconds = self._config.read_seconds_max
         if request.wait_ms:
             seconds = request.wait_ms / 1000 + LONG_POLL_GRACE_SECONDS
-        body = codec.encode_lac_request(request)
-        return self._from_here(
-            bookie, await self._call(bookie, Kind.LAST_ADD_CONFIRMED, body, codec.decode_lac_reply, seconds)
-        )
+        body, version_min = codec.encode_lac_request(request), _version_for(request)
+        kind = Kind.LAST_ADD_CONFIRMED
+        call = self._call(bookie, kind, body, codec.decode_lac_reply, seconds, version_min)
+        return self._from_here(bookie, await call)
 
     async def holdings(self, bookie: BookieRef, request: HoldingsRequest) -> HoldingsReply:
         """Where the bytes of a ledger lie on a bookie."""
@@ -162,8 +161,10 @@ class ConnectedBookies:
         body: Sequence[Part],
         decode: Callable[[Body], Reply],
         seconds: float,
+        version_min: int = VERSION_MIN,
     ) -> Reply:
-        return _decoded(bookie, decode, await self._calls_to(bookie).call(kind, body, seconds))
+        calls = self._calls_to(bookie)
+        return _decoded(bookie, decode, await calls.call(kind, body, seconds, version_min=version_min))
 
     def _calls_to(self, bookie: BookieRef) -> BookieCalls:
         if self._is_closed:
@@ -202,6 +203,11 @@ class ConnectedBookies:
         for bookie, known in list(self._streams.items()):
             if known is stream:
                 del self._streams[bookie]
+
+
+def _version_for(request: ReadRequest | LacRequest) -> int:
+    """The oldest version of a bookie that may do this: a fence is stored with the identity of its ledger."""
+    return IDENTITIES_SINCE if request.fence and request.identity else VERSION_MIN
 
 
 def _decoded(bookie: BookieRef, decode: Callable[[Body], Reply], body: Body) -> Reply:

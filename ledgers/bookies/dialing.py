@@ -28,6 +28,8 @@ PERHAPS_TLS = (
     " before it greeted; a bookie with certificates does so with clients that have none (BOOKLEDGER_CERTS)"
 )
 
+OLDER_PROGRAM = "its program is too old for ledgers with an identity: upgrade all bookies before any client"
+
 GOODBYE_CHARACTERS_MAX = 500
 """Of what a bookie says when it ends a connection, so much is told on."""
 

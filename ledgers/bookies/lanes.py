@@ -11,7 +11,7 @@ from bookie.wire import LacStatement, Status
 
 from ..bookie_client import Lane, LaneTerms
 from ..cluster import Cluster
-from ..errors import LedgerError, LedgerFenced, Unauthorized
+from ..errors import LedgerError, LedgerFenced, LedgerIdReused, Unauthorized
 from ..protocol.effects import CloseLane, Force, OpenLane, Send
 
 if TYPE_CHECKING:
@@ -130,6 +130,8 @@ class _LaneEvents:
     def refused(self, status: Status, why: str) -> None:
         if status is Status.UNAUTHORIZED:
             error: LedgerError = Unauthorized(self.ledger_id, by_bookie=True, why=why)
+        elif status is Status.WRONG_IDENTITY:
+            error = LedgerIdReused(self.ledger_id, str(self.opened.bookie), why)
         else:
             error = LedgerFenced(self.ledger_id, f"bookie {self.opened.bookie} refuses its writer")
         if self.traces is not None:

@@ -24,6 +24,9 @@ from bookie.wire import (
 
 from ..bookie_client import LaneListener, LaneTerms
 
+ENDS_THE_WRITER = (Status.FENCED, Status.UNAUTHORIZED, Status.WRONG_IDENTITY)
+"""Answers that no other bookie would make good (rules W5, W8)."""
+
 
 class LaneStream(Protocol):
     """What a lane needs of the stream that it is a part of."""
@@ -65,6 +68,11 @@ class QueuedLane:
     @property
     def has_work(self) -> bool:
         return bool(self._queue) or self._lac_wanted or self._sync_wanted
+
+    @property
+    def has_identity(self) -> bool:
+        """Whether its ledger has one, which bookies of older programs do not know (rule W8)."""
+        return bool(self._terms.identity)
 
     def send(self, columns: Columns) -> None:
         if self._listener is None:
@@ -150,7 +158,8 @@ class QueuedLane:
             self._credential = self._stream.credential_of(terms)
         lac = self._last_add_confirmed()
         trace = terms.trace_of(columns.first_entry) if terms.trace_of and len(columns) else NO_TRACE
-        return Frame(terms.ledger_id, columns, lac, terms.recovery, self._credential, deferred, trace)
+        whose = terms.recovery, self._credential, deferred, trace, terms.identity
+        return Frame(terms.ledger_id, columns, lac, *whose)
 
     def through(self, frame: Frame) -> int:
         """The entry that is on disk, with all sent before, when this frame is answered OK; −1 for none."""
@@ -171,7 +180,7 @@ class QueuedLane:
                 listener.acked(last_entry)
         elif ack.status is Status.WRITTEN and self._terms.deferred_sync:
             listener.written(last_entry)
-        elif ack.status in (Status.FENCED, Status.UNAUTHORIZED):
+        elif ack.status in ENDS_THE_WRITER:
             self.close()
             listener.refused(ack.status, ack.detail)
         else:

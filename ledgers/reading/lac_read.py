@@ -111,6 +111,7 @@ async def _lac_of(view: LedgerView, position: int, bookie: BookieRef, wait_ms: i
         wait_beyond=known,
         wait_ms=wait_ms,
         credential=view.credential(bookie),
+        identity=view.identity,
     )
     try:
         reply = await view.cluster.bookies.last_add_confirmed(bookie, request)

@@ -42,6 +42,10 @@ class LedgerView:
         return self.record.ledger_id
 
     @property
+    def identity(self) -> bytes:
+        return self.record.identity
+
+    @property
     def is_closed(self) -> bool:
         return self.record.is_closed
 
@@ -68,7 +72,7 @@ class LedgerView:
     async def refresh(self) -> None:
         """Reads the record again. Raises NoSuchLedger, ClientClosed, MetadataUnavailable."""
         try:
-            self._take(await self.cluster.ledgers.read(self.ledger_id))
+            self._take(await self.cluster.ledgers.read_again(self.record))
         except MetadataError as error:
             raise self._unavailable("read the metadata of", error) from error
 
@@ -91,7 +95,7 @@ class LedgerView:
         return MetadataUnavailable(f"cannot {what} ledger {self.ledger_id}: {error}")
 
     def _take(self, found: VersionedRecord | None) -> None:
-        if found is None:
+        if found is None or found.record.identity != self.identity:
             raise NoSuchLedger(self.ledger_id)
         if found.version < self._version:
             return  # a watch lags behind what was read meanwhile

@@ -127,6 +127,7 @@ class PageFetcher:
             ask.last_entry,
             bytes_max,
             credential=self._view.credential(bookie),
+            identity=self._view.identity,
         )
         try:
             return await self._view.cluster.read(bookie, request)

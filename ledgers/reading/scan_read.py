@@ -99,7 +99,7 @@ class Scanner:
         view, next_entry = self._view, scan.first_entry
         asked = scan.bookie.incarnation, view.ledger_id, scan.first_entry, scan.last_entry
         sizes = self._page_bytes, self._window_bytes
-        request = ScanRequest(*asked, *sizes, view.credential(scan.bookie))
+        request = ScanRequest(*asked, *sizes, view.credential(scan.bookie), view.identity)
         async with aclosing(view.cluster.bookies.scan(scan.bookie, request)) as replies:
             while next_entry <= scan.last_entry:
                 with self._told() as told:

@@ -94,8 +94,8 @@ class SizeSteps:
         return held
 
     async def _reply(self, bookie: BookieRef, first: int, last: int) -> HoldingsReply | None:
-        ledger_id = self._record.ledger_id
-        request = HoldingsRequest(bookie.incarnation, ledger_id, first, last, self._step_bytes)
+        asked = self._record.ledger_id, first, last, self._step_bytes, self._record.identity
+        request = HoldingsRequest(bookie.incarnation, *asked)
         try:
             reply = await self._ask_bookie(bookie, request)
         except BookieUnavailable:

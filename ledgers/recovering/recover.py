@@ -89,7 +89,7 @@ async def _recover(
             return outcome
         # Somebody else changed the record: a random pause, or two recoverers could do this for ever.
         await asyncio.sleep(cluster.rng.uniform(0, min(RESTART_PAUSE_SECONDS_MAX, 0.05 * 2**attempt)))
-        found = await _read(cluster, found.record.ledger_id)
+        found = await _read_again(cluster, found.record)
     raise LedgerRecoveryFailed(found.record.ledger_id, "other clients kept changing its metadata; try again")
 
 
@@ -100,10 +100,10 @@ async def _check_accepted(cluster: Cluster, ledger_id: int) -> None:
         raise LedgerRecoveryFailed(ledger_id, str(error)) from error
 
 
-async def _read(cluster: Cluster, ledger_id: int) -> VersionedRecord:
-    found = await cluster.ledgers.read(ledger_id)
+async def _read_again(cluster: Cluster, record: LedgerRecord) -> VersionedRecord:
+    found = await cluster.ledgers.read_again(record)
     if found is None:
-        raise NoSuchLedger(ledger_id)
+        raise NoSuchLedger(record.ledger_id)
     return found
 
 
@@ -135,7 +135,8 @@ class _RecoveryRun:
         self._ledger_id = marked.record.ledger_id
         self._write_quorum = marked.record.shape.write_quorum
         self._key = key
-        terms = LaneTerms(self._ledger_id, key, recovery=True)
+        self._identity = marked.record.identity
+        terms = LaneTerms(self._ledger_id, key, recovery=True, identity=self._identity)
         self._lanes = Lanes(cluster, terms, self, self._frozen_lac, cluster.lane_traces(self._ledger_id))
         self._tasks = Tasks(self._background_failed)
         self._loop = asyncio.get_running_loop()
@@ -227,7 +228,9 @@ class _RecoveryRun:
     async def _fence(self, effect: FenceLac) -> None:
         incarnation = effect.bookie.incarnation
         credential = self._key.credential(Purpose.FENCE, incarnation)
-        request = LacRequest(incarnation, self._ledger_id, fence=True, credential=credential)
+        request = LacRequest(
+            incarnation, self._ledger_id, fence=True, credential=credential, identity=self._identity
+        )
         try:
             reply = await self._with_tries(lambda: self._cluster.fence(effect.bookie, request))
         except BookieUnavailable as error:
@@ -253,6 +256,7 @@ class _RecoveryRun:
             self._cluster.config.page_bytes,
             fence=True,
             credential=self._key.credential(Purpose.FENCE, effect.bookie.incarnation),
+            identity=self._identity,
         )
         return await self._cluster.read(effect.bookie, request)
 

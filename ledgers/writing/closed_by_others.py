@@ -13,11 +13,13 @@ from ..protocol.ending import is_closed_at
 log = logging.getLogger(__name__)
 
 
-async def closed_by_others(ledgers: LedgerStore, ledger_id: int, last_entry: int) -> LedgerRecord | None:
+async def closed_by_others(
+    ledgers: LedgerStore, record: LedgerRecord, last_entry: int
+) -> LedgerRecord | None:
     """The ledger's record where it is closed at this very entry; None where it is not, or nobody can tell."""
     try:
-        found = await ledgers.read(ledger_id)
+        found = await ledgers.read_again(record)
     except MetadataError as unknown:
-        log.info("ledger %d: whether a recovery has closed it is not known: %s", ledger_id, unknown)
+        log.info("ledger %d: whether a recovery has closed it is not known: %s", record.ledger_id, unknown)
         return None
     return found.record if found is not None and is_closed_at(last_entry, found.record) else None

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from metadata.audit import Act, tell
 from metadata.errors import KeyExists
-from metadata.records.ledger_record import OWNER, Fragment, LedgerRecord, is_of
+from metadata.records.ledger_record import IDENTITY_BYTES, OWNER, Fragment, LedgerRecord, is_of
 from metadata.records.ledger_store import VersionedRecord
 
 from ..bookies.ensembles import choose_ensemble
@@ -62,7 +62,8 @@ async def create_record(
 async def _with_id(cluster: Cluster, record: LedgerRecord, secret: bytes) -> VersionedRecord:
     verifier = LedgerKey(record.ledger_id, secret).verifier
     try:
-        created = await cluster.ledgers.create(replace(record, verifier=verifier))
+        mine = replace(record, verifier=verifier, identity=cluster.rng.randbytes(IDENTITY_BYTES))
+        created = await cluster.ledgers.create(mine)
     except KeyExists:
         raise LedgerExists(record.ledger_id) from None
     tell(Act.CREATE, who=cluster.who, ledger_id=record.ledger_id)

@@ -78,7 +78,8 @@ class PipelineShell:
             deferred_sync=deferred_sync,
             delay_ensemble_change=cluster.config.delay_ensemble_change,
         )
-        terms = LaneTerms(self.ledger_id, key, deferred_sync=deferred_sync)
+        identity = created.record.identity
+        terms = LaneTerms(self.ledger_id, key, deferred_sync=deferred_sync, identity=identity)
         self._traces = cluster.writer_traces(self.ledger_id)
         of_lanes = self._traces.lanes if self._traces else None
         self._lanes = Lanes(cluster, terms, self, SignedLac(digester, self._machine).now, of_lanes)

@@ -150,7 +150,7 @@ class WriteHandle(PipelineShell):
         """An idle writer may meet the fence of a recovery before its close does (rule C1)."""
         if not isinstance(error, LedgerFenced) or self._machine.last_add_pushed > self.last_add_confirmed:
             return False
-        closed = await closed_by_others(self._cluster.ledgers, self.ledger_id, self.last_add_confirmed)
+        closed = await closed_by_others(self._cluster.ledgers, self.record, self.last_add_confirmed)
         self._machine.record = closed or self._machine.record
         return closed is not None
 

@@ -7,12 +7,26 @@ from google.protobuf.message import DecodeError
 from .. import keys
 from ..errors import BadRecord
 from . import records_pb2 as pb
-from .ledger_record import BookieRef, DigestType, Fragment, Lacking, LedgerRecord, LedgerState, Shape
+from .ledger_record import (
+    BookieRef,
+    DigestType,
+    Fragment,
+    Lacking,
+    LedgerRecord,
+    LedgerState,
+    Shape,
+    Tombstone,
+)
 
 FORMAT_VERSION = 1
 
 SALTED_VERSION = 2
 """Of records with a salt: a program that knew nothing of it would lose it with its next change."""
+
+IDENTIFIED_VERSION = 3
+"""Of records with an identity, for the same reason."""
+
+_READABLE_VERSIONS = (FORMAT_VERSION, SALTED_VERSION, IDENTIFIED_VERSION)
 
 _STATE_TO_PB = {
     LedgerState.OPEN: pb.OPEN,
@@ -27,7 +41,7 @@ _DIGEST_FROM_PB = {number: digest for digest, number in _DIGEST_TO_PB.items()}
 def encode(record: LedgerRecord) -> bytes:
     """The bytes kept under `ledgers/<id>`."""
     message = pb.Ledger(
-        format_version=SALTED_VERSION if record.password_salt else FORMAT_VERSION,
+        format_version=_version_of(record),
         ensemble_size=record.shape.ensemble_size,
         write_quorum=record.shape.write_quorum,
         ack_quorum=record.shape.ack_quorum,
@@ -42,6 +56,7 @@ def encode(record: LedgerRecord) -> bytes:
         reserved=record.reserved,
         verifier=record.verifier,
         password_salt=record.password_salt,
+        identity=record.identity,
     )
     for fragment in record.fragments:
         refs = [pb.BookieRef(bookie_id=b.bookie_id, incarnation=b.incarnation) for b in fragment.ensemble]
@@ -58,21 +73,28 @@ def encode(record: LedgerRecord) -> bytes:
     return message.SerializeToString(deterministic=True)
 
 
-def encode_tombstone(nonce: bytes) -> bytes:
+def _version_of(record: LedgerRecord) -> int:
+    """The oldest one that has all that the record says."""
+    if record.identity:
+        return IDENTIFIED_VERSION
+    return SALTED_VERSION if record.password_salt else FORMAT_VERSION
+
+
+def encode_tombstone(nonce: bytes, identity: bytes = b"") -> bytes:
     """The bytes that keep the id of a deleted ledger from being given, or created by a late request, again."""
-    message = pb.Ledger(format_version=FORMAT_VERSION, state=pb.DELETED, nonce=nonce)
+    message = pb.Ledger(format_version=FORMAT_VERSION, state=pb.DELETED, nonce=nonce, identity=identity)
     return message.SerializeToString(deterministic=True)
 
 
-def decode(key: str, value: bytes) -> LedgerRecord | None:
-    """The record under a ledger's key, None for a tombstone. Raises BadRecord for what cannot be trusted."""
+def decode(key: str, value: bytes) -> LedgerRecord | Tombstone:
+    """The record under a ledger's key, or its tombstone. Raises BadRecord for what cannot be trusted."""
     try:
         message = pb.Ledger.FromString(value)
-        if message.format_version not in (FORMAT_VERSION, SALTED_VERSION):
-            known = f"{FORMAT_VERSION} and {SALTED_VERSION}"
+        if message.format_version not in _READABLE_VERSIONS:
+            known = ", ".join(map(str, _READABLE_VERSIONS))
             raise ValueError(f"format version {message.format_version}; this program knows {known}")
         if message.state == pb.DELETED:
-            return None
+            return Tombstone(keys.ledger_id_of(key), message.identity)
         return _from_message(keys.ledger_id_of(key), message)
     except (DecodeError, ValueError, KeyError) as error:
         raise BadRecord(key, str(error)) from error
@@ -103,4 +125,5 @@ def _from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
         reserved=message.reserved,
         verifier=message.verifier,
         password_salt=message.password_salt,
+        identity=message.identity,
     )

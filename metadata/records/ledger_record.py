@@ -17,6 +17,7 @@ from enum import StrEnum
 ENSEMBLE_SIZE_MAX = 32
 FRAGMENTS_MAX = 10_000
 CUSTOM_METADATA_BYTES_MAX = 64 * 1024
+IDENTITY_BYTES = 16
 
 OWNER = "owner"
 """The custom metadata that says whose a ledger is, where certificates are confined to an owner's ledgers."""
@@ -144,6 +145,8 @@ class LedgerRecord:
     `password_salt` is what the password is stretched with; empty in ledgers of older programs.
     `created_ms` and `closed_ms` are by the clocks of who made and who closed it; 0 where an older program did.
     `reserved`: created for a writer that is still to come; exactly one can claim it, by compare-and-swap.
+    `identity`: random, made with the ledger. A store that went back to an older copy of itself gives an id once more,
+    and this tells the two ledgers apart (rule W8). b"" for ledgers of older programs.
     """
 
     ledger_id: int
@@ -160,9 +163,12 @@ class LedgerRecord:
     reserved: bool = False
     verifier: bytes = b""
     password_salt: bytes = b""
+    identity: bytes = b""
 
     def __post_init__(self) -> None:
         _check_fragments(self.fragments, self.shape.ensemble_size)
+        if len(self.identity) not in (0, IDENTITY_BYTES):
+            raise ValueError(f"no ledger has an identity of {len(self.identity)} bytes")
         closed = self.state is LedgerState.CLOSED
         if closed != (self.last_entry is not None) or closed != (self.length_bytes is not None):
             raise ValueError("last entry and length belong to a closed ledger, and only to one")
@@ -290,6 +296,14 @@ class LedgerRecord:
         assert part is not None and any(f.first_entry == first_entry for f in part.fragments)
         fragments = tuple(change(f) if f.first_entry == first_entry else f for f in self.fragments)
         return replace(self, fragments=fragments)
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """What stays of a deleted ledger."""
+
+    ledger_id: int
+    identity: bytes = b""
 
 
 def _time(milliseconds: int) -> datetime | None:

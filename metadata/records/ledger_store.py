@@ -7,10 +7,10 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from .. import keys, settle
-from ..errors import BadRecord, KeyExists, MetadataRestored
+from ..errors import BadRecord, KeyExists, MetadataRestored, VersionConflict
 from ..store import EventKind, MetadataStore, list_all
 from . import ledger_codec
-from .ledger_record import LedgerRecord
+from .ledger_record import LedgerRecord, Tombstone
 from .unreadable import OnUnreadable, skip
 
 
@@ -20,6 +20,14 @@ class VersionedRecord:
 
     record: LedgerRecord
     version: int
+
+    @property
+    def ledger_id(self) -> int:
+        return self.record.ledger_id
+
+    @property
+    def identity(self) -> bytes:
+        return self.record.identity
 
 
 class LedgerStore:
@@ -32,7 +40,13 @@ class LedgerStore:
         """The latest record, or None where there is no such ledger."""
         key = keys.ledger(ledger_id)
         found = await self._store.get(key)
-        return None if found is None else _versioned(key, found.value, found.version)
+        return None if found is None else _alive(_decoded(key, found.value, found.version))
+
+    async def read_again(self, record: LedgerRecord) -> VersionedRecord | None:
+        """The latest record of that very ledger, or None where there is none: it was deleted, or the store went back to
+        an older copy, and its id is another ledger's (rule W8)."""
+        found = await self.read(record.ledger_id)
+        return found if found is not None and found.record.identity == record.identity else None
 
     async def create(self, record: LedgerRecord) -> VersionedRecord:
         """Stores a new ledger. Raises KeyExists when the id is taken, or was by a ledger now deleted.
@@ -51,6 +65,7 @@ class LedgerStore:
 
     async def change(self, record: LedgerRecord, version: int) -> VersionedRecord:
         """Replaces the record that stands at `version`. Raises VersionConflict or NoSuchKey: read again."""
+        await self._check_same(record, version)
         mine = replace(record, nonce=settle.new_nonce())
         key = keys.ledger(record.ledger_id)
         return VersionedRecord(
@@ -64,14 +79,23 @@ class LedgerStore:
         it a new ledger of that id would show the old one's entries, and the creation itself, tried twice
         because an answer was lost, could come true once more after the deletion.
         """
-        tombstone = ledger_codec.encode_tombstone(settle.new_nonce())
+        await self._check_same(found.record, found.version)
+        tombstone = ledger_codec.encode_tombstone(settle.new_nonce(), found.record.identity)
         await settle.replace(self._store, keys.ledger(found.record.ledger_id), tombstone, found.version)
 
-    async def is_deleted(self, ledger_id: int) -> bool:
-        """Whether a tombstone says so. An id that the store has never heard of is no deleted ledger."""
+    async def _check_same(self, record: LedgerRecord, version: int) -> None:
+        """Raises VersionConflict where the id is another ledger's: a store that went back gives versions twice, too."""
+        key = keys.ledger(record.ledger_id)
+        found = await self._store.get(key)
+        if found is not None and ledger_codec.decode(key, found.value).identity != record.identity:
+            raise VersionConflict(key, version)
+
+    async def tombstone(self, ledger_id: int) -> Tombstone | None:
+        """What says that the ledger was deleted. Of an id that the store has never heard of nothing says so."""
         key = keys.ledger(ledger_id)
         found = await self._store.get(key)
-        return found is not None and _versioned(key, found.value, found.version) is None
+        decoded = None if found is None else ledger_codec.decode(key, found.value)
+        return decoded if isinstance(decoded, Tombstone) else None
 
     async def list(
         self, first_ledger: int = 0, *, on_unreadable: OnUnreadable = skip
@@ -80,20 +104,20 @@ class LedgerStore:
 
         `on_unreadable` is told of each record that cannot be decoded, and may raise; then the next one follows.
         """
-        async for _, found in self.list_with_deleted(first_ledger, on_unreadable=on_unreadable):
-            if found is not None:
+        async for found in self.list_with_deleted(first_ledger, on_unreadable=on_unreadable):
+            if isinstance(found, VersionedRecord):
                 yield found
 
     async def list_with_deleted(
         self, first_ledger: int = 0, *, on_unreadable: OnUnreadable = skip
-    ) -> AsyncIterator[tuple[int, VersionedRecord | None]]:
-        """Every ledger that there is or was, in id order, None for a deleted one. It never just ends either."""
+    ) -> AsyncIterator[VersionedRecord | Tombstone]:
+        """Every ledger that there is or was, in id order. It never just ends either."""
         if first_ledger > keys.LEDGER_ID_MAX:
             return
         after = keys.ledger(first_ledger - 1) if first_ledger > 0 else None
         async for item in list_all(self._store, keys.LEDGERS, after=after):
             try:
-                one = keys.ledger_id_of(item.key), _versioned(item.key, item.value, item.version)
+                one = _decoded(item.key, item.value, item.version)
             except BadRecord as error:
                 on_unreadable(error)
                 continue
@@ -109,9 +133,13 @@ class LedgerStore:
                 if event.kind is EventKind.DELETE:
                     yield None
                 else:
-                    yield _versioned(key, event.value, event.revision)
+                    yield _alive(_decoded(key, event.value, event.revision))
 
 
-def _versioned(key: str, value: bytes, version: int) -> VersionedRecord | None:
-    record = ledger_codec.decode(key, value)
-    return None if record is None else VersionedRecord(record, version)
+def _decoded(key: str, value: bytes, version: int) -> VersionedRecord | Tombstone:
+    found = ledger_codec.decode(key, value)
+    return found if isinstance(found, Tombstone) else VersionedRecord(found, version)
+
+
+def _alive(found: VersionedRecord | Tombstone) -> VersionedRecord | None:
+    return found if isinstance(found, VersionedRecord) else None

@@ -27,12 +27,17 @@ async def read(store: MetadataStore, bookie_id: str, incarnation: str) -> Life:
     return (await _find(store, bookie_id, incarnation))[0]
 
 
-async def write(store: MetadataStore, bookie_id: str, incarnation: str, life: Life) -> None:
-    """Remembers this. The caller holds the bookie's registration, so nobody else writes.
+async def write(
+    store: MetadataStore, bookie_id: str, incarnation: str, life: Life, *, version: int | None = None
+) -> int:
+    """Remembers this; the version of the record. The caller holds the bookie's registration, so nobody else writes.
+
+    `version`: of what the caller wrote last; None for whatever stands there.
 
     Raises VersionConflict or KeyExists where somebody does, StoreUnavailable where the outcome stays unknown.
     """
-    _, version = await _find(store, bookie_id, incarnation)
+    if version is None:
+        _, version = await _find(store, bookie_id, incarnation)
     message = pb.Life(
         format_version=FORMAT_VERSION,
         incarnation=incarnation,
@@ -42,9 +47,8 @@ async def write(store: MetadataStore, bookie_id: str, incarnation: str, life: Li
     )
     key, value = keys.life(bookie_id), message.SerializeToString()
     if version is None:
-        await settle.create(store, key, value)
-    else:
-        await settle.replace(store, key, value, version)
+        return await settle.create(store, key, value)
+    return await settle.replace(store, key, value, version)
 
 
 async def _find(store: MetadataStore, bookie_id: str, incarnation: str) -> tuple[Life, int | None]:

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from ledgers import LedgerError, LedgerRecord
 from metadata.records.ledger_ids import counted_end
-from metadata.records.ledger_store import LedgerStore
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.unreadable import refuse
 
 from ..planning.options import LedgerOptions
@@ -66,9 +66,10 @@ async def listed(uri: str, selection: Selection, first_ledger: int) -> Listing:
     """Every id from this one on that has or had a ledger, up to the first one above all that may be chosen."""
     async with metadata_store(uri) as store:
         listing = Listing(first_ledger, await counted_end(store))
-        async for ledger_id, one in LedgerStore(store).list_with_deleted(first_ledger, on_unreadable=refuse):
-            listing.add(ledger_id, one.record if one else None, selection)
-            if ledger_id > selection.highest:
+        async for one in LedgerStore(store).list_with_deleted(first_ledger, on_unreadable=refuse):
+            record = one.record if isinstance(one, VersionedRecord) else None
+            listing.add(one.ledger_id, record, selection)
+            if one.ledger_id > selection.highest:
                 break
     return listing
 

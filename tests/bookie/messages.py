@@ -31,6 +31,7 @@ from bookie.wire.messages import (
     ScanRequest,
     Status,
 )
+from metadata.records.ledger_record import IDENTITY_BYTES
 from tests.bookie.entries import columns_of
 
 i64 = st.integers(-(2**63), 2**63 - 1)
@@ -58,15 +59,16 @@ credentials = st.just(NO_CREDENTIAL) | st.builds(
     st.binary(min_size=PROOF_BYTES, max_size=PROOF_BYTES),
 )
 traces = st.binary(max_size=30)
+identities = st.just(b"") | st.binary(min_size=IDENTITY_BYTES, max_size=IDENTITY_BYTES)
 frames = st.builds(
-    Frame, natural, some_columns(), maybe_lac, st.booleans(), credentials, st.booleans(), traces
+    Frame, natural, some_columns(), maybe_lac, st.booleans(), credentials, st.booleans(), traces, identities
 )
 append_requests = st.builds(AppendRequest, text, u64, st.lists(frames, max_size=3).map(tuple))
 append_replies = st.builds(AppendReply, st.lists(st.builds(Ack, u64, statuses, text), max_size=3).map(tuple))
 read_requests = st.builds(
-    ReadRequest, text, i64, i64, i64, u32, st.booleans(), credentials, whole_frames=st.booleans()
+    ReadRequest, text, i64, i64, i64, u32, st.booleans(), credentials, traces, st.booleans(), identities
 )
-scan_requests = st.builds(ScanRequest, text, i64, i64, i64, u32, u64, credentials)
+scan_requests = st.builds(ScanRequest, text, i64, i64, i64, u32, u64, credentials, identities)
 read_replies = st.builds(
     ReadReply,
     statuses,
@@ -76,9 +78,9 @@ read_replies = st.builds(
     maybe_lac,
     text,
 )
-lac_requests = st.builds(LacRequest, text, i64, st.booleans(), i64, u32, credentials)
+lac_requests = st.builds(LacRequest, text, i64, st.booleans(), i64, u32, credentials, traces, identities)
 lac_replies = st.builds(LacReply, statuses, maybe_lac, text)
-holdings_requests = st.builds(HoldingsRequest, text, i64, i64, i64, u64)
+holdings_requests = st.builds(HoldingsRequest, text, i64, i64, i64, u64, identities)
 runs = st.tuples(natural, natural, u64, u64).map(
     lambda run: Holding(min(run[:2]), max(run[:2]), run[2], run[3])
 )

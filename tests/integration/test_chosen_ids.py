@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bookie.serving import restored_metadata
-from bookie.serving.restored_metadata import give_no_id_twice
+from bookie.serving.history import restored_metadata
+from bookie.serving.history.restored_metadata import give_no_id_twice
 from ledgers import LedgerError, LedgerExists, NoSuchLedger
 from ledgers.aio import LedgerClient
 from metadata.backup import hold

@@ -238,7 +238,7 @@ async def asked(client: LedgerClient, ledger_id: int, bookie_id: str, last: int)
     """What this bookie says of the ledger's entries, in one page."""
     record = await client.describe_ledger(ledger_id)
     (bookie,) = (one for one in record.fragments[0].ensemble if one.bookie_id == bookie_id)
-    request = ReadRequest(bookie.incarnation, ledger_id, 0, last, 1 << 20)
+    request = ReadRequest(bookie.incarnation, ledger_id, 0, last, 1 << 20, identity=record.identity)
     return await (await client._connected()).bookies.read(bookie, request)
 
 

@@ -225,7 +225,8 @@ async def answer_to_its_writer(client: LedgerClient, writer: WriteHandle) -> obj
     """What the bookie says to one more append of the old writer, whose own handle has given up."""
     bookies = (await client._connected()).bookies
     answer = Answer()
-    terms = LaneTerms(writer.ledger_id, LedgerKey(writer.ledger_id, b""))
+    key, identity = LedgerKey(writer.ledger_id, b""), writer.record.identity
+    terms = LaneTerms(writer.ledger_id, key, identity=identity)
     lane = bookies.open_lane(writer.record.fragments[0].ensemble[0], terms, answer, lambda: None)
     lane.send(of_payloads(1, [b"late"], bytes(4)))
     return await answer.given

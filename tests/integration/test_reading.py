@@ -204,14 +204,17 @@ def test_bookies_that_know_no_scans_are_read_page_by_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the version before: readers may be upgraded first."""
-    monkeypatch.setattr(greeting, "VERSION_MAX", 1)
     scanned: list[object] = []
     monkeypatch.setattr(BookieCalls, "_scanned", lambda *asked: scanned.append(asked))
 
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
         writer = await write(client, (3, 3, 2), LONG // 4)
-        reader = await client.open_ledger(writer.ledger_id)
-        assert [entry.entry_id async for entry in reader] == list(range(LONG // 4))
+        await writer.close()
+        monkeypatch.setattr(greeting, "VERSION_MAX", 1)
+        scanned.clear()
+        async with LedgerClient(cluster.uri) as other:
+            reader = await other.open_ledger(writer.ledger_id)
+            assert [entry.entry_id async for entry in reader] == list(range(LONG // 4))
         assert not scanned
 
     on_bookies(tmp_path, 3, scenario)

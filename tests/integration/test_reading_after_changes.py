@@ -84,7 +84,7 @@ def test_an_idle_writer_tells_a_bookie_that_joins_what_is_confirmed(tmp_path: Pa
         bookie = next(one for one in writer.record.fragments[-1].ensemble if one.bookie_id == newcomer)
 
         async def is_told() -> bool:
-            request = LacRequest(bookie.incarnation, writer.ledger_id)
+            request = LacRequest(bookie.incarnation, writer.ledger_id, identity=writer.record.identity)
             reply = await reader._view.cluster.bookies.last_add_confirmed(bookie, request)
             return reply.last_add_confirmed is not None and reply.last_add_confirmed.last_entry == LAST
 

@@ -105,11 +105,12 @@ def test_R6_a_bookie_restored_from_a_backup_gets_what_it_took_since_from_the_oth
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
         before = (await written(client, (3, 3, 2), 300)).ledger_id
         await back_up(cluster, "b1", tmp_path / "backup")
-        since = (await written(client, (3, 3, 2), 300)).ledger_id
+        newer = (await written(client, (3, 3, 2), 300)).record
+        since = newer.ledger_id
         abandoned = await abandoned_ledger(cluster, 20)
         await go_back(cluster, "b1", tmp_path / "backup")
         bookie, incarnation = cluster.running["b1"].bookie, ref(cluster, "b1").incarnation
-        asked = await bookie.last_add_confirmed(LacRequest(incarnation, since))
+        asked = await bookie.last_add_confirmed(LacRequest(incarnation, since, identity=newer.identity))
         assert asked.status is Status.UNKNOWN
         async with mending(cluster, "b1") as tools:
             report = await tools.repair.repair_limbo()

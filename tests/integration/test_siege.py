@@ -24,7 +24,7 @@ def test_a_writer_goes_on_while_strangers_besiege_its_bookies(tmp_path: Path, *,
 
 
 def test_every_attack_there_is_takes_part() -> None:
-    stranger = Stranger("127.0.0.10", "127.0.0.1:1", 0)
+    stranger = Stranger("127.0.0.10", "127.0.0.1:1", 0, b"")
     made = {name for name, value in vars(Stranger).items() if asyncio.iscoroutinefunction(value)}
     assert {attack.__name__ for attack in stranger.attacks()} == {
         name for name in made if not name.startswith("_")

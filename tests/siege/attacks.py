@@ -52,6 +52,7 @@ class Stranger:
     local: str
     address: str
     large_ledger: int
+    large_identity: bytes
     tls: ssl.SSLContext | None = None
 
     @asynccontextmanager
@@ -96,7 +97,8 @@ class Stranger:
     async def takes_no_pages(self) -> None:
         async with self.welcomed() as raw:
             raw.reader._transport.pause_reading()  # type: ignore[attr-defined]
-            request = ReadRequest(raw.welcome.incarnation, self.large_ledger, 0, 100, 4 * MIB)
+            asked = raw.welcome.incarnation, self.large_ledger, 0, 100, 4 * MIB
+            request = ReadRequest(*asked, identity=self.large_identity)
             for call in range(READS):
                 raw.send(Kind.READ, call, codec.encode_read_request(request))
             with suppress(TimeoutError):
@@ -107,7 +109,13 @@ class Stranger:
         async with self.welcomed() as raw:
             for call in range(POLLS):
                 ledger_id = self.large_ledger + call % 7
-                poll = LacRequest(raw.welcome.incarnation, ledger_id, wait_beyond=2**60, wait_ms=60_000)
+                poll = LacRequest(
+                    raw.welcome.incarnation,
+                    ledger_id,
+                    wait_beyond=2**60,
+                    wait_ms=60_000,
+                    identity=self.large_identity,
+                )
                 raw.send(Kind.LAST_ADD_CONFIRMED, call, codec.encode_lac_request(poll))
             for _ in range(POLLS):
                 if await raw.receive() is None:
@@ -130,7 +138,8 @@ class Stranger:
         async with self.welcomed() as raw:
             false = Credential(KEY.verifier, os.urandom(64))
             for call in range(FRAMES):
-                lac = LacRequest(raw.welcome.incarnation, self.large_ledger, fence=True, credential=false)
+                asked = raw.welcome.incarnation, self.large_ledger, True
+                lac = LacRequest(*asked, credential=false, identity=self.large_identity)
                 raw.send(Kind.LAST_ADD_CONFIRMED, call, codec.encode_lac_request(lac))
             while await raw.receive() is not None:
                 pass

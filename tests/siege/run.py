@@ -29,6 +29,7 @@ from bookledger.cli.certs.authority import Authority, make_authority
 from bookledger.cli.processes import BookieProcess, bookie_processes, started
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient, WriteHandle
+from metadata.records.ledger_record import LedgerRecord
 from metadata.sqlite.uri import uri_of
 
 BOOKIES = 3
@@ -90,12 +91,13 @@ async def write(writer: WriteHandle, seconds: float) -> Written:
 
 @contextmanager
 def besieged(
-    large_ledger: int, bookies: list[BookieProcess], only: str, nice: int, certificates: str
+    large_ledger: LedgerRecord, bookies: list[BookieProcess], only: str, nice: int, certificates: str
 ) -> Iterator[dict[str, int]]:
     """Strangers at work inside the block; afterwards, how often each attack was begun."""
     addresses = [f"127.0.0.1:{bookie.port}" for bookie in bookies]
+    target = f"{large_ledger.ledger_id}:{large_ledger.identity.hex()}"
     command = [
-        sys.executable, "-m", "tests.siege.strangers", str(nice), str(large_ledger), only, certificates, *addresses
+        sys.executable, "-m", "tests.siege.strangers", str(nice), target, only, certificates, *addresses
     ]  # fmt: skip
     counts: dict[str, int] = {}
     with tempfile.TemporaryFile("w+") as told, subprocess.Popen(command, stdout=told) as strangers:
@@ -111,12 +113,12 @@ def besieged(
         counts.update(json.loads(lines[-1]))
 
 
-async def large(client: LedgerClient) -> int:
+async def large(client: LedgerClient) -> LedgerRecord:
     """A ledger whose pages are as large as any."""
     async with await client.create_ledger() as writer:
         for _ in range(LARGE_ENTRIES):
             await writer.append(bytes(LARGE_BYTES))
-    return writer.ledger_id
+    return writer.record
 
 
 @contextmanager

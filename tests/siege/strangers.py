@@ -24,14 +24,17 @@ STRANGERS = 8
 TELL_SECONDS = 1.0
 
 
-async def besiege(large_ledger: int, only: list[str], certificates: str, addresses: list[str]) -> None:
+async def besiege(target: str, only: list[str], certificates: str, addresses: list[str]) -> None:
+    """`target`: a ledger's id and identity."""
+    ledger_id, identity = target.split(":")
+    large = int(ledger_id), bytes.fromhex(identity)
     tls = Certificates(certificates).client if certificates else None
     counts: dict[str, int] = {}
     attacking = [
         asyncio.create_task(again_and_again(attack, counts))
         for number in range(STRANGERS)
         for address in addresses
-        for attack in Stranger(f"127.0.0.{10 + number}", address, large_ledger, tls).attacks()
+        for attack in Stranger(f"127.0.0.{10 + number}", address, *large, tls).attacks()
         if not only or attack.__name__ in only
     ]
     while True:
@@ -46,8 +49,8 @@ def main() -> None:
     os.nice(int(sys.argv[1]))
     allow_most()
     logging.getLogger("asyncio").setLevel(logging.ERROR)  # that nobody takes what a stranger sends is no news
-    large_ledger, only, certificates, *addresses = sys.argv[2:]
-    asyncio.run(besiege(int(large_ledger), only.split(",") if only else [], certificates, addresses))
+    target, only, certificates, *addresses = sys.argv[2:]
+    asyncio.run(besiege(target, only.split(",") if only else [], certificates, addresses))
 
 
 if __name__ == "__main__":

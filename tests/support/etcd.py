@@ -94,6 +94,19 @@ class EtcdServer:
         """Ends the process if it runs."""
         self._end(signal.SIGTERM)
 
+    def set_aside(self, copy: Path) -> None:
+        """Copies its data, as a snapshot does, and goes on."""
+        self.stop()
+        shutil.copytree(self._directory / "data", copy)
+        self.restart()
+
+    def go_back(self, copy: Path) -> None:
+        """Is killed, and goes on from an older copy of its data."""
+        self.kill()
+        shutil.rmtree(self._directory / "data")
+        shutil.copytree(copy, self._directory / "data")
+        self.restart()
+
     def compact(self, revision: int) -> None:
         """Makes etcd forget its history up to and including `revision`."""
         self.call("KV/Compact", bytes([0x08]) + _varint(revision))

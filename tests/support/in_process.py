@@ -63,6 +63,7 @@ class InProcessCluster:
             data_directory=data,
             metadata_uri=self.uri,
             port=port,
+            lease_seconds=60.0,
             certificates=own,
             tracing=self.tracing,
             **LITTLE_SPACE,

@@ -73,7 +73,8 @@ async def copies_of_every_entry(
         for position, bookie in enumerate(fragment.ensemble):
             next_entry = fragment.first_entry
             while next_entry < end:
-                request = ReadRequest(bookie.incarnation, record.ledger_id, next_entry, end - 1, 1 << 20)
+                asked = bookie.incarnation, record.ledger_id, next_entry, end - 1, 1 << 20
+                request = ReadRequest(*asked, identity=record.identity)
                 try:
                     reply = await bookies.read(bookie, request)
                 except BookieUnavailable:

@@ -56,5 +56,5 @@ class Verifiers:
             return None  # perhaps this very one: what was read may be older than its deletion
         if found is None:
             return Status.UNAUTHORIZED, "there is no such ledger in the metadata"
-        self._bookie.learn_verifier(ledger_id, found.record.verifier)
+        self._bookie.learn(found.record)
         return None

@@ -13,17 +13,18 @@ all upkeep keeps the two apart; the record is read once more under it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from metadata.backup import hold
 from metadata.records import cluster
 from metadata.records.cluster import Cookie
-from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_record import BookieRef, LedgerRecord, Tombstone
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
 from ...errors import DataDirectoryError
+from ...index.ledger_state import LedgerState
 from ...index.places import Place
 from ...storage.bookie import Bookie
 from ...wire.messages import EntryRange
@@ -57,7 +58,7 @@ class Collected:
 
 @dataclass(slots=True)
 class _Listing:
-    deleted: list[int] = field(default_factory=list)
+    deleted: list[Tombstone] = field(default_factory=list)
     elsewhere: list[int] = field(default_factory=list)
     unlisted: set[int] = field(default_factory=set)
 
@@ -84,7 +85,7 @@ class Collector:
             )
             return Collected(held_back=True)
         await self._bookie.checkpoint()
-        here = await in_thread(self._bookie.index.ledger_ids)
+        here = await in_thread(self._held)
         listing = await self._compare(here)
         if listing.unlisted:
             log.warning(
@@ -94,18 +95,22 @@ class Collector:
         dropped = await self._drop_misplaced(listing.elsewhere) if also_misplaced else 0
         return Collected(forgotten, dropped, len(listing.unlisted))
 
-    async def _compare(self, here: Iterable[int]) -> _Listing:
+    def _held(self) -> dict[int, LedgerState]:
+        return {state.ledger_id: state for state in self._bookie.index.states()}
+
+    async def _compare(self, here: Mapping[int, LedgerState]) -> _Listing:
         if await cluster.cluster_id(self._store) != self._cookie.cluster_id:
             raise DataDirectoryError("the metadata is that of another cluster; nothing is collected")
         listing = _Listing(unlisted=set(here))
-        async for ledger_id, found in self._ledgers.list_with_deleted():
-            if ledger_id not in listing.unlisted:
-                continue
-            listing.unlisted.remove(ledger_id)
-            if found is None:
-                listing.deleted.append(ledger_id)
+        async for found in self._ledgers.list_with_deleted():
+            state = here.get(found.ledger_id)
+            if state is None or state.is_another(found.identity):
+                continue  # of an id that was given twice the metadata knows the other ledger (rule W8)
+            listing.unlisted.remove(found.ledger_id)
+            if isinstance(found, Tombstone):
+                listing.deleted.append(found)
             elif self._is_elsewhere(found.record):
-                listing.elsewhere.append(ledger_id)
+                listing.elsewhere.append(found.ledger_id)
         return listing
 
     def _is_elsewhere(self, record: LedgerRecord) -> bool:
@@ -116,14 +121,14 @@ class Collector:
         is_whole = not any(fragment.lacking for fragment in record.fragments)
         return record.is_closed and is_whole and not all(self._me in f.ensemble for f in record.fragments)
 
-    async def _forget_deleted(self, ledger_ids: list[int]) -> int:
+    async def _forget_deleted(self, deleted: list[Tombstone]) -> int:
         forgotten = 0
-        for start in range(0, len(ledger_ids), LEDGERS_PER_BATCH):
+        for start in range(0, len(deleted), LEDGERS_PER_BATCH):
             batch = []
-            for ledger_id in ledger_ids[start : start + LEDGERS_PER_BATCH]:
+            for one in deleted[start : start + LEDGERS_PER_BATCH]:
                 await self._pace.keep(1)
-                if await self._ledgers.is_deleted(ledger_id):
-                    batch.append(ledger_id)
+                if await self._ledgers.tombstone(one.ledger_id) == one:
+                    batch.append(one.ledger_id)
             await self._bookie.forget(batch)
             forgotten += len(batch)
         return forgotten
@@ -133,7 +138,11 @@ class Collector:
         for ledger_id in ledger_ids:
             await self._pace.keep(1)
             found = await self._ledgers.read(ledger_id)
-            if found is None or not self._is_elsewhere(found.record):
+            if (
+                found is None
+                or not self._is_elsewhere(found.record)
+                or self._bookie.holds_another(found.record)
+            ):
                 continue
             misplaced = await in_thread(self._misplaced, found.record)
             for start in range(0, len(misplaced), FRAMES_PER_BATCH):

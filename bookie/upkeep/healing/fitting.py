@@ -12,7 +12,7 @@ from metadata.backup import hold
 from metadata.backup.hold import Kind, Misfits, Restored
 from metadata.counting.outage import weight
 from metadata.errors import MetadataError
-from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_record import BookieRef, LedgerRecord, Tombstone
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
@@ -77,17 +77,18 @@ class Fitting:
     async def _compare(self, restored: Restored) -> Misfits:
         await self._bookie.checkpoint()
         held = frozenset(await in_thread(self._bookie.index.ledger_ids))
-        unknown = dict.fromkeys(sorted(held))
+        unknown = dict.fromkeys(sorted(held))  # or another ledger is known under its id (rule W8)
         elsewhere: dict[bool, list[int]] = {True: [], False: []}
         lacking: list[int] = []
-        async for ledger_id, found in self._ledgers.list_with_deleted():
-            if found is not None and (self._lacks(found.record) or self._has_nothing_of(found.record, held)):
+        async for found in self._ledgers.list_with_deleted():
+            ledger_id, record = found.ledger_id, None if isinstance(found, Tombstone) else found.record
+            if record is not None and (self._lacks(record) or self._has_nothing_of(record, held)):
                 lacking.append(ledger_id)
-            if ledger_id not in unknown:
+            if ledger_id not in unknown or self._bookie.states.peek(ledger_id).is_another(found.identity):
                 continue
             del unknown[ledger_id]
-            if found is not None and await self._is_elsewhere(found.record):
-                elsewhere[found.record.is_closed].append(ledger_id)
+            if record is not None and await self._is_elsewhere(record):
+                elsewhere[record.is_closed].append(ledger_id)
         return Misfits(
             self._me,
             restored.nonce,

@@ -70,5 +70,5 @@ def _in_limbo(bookie: Bookie, record: LedgerRecord) -> Record:
     state = bookie.states.hold(record.ledger_id)
     state.fence = Fence.DURABLE  # nobody is served before it is
     state.limbo = True
-    state.admits(record.verifier)
+    state.learn(record.verifier, record.identity)
     return state_record(state)

@@ -35,6 +35,11 @@ STORE_BYTES = 4 * 1024 * 1024
 FAILURES_MAX = 16
 """Entries that no replica gives, after which a ledger is left for another time: its bookies may be down."""
 
+HOLDS_ANOTHER = (
+    "another ledger is here under this id, and stays: the metadata went back to an older copy; give the place to "
+    "another bookie"
+)
+
 NOT_CLOSED = (
     "the ledger is not closed, so nobody else gives its entries: repair it again when it is; where its writer is gone, "
     "close it with `bookledger ledger recover`"
@@ -119,6 +124,12 @@ class Mender:
         placed here: frames within that cannot be read, and those in `unreadable`, are removed from the index, which
         holds that when this returns. Raises DiskIsFull: what was stored before is there.
         """
+        if self._bookie.holds_another(
+            record
+        ):  # what is here fills none of its gaps, nor is anything put beside it
+            tally.fail(HOLDS_ANOTHER)
+            return
+        self._bookie.learn(record)
         bad = {place.position: place for place in unreadable}
         try:
             for share, asked in parts:
@@ -185,7 +196,7 @@ class Mender:
         batch: list[Record] = []
         size = 0
         for frame in frames_of(columns):
-            batch.append(Record(Kind.ENTRIES, record.ledger_id, frame, verifier=record.verifier))
+            batch.append(_entries_of(record, frame))
             size += frame.size_bytes
             if size >= STORE_BYTES:
                 await self._store_batch(batch)
@@ -215,6 +226,10 @@ class Mender:
 
 def _is_replaced(span: EntryRange, lacking: Sequence[EntryRange], examined: Sequence[EntryRange]) -> bool:
     return any(contains(whole, span) for whole in examined) and not any(overlap(span, gap) for gap in lacking)
+
+
+def _entries_of(record: LedgerRecord, frame: Columns) -> Record:
+    return Record(Kind.ENTRIES, record.ledger_id, frame, verifier=record.verifier, identity=record.identity)
 
 
 def frames_of(columns: Columns) -> Iterator[Columns]:

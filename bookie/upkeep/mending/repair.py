@@ -117,7 +117,7 @@ class Repair:
             found = await self._ledgers.read(ledger_id)
             if found is not None:
                 await self._replace(found.record, bad, tally)
-            elif not await self._ledgers.is_deleted(ledger_id):
+            elif await self._ledgers.tombstone(ledger_id) is None:
                 tally.fail(NEVER_HEARD_OF)
         except COULD_NOT as error:
             tally.fail(str(error))
@@ -175,7 +175,7 @@ class Repair:
         if found is not None and (found.record.is_closed or not self._may_be_fenced(found.record)):
             return found.record.closed_part() or found.record
         record = None if found is None else await self._peers.recover(ledger_id)
-        if record is None and not await self._ledgers.is_deleted(ledger_id):
+        if record is None and await self._ledgers.tombstone(ledger_id) is None:
             tally.fail(NEVER_HEARD_OF)
         return record
 

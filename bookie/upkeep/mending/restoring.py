@@ -44,12 +44,14 @@ class Restorer:
         The index holds them when this returns. Raises MetadataError.
         """
         record = await self._record(ledger_id)
-        if record is None:  # deleted: what is left of it is on its way out
+        if record is None or self._bookie.holds_another(
+            record
+        ):  # deleted: what is left of it is on its way out
             return 0
         restored = 0
         for place in places:
             if await self._inventory.missing(record, self._me, span_of(place), verify=False):
-                restored += await self._add(ledger_id, place)
+                restored += await self._add(record, place)
         if restored:
             await self._bookie.checkpoint()
         return restored
@@ -62,9 +64,12 @@ class Restorer:
                 self._records.popitem(last=False)
         return self._records[ledger_id]
 
-    async def _add(self, ledger_id: int, place: Place) -> bool:
-        frame = await in_thread(read_frame, self._bookie.files, ledger_id, place)
-        if not isinstance(frame, Columns):  # its segment was deleted before the lock was had
+    async def _add(self, record: LedgerRecord, place: Place) -> bool:
+        ledger_id = record.ledger_id
+        frame = await in_thread(read_frame, self._bookie.files, ledger_id, place, record.identity)
+        if not isinstance(
+            frame, Columns
+        ):  # its segment was deleted before the lock was had, or it is another's
             return False
         self._bookie.index.add(ledger_id, place)
         segment, offset = place_of(place.position)

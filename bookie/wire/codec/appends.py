@@ -10,6 +10,7 @@ from .parts import (
     Body,
     columns_from,
     credential_from,
+    identity_from,
     lac_from,
     parse,
     parse_with_columns,
@@ -49,6 +50,7 @@ def _frame_to(frame: Frame, message: pb.Frame) -> None:
     message.recovery = frame.recovery
     message.deferred_sync = frame.deferred_sync
     message.trace = frame.trace
+    message.identity = frame.identity
 
 
 def decode_append_request(data: Body) -> AppendRequest:
@@ -66,7 +68,8 @@ def _frame_from(message: pb.Frame, body: Unsealed) -> Frame:
         raise BadMessage(f"{ledger_id} is not a ledger id")
     lac = lac_from(message.last_add_confirmed) if message.HasField("last_add_confirmed") else None
     credential, deferred, trace = credential_from(message), message.deferred_sync, message.trace
-    return Frame(ledger_id, columns, lac, message.recovery, credential, deferred, trace)
+    identity = identity_from(message)
+    return Frame(ledger_id, columns, lac, message.recovery, credential, deferred, trace, identity)
 
 
 def encode_append_reply(reply: AppendReply) -> Sealed:

@@ -6,6 +6,8 @@ from typing import TypeVar, cast
 
 from google.protobuf.message import DecodeError, Message
 
+from metadata.records.ledger_record import IDENTITY_BYTES
+
 from .. import bookie_pb2 as pb
 from ..columns import Columns
 from ..messages import NO_CREDENTIAL, NO_ENTRY, PROOF_BYTES, VERIFIER_BYTES, Credential, LacStatement, Status
@@ -86,6 +88,15 @@ def credential_from(
     if len(credential.verifier) != VERIFIER_BYTES or len(credential.proof) != PROOF_BYTES:
         raise BadMessage(f"a credential of {len(credential.verifier)} and {len(credential.proof)} bytes")
     return credential
+
+
+def identity_from(
+    message: pb.Frame | pb.ReadRequest | pb.ScanRequest | pb.LastAddConfirmedRequest | pb.HoldingsRequest,
+) -> bytes:
+    identity = message.identity
+    if len(identity) not in (0, IDENTITY_BYTES):
+        raise BadMessage(f"no ledger has an identity of {len(identity)} bytes")
+    return identity
 
 
 def status_from(number: int) -> Status:

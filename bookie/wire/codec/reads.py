@@ -22,6 +22,7 @@ from .parts import (
     columns_from,
     credential_from,
     credential_to,
+    identity_from,
     lac_from,
     lac_to,
     parse,
@@ -43,6 +44,7 @@ def encode_read_request(request: ReadRequest) -> Sealed:
             credential=credential_to(request.credential),
             trace=request.trace,
             whole_frames=request.whole_frames,
+            identity=request.identity,
         )
     )
 
@@ -51,7 +53,7 @@ def decode_read_request(data: Body) -> ReadRequest:
     m = parse(pb.ReadRequest, data)
     page = m.first_entry, m.last_entry, m.bytes_max
     proven = m.fence, credential_from(m), m.trace
-    return ReadRequest(m.incarnation, m.ledger_id, *page, *proven, m.whole_frames)
+    return ReadRequest(m.incarnation, m.ledger_id, *page, *proven, m.whole_frames, identity_from(m))
 
 
 def encode_scan_request(request: ScanRequest) -> Sealed:
@@ -64,14 +66,15 @@ def encode_scan_request(request: ScanRequest) -> Sealed:
             page_bytes=request.page_bytes,
             window_bytes=request.window_bytes,
             credential=credential_to(request.credential),
+            identity=request.identity,
         )
     )
 
 
 def decode_scan_request(data: Body) -> ScanRequest:
     m = parse(pb.ScanRequest, data)
-    entries = m.first_entry, m.last_entry
-    return ScanRequest(m.incarnation, m.ledger_id, *entries, m.page_bytes, m.window_bytes, credential_from(m))
+    entries, sizes = (m.first_entry, m.last_entry), (m.page_bytes, m.window_bytes)
+    return ScanRequest(m.incarnation, m.ledger_id, *entries, *sizes, credential_from(m), identity_from(m))
 
 
 def encode_taken(taken_bytes: int) -> Sealed:
@@ -124,14 +127,15 @@ def encode_lac_request(request: LacRequest) -> Sealed:
             wait_ms=request.wait_ms,
             credential=credential_to(request.credential),
             trace=request.trace,
+            identity=request.identity,
         )
     )
 
 
 def decode_lac_request(data: Body) -> LacRequest:
     m = parse(pb.LastAddConfirmedRequest, data)
-    waits = m.wait_beyond, m.wait_ms
-    return LacRequest(m.incarnation, m.ledger_id, m.fence, *waits, credential_from(m), m.trace)
+    asked = m.incarnation, m.ledger_id, m.fence, m.wait_beyond, m.wait_ms
+    return LacRequest(*asked, credential_from(m), m.trace, identity_from(m))
 
 
 def encode_lac_reply(reply: LacReply) -> Sealed:
@@ -158,13 +162,15 @@ def encode_holdings_request(request: HoldingsRequest) -> Sealed:
             first_entry=request.first_entry,
             last_entry=request.last_entry,
             step_bytes=request.step_bytes,
+            identity=request.identity,
         )
     )
 
 
 def decode_holdings_request(data: Body) -> HoldingsRequest:
     m = parse(pb.HoldingsRequest, data)
-    return HoldingsRequest(m.incarnation, m.ledger_id, m.first_entry, m.last_entry, m.step_bytes)
+    asked = m.first_entry, m.last_entry, m.step_bytes
+    return HoldingsRequest(m.incarnation, m.ledger_id, *asked, identity_from(m))
 
 
 def encode_holdings_reply(reply: HoldingsReply) -> Sealed:

@@ -13,10 +13,13 @@ from .framing import Body
 
 PROTOCOL = "bookledger data"
 VERSION_MIN = 1
-VERSION_MAX = 2
+VERSION_MAX = 3
 
 SCANS_SINCE = 2
 """Bookies of earlier versions know no scans."""
+
+IDENTITIES_SINCE = 3
+"""Bookies of earlier versions store entries and fences without the identity of their ledger (rule W8)."""
 
 
 class BadGreeting(ValueError):

@@ -107,7 +107,7 @@ async def ledgers_page(store: MetadataStore, first: int, limit: int) -> tuple[li
             except BadRecord as error:
                 skip(error)
                 continue
-            if record is not None:
+            if isinstance(record, LedgerRecord):
                 if len(found) == limit:
                     return found, ledger_id
                 found.append(record)

@@ -49,7 +49,7 @@ def console(
         bookledger console
         bookledger console --http 127.0.0.1:8080 --entries
     """
-    from bookie.serving.daemon import until_stopped
+    from bookie.serving.stopping import until_stopped
 
     from ...admin.bookies import Bookies
     from ...console.console import Console

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bookie.serving.daemon import until_stopped
+from bookie.serving.stopping import until_stopped
 from bookie.wire.data import sockets
 
 from ...admin import systemd

@@ -50,8 +50,12 @@ records = st.builds(
     st.booleans(),
     verifiers,
     st.just(b""),
+    messages.identities,
 ) | st.builds(
-    lambda ledger_id, verifier: Record(Kind.FENCE, ledger_id, verifier=verifier), messages.natural, verifiers
+    lambda ledger_id, verifier, identity: Record(Kind.FENCE, ledger_id, verifier=verifier, identity=identity),
+    messages.natural,
+    verifiers,
+    messages.identities,
 )
 positions = st.builds(
     position_of, st.integers(0, 2**31), st.integers(0, 2**29 - 1).map(lambda n: n * ALIGNMENT)

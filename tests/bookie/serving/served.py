@@ -97,7 +97,7 @@ async def formatted(directory: Path, store: MemoryStore, name: str = "b1", **set
     defaults: dict[str, Any] = {
         "metadata_uri": "memory://test",
         "port": 0,
-        "lease_seconds": 1.0,
+        "lease_seconds": 60.0,
         "disk_free_bytes_min": 16 << 20,
         "disk_reserve_bytes": 1 << 20,
     }

@@ -146,7 +146,7 @@ def test_a_bookie_that_lost_its_name_ends_with_the_reason(tmp_path: Path) -> Non
 
     async def test() -> None:
         store = LeaseEndingStore()
-        config = await formatted(tmp_path, store)
+        config = await formatted(tmp_path, store, lease_seconds=1.0)
         with pytest.raises(NameTaken, match="another bookie is registered as b1"):
             async with serving(config, store) as running:
                 other = Registration(BookieRef("b1", "another incarnation"), running.address)

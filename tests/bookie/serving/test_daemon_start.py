@@ -59,7 +59,7 @@ async def with_a_torn_tail(directory: Path, store: MemoryStore) -> BookieConfig:
         log.write(b"a torn record")
     for file in (directory / "b1" / "index").iterdir():
         file.unlink()
-    return await formatted(directory, store)
+    return await formatted(directory, store, lease_seconds=1.0)
 
 
 @asynccontextmanager
@@ -163,7 +163,7 @@ def test_a_bookie_keeps_its_name_however_long_its_log_is_read_and_callers_are_to
 
     async def test() -> None:
         store, loop = MemoryStore(), asyncio.get_running_loop()
-        config = await formatted(tmp_path, store)
+        config = await formatted(tmp_path, store, lease_seconds=1.0)
         replay = SlowReplay(monkeypatch)
         ready: asyncio.Future[RunningBookie] = loop.create_future()
         stop = asyncio.Event()
@@ -200,7 +200,7 @@ def test_a_bookie_that_lost_its_name_while_it_reads_its_log_ends_with_the_reason
 
     async def test() -> None:
         store = LeaseEndingStore()
-        config = await formatted(tmp_path, store)
+        config = await formatted(tmp_path, store, lease_seconds=1.0)
         replay = SlowReplay(monkeypatch)
         ready: asyncio.Future[RunningBookie] = asyncio.get_running_loop().create_future()
         serve = asyncio.create_task(serve_until(config, store, ready, asyncio.Event()))

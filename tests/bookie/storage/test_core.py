@@ -109,7 +109,7 @@ def test_an_add_the_disk_refused_leaves_no_trace() -> None:
     ledgers = Ledgers()
     ledgers.core.append(ADD, "a")
     assert ledgers.core.refused([("a", record_of(ADD))], "full") == [Answer("a", Status.READ_ONLY, "full")]
-    assert ledgers.states == {7: LedgerState(7, verifier=b"")}
+    assert ledgers.states == {7: LedgerState(7, verifier=b"", identity=b"")}
 
 
 def test_a_bookie_that_is_read_only_takes_fences_and_recovery_adds_and_no_others() -> None:
@@ -125,11 +125,12 @@ def test_a_bookie_that_is_read_only_takes_fences_and_recovery_adds_and_no_others
 def test_a_record_on_disk_changes_what_is_known_of_its_ledger() -> None:
     state = LedgerState(7)
     remember(state, Record(Kind.ENTRIES, 7, frame_of(7, []).columns, lac_of(3)))
-    assert state == LedgerState(7, last_add_confirmed=lac_of(3), verifier=b"")
+    assert state == LedgerState(7, last_add_confirmed=lac_of(3), verifier=b"", identity=b"")
     remember(state, Record(Kind.FENCE, 7))
-    assert state == LedgerState(7, Fence.DURABLE, last_add_confirmed=lac_of(3), verifier=b"")
+    fenced = LedgerState(7, Fence.DURABLE, last_add_confirmed=lac_of(3), verifier=b"", identity=b"")
+    assert state == fenced
     remember(state, record_of(ADD))
-    assert state == LedgerState(7, Fence.DURABLE, True, lac_of(3), b"")
+    assert state == LedgerState(7, Fence.DURABLE, True, lac_of(3), b"", identity=b"")
 
 
 commands = st.lists(st.sampled_from(["add", "recovery add", "fence", "disk", "disk full"]), max_size=30)

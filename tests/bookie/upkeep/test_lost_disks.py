@@ -10,7 +10,7 @@ import pytest
 
 from bookie.errors import DataDirectoryError
 from bookie.log.format import NO_LEDGER, Kind, Record
-from bookie.serving import life
+from bookie.serving.history import life
 from bookie.wire.messages import Status
 from metadata.memory import MemoryStore
 from metadata.records import lives
@@ -144,7 +144,7 @@ def test_a_crash_between_the_two_places_of_the_number_is_no_older_copy(tmp_path:
             pass
         life._write(tmp_path / "b1", 2)  # the metadata still says 1
         async with served(tmp_path, store):
-            assert life._read(tmp_path / "b1") == 3
+            assert life._read(tmp_path / "b1")[0] == 3
 
     run(test())
 

@@ -156,7 +156,7 @@ def test_a_negative_ledger_id_is_refused() -> None:
         codec.decode_append_request(whole(sealed(message, [SOME_FRAME.columns])))
 
 
-@pytest.mark.parametrize("number", [0, 13, 2**31 - 1, -1])
+@pytest.mark.parametrize("number", [0, 14, 2**31 - 1, -1])
 def test_a_status_that_nobody_knows_is_refused(number: int) -> None:
     ack = pb.AppendReply(acks=[pb.Ack(sequence=1, status=number)])  # type: ignore[arg-type]
     with pytest.raises(BadMessage, match="unknown status"):

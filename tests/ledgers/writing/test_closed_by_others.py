@@ -24,7 +24,7 @@ def test_C1_only_a_ledger_that_is_closed_at_this_very_entry_is(
     async def scenario() -> None:
         ledgers = LedgerStore(MemoryStore())
         made = await ledgers.create(record)
-        found = await closed_by_others(ledgers, LEDGER_ID, 4)
+        found = await closed_by_others(ledgers, made.record, 4)
         assert found == (made.record if is_closed_there else None)
 
     run(scenario())
@@ -33,8 +33,9 @@ def test_C1_only_a_ledger_that_is_closed_at_this_very_entry_is(
 def test_a_ledger_that_was_deleted_is_not_closed_at_any_entry() -> None:
     async def scenario() -> None:
         ledgers = LedgerStore(MemoryStore())
-        await ledgers.delete(await ledgers.create(OPEN))
-        assert await closed_by_others(ledgers, LEDGER_ID, -1) is None
+        made = await ledgers.create(OPEN)
+        await ledgers.delete(made)
+        assert await closed_by_others(ledgers, made.record, -1) is None
 
     run(scenario())
 
@@ -43,8 +44,8 @@ def test_nobody_can_tell_while_the_metadata_store_does_not_answer() -> None:
     async def scenario() -> None:
         store = MemoryStore()
         ledgers = LedgerStore(store)
-        await ledgers.create(OPEN.closed(4, 50))
+        made = await ledgers.create(OPEN.closed(4, 50))
         await store.close()
-        assert await closed_by_others(ledgers, LEDGER_ID, 4) is None
+        assert await closed_by_others(ledgers, made.record, 4) is None
 
     run(scenario())

@@ -9,7 +9,7 @@ import pytest
 
 from bookie.serving import daemon
 from bookie.serving.directory import LockedDirectory
-from bookie.serving.life import Lives
+from bookie.serving.history.life import Lives
 from bookie.serving.listener import Listener
 from bookie.serving.registration import Registrar
 from bookie.storage.bookie import Bookie

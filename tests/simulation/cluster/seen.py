@@ -194,8 +194,8 @@ def watched(seen: Seen, host: Callable[[], Host]) -> Iterator[None]:
             seen.told(frame)
         append(self, frame, answer)
 
-    async def fences(self: Bookie, ledger_id: int, verifier: bytes = b"") -> tuple[Status, str]:
-        status, detail = await fence(self, ledger_id, verifier)
+    async def fences(self: Bookie, ledger_id: int, *who: bytes) -> tuple[Status, str]:
+        status, detail = await fence(self, ledger_id, *who)
         if status is Status.OK:
             seen.site.watch[ledger_id].checker.fence_answered(_ref_of(self))
         return status, detail

@@ -122,9 +122,11 @@ class LogInMemory:
 
     async def read(self, request: ReadRequest) -> ReadReply:
         if request.fence:
-            status, detail = await self._fence(request.ledger_id, request.credential.verifier)
+            status, detail = await self._fence(request)
             if status is not Status.OK:
                 return ReadReply(status, detail=detail)
+        if why := self._state_of(request.ledger_id).why_not(request.identity):
+            return ReadReply(Status.WRONG_IDENTITY, detail=why)
         return self._page(request)
 
     async def last_add_confirmed(
@@ -132,11 +134,13 @@ class LogInMemory:
     ) -> LacReply:
         del hurried  # nobody comes past a limit here
         if request.fence:
-            status, detail = await self._fence(request.ledger_id, request.credential.verifier)
+            status, detail = await self._fence(request)
             if status is not Status.OK:
                 return LacReply(status, detail=detail)
         await self._news(request)
         state = self._state_of(request.ledger_id)
+        if why := state.why_not(request.identity):
+            return LacReply(Status.WRONG_IDENTITY, detail=why)
         told = state.last_add_confirmed
         checker = self._host.watch[request.ledger_id].checker
         checker.lac_answered(self._host.ref, told.last_entry if told else NO_ENTRY)
@@ -147,7 +151,8 @@ class LogInMemory:
         for heard in self._heard.values():
             heard.set()
 
-    async def _fence(self, ledger_id: int, verifier: bytes) -> tuple[Status, str]:
+    async def _fence(self, request: ReadRequest | LacRequest) -> tuple[Status, str]:
+        ledger_id = request.ledger_id
         decided: asyncio.Future[tuple[Status, str]] = self._site.loop.create_future()
 
         def answer(status: Status, detail: str) -> None:
@@ -156,7 +161,8 @@ class LogInMemory:
             if not decided.done():
                 decided.set_result((status, detail))
 
-        self._perform(self._core.fence(ledger_id, answer, verifier))
+        fence = self._core.fence(ledger_id, answer, request.credential.verifier, request.identity)
+        self._perform(fence)
         return await decided
 
     async def _news(self, request: LacRequest) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bookie.wire import Columns, LacStatement
 from metadata import keys
 from metadata.records import ledger_codec
-from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_record import BookieRef, LedgerRecord, Tombstone
 from tests.simulation.cores.checks import Checker
 from tests.simulation.engine.world import Violation
 
@@ -117,8 +117,8 @@ class Watch:
             return
         record = ledger_codec.decode(key, value)
         known = self._ledgers.get(keys.ledger_id_of(key))
-        if record is None:
-            self.removed(key)  # what stands there is a tombstone
+        if isinstance(record, Tombstone):
+            self.removed(key)
         elif known is None:
             self._ledgers[record.ledger_id] = WatchedLedger(record, heals=self._heals)
         elif not known.is_deleted:

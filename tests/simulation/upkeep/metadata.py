@@ -6,7 +6,7 @@ from metadata import keys
 from metadata.errors import StoreUnavailable
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records import ledger_codec
-from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_record import LedgerRecord, Tombstone
 from metadata.store import Page, Versioned
 
 PAGE_KEYS = 2
@@ -39,7 +39,9 @@ class Metadata:
             return None
         known = self._decoded.get(ledger_id)
         if known is None or known[0] != found.version:
-            known = self._decoded[ledger_id] = found.version, ledger_codec.decode(key, found.value)
+            record = ledger_codec.decode(key, found.value)
+            known = found.version, None if isinstance(record, Tombstone) else record
+            self._decoded[ledger_id] = known
         return known[1]
 
     def put(self, record: LedgerRecord) -> None:

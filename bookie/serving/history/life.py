@@ -1,6 +1,7 @@
 """Which of its lives a bookie is in, and how far its log has got: an older copy of its directory is noticed (rule R6).
 
-    life    in the data directory: the number of starts, in 20 digits, and a newline
+    life    in the data directory, in a line each: the number of starts, and what it has seen of the metadata last: the
+            version of its own key there, and the store's revision (`went_back.py`); 20 digits each
 
 The same number stands in the metadata, and from time to time the position in the log up to which everything is on
 disk. A directory that is behind either was restored from a backup or a snapshot: what the bookie took since is not in
@@ -25,8 +26,8 @@ from metadata.records.cluster import Cookie
 from metadata.records.lives import Life
 from metadata.store import MetadataStore
 
-from ..disk.disk import sync_directory
-from ..errors import DataDirectoryError
+from ...disk.disk import sync_directory
+from ...errors import DataDirectoryError
 
 log = logging.getLogger(__name__)
 
@@ -36,15 +37,20 @@ PUBLISH_SECONDS = 30.0
 """How often the metadata is told how far the log has got, if it has."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Lives:
-    """Of one bookie: what its directory says, and what the metadata says."""
+    """Of one bookie: what its directory says, and what the metadata says.
+
+    `version`: of the metadata's record as this bookie wrote it last. `revision`: of the store, as seen last.
+    """
 
     path: Path
     cookie: Cookie
     store: MetadataStore
     here: int
     known: Life
+    version: int = 0
+    revision: int = 0
 
     def is_older_copy(self, position: int) -> bool:
         """Whether the cluster knows of a later life, or of more in this one than the log's end at `position`."""
@@ -62,13 +68,24 @@ class Lives:
 
     async def begin(self, position: int) -> Life:
         """The next life. The directory is locked, the name is ours, and nothing is unaccounted for."""
-        life = Life(max(self.here, self.known.number) + 1, position)
-        _write(self.path, life.number)
+        self.here = max(self.here, self.known.number) + 1
+        self.keep()
+        life, self.version = Life(self.here, position), 0
         await self.write(life)
         return life
 
+    def keep(self) -> None:
+        """Has the directory say what is known now; on disk when it returns."""
+        _write(self.path, self.here, self.version, self.revision)
+
+    @property
+    def is_newer_than_metadata(self) -> bool:
+        """Whether the metadata lacks a life that was begun: the directory may be one ahead, where one was cut short."""
+        return self.here > self.known.number + 1
+
     async def write(self, life: Life) -> None:
-        await lives.write(self.store, self.cookie.bookie_id, self.cookie.incarnation, life)
+        me, written = (self.cookie.bookie_id, self.cookie.incarnation), self.version or None
+        self.version = await lives.write(self.store, *me, life, version=written)
 
     async def publish(self, life: Life, position: Callable[[], int]) -> None:
         """Tells the metadata how far the log has got, again and again until cancelled."""
@@ -86,28 +103,32 @@ class Lives:
 async def look(path: Path, cookie: Cookie, store: MetadataStore) -> Lives:
     """The lives so far. Raises DataDirectoryError where the directory's number cannot be read."""
     known = await lives.read(store, cookie.bookie_id, cookie.incarnation)
-    return Lives(path, cookie, store, _read(path), known)
+    here, version, revision = _read(path)
+    return Lives(path, cookie, store, here, known, version, revision)
 
 
-def _read(path: Path) -> int:
+def _read(path: Path) -> tuple[int, int, int]:
     try:
         text = (path / NAME).read_bytes()
     except FileNotFoundError:
-        return 0  # formatted, and never started
-    if not (text.endswith(b"\n") and text.strip().isdigit()):
+        return 0, 0, 0  # formatted, and never started
+    lines = text.split(b"\n")
+    if lines.pop() or len(lines) not in (1, 3) or not all(line.isdigit() for line in lines):
         raise DataDirectoryError(
             f"{path / NAME} cannot be read; where nothing else is damaged, write into it how often this bookie has "
             "started"
         )
-    return int(text)
+    here, version, revision = [int(line) for line in lines] + [0, 0] * (len(lines) == 1)
+    return here, version, revision
 
 
-def _write(path: Path, life: int) -> None:
+def _write(path: Path, here: int, version: int = 0, revision: int = 0) -> None:
     # In place, within one sector, so that a full disk has room for it.
+    text = b"%020d\n%020d\n%020d\n" % (here, version, revision)
     fd = os.open(path / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        os.pwrite(fd, b"%020d\n" % life, 0)
-        os.ftruncate(fd, 21)
+        os.pwrite(fd, text, 0)
+        os.ftruncate(fd, len(text))
         os.fsync(fd)
     finally:
         os.close(fd)

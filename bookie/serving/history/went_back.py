@@ -1,0 +1,97 @@
+"""Noticing that the metadata store went back to an older copy of itself.
+
+An etcd restored from a snapshot, or an older SQLite file in its place, knows nothing of what came after it: it gives
+ids out twice, and would have bookies collect what is newer. Two things only rise in a store that never went back: its
+revision, and the version of the key that this bookie alone writes (`life.py`). Whoever sees one of them fall, while it
+lives or since its last life, has the cluster hold back as after a restore (`metadata/backup/hold.py`), and the counter
+of ids moved past what it holds.
+
+Not noticed is a store that went back to a copy younger than this bookie's last write, and in which others have written
+more since than this bookie has seen: there the identities of ledgers keep them apart (rule W8).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from metadata import keys
+from metadata.backup import hold
+from metadata.counting.outage import weight
+from metadata.errors import MetadataError
+from metadata.store import MetadataStore
+
+from ...errors import BookieError
+from ...storage.bookie import Bookie
+from ...upkeep.threads import in_thread
+from .life import Lives
+from .restored_metadata import give_no_id_twice
+
+log = logging.getLogger(__name__)
+
+KEPT_SECONDS = 30.0
+"""How often the directory is told what was seen of the store, if that has changed; and at the end."""
+
+
+class WentBack:
+    """Looks for one bookie."""
+
+    def __init__(self, store: MetadataStore, bookie: Bookie, lives: Lives) -> None:
+        self._store = store
+        self._bookie = bookie
+        self._lives = lives
+        self._key = keys.life(lives.cookie.bookie_id)
+
+    async def look_at_start(self) -> None:
+        """Compares the store with what the directory remembers, before a life is begun. Raises MetadataError."""
+        if self._lives.is_newer_than_metadata:
+            await self._hold_back("it does not know of this bookie's last starts")
+        await self.look_once()
+
+    async def run(self, look_seconds: float) -> None:
+        """Looks until cancelled. What cannot be looked at now is looked at later."""
+        loop, kept = asyncio.get_running_loop(), (0, 0)
+        keep_at = loop.time() + KEPT_SECONDS
+        try:
+            while True:
+                try:
+                    await self.look_once()
+                except (BookieError, MetadataError, OSError) as error:
+                    log.log(weight(error), "cannot tell yet whether the metadata went back: %s", error)
+                if loop.time() >= keep_at and kept != self._seen:
+                    await in_thread(self._lives.keep)
+                    keep_at, kept = loop.time() + KEPT_SECONDS, self._seen
+                await asyncio.sleep(look_seconds)
+        finally:
+            self._lives.keep()
+
+    async def look_once(self) -> bool:
+        """Whether it went back; then everything is done that has to be. Raises BookieError, MetadataError."""
+        version, revision = self._seen
+        page = await self._store.list_page(self._key, limit=1)
+        mine = next((one.version for one in page.items if one.key == self._key), 0)
+        why = ""
+        if page.revision < revision:
+            why = f"it is at revision {page.revision}, and was at {revision}"
+        elif mine < version:
+            why = f"{self._key} is at version {mine}, and was at {version}"
+        if why:
+            await self._hold_back(why)
+            self._lives.version = mine  # once it has: until then it is found again
+        self._lives.revision = page.revision
+        return bool(why)
+
+    @property
+    def _seen(self) -> tuple[int, int]:
+        return self._lives.version, self._lives.revision
+
+    async def _hold_back(self, why: str) -> None:
+        log.error(
+            "the metadata went back to an older copy of itself (%s): nothing is created, recovered, healed or "
+            "collected until that is accepted: bookledger metadata check",
+            why,
+        )
+        await hold.begin(self._store, backup_ms=0, now_ms=time.time_ns() // 1_000_000)
+        await self._bookie.checkpoint()
+        await give_no_id_twice(self._store, await in_thread(self._bookie.index.ledger_ids))

@@ -1,0 +1,40 @@
+"""A daemon's work until it is told to stop: by SIGTERM or SIGINT, or by the end of its standard input."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+
+
+async def until_stopped(
+    work: Coroutine[object, object, None],
+    *,
+    on_stop: Callable[[], None] = lambda: None,
+    until_stdin_closes: bool = False,
+) -> None:
+    """Runs `work`, and cancels it at SIGTERM or SIGINT, also while it starts. Raises what `work` raises."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    if until_stdin_closes:
+        loop.add_reader(sys.stdin.fileno(), _stop_at_end_of_stdin, loop, stop)
+    working, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait([working, stopped], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        on_stop()
+        stopped.cancel()
+        working.cancel()
+        await asyncio.wait([working])
+    if not working.cancelled():
+        working.result()
+
+
+def _stop_at_end_of_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    if not os.read(sys.stdin.fileno(), 4096):
+        loop.remove_reader(sys.stdin.fileno())
+        stop.set()

@@ -1,0 +1,45 @@
+"""A bookie that holds one ledger takes and gives nothing of another under its id (rule W8).
+
+Ids are never given twice, unless the metadata went back: an older copy of it was put in place, and knows nothing of the
+ledgers that were made since. The identity that each ledger gets at its creation tells two of one id apart.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+
+from ..index.ledger_state import LedgerState
+from ..wire.messages import HoldingsRequest, LacRequest, ReadRequest
+
+log = logging.getLogger(__name__)
+
+TOLD_SECONDS_MIN = 10.0
+"""Between one line of the log and the next."""
+
+
+class Refusals:
+    """Refuses requests for other ledgers, and writes that to the log, seldom enough. Belongs to the event loop."""
+
+    def __init__(self, state_of: Callable[[int], LedgerState], clock: Callable[[], float]) -> None:
+        self._state_of = state_of
+        self._clock = clock
+        self._told_at = -math.inf
+        self._untold = 0
+
+    def why(self, request: ReadRequest | LacRequest | HoldingsRequest) -> str:
+        """Why it is refused, where the ledger here is another than the one that is asked for; empty where it is not."""
+        if why := self._state_of(request.ledger_id).why_not(request.identity):
+            self.tell(why)
+        return why
+
+    def tell(self, why: str) -> None:
+        """A request was refused."""
+        now = self._clock()
+        if now - self._told_at < TOLD_SECONDS_MIN:
+            self._untold += 1
+            return
+        more = f"; {self._untold} more requests were refused since the last such line" if self._untold else ""
+        log.error("refused: %s%s", why, more)
+        self._told_at, self._untold = now, 0

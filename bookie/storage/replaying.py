@@ -1,0 +1,70 @@
+"""What the log says, applied to states and index: at a start behind the checkpoint, and from the beginning of the log
+where the index is made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..disk.disk import Disk
+from ..index.index import Index
+from ..index.ledger_state import LedgerState
+from ..log import segments
+from ..log.format import NO_LEDGER, SEGMENT_HEADER, Kind, Record, position_of
+from ..log.records import position_end
+from ..log.replay import replay
+from .core import is_of_another, remember
+from .ledger_states import LedgerStates
+
+StateOf = Callable[[int], LedgerState]
+Note = Callable[[Record, int, int], None]
+"""Is told of each record, its position and its size."""
+
+
+@dataclass(slots=True)
+class Replayed:
+    """What of the log stood behind the checkpoint, and was read again.
+
+    `log_end`: how far the log went. `has_lost`: something in it is lost, of which nobody knows what it was.
+    `next_segment`: the first to write to. `served_through`: all before this position is known.
+    """
+
+    records: int = 0
+    size_bytes: int = 0
+    has_lost: bool = False
+    log_end: int = 0
+    next_segment: int = 0
+    served_through: int = 0
+
+
+def replay_log(disk: Disk, incarnation: str, index: Index, states: LedgerStates, note: Note) -> Replayed:
+    """Applies the log behind the checkpoint. Raises DamagedLog."""
+    done = Replayed(served_through=index.checkpoint_position)
+    for found in replay(disk, incarnation, done.served_through):
+        done.records += 1
+        done.size_bytes += found.header.record_bytes
+        done.has_lost |= found.record.kind is Kind.LOST
+        apply(found.record, index, states.hold, states.forget_former)
+        note(found.record, found.position, found.header.record_bytes)
+        done.served_through = position_end(found)
+    states.forget_new_verifiers()
+    if numbers := segments.numbers(disk):
+        last = numbers[-1]
+        done.log_end = max(done.served_through, position_of(last, SEGMENT_HEADER.size))
+        done.next_segment = last if segments.is_empty(disk, last) else last + 1
+        done.served_through = max(done.served_through, position_of(done.next_segment, 0))
+    return done
+
+
+def apply(record: Record, index: Index, state_of: StateOf, forget: Callable[[int], None]) -> None:
+    """A record of the log, in its order, changes the state of its ledger.
+
+    Where it is of another ledger than the records before it, that one had been forgotten when it was written: no bookie
+    takes two of one id (rule W8).
+    """
+    if record.ledger_id == NO_LEDGER:
+        return
+    if is_of_another(state_of(record.ledger_id), record):
+        index.forget_former(record.ledger_id)
+        forget(record.ledger_id)
+    remember(state_of(record.ledger_id), record)

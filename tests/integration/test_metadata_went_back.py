@@ -1,0 +1,156 @@
+"""The metadata is set back to an older copy under bookies that live on: nothing of two ledgers is mixed (W8)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bookledger.cli.processes import BookieProcess, bookie_processes
+from ledgers import LedgerClient
+from ledgers.errors import LedgerError, LedgerIdReused, LedgerRecoveryFailed, NoSuchLedger, NotEnoughAnswers
+from metadata import open_store
+from metadata.backup import hold
+from tests.support.aio import run
+from tests.support.command_line import bookledger
+from tests.support.etcd import EtcdServer
+from tests.support.waiting import until
+
+SELDOM = 600
+"""Lease seconds of bookies that look at the store only when this test is over."""
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """A store that can be set back. `save` is called once, then `go_back`."""
+
+    uri: str
+    save: Callable[[], object]
+    go_back: Callable[[], object]
+
+
+@contextmanager
+def etcd_in(path: Path) -> Iterator[Metadata]:
+    (path / "etcd").mkdir()
+    etcd, copy = EtcdServer(path / "etcd"), path / "copy"
+    etcd.start()
+    try:
+        yield Metadata(
+            f"etcd://{etcd.endpoint}/test", lambda: etcd.set_aside(copy), lambda: etcd.go_back(copy)
+        )
+    finally:
+        etcd.stop()
+
+
+@contextmanager
+def sqlite_in(path: Path) -> Iterator[Metadata]:
+    file, copy = path / "metadata.db", path / "copy.db"
+
+    def save() -> None:
+        with closing(sqlite3.connect(file)) as live, closing(sqlite3.connect(copy)) as saved:
+            live.backup(saved)
+
+    def go_back() -> None:
+        for suffix in ("-wal", "-shm"):
+            file.with_name(file.name + suffix).unlink(missing_ok=True)
+        shutil.copy(copy, path / "older.db")
+        (path / "older.db").rename(file)
+
+    yield Metadata(f"sqlite://{file}", save, go_back)
+
+
+stores = pytest.mark.parametrize("store", [etcd_in, sqlite_in], ids=["etcd", "sqlite"])
+
+
+def closed_ledgers(client: LedgerClient, count: int) -> list[int]:
+    made = []
+    for n in range(count):
+        with client.create_ledger(ensemble_size=3, ack_quorum=2) as writer:
+            for m in range(5):
+                writer.append(b"%d of ledger %d" % (m, n))
+        made.append(writer.ledger_id)
+    return made
+
+
+def is_held_back(uri: str) -> bool:
+    async def held() -> bool:
+        store = await open_store(uri)
+        try:
+            return await hold.read(store) is not None
+        finally:
+            await store.close()
+
+    return run(held())
+
+
+@stores
+def test_W8_of_an_id_that_is_given_twice_no_bookie_takes_or_gives_the_other_ledger(
+    tmp_path: Path, store: Callable[[Path], AbstractContextManager[Metadata]]
+) -> None:
+    with store(tmp_path) as metadata, bookie_processes(3, tmp_path, metadata.uri, lease_seconds=SELDOM):
+        with LedgerClient(metadata.uri) as client:
+            writer = client.create_ledger(ensemble_size=3, ack_quorum=2)
+            writer.append(b"of a ledger that is older than the copy")
+            metadata.save()
+            older = closed_ledgers(client, 4)
+            living = client.create_ledger(ensemble_size=3, ack_quorum=2)
+            living.append(b"a")
+        metadata.go_back()
+        with LedgerClient(metadata.uri) as client:
+            for ledger_id in older:
+                newer = client.create_ledger(ensemble_size=3, ack_quorum=2)
+                assert newer.ledger_id == ledger_id
+                with pytest.raises(LedgerIdReused, match=r"another ledger .* metadata check"):
+                    newer.append(b"mixed")
+                with pytest.raises(LedgerRecoveryFailed, match="another ledger"):
+                    client.open_ledger(ledger_id)
+                with pytest.raises(NotEnoughAnswers, match="another ledger"):
+                    client.open_ledger(ledger_id, recovery=False)
+            with client.open_ledger(writer.ledger_id) as reader:
+                assert [entry.payload for entry in reader] == [b"of a ledger that is older than the copy"]
+
+
+@stores
+def test_a_store_that_went_back_is_noticed_and_everything_holds_back(
+    tmp_path: Path, store: Callable[[Path], AbstractContextManager[Metadata]]
+) -> None:
+    with store(tmp_path) as metadata, bookie_processes(3, tmp_path, metadata.uri, lease_seconds=2) as bookies:
+        with LedgerClient(metadata.uri) as client:
+            closed_ledgers(client, 1)
+            metadata.save()
+            lost = closed_ledgers(client, 8)
+            assert not is_held_back(metadata.uri)
+        metadata.go_back()
+        if "sqlite" in metadata.uri:  # whoever has opened the other file uses it no more
+            for bookie in bookies:
+                bookie.kill()
+                bookie.start()
+        until(lambda: is_held_back(metadata.uri))
+        with LedgerClient(metadata.uri) as client:
+            with pytest.raises(LedgerError, match="until an operator accepts it"):
+                client.create_ledger()
+            with pytest.raises(NoSuchLedger):
+                client.open_ledger(lost[0])
+        status = bookledger("cluster", "status", f"--metadata={metadata.uri}", "--json")
+        assert not json.loads(status.stdout.splitlines()[0])["whole"], status
+        until(lambda: has_been_compared(metadata.uri, bookies))
+        done = bookledger("metadata", "check", "--accept", "--yes", f"--metadata={metadata.uri}")
+        assert done.returncode == 0, done
+        with LedgerClient(metadata.uri) as client, client.create_ledger(ensemble_size=3) as writer:
+            assert writer.ledger_id > max(lost), "no id is given twice"
+            writer.append(b"after that")
+        for bookie in bookies:
+            done = bookledger("bookie", "gc", "run", bookie.bookie_id, f"--metadata={metadata.uri}", "--json")
+            assert json.loads(done.stdout)["ledgers_forgotten"] == 0, done
+
+
+def has_been_compared(uri: str, bookies: list[BookieProcess]) -> bool:
+    done = bookledger("metadata", "check", f"--metadata={uri}", "--json")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return len(rows) == len(bookies) and all(row["compared"] for row in rows)
