@@ -51,6 +51,11 @@ def _layer(name: str) -> Command:
 
 HUNTS = {
     **{name: Hunt(f"fresh seeds of the simulator's layer {name}", _layer(name)) for name in LAYERS},
+    "went-back": Hunt(
+        "metadata that is set back to an older copy under living bookies and clients, 500 seeds",
+        _tests("tests/simulation/cluster/test_store_went_back.py"),
+        (("WENT_BACK_SEEDS", "500"),),
+    ),
     "plants": Hunt(
         "whether seeds from 0 on find each planted bug, and which one does first",
         _tests("-m", "long", "-rP", "-k", "test_a_planted_bug_is_found", "tests/simulation"),

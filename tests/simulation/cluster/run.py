@@ -21,8 +21,8 @@ from .plan import Plan
 from .site import ClusterSite
 
 
-def play(plan: Plan, tracing: bool) -> Outcome:
-    """One whole run. Raises Failed."""
+def play(plan: Plan, tracing: bool, kind: type[Cluster] = Cluster) -> Outcome:
+    """One whole run, of whatever happens to that kind of cluster. Raises Failed."""
     del tracing  # what is noted costs little here
     directory = Path(tempfile.mkdtemp(dir=MEMORY if MEMORY.is_dir() else None))
     loop = HostLoop(Stream(key_of(plan.seed, "threads")), plan.overtaken)
@@ -30,7 +30,7 @@ def play(plan: Plan, tracing: bool) -> Outcome:
     silence = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # what goes wrong here is meant to
     try:
-        _run(Cluster(site), loop)
+        _run(kind(site), loop)
     finally:
         logging.disable(silence)
         shutil.rmtree(directory)
