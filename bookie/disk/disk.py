@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from ..errors import DirectoryLost
+from ..errors import DataDirectoryError, DirectoryLost
 
 IOV_MAX = 1024
 """Buffers of one writev call; the kernel refuses more."""
@@ -170,7 +170,13 @@ class OsDisk:
         return OsFile(self._directory / name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
 
     def open(self, name: str) -> OsFile:
-        return OsFile(self._directory / name, os.O_RDWR)
+        try:
+            return OsFile(self._directory / name, os.O_RDWR)
+        except IsADirectoryError:
+            raise DataDirectoryError(
+                f"{self._directory / name} is a directory, and should be a file of the log: move it away, and put the "
+                "file back; without it `bookledger bookie salvage` says what is lost"
+            ) from None
 
     def names(self) -> list[str]:
         return sorted(os.listdir(self._directory))

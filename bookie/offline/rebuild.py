@@ -41,6 +41,7 @@ def rebuild_index(path: Path) -> int:
     locked = directory.lock(path)
     try:
         cookie = directory.read_cookie(path)
+        directory.check_part(locked.log)
         limbo_is_due = _ask_old_index(locked)
         shutil.rmtree(path / NEW, ignore_errors=True)
         (path / NEW).mkdir()

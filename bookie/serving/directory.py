@@ -97,7 +97,7 @@ def lock(path: Path) -> LockedDirectory:
     """Takes the directory's lock. Raises DataDirectoryError where it is unformatted or in use."""
     check_is_directory(path)
     if not (path / COOKIE).is_file():
-        raise not_formatted(path)
+        raise _no_cookie(path)
     check_is_writable(path, path / COOKIE, path / LOG, path / INDEX)
     # The cookie itself is locked: a lock file of its own could be deleted, and a second process let in.
     fd = os.open(path / COOKIE, os.O_RDWR | os.O_CLOEXEC)
@@ -109,12 +109,22 @@ def lock(path: Path) -> LockedDirectory:
     return LockedDirectory(path, fd)
 
 
+def _no_cookie(path: Path) -> DataDirectoryError:
+    """Whether it was never formatted, or a bookie's data is there and says no more whose."""
+    if not (path / LOG).is_dir() or (path / UNFINISHED).exists():
+        return not_formatted(path)
+    return DataDirectoryError(
+        f"{path / COOKIE} is gone, and the log of a bookie is there: put the file back (it says which cluster and "
+        "bookie this is), or give the bookie up; a directory that holds anything is not formatted"
+    )
+
+
 def read_cookie(path: Path) -> Cookie:
     """The cookie of a formatted directory. Raises DataDirectoryError."""
     try:
         return _cookie_in(path / COOKIE)
     except FileNotFoundError:
-        raise not_formatted(path) from None
+        raise _no_cookie(path) from None
     except ValueError as error:
         raise DataDirectoryError(
             f"{path / COOKIE} cannot be read ({error}); the directory is damaged"
@@ -309,15 +319,20 @@ def check_parts(path: Path) -> None:
     A bookie that has lost its log must not come up empty and say "no such entry" (rule R6).
     """
     for part in (path / LOG, path / INDEX):
-        if not part.is_dir():
-            raise DataDirectoryError(
-                f"{part} is missing from a formatted bookie directory; put it back, or give this bookie up and "
-                "format a new one on an empty directory"
-            )
+        check_part(part)
     if not segments.numbers(OsDisk(path / LOG)):
         raise DataDirectoryError(
             f"{path / LOG} holds no segment: what this bookie stored is lost. Put the files back, or give this bookie "
             "up and format a new one on an empty directory"
+        )
+
+
+def check_part(part: Path) -> None:
+    """Raises DataDirectoryError where log or index directory is gone."""
+    if not part.is_dir():
+        raise DataDirectoryError(
+            f"{part} is missing from a formatted bookie directory; put it back, or give this bookie up and "
+            "format a new one on an empty directory"
         )
 
 

@@ -72,6 +72,25 @@ def test_a_lost_index_is_made_anew_and_the_bookie_serves_as_before(stopped: Path
     assert "kind=frame" in printed("bookie", "dump", str(stopped / "index"))
 
 
+@pytest.mark.parametrize("command", ["check", "rebuild-index"])
+@pytest.mark.parametrize("harm", ["no log", "a directory for a segment", "no cookie"])
+def test_a_part_of_a_bookie_that_is_gone_is_named_with_what_to_do(
+    stopped: Path, command: str, harm: str
+) -> None:
+    match harm:
+        case "no log":
+            shutil.rmtree(stopped / "log")
+            why = "log is missing from a formatted bookie directory; put it back"
+        case "no cookie":
+            (stopped / "cookie.json").unlink()
+            why = "cookie.json is gone, and the log of a bookie is there: put the file back"
+        case _:
+            first_segment(stopped).unlink()
+            first_segment(stopped).mkdir()
+            why = "is a directory, and should be a file of the log: move it away"
+    assert why in fails_with_one_line("bookie", command, f"--data={stopped}")
+
+
 def test_a_file_that_is_no_bookies_is_refused(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("hello")
     assert "is none of a bookie's files" in fails_with_one_line(

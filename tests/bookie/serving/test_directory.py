@@ -222,7 +222,8 @@ def test_a_directory_without_a_cookie_is_refused(tmp_path: Path) -> None:
     data = MemoryData()
     formatted(tmp_path, data)
     (tmp_path / directory.COOKIE).unlink()
-    assert "is not a formatted bookie directory" in refusal_of_check(tmp_path, data)
+    refusal = refusal_of_check(tmp_path, data)
+    assert "cookie.json is gone, and the log of a bookie is there: put the file back" in refusal
 
 
 def test_a_directory_of_another_cluster_is_refused(tmp_path: Path) -> None:
