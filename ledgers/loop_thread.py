@@ -12,8 +12,11 @@ import ctypes
 import os
 import sys
 import threading
+import warnings
+import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from metadata.home_process import HomeProcess
@@ -21,6 +24,9 @@ from metadata.home_process import HomeProcess
 from .errors import ClientClosed, ClientForked, LedgerError, WouldDeadlock
 
 T = TypeVar("T")
+
+LastWork = Callable[[], Coroutine[Any, Any, None]]
+"""What is done on the loop before its thread ends."""
 
 
 _unused_loops: list[asyncio.AbstractEventLoop] = []
@@ -65,8 +71,18 @@ class LoopThread:
         self._ending: set[asyncio.Task[None]] = set()
         # Held for a few steps only, never while waiting. Whatever is accepted under it runs before `close`.
         self._accepting = threading.RLock()
-        self._thread = threading.Thread(target=self._serve, name="bookledger-client", daemon=True)
+        self._forgotten: weakref.finalize[..., LoopThread] | None = None
+        # The thread knows the loop alone, so that whoever is used no more is collected.
+        self._thread = threading.Thread(
+            target=partial(_serve, self._loop), name="bookledger-client", daemon=True
+        )
         self._thread.start()
+
+    def end_when_forgotten(self, last_work: LastWork, owner: str) -> None:
+        """When nobody refers to this any more, neither the client nor a handle of it, the thread ends after the last
+        work, with a ResourceWarning. Never waits."""
+        self._forgotten = weakref.finalize(self, _end_forgotten, self._loop, self._home, last_work, owner)
+        self._forgotten.atexit = False  # the interpreter that ends has stopped the thread
 
     @property
     def is_here(self) -> bool:
@@ -144,11 +160,13 @@ class LoopThread:
         except RuntimeError:  # closed at this moment, and all sources ended with it
             return
 
-    def close(self, last_work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def close(self, last_work: LastWork) -> None:
         """Ends calls that wait with ClientClosed, does the last work, ends the thread. Twice is fine."""
         if not self._home.is_here or sys.is_finalizing():
             return  # fork() did not copy the thread, or the ending interpreter has stopped it: there is nothing to end
         self.check_may_wait()
+        if self._forgotten is not None:
+            self._forgotten.detach()
         with self._accepting:
             is_first = not self._is_closed
             self._is_closed = True
@@ -163,22 +181,13 @@ class LoopThread:
         finally:
             self._end()
 
-    def _serve(self) -> None:
-        """The thread. What the loop needs at its end is done here too: whoever closes may run a loop of his own."""
-        self._loop.run_forever()
-        left = asyncio.all_tasks(self._loop)
-        for task in left:
-            task.cancel()
-        self._loop.run_until_complete(_all_ended(left))
-        give_back_loop(self._loop)
-
     def _end_source(self, source: PageSource[Any]) -> None:
         self._sources.discard(source)
         task = self._loop.create_task(source.end())
         self._ending.add(task)  # the loop alone would not keep it alive
         task.add_done_callback(self._ending.discard)
 
-    async def _close(self, last_work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _close(self, last_work: LastWork) -> None:
         # What the end of a read raises concerns nobody any more.
         await asyncio.gather(*(source.end() for source in list(self._sources)), return_exceptions=True)
         await last_work()
@@ -197,6 +206,46 @@ class LoopThread:
     def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    """The thread. What the loop needs at its end is done here too: whoever closes may run a loop of his own."""
+    loop.run_forever()
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    loop.run_until_complete(_all_ended(left))
+    give_back_loop(loop)
+
+
+_forgotten_ones: set[asyncio.Task[None]] = set()
+"""Ends under way: the loop alone would not keep them alive."""
+
+
+def _end_forgotten(
+    loop: asyncio.AbstractEventLoop, home: HomeProcess, last_work: LastWork, owner: str
+) -> None:
+    """In the finaliser, on any thread."""
+    if not home.is_here or sys.is_finalizing():
+        return
+    try:
+        loop.call_soon_threadsafe(_end_later, loop, last_work)
+    except RuntimeError:  # closed at this moment
+        return
+    warnings.warn(f"a {owner} was never closed", ResourceWarning, stacklevel=2)  # last: it may be an error
+
+
+def _end_later(loop: asyncio.AbstractEventLoop, last_work: LastWork) -> None:
+    task = loop.create_task(_end_after(loop, last_work))
+    _forgotten_ones.add(task)
+    task.add_done_callback(_forgotten_ones.discard)
+
+
+async def _end_after(loop: asyncio.AbstractEventLoop, last_work: LastWork) -> None:
+    try:
+        await last_work()
+    finally:
+        loop.stop()
 
 
 async def _all_ended(tasks: set[asyncio.Task[Any]]) -> None:

@@ -34,6 +34,7 @@ class BlockingClient(Generic[C]):
         except BaseException:
             self.close()
             raise
+        self._thread.end_when_forgotten(twin.close, type(self).__name__)
 
     def close(self) -> None:
         """Ends all connections and the thread; abandons what was not ended. Twice is fine."""

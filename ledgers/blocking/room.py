@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 
 from ..entry import ENTRY_OVERHEAD_BYTES
@@ -16,7 +17,8 @@ class Room:
     """
 
     def __init__(self, thread: LoopThread) -> None:
-        self._thread = thread
+        # Weak: the writer on the loop knows this room, and would keep the thread of a client that is forgotten.
+        self._thread = weakref.ref(thread)
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self.handed_bytes = 0
@@ -25,13 +27,15 @@ class Room:
 
     def wait_while_full(self, free_bytes: Callable[[], int]) -> None:
         """Raises ClientClosed, and WouldDeadlock instead of waiting on the loop's thread."""
-        self._thread.check_open()
+        thread = self._thread()
+        assert thread is not None, "the caller's handle keeps it"
+        thread.check_open()
         if self.free_bytes > 0:
             return
         while (free := free_bytes()) <= 0:
-            self._thread.check_may_wait()
+            thread.check_may_wait()
             self.changed.wait()
-            self._thread.check_open()
+            thread.check_open()
         self.free_bytes = free
 
     def enter(self, size_bytes: int) -> None:
