@@ -87,7 +87,7 @@ class LedgerStore:
         """Raises VersionConflict where the id is another ledger's: a store that went back gives versions twice, too."""
         key = keys.ledger(record.ledger_id)
         found = await self._store.get(key)
-        if found is not None and ledger_codec.decode(key, found.value).identity != record.identity:
+        if found is not None and _identity_of(key, found.value) != record.identity:
             raise VersionConflict(key, version)
 
     async def tombstone(self, ledger_id: int) -> Tombstone | None:
@@ -139,6 +139,14 @@ class LedgerStore:
 def _decoded(key: str, value: bytes, version: int) -> VersionedRecord | Tombstone:
     found = ledger_codec.decode(key, value)
     return found if isinstance(found, Tombstone) else VersionedRecord(found, version)
+
+
+def _identity_of(key: str, value: bytes) -> bytes | None:
+    """None for what cannot be decoded, and so is no ledger that anybody here has read."""
+    try:
+        return ledger_codec.decode(key, value).identity
+    except BadRecord:
+        return None
 
 
 def _alive(found: VersionedRecord | Tombstone) -> VersionedRecord | None:

@@ -12,7 +12,7 @@ from metadata import keys
 from metadata.errors import BadRecord, KeyExists, MetadataRestored, OutcomeUnknown, VersionConflict
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records import bookie_registry, cluster, ledger_codec, ledger_ids
-from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape, Tombstone
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
 from metadata.store import PAGE_KEYS_MAX, Lease, Versioned
@@ -253,5 +253,39 @@ def test_M1_a_ledger_that_was_made_before_the_backup_came_is_known_to_be_ours() 
     async def scenario() -> None:
         ledgers = LedgerStore(LosesTheAnswer())
         assert await ledgers.create(record(7)) == await ledgers.read(7)
+
+    run(scenario())
+
+
+def test_W8_a_ledger_of_another_identity_is_neither_changed_nor_deleted_though_its_version_is_the_same() -> (
+    None
+):
+    """A store that went back to an older copy gives ids and versions twice."""
+
+    async def scenario() -> None:
+        before, now = LedgerStore(MemoryStore()), LedgerStore(MemoryStore())
+        older = await before.create(replace(record(7), identity=b"1" * 16))
+        newer = await now.create(replace(record(7), identity=b"2" * 16))
+        assert older.version == newer.version
+        with pytest.raises(VersionConflict):
+            await now.change(older.record.in_recovery(), older.version)
+        with pytest.raises(VersionConflict):
+            await now.delete(older)
+        assert await now.read(7) == newer
+        assert (await now.read_again(older.record), await now.read_again(newer.record)) == (None, newer)
+        await now.delete(newer)
+        assert await now.tombstone(7) == Tombstone(7, b"2" * 16)
+
+    run(scenario())
+
+
+def test_a_record_that_became_unreadable_is_changed_by_nobody() -> None:
+    async def scenario() -> None:
+        store = MemoryStore()
+        ledgers = LedgerStore(store)
+        made = await ledgers.create(replace(record(7), identity=b"1" * 16))
+        version = await store.replace(keys.ledger(7), b"\x08\x63", made.version)
+        with pytest.raises(VersionConflict):
+            await ledgers.change(made.record.in_recovery(), version)
 
     run(scenario())

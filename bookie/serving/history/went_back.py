@@ -60,11 +60,18 @@ class WentBack:
                 except (BookieError, MetadataError, OSError) as error:
                     log.log(weight(error), "cannot tell yet whether the metadata went back: %s", error)
                 if loop.time() >= keep_at and kept != self._seen:
-                    await in_thread(self._lives.keep)
+                    await in_thread(self._keep)
                     keep_at, kept = loop.time() + KEPT_SECONDS, self._seen
                 await asyncio.sleep(look_seconds)
         finally:
+            self._keep()
+
+    def _keep(self) -> None:
+        """A disk that does not take it has other watchers, and what it remembers is only older then."""
+        try:
             self._lives.keep()
+        except OSError as error:
+            log.info("what was seen of the metadata is not kept: %s", error)
 
     async def look_once(self) -> bool:
         """Whether it went back; then everything is done that has to be. Raises BookieError, MetadataError."""
