@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -31,6 +31,8 @@ from metadata.store import MetadataStore, StoreHealth, list_all
 
 LEDGERS_LISTED_MAX = 100_000
 """Ledgers with something amiss that a survey names; the rest are only counted."""
+
+TAKE_BACK = "`bookledger cluster decommission NAME --cancel` takes that back"
 
 LEDGERS_A_TURN = 50
 """So many are looked at in one turn of the loop: some milliseconds."""
@@ -121,17 +123,45 @@ class Survey:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every copy is where it should be, every bookie lives, and somebody looks after it."""
+        """Whether every copy is where it should be, every bookie lives and takes what it should, and somebody looks
+        after it."""
+        return not self.why_not_whole
+
+    @property
+    def why_not_whole(self) -> list[str]:
+        """What is not as it should be, in a few words each, and what to do where that is one thing."""
+        return [*self._of_copies(), *self._of_bookies()]
+
+    def _of_copies(self) -> Iterator[str]:
         good = (Condition.OPEN, Condition.WHOLE)
-        is_all_there = all(condition in good for condition, count in self.fragments.items() if count)
-        bookies_live = all(one.registration is not None or self._is_gone(one) for one in self.bookies)
-        is_looked_after = self.auditor is not None and not self.is_held_back
-        return is_all_there and bookies_live and is_looked_after and not self.left_behind
+        if bad := sum(count for condition, count in self.fragments.items() if condition not in good):
+            yield f"{bad} fragments lack copies, or have them in the wrong place"
+        if self.left_behind:
+            yield f"{len(self.left_behind)} ledgers are not closed, and seem to have nobody who does it"
+        if self.auditor is None:
+            yield "nobody is the auditor: what is lost is not noticed"
+        if self.is_held_back:
+            yield "the metadata is an older copy that nobody has accepted: bookledger metadata check"
+
+    def _of_bookies(self) -> Iterator[str]:
+        view, living = self.view, self.view.living
+        if dead := [one for one in self.bookies if one.registration is None and not self._is_gone(one)]:
+            yield f"not registered: {_names(one.bookie for one in dead)}"
+        if living and not any(one.writable for one in living.values()):
+            yield "every bookie that lives is read-only: nothing can be written; free space on their disks"
+        if strange := [ref for ref in living if ref.bookie_id not in view.formatted]:
+            yield f"alive, and without a cookie in the metadata, so that no restart succeeds: {_names(strange)}"
+        if out := [ref for ref in living if view.orders.get(ref.bookie_id) is OrderKind.GIVEN_UP]:
+            yield f"alive, and given up, so that it gets nothing: {_names(out)}; {TAKE_BACK}"
 
     def _is_gone(self, one: BookieSeen) -> bool:
         """Given up, and nothing refers to it any more."""
         given_up = self.view.orders.get(one.bookie.bookie_id) is OrderKind.GIVEN_UP
         return given_up and not any(ref.bookie_id == one.bookie.bookie_id for ref in self.holdings)
+
+
+def _names(bookies: Iterable[BookieRef]) -> str:
+    return ", ".join(sorted(one.bookie_id for one in bookies))
 
 
 async def survey(store: MetadataStore, *, now_ms: int, wait_ms: int) -> Survey | None:

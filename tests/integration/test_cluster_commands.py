@@ -15,7 +15,9 @@ import pytest
 from bookledger.cli.child import Child
 from bookledger.cli.processes import BOOKLEDGER, BookieProcess, bookie_processes
 from ledgers import LedgerClient
-from metadata import open_store
+from metadata import keys, open_store
+from metadata.healing import orders
+from metadata.healing.orders import Order, OrderKind
 from metadata.records.ledger_record import LedgerRecord
 from tests.support.aio import run
 from tests.support.command_line import bookledger, fails_with_one_line
@@ -65,6 +67,38 @@ def test_status_says_that_everything_is_whole_and_when_it_is_not(tmp_path: Path)
         rows = printed("ledger", "check", meta, "1")
         assert {row["bookie_id"]: row["copy"] for row in rows}[dead] == "away"
         assert bookledger("ledger", "check", meta, "1").returncode == 1
+
+
+def test_a_cluster_whose_bookies_live_and_take_nothing_is_not_whole(tmp_path: Path) -> None:
+    """Whoever looks is told why, and what to do."""
+
+    async def give_up_and_lose(meta: str, given_up: str, lost: str) -> None:
+        store = await open_store(meta.removeprefix("--metadata="))
+        try:
+            await orders.give(store, Order(given_up, OrderKind.GIVEN_UP, 0))
+            cookie = await store.get(keys.cookie(lost))
+            assert cookie is not None
+            await store.delete(cookie.key, cookie.version)
+        finally:
+            await store.close()
+
+    with cluster(tmp_path, 3) as (meta, bookies):
+        until(lambda: printed("cluster", "status", meta)[0]["whole"])
+        given_up, lost, _ = sorted(bookies)
+        run(give_up_and_lose(meta, given_up, lost))
+        (status,) = printed("cluster", "status", meta)
+        assert [why for why in status["why_not_whole"] if f"gets nothing: {given_up}; `bookledger" in why]
+        assert [why for why in status["why_not_whole"] if f"no restart succeeds: {lost}" in why]
+        done = bookledger("cluster", "status", meta)
+        assert done.returncode == 1 and b"decommission NAME --cancel" in done.stdout
+
+
+def test_a_cluster_of_read_only_bookies_is_not_whole(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    with bookie_processes(3, tmp_path, uri, options=("--free-space-min", str(2**40))):
+        (status,) = printed("cluster", "status", f"--metadata={uri}")
+        assert {row["state"] for row in status["bookies"]} == {"read-only"}
+        assert [why for why in status["why_not_whole"] if "read-only: nothing can be written" in why]
 
 
 def test_a_bookie_that_is_given_up_is_copied_at_once_and_then_forgotten(tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ def fields(seen: Survey) -> dict[str, Any]:
     return {
         "cluster_id": seen.cluster_id,
         "whole": seen.is_whole,
+        "why_not_whole": seen.why_not_whole,
         "metadata_seconds": round(seen.metadata_seconds, 4),
         "metadata": asdict(seen.metadata),
         "auditor": None if seen.auditor is None else seen.auditor.bookie.bookie_id,
@@ -142,6 +143,8 @@ def _print_json(seen: Survey) -> None:
 def _print(seen: Survey) -> None:
     known = fields(seen)
     say(f"cluster {seen.cluster_id}: {'whole' if seen.is_whole else 'NOT WHOLE'}")
+    for why in seen.why_not_whole:
+        say(f"  {why}")
     say(
         f"  metadata answers in {seen.metadata_seconds * 1000:.1f} ms; auditor: {known['auditor'] or 'nobody'}"
     )
@@ -153,10 +156,6 @@ def _print(seen: Survey) -> None:
         say(
             f"  {', '.join(seen.view.unexpectedly_absent)} are absent: nothing is copied while so many are; "
             "of those that will not come back, say so: bookledger cluster decommission NAME"
-        )
-    if seen.is_held_back:
-        say(
-            "  restored from a backup, and not accepted: nothing is created or recovered; see `metadata check`"
         )
     say()
     print_records(known["bookies"], as_json=False, none="there are no bookies")
@@ -171,8 +170,7 @@ def _print(seen: Survey) -> None:
             f"{len(seen.amiss)} ledgers are under-replicated{since}: bookledger cluster ledgers --under-replicated"
         )
     if seen.left_behind:
-        named = ", ".join(map(str, seen.left_behind[:LISTED_MAX]))
-        say(f"{len(seen.left_behind)} ledgers are not closed, and seem to have nobody who does it: {named}")
+        say(f"ledgers that nobody closes: {', '.join(map(str, seen.left_behind[:LISTED_MAX]))}")
     if seen.to_copy_bytes:
         seconds = known["copied_in_seconds"]
         until = "" if seconds is None else f", done in about {seconds} s at this rate"
