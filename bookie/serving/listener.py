@@ -22,6 +22,7 @@ from ..config import BookieConfig
 from ..errors import BookieError
 from ..storage.bookie import Bookie
 from ..wire import rpc
+from ..wire.addresses import bare, joined
 from ..wire.crowd import Visitor
 from ..wire.data import sockets
 from ..wire.data.connection import Connection
@@ -56,7 +57,7 @@ class Listener:
         self.guard = Guard(config.limits, mine, asyncio.get_running_loop().time)
         self._socket = _bound(config)
         port = self._socket.getsockname()[1]
-        self.address = f"{config.advertised_host or config.host}:{port}"
+        self.address = joined(bare(config.advertised_host or config.host), port)
         """What clients reach this bookie by."""
         self._inside = (
             f"bookledger-{secrets.token_hex(16)}"  # abstract: nothing of it is left when we are killed
@@ -209,7 +210,7 @@ def _certificates(config: BookieConfig) -> Certificates | None:
 
 def _is_loopback(host: str) -> bool:
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(bare(host)).is_loopback
     except ValueError:
         return host == "localhost"
 
@@ -218,7 +219,7 @@ def _bound(config: BookieConfig) -> Any:
     try:
         return sockets.bound(config.host, config.port)
     except OSError as error:
-        address = f"{config.host}:{config.port}"
+        address = joined(bare(config.host), config.port)
         raise BookieError(
             f"cannot listen on {address}: {sockets.why_not_bound(error)} (--host, --port)"
         ) from error

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from .addresses import peer_of
 from .trust.identity import Identity, Peer
 
 log = logging.getLogger(__name__)
@@ -79,7 +80,7 @@ class Places:
 def address_of(transport: asyncio.BaseTransport) -> str:
     """Whose connection it is, as far as the network tells."""
     name = transport.get_extra_info("peername")
-    return str(name[0]) if name else ""
+    return peer_of(str(name[0])) if name else ""
 
 
 class Crowd:

@@ -9,6 +9,8 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 
+from ..addresses import ipv6, parted, peer_of
+
 BACKLOG = 1024
 """Connections that may wait to be accepted."""
 
@@ -27,8 +29,13 @@ log = logging.getLogger(__name__)
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises OSError."""
-    return socket.create_server((host, port), backlog=BACKLOG)
+    """A listening socket; for `::` one of IPv4 as well, where the kernel has both. Raises OSError."""
+    if (address := ipv6(host)) is None:
+        return socket.create_server((host, port), backlog=BACKLOG)
+    both = address.is_unspecified and socket.has_dualstack_ipv6()
+    return socket.create_server(
+        (str(address), port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=both
+    )
 
 
 def why_not_bound(error: OSError) -> str:
@@ -37,7 +44,7 @@ def why_not_bound(error: OSError) -> str:
         case errno.EADDRINUSE:
             return "another process has that port (`ss -ltnp` tells which): stop it, or choose another port"
         case errno.EADDRNOTAVAIL:
-            return "this machine has no such address: `ip address` tells those it has; 0.0.0.0 is all of them"
+            return "this machine has no such address: `ip address` tells those it has; 0.0.0.0 and :: are all of them"
         case errno.EACCES:
             return "ports below 1024 are for root: choose another port"
     if isinstance(error, socket.gaierror):
@@ -57,15 +64,15 @@ async def connect(
     address: str, protocol: Callable[[], asyncio.BaseProtocol], tls: ssl.SSLContext | None = None
 ) -> None:
     """Connects to "host:port", with TLS where there is a context for it. Raises OSError."""
-    host, _, port = address.rpartition(":")
+    host, port = parted(address)
     loop = asyncio.get_running_loop()
     if tls is None:
-        await loop.create_connection(protocol, host, int(port))
+        await loop.create_connection(protocol, host, port)
     else:
         await loop.create_connection(
             protocol,
             host,
-            int(port),
+            port,
             ssl=tls,
             ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX,
             ssl_shutdown_timeout=GOODBYE_SECONDS_MAX,
@@ -82,7 +89,7 @@ async def arrivals(sock: socket.socket) -> AsyncIterator[tuple[socket.socket, st
             log.warning("no connection can be accepted: %s", error)
             await asyncio.sleep(ACCEPT_PAUSE_SECONDS)
         else:
-            yield connection, str(address[0])
+            yield connection, peer_of(str(address[0]))
             await asyncio.sleep(0)  # while there are more, accepting gives nobody else a turn
 
 

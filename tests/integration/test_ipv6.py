@@ -1,0 +1,117 @@
+"""Bookies on IPv6: alone, beside IPv4, over TLS, and advertised by an address."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from bookie.config import check_advertised
+from bookie.wire.addresses import joined, parted, peer_of
+from bookie.wire.data import sockets
+from bookledger.cli.processes import bookie_processes
+from ledgers import ClientConfig, LedgerClient
+from tests.support.command_line import bookledger
+from tests.support.etcd import free_port
+
+
+def has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+on_ipv6 = pytest.mark.skipif(not has_ipv6(), reason="this machine has no ::1")
+
+
+@on_ipv6
+@pytest.mark.parametrize("host", ["::1", "[::1]"])
+def test_ledgers_are_written_and_read_on_ipv6_alone(tmp_path: Path, host: str) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    with bookie_processes(3, tmp_path, uri, options=("--host", host)) as bookies:
+        with LedgerClient(uri) as client:
+            with client.create_ledger() as writer:
+                writer.append(b"a")
+            assert [entry.payload for entry in client.open_ledger(writer.ledger_id)] == [b"a"]
+            addresses = {one.address for one in client.list_bookies()}
+        assert addresses == {f"[::1]:{bookie.port}" for bookie in bookies}
+        done = bookledger("bookie", "gc", "status", "--all", f"--metadata={uri}", "--json")
+        assert done.returncode == 0 and len(done.stdout.splitlines()) == 3, done
+        status = bookledger("cluster", "status", f"--metadata={uri}", "--json")
+        assert {row["address"] for row in json.loads(status.stdout)["bookies"]} == addresses
+
+
+@on_ipv6
+def test_a_bookie_on_all_addresses_is_reached_over_both(tmp_path: Path) -> None:
+    uri, port = f"sqlite://{tmp_path}/metadata.db", free_port()
+    options = ("--host", "::", "--port", str(port), "--insecure", "--advertise", "::1")
+    with bookie_processes(1, tmp_path, uri, options=options):
+        for host in ("::1", "127.0.0.1"):
+            socket.create_connection((host, port)).close()
+        with LedgerClient(uri) as client:
+            assert [one.address for one in client.list_bookies()] == [f"[::1]:{port}"]
+            with client.create_ledger(ensemble_size=1) as writer:
+                writer.append(b"a")
+
+
+@on_ipv6
+def test_ipv6_and_tls(tmp_path: Path) -> None:
+    uri, authority = f"sqlite://{tmp_path}/metadata.db", str(tmp_path / "authority")
+    for arguments in (
+        ("init", authority),
+        ("issue", "bookie:bookie-1", str(tmp_path / "b"), "--authority", authority, "--host", "::1"),
+        ("issue", "client:app", str(tmp_path / "c"), "--authority", authority),
+    ):
+        done = bookledger("certs", *arguments)
+        assert done.returncode == 0, done
+    options = ("--host", "::1", "--certs", str(tmp_path / "b"))
+    config = ClientConfig(certificates=str(tmp_path / "c"))
+    with bookie_processes(1, tmp_path, uri, options=options), LedgerClient(uri, config=config) as client:
+        with client.create_ledger(ensemble_size=1) as writer:
+            writer.append(b"a")
+        assert [entry.payload for entry in client.open_ledger(writer.ledger_id)] == [b"a"]
+
+
+@on_ipv6
+def test_a_port_that_is_taken_is_told_with_brackets(tmp_path: Path) -> None:
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match="in use"):
+            sockets.bound("::1", port)
+        uri = f"sqlite://{tmp_path}/metadata.db"
+        for arguments in (("format", "--id", "b1"), ("run", "--host", "::1", "--port", str(port))):
+            done = bookledger("bookie", *arguments, f"--data={tmp_path}/b1", f"--metadata={uri}")
+        assert done.returncode == 1 and f"cannot listen on [::1]:{port}".encode() in done.stderr, done
+
+
+@pytest.mark.parametrize("host", ["b1", "10.0.0.1", "2001:db8::1", "::1"])
+def test_host_and_port_are_told_apart_again(host: str) -> None:
+    assert parted(joined(host, 3181)) == (host, 3181)
+
+
+@pytest.mark.parametrize(
+    ("host", "peer"),
+    [
+        ("10.0.0.7", "10.0.0.7"),
+        ("::ffff:10.0.0.7", "10.0.0.7"),
+        ("::1", "::1"),
+        ("2001:db8:1:2:aaaa::1", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:bbbb::2", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+    ],
+)
+def test_limits_for_a_peer_count_the_prefix_of_an_ipv6_address(host: str, peer: str) -> None:
+    """Whoever has one address has 2⁶⁴."""
+    assert peer_of(host) == peer
+
+
+def test_an_ipv6_address_is_advertised_and_the_wildcard_is_not() -> None:
+    for host in ("::1", "[2001:db8::1]", "2001:db8::1"):
+        check_advertised(host)
+    for host in ("::", "[::]", "b1:3181", "[::1]:3181"):
+        with pytest.raises(ValueError, match=r"every address|has a port"):
+            check_advertised(host)
