@@ -96,7 +96,7 @@ class CountingStore:
             found = await answer
         except MetadataError as error:
             ended = type(error).__name__
-            self._outage.failed(error)
+            self._outage.failed(error, began)
             raise
         else:
             self._outage.answered()

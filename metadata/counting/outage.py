@@ -6,6 +6,7 @@ Every loop of a process meets the same outage, each in its own time: ten lines o
 from __future__ import annotations
 
 import logging
+import math
 import time
 
 from ..errors import MetadataError, StoreRefused, StoreUnavailable
@@ -33,13 +34,15 @@ class Outage:
         self._began: float | None = None
         self._told = 0.0
         self._calls = 0
+        self._answered_at = -math.inf
 
-    def failed(self, error: MetadataError) -> None:
-        """A call has failed; other errors than an outage's are answers."""
+    def failed(self, error: MetadataError, asked_at: float = math.inf) -> None:
+        """A call has failed that was made at that moment of the monotonic clock; other errors than an outage's are
+        answers. One that was made before the store answered another says nothing of what is now."""
         if not _is_outage(error):
             self.answered()
             return
-        if not self._has_answered:
+        if not self._has_answered or asked_at < self._answered_at:
             return
         now = time.monotonic()
         self._calls += 1
@@ -57,7 +60,7 @@ class Outage:
 
     def answered(self) -> None:
         """A call has not failed."""
-        self._has_answered = True
+        self._has_answered, self._answered_at = True, time.monotonic()
         if self._began is not None:
             log.warning("the metadata answers again, after %.1f s", time.monotonic() - self._began)
             self._began, self._calls = None, 0

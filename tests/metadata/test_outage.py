@@ -73,3 +73,18 @@ def test_a_counting_store_tells_of_its_outage(caplog: pytest.LogCaptureFixture) 
         "the metadata does not answer",
         "the metadata answers again",
     ]
+
+
+def test_a_call_that_was_made_before_the_store_answered_another_begins_no_outage(
+    now: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    one = Outage()
+    one.answered()
+    one.failed(StoreUnavailable("away"), asked_at=now[0] + 1)
+    now[0] += 10
+    one.answered()
+    one.failed(StoreUnavailable("it was asked meanwhile"), asked_at=now[0] - 5)
+    assert [record.getMessage() for record in caplog.records] == [
+        "the metadata does not answer, and is asked again until it does: away",
+        "the metadata answers again, after 10.0 s",
+    ]
