@@ -297,7 +297,7 @@ class Bookie:
             if status is not Status.OK:
                 return LacReply(status, detail=detail)
         ledger_id = request.ledger_id
-        if request.wait_ms:
+        if request.wait_ms and not self._refusals.why(request):
             await self._lac_waiters.wait(ledger_id, request.wait_beyond, request.wait_ms / 1000, hurried)
         if why := self._refusals.why(request):
             return LacReply(Status.WRONG_IDENTITY, detail=why)

@@ -112,6 +112,10 @@ def test_of_another_ledger_nothing_is_given(
         fence = await bookie.last_add_confirmed(LacRequest("", 7, fence=True, identity=SECOND))
         assert fence.status is Status.WRONG_IDENTITY and "metadata check" in fence.detail
         assert not bookie.is_fenced(7)
+        waits = LacRequest("", 7, wait_beyond=9, wait_ms=60_000, identity=SECOND)
+        assert (await bookie.last_add_confirmed(waits)).status is Status.WRONG_IDENTITY, (
+            "it waits for nothing"
+        )
         assert await append(bookie, frame([3], SECOND), frame([3], FIRST)) == [
             Status.WRONG_IDENTITY,
             Status.OK,
