@@ -93,14 +93,6 @@ def test_a_cluster_whose_bookies_live_and_take_nothing_is_not_whole(tmp_path: Pa
         assert done.returncode == 1 and b"decommission NAME --cancel" in done.stdout
 
 
-def test_a_cluster_of_read_only_bookies_is_not_whole(tmp_path: Path) -> None:
-    uri = f"sqlite://{tmp_path}/metadata.db"
-    with bookie_processes(3, tmp_path, uri, options=("--free-space-min", str(2**40))):
-        (status,) = printed("cluster", "status", f"--metadata={uri}")
-        assert {row["state"] for row in status["bookies"]} == {"read-only"}
-        assert [why for why in status["why_not_whole"] if "read-only: nothing can be written" in why]
-
-
 def test_a_bookie_that_is_given_up_is_copied_at_once_and_then_forgotten(tmp_path: Path) -> None:
     with cluster(tmp_path, 4) as (meta, bookies):
         dead = ensemble(meta)[1]

@@ -1,0 +1,43 @@
+"""What a survey says is not as it should be, of bookies that live."""
+
+from __future__ import annotations
+
+import pytest
+
+from bookie.upkeep.healing.view import ClusterView
+from bookledger.cluster.survey import Survey, bookies_seen
+from metadata.healing.holder import Holder
+from metadata.healing.orders import OrderKind
+from metadata.records.ledger_record import BookieRef
+from metadata.records.registration import Registration
+from metadata.store import StoreHealth
+
+B1, B2 = BookieRef("b1", "i1"), BookieRef("b2", "i2")
+FORMATTED = {"b1": "i1", "b2": "i2"}
+
+
+def survey(
+    writable: tuple[bool, bool], formatted: dict[str, str], orders: dict[str, OrderKind] | None = None
+) -> Survey:
+    living = {one: Registration(one, "h:1", writable=w) for one, w in zip((B1, B2), writable, strict=True)}
+    view = ClusterView(0, 1, living=living, formatted=formatted, orders=orders or {})
+    return Survey("c", view, 0.0, StoreHealth("memory", "", 0), Holder(B1, 0), bookies_seen(view))
+
+
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        (survey((True, True), FORMATTED), ""),
+        (survey((True, False), FORMATTED), ""),
+        (survey((False, False), FORMATTED), "read-only: nothing can be written"),
+        (survey((True, True), {"b1": "i1"}), "no restart succeeds: b2"),
+        (
+            survey((True, True), FORMATTED, {"b2": OrderKind.GIVEN_UP}),
+            "gets nothing: b2; `bookledger cluster",
+        ),
+        (survey((True, True), {**FORMATTED, "b3": "i3"}), "not registered: b3"),
+    ],
+)
+def test_bookies_that_live_and_take_nothing_make_no_whole_cluster(seen: Survey, why: str) -> None:
+    assert seen.is_whole == (not why)
+    assert not why or any(why in one for one in seen.why_not_whole)
