@@ -171,7 +171,7 @@ async def _serving(
                 storage.push_async_callback(_close, bookie)  # after the listener has stopped
                 await _vouch_for_nothing_lost(bookie, lived)
                 went_back = WentBack(store, bookie, lived)
-                await went_back.look_at_start()
+                await went_back.look_once()
                 await give_no_id_twice(store, bookie.index.ledger_ids())
                 this = await lived.begin(bookie.replayed.log_end)
                 peers = peers_of(store, key)

@@ -78,11 +78,6 @@ class Lives:
         """Has the directory say what is known now; on disk when it returns."""
         _write(self.path, self.here, self.version, self.revision)
 
-    @property
-    def is_newer_than_metadata(self) -> bool:
-        """Whether the metadata lacks a life that was begun: the directory may be one ahead, where one was cut short."""
-        return self.here > self.known.number + 1
-
     async def write(self, life: Life) -> None:
         me, written = (self.cookie.bookie_id, self.cookie.incarnation), self.version or None
         self.version = await lives.write(self.store, *me, life, version=written)

@@ -31,7 +31,7 @@ from .restored_metadata import give_no_id_twice
 log = logging.getLogger(__name__)
 
 KEPT_SECONDS = 30.0
-"""How often the directory is told what was seen of the store, if that has changed; and at the end."""
+"""How often the directory is told what was seen of the store, which is at the end, too."""
 
 
 class WentBack:
@@ -42,29 +42,26 @@ class WentBack:
         self._bookie = bookie
         self._lives = lives
         self._key = keys.life(lives.cookie.bookie_id)
-
-    async def look_at_start(self) -> None:
-        """Compares the store with what the directory remembers, before a life is begun. Raises MetadataError."""
-        if self._lives.is_newer_than_metadata:
-            await self._hold_back("it does not know of this bookie's last starts")
-        await self.look_once()
+        self._keep_at = 0.0
 
     async def run(self, look_seconds: float) -> None:
         """Looks until cancelled. What cannot be looked at now is looked at later."""
-        loop, kept = asyncio.get_running_loop(), (0, 0)
-        keep_at = loop.time() + KEPT_SECONDS
         try:
             while True:
                 try:
                     await self.look_once()
                 except (BookieError, MetadataError, OSError) as error:
                     log.log(weight(error), "cannot tell yet whether the metadata went back: %s", error)
-                if loop.time() >= keep_at and kept != self._seen:
-                    await in_thread(self._keep)
-                    keep_at, kept = loop.time() + KEPT_SECONDS, self._seen
+                await self._keep_when_due()
                 await asyncio.sleep(look_seconds)
         finally:
             self._keep()
+
+    async def _keep_when_due(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now >= self._keep_at:
+            await in_thread(self._keep)
+            self._keep_at = now + KEPT_SECONDS
 
     def _keep(self) -> None:
         """A disk that does not take it has other watchers, and what it remembers is only older then."""
@@ -75,7 +72,7 @@ class WentBack:
 
     async def look_once(self) -> bool:
         """Whether it went back; then everything is done that has to be. Raises BookieError, MetadataError."""
-        version, revision = self._seen
+        version, revision = self._lives.version, self._lives.revision
         page = await self._store.list_page(self._key, limit=1)
         mine = next((one.version for one in page.items if one.key == self._key), 0)
         why = ""
@@ -86,12 +83,10 @@ class WentBack:
         if why:
             await self._hold_back(why)
             self._lives.version = mine  # once it has: until then it is found again
+        # What stands there is this bookie's own, also where the answer to its writing was lost.
+        self._lives.version = max(self._lives.version, mine)
         self._lives.revision = page.revision
         return bool(why)
-
-    @property
-    def _seen(self) -> tuple[int, int]:
-        return self._lives.version, self._lives.revision
 
     async def _hold_back(self, why: str) -> None:
         log.error(

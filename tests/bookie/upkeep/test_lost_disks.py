@@ -12,6 +12,7 @@ from bookie.errors import DataDirectoryError
 from bookie.log.format import NO_LEDGER, Kind, Record
 from bookie.serving.history import life
 from bookie.wire.messages import Status
+from metadata.backup import hold
 from metadata.memory import MemoryStore
 from metadata.records import lives
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
@@ -145,6 +146,9 @@ def test_a_crash_between_the_two_places_of_the_number_is_no_older_copy(tmp_path:
         life._write(tmp_path / "b1", 2)  # the metadata still says 1
         async with served(tmp_path, store):
             assert life._read(tmp_path / "b1")[0] == 3
+        life._write(tmp_path / "b1", 5)  # twice in a row
+        async with served(tmp_path, store):
+            assert await hold.read(store) is None, "nor has the metadata gone back"
 
     run(test())
 

@@ -1,0 +1,58 @@
+"""Whether the metadata went back: what a bookie takes for it, and what not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bookie.serving.directory import read_cookie
+from bookie.serving.history import life
+from bookie.serving.history.went_back import WentBack
+from metadata import keys
+from metadata.backup import hold
+from metadata.memory import MemoryStore
+from metadata.records.lives import Life
+from tests.bookie.bookies import bookie_on
+from tests.bookie.serving.served import formatted
+from tests.support.aio import run
+
+
+def test_a_write_of_its_own_whose_answer_was_lost_is_no_sign_and_hinders_no_later_one(tmp_path: Path) -> None:
+    async def test() -> None:
+        store = MemoryStore()
+        await formatted(tmp_path, store)
+        cookie = read_cookie(tmp_path / "b1")
+        async with bookie_on(tmp_path / "b1", incarnation=cookie.incarnation) as bookie:
+            lives = await life.look(tmp_path / "b1", cookie, store)
+            looking = WentBack(store, bookie, lives)
+            assert not await looking.look_once()
+            await lives.begin(0)
+            found = await store.get(keys.life("b1"))
+            assert found is not None
+            await store.replace(found.key, found.value, found.version)  # ours, as far as anybody knows
+            assert not await looking.look_once()
+            await lives.write(Life(lives.here, 7))
+            assert await hold.read(store) is None
+            assert not await looking.look_once()
+
+    run(test())
+
+
+def test_a_key_of_its_own_that_is_older_or_gone_is_a_sign(tmp_path: Path) -> None:
+    async def test() -> None:
+        store = MemoryStore()
+        await formatted(tmp_path, store)
+        cookie = read_cookie(tmp_path / "b1")
+        async with bookie_on(tmp_path / "b1", incarnation=cookie.incarnation) as bookie:
+            lives = await life.look(tmp_path / "b1", cookie, store)
+            looking = WentBack(store, bookie, lives)
+            await lives.begin(0)
+            assert not await looking.look_once()
+            found = await store.get(keys.life("b1"))
+            assert found is not None
+            await store.delete(found.key, found.version)
+            assert await looking.look_once()
+            assert await hold.read(store) is not None
+            assert not await looking.look_once(), "it is told once"
+            await lives.write(Life(lives.here, 7))
+
+    run(test())
