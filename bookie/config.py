@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from ipaddress import IPv6Address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from metadata.settings.tunable import set_elsewhere, tunable
 
+from .addresses import ipv6
 from .limits_config import Limits
 from .upkeep_config import UpkeepConfig
 
@@ -31,16 +31,8 @@ def check_advertised(host: str) -> None:
         )
     if not host or "," in host or any(map(str.isspace, host)):
         raise ValueError(f"{host!r} is no host name or address; one is wanted, without blanks")
-    if ":" in host and not _is_ipv6(host):
+    if ":" in host and ipv6(host) is None:
         raise ValueError(f"{host} has a port: clients are told that of --port, so name the host alone")
-
-
-def _is_ipv6(host: str) -> bool:
-    try:
-        IPv6Address(host.removeprefix("[").removesuffix("]"))
-    except ValueError:
-        return False
-    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ from metadata.counting.counting_store import CountingStore
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
+from metadata.records.lives import Life
 from metadata.records.registration import Registration
 from metadata.store import MetadataStore
 
@@ -169,11 +170,8 @@ async def _serving(
                 lived = await life.look(locked.path, cookie, store)
                 bookie = await _open_bookie(config, locked, cookie, lived)
                 storage.push_async_callback(_close, bookie)  # after the listener has stopped
-                await _vouch_for_nothing_lost(bookie, lived)
                 went_back = WentBack(store, bookie, lived)
-                await went_back.look_once()
-                await give_no_id_twice(store, bookie.index.ledger_ids())
-                this = await lived.begin(bookie.replayed.log_end)
+                this = await _begin_life(bookie, lived, went_back)
                 peers = peers_of(store, key)
                 storage.push_async_callback(peers.close)
                 upkeep = Upkeep(bookie, store, cookie, config.upkeep, peers, listener.guard.report)
@@ -183,12 +181,7 @@ async def _serving(
                 watching = bookie.watch_space(lambda space: _tell_space(registrar, space))
                 publishing = lived.publish(this, lambda: bookie.log_position)
                 obeying = obey_orders(store, cookie.bookie_id, bookie.space, config.upkeep.heal_look_seconds)
-                intact = watch(
-                    Intact(locked.lasting_paths()),
-                    bookie.disk,
-                    partial(_open_segment, locked, bookie),
-                    bookie.fail,
-                )
+                intact = _watch_files(locked, bookie)
                 looking = went_back.run(config.lease_seconds / RENEWALS_PER_LEASE)
                 work = bookie.run_checkpoints(), watching, publishing, obeying, upkeep.run(), intact, looking
                 async with _beside(*work):
@@ -316,11 +309,24 @@ async def _close(bookie: Bookie) -> None:
             raise bookie.failed.result()
 
 
+async def _begin_life(bookie: Bookie, lived: Lives, went_back: WentBack) -> Life:
+    """When it returns what may be lost is accounted for, and metadata that is older than this bookie is held back."""
+    await _vouch_for_nothing_lost(bookie, lived)
+    await went_back.look_once()
+    await give_no_id_twice(lived.store, bookie.index.ledger_ids())
+    return await lived.begin(bookie.replayed.log_end)
+
+
 async def _vouch_for_nothing_lost(bookie: Bookie, lived: Lives) -> None:
     """All that the bookie may have lost is in limbo when it returns."""
     if bookie.has_lost:
         me = BookieRef(lived.cookie.bookie_id, lived.cookie.incarnation)
         await enter_limbo(bookie, LedgerStore(lived.store), me)
+
+
+def _watch_files(locked: LockedDirectory, bookie: Bookie) -> Coroutine[object, object, None]:
+    intact, open_segment = Intact(locked.lasting_paths()), partial(_open_segment, locked, bookie)
+    return watch(intact, bookie.disk, open_segment, bookie.fail)
 
 
 def _open_segment(locked: LockedDirectory, bookie: Bookie) -> Path:

@@ -18,11 +18,11 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from ..addresses import bare, joined
 from ..config import BookieConfig
 from ..errors import BookieError
 from ..storage.bookie import Bookie
 from ..wire import rpc
-from ..wire.addresses import bare, joined
 from ..wire.crowd import Visitor
 from ..wire.data import sockets
 from ..wire.data.connection import Connection

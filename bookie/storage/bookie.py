@@ -13,7 +13,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_record import LedgerRecord, Tombstone
+from metadata.records.ledger_store import VersionedRecord
 
 from ..config import BookieConfig
 from ..disk.disk import Disk
@@ -183,9 +184,9 @@ class Bookie:
         """The metadata says who may write to the ledger, and which one it is; what is known already stays."""
         self.states.hold(record.ledger_id).learn(record.verifier, record.identity)
 
-    def holds_another(self, record: LedgerRecord) -> bool:
+    def holds_another(self, ledger: LedgerRecord | VersionedRecord | Tombstone) -> bool:
         """Whether what is here under that id is not that ledger's (rule W8)."""
-        return self.states.peek(record.ledger_id).is_another(record.identity)
+        return self.states.peek(ledger.ledger_id).is_another(ledger.identity)
 
     def append(self, frame: Frame, answer: OnAnswer) -> None:
         """Stores a frame; `answer` is called once, with OK when it is on disk (rule B1).
@@ -282,8 +283,7 @@ class Bookie:
         if not 0 <= request.first_entry <= request.last_entry or request.ledger_id < 0:
             detail = f"entries {request.first_entry} to {request.last_entry} are no range"
             return HoldingsReply(Status.BAD_REQUEST, detail=detail)
-        state = self.states.peek(request.ledger_id)
-        held = await self._reader.holdings(request, state)
+        held = await self._reader.holdings(request, self.states.peek(request.ledger_id))
         if why := self._refusals.why(request):
             return HoldingsReply(Status.WRONG_IDENTITY, detail=why)
         return HoldingsReply(Status.OK, *held)
@@ -297,7 +297,7 @@ class Bookie:
             if status is not Status.OK:
                 return LacReply(status, detail=detail)
         ledger_id = request.ledger_id
-        if request.wait_ms and not self._refusals.why(request):
+        if request.wait_ms and not self.states.peek(ledger_id).is_another(request.identity):
             await self._lac_waiters.wait(ledger_id, request.wait_beyond, request.wait_ms / 1000, hurried)
         if why := self._refusals.why(request):
             return LacReply(Status.WRONG_IDENTITY, detail=why)

@@ -7,11 +7,11 @@ ledgers that were made since. The identity that each ledger gets at its creation
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable
 
 from ..index.ledger_state import LedgerState
 from ..wire.messages import HoldingsRequest, LacRequest, ReadRequest
+from .counting.seldom import Seldom
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +25,7 @@ class Refusals:
     def __init__(self, state_of: Callable[[int], LedgerState], clock: Callable[[], float]) -> None:
         self._state_of = state_of
         self._clock = clock
-        self._told_at = -math.inf
-        self._untold = 0
+        self._seldom = Seldom(TOLD_SECONDS_MIN)
 
     def why(self, request: ReadRequest | LacRequest | HoldingsRequest) -> str:
         """Why it is refused, where the ledger here is another than the one that is asked for; empty where it is not."""
@@ -36,10 +35,7 @@ class Refusals:
 
     def tell(self, why: str) -> None:
         """A request was refused."""
-        now = self._clock()
-        if now - self._told_at < TOLD_SECONDS_MIN:
-            self._untold += 1
+        if (untold := self._seldom.untold(self._clock())) is None:
             return
-        more = f"; {self._untold} more requests were refused since the last such line" if self._untold else ""
+        more = f"; {untold} more requests were refused since the last such line" if untold else ""
         log.error("refused: %s%s", why, more)
-        self._told_at, self._untold = now, 0

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from .addresses import peer_of
+from ..addresses import peer_of
 from .trust.identity import Identity, Peer
 
 log = logging.getLogger(__name__)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import click
 
+from bookie.addresses import bare
+
 if TYPE_CHECKING:
     from aiohttp import web
 
@@ -115,7 +117,7 @@ def _address(_: click.Context, option: click.Parameter, text: str | None) -> Htt
     if text is None:
         return None
     host, colon, port = text.rpartition(":")
-    host = host[1:-1] if host[:1] + host[-1:] == "[]" else host
+    host = bare(host)
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
         raise click.BadParameter(f"{text!r} is no HOST:PORT, such as 127.0.0.1:9181", param=option)
     return HttpAddress(host, int(port))

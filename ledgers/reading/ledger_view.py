@@ -95,7 +95,7 @@ class LedgerView:
         return MetadataUnavailable(f"cannot {what} ledger {self.ledger_id}: {error}")
 
     def _take(self, found: VersionedRecord | None) -> None:
-        if found is None or found.record.identity != self.identity:
+        if found is None or found.identity != self.identity:
             raise NoSuchLedger(self.ledger_id)
         if found.version < self._version:
             return  # a watch lags behind what was read meanwhile

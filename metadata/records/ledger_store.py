@@ -46,7 +46,7 @@ class LedgerStore:
         """The latest record of that very ledger, or None where there is none: it was deleted, or the store went back to
         an older copy, and its id is another ledger's (rule W8)."""
         found = await self.read(record.ledger_id)
-        return found if found is not None and found.record.identity == record.identity else None
+        return found if found is not None and found.identity == record.identity else None
 
     async def create(self, record: LedgerRecord) -> VersionedRecord:
         """Stores a new ledger. Raises KeyExists when the id is taken, or was by a ledger now deleted.

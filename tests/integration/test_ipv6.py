@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from bookie.addresses import joined, parted, peer_of
 from bookie.config import check_advertised
-from bookie.wire.addresses import joined, parted, peer_of
 from bookie.wire.data import sockets
 from bookledger.cli.processes import bookie_processes
 from ledgers import ClientConfig, LedgerClient

@@ -31,7 +31,7 @@ from .restored_metadata import give_no_id_twice
 log = logging.getLogger(__name__)
 
 KEPT_SECONDS = 30.0
-"""How often the directory is told what was seen of the store, which is at the end, too."""
+"""How often the directory is told what was seen of the store, if that has changed; and at the end."""
 
 
 class WentBack:
@@ -42,7 +42,8 @@ class WentBack:
         self._bookie = bookie
         self._lives = lives
         self._key = keys.life(lives.cookie.bookie_id)
-        self._keep_at = 0.0
+        self._keep_at = asyncio.get_running_loop().time() + KEPT_SECONDS
+        self._kept = (0, 0)
 
     async def run(self, look_seconds: float) -> None:
         """Looks until cancelled. What cannot be looked at now is looked at later."""
@@ -58,10 +59,10 @@ class WentBack:
             self._keep()
 
     async def _keep_when_due(self) -> None:
-        now = asyncio.get_running_loop().time()
-        if now >= self._keep_at:
+        now, seen = asyncio.get_running_loop().time(), (self._lives.version, self._lives.revision)
+        if now >= self._keep_at and seen != self._kept:
             await in_thread(self._keep)
-            self._keep_at = now + KEPT_SECONDS
+            self._keep_at, self._kept = now + KEPT_SECONDS, seen
 
     def _keep(self) -> None:
         """A disk that does not take it has other watchers, and what it remembers is only older then."""

@@ -13,7 +13,7 @@ all upkeep keeps the two apart; the record is read once more under it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from metadata.backup import hold
@@ -24,7 +24,6 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
 from ...errors import DataDirectoryError
-from ...index.ledger_state import LedgerState
 from ...index.places import Place
 from ...storage.bookie import Bookie
 from ...wire.messages import EntryRange
@@ -85,7 +84,7 @@ class Collector:
             )
             return Collected(held_back=True)
         await self._bookie.checkpoint()
-        here = await in_thread(self._held)
+        here = await in_thread(self._bookie.index.ledger_ids)
         listing = await self._compare(here)
         if listing.unlisted:
             log.warning(
@@ -95,16 +94,12 @@ class Collector:
         dropped = await self._drop_misplaced(listing.elsewhere) if also_misplaced else 0
         return Collected(forgotten, dropped, len(listing.unlisted))
 
-    def _held(self) -> dict[int, LedgerState]:
-        return {state.ledger_id: state for state in self._bookie.index.states()}
-
-    async def _compare(self, here: Mapping[int, LedgerState]) -> _Listing:
+    async def _compare(self, here: Iterable[int]) -> _Listing:
         if await cluster.cluster_id(self._store) != self._cookie.cluster_id:
             raise DataDirectoryError("the metadata is that of another cluster; nothing is collected")
         listing = _Listing(unlisted=set(here))
         async for found in self._ledgers.list_with_deleted():
-            state = here.get(found.ledger_id)
-            if state is None or state.is_another(found.identity):
+            if found.ledger_id not in listing.unlisted or self._bookie.holds_another(found):
                 continue  # of an id that was given twice the metadata knows the other ledger (rule W8)
             listing.unlisted.remove(found.ledger_id)
             if isinstance(found, Tombstone):

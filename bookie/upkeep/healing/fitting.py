@@ -84,7 +84,7 @@ class Fitting:
             ledger_id, record = found.ledger_id, None if isinstance(found, Tombstone) else found.record
             if record is not None and (self._lacks(record) or self._has_nothing_of(record, held)):
                 lacking.append(ledger_id)
-            if ledger_id not in unknown or self._bookie.states.peek(ledger_id).is_another(found.identity):
+            if ledger_id not in unknown or self._bookie.holds_another(found):
                 continue
             del unknown[ledger_id]
             if record is not None and await self._is_elsewhere(record):

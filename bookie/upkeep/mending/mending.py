@@ -124,9 +124,8 @@ class Mender:
         placed here: frames within that cannot be read, and those in `unreadable`, are removed from the index, which
         holds that when this returns. Raises DiskIsFull: what was stored before is there.
         """
-        if self._bookie.holds_another(
-            record
-        ):  # what is here fills none of its gaps, nor is anything put beside it
+        # What is here fills none of its gaps, nor is anything put beside it.
+        if self._bookie.holds_another(record):
             tally.fail(HOLDS_ANOTHER)
             return
         self._bookie.learn(record)

@@ -9,7 +9,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 
-from ..addresses import ipv6, parted, peer_of
+from ...addresses import ipv6, parted, peer_of
 
 BACKLOG = 1024
 """Connections that may wait to be accepted."""

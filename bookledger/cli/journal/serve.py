@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bookie.addresses import bare
 from bookie.serving.stopping import until_stopped
 from bookie.wire.data import sockets
 
@@ -191,4 +192,4 @@ def _peer(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise click.BadParameter(f"{text!r} is no HOST:PORT, such as jn2:8480", param_hint="--peer")
-    return host.strip("[]"), int(port)
+    return bare(host), int(port)

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from bookie.errors import DataDirectoryError
-from bookie.index.ledger_state import LedgerState
 from bookie.storage.bookie import Bookie
 from bookie.upkeep.collecting.collector import Collected, Collector
 from bookie.upkeep.pace import Pace
@@ -304,7 +303,7 @@ def test_a_record_that_has_changed_since_the_listing_decides(tmp_path: Path) -> 
     async def test(site: Site) -> None:
         await placed_elsewhere(site, closed=True)
         collector = Collector(site.bookie, site.store, site.cookie, Pace(1e9))
-        listing = await collector._compare({4: LedgerState(4)})
+        listing = await collector._compare([4])
         found = await site.ledgers.read(4)
         assert found is not None
         back = replace(found.record, fragments=(Fragment(0, (ME,)),))
