@@ -83,7 +83,7 @@ class LedgerState:
         """Whether this is not the ledger of that identity, but another one under its id (rule W8)."""
         return self.identity is not None and self.identity != identity
 
-    def why_not(self, identity: bytes) -> str:
+    def identity_mismatch(self, identity: bytes) -> str:
         """What to answer whoever asks for the ledger of that identity, where it is not this one; "" where it is."""
         if not self.is_another(identity):
             return ""

@@ -47,8 +47,8 @@ from .directory import LockedDirectory
 from .grpc_tools import GrpcTools
 from .history import life
 from .history.life import Lives
+from .history.metadata_rollback import RollbackDetector
 from .history.restored_metadata import give_no_id_twice
-from .history.went_back import WentBack
 from .listener import Listener
 from .lookups.owners import Owners
 from .lookups.registered_keys import RegisteredKeys
@@ -170,8 +170,8 @@ async def _serving(
                 lived = await life.look(locked.path, cookie, store)
                 bookie = await _open_bookie(config, locked, cookie, lived)
                 storage.push_async_callback(_close, bookie)  # after the listener has stopped
-                went_back = WentBack(store, bookie, lived)
-                this = await _begin_life(bookie, lived, went_back)
+                rollback = RollbackDetector(store, bookie, lived)
+                this = await _begin_life(bookie, lived, rollback)
                 peers = peers_of(store, key)
                 storage.push_async_callback(peers.close)
                 upkeep = Upkeep(bookie, store, cookie, config.upkeep, peers, listener.guard.report)
@@ -182,7 +182,7 @@ async def _serving(
                 publishing = lived.publish(this, lambda: bookie.log_position)
                 obeying = obey_orders(store, cookie.bookie_id, bookie.space, config.upkeep.heal_look_seconds)
                 intact = _watch_files(locked, bookie)
-                looking = went_back.run(config.lease_seconds / RENEWALS_PER_LEASE)
+                looking = rollback.run(config.lease_seconds / RENEWALS_PER_LEASE)
                 work = bookie.run_checkpoints(), watching, publishing, obeying, upkeep.run(), intact, looking
                 async with _beside(*work):
                     running = RunningBookie(cookie, listener.address, bookie, upkeep, registrar)
@@ -309,10 +309,10 @@ async def _close(bookie: Bookie) -> None:
             raise bookie.failed.result()
 
 
-async def _begin_life(bookie: Bookie, lived: Lives, went_back: WentBack) -> Life:
+async def _begin_life(bookie: Bookie, lived: Lives, rollback: RollbackDetector) -> Life:
     """When it returns what may be lost is accounted for, and metadata that is older than this bookie is held back."""
     await _vouch_for_nothing_lost(bookie, lived)
-    await went_back.look_once()
+    await rollback.look_once()
     await give_no_id_twice(lived.store, bookie.index.ledger_ids())
     return await lived.begin(bookie.replayed.log_end)
 

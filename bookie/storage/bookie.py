@@ -45,7 +45,7 @@ from .checkpointing import Checkpointer
 from .core import Answer, BookieCore, Effect, Write
 from .counting.metrics import BookieMetrics
 from .frames import SegmentFiles
-from .identities import Refusals
+from .identity_check import IdentityCheck
 from .intake import Intake, OnAnswer, Ticket
 from .lac_waiters import LacWaiters
 from .ledger_states import IN_LIMBO, LedgerStates
@@ -75,7 +75,7 @@ class Bookie:
         self._core = BookieCore(self.states.hold)
         self._reader = PageReader(index, self.files, config.read_threads)
         self.answers = Answers()
-        self._refusals = Refusals(self.states.peek, self._loop.time)
+        self._identity_check = IdentityCheck(self.states.peek, self._loop.time)
         self._intake = Intake(config.log_queue_bytes_max)
         self._lac_waiters = LacWaiters(lambda ledger_id: self.states.peek(ledger_id).last_add_confirmed)
         limit = SpaceLimit(config.disk_free_share_min, config.disk_free_bytes_min)
@@ -267,7 +267,7 @@ class Bookie:
                 return ReadReply(status, detail=detail)
         state, began = self.states.peek(request.ledger_id), self._loop.time()
         page = await self._reader.read(request)
-        if why := self._refusals.why(request):  # now: another one's first frame may have come meanwhile
+        if why := self._identity_check.why(request):  # now: another one's first frame may have come meanwhile
             return ReadReply(Status.WRONG_IDENTITY, detail=why)
         if page.covered_through < request.first_entry:
             return ReadReply(Status.IO_ERROR, detail="too many copies of one entry in the log")
@@ -284,7 +284,7 @@ class Bookie:
             detail = f"entries {request.first_entry} to {request.last_entry} are no range"
             return HoldingsReply(Status.BAD_REQUEST, detail=detail)
         held = await self._reader.holdings(request, self.states.peek(request.ledger_id))
-        if why := self._refusals.why(request):
+        if why := self._identity_check.why(request):
             return HoldingsReply(Status.WRONG_IDENTITY, detail=why)
         return HoldingsReply(Status.OK, *held)
 
@@ -299,7 +299,7 @@ class Bookie:
         ledger_id = request.ledger_id
         if request.wait_ms and not self.states.peek(ledger_id).is_another(request.identity):
             await self._lac_waiters.wait(ledger_id, request.wait_beyond, request.wait_ms / 1000, hurried)
-        if why := self._refusals.why(request):
+        if why := self._identity_check.why(request):
             return LacReply(Status.WRONG_IDENTITY, detail=why)
         state = self.states.peek(ledger_id)
         if state.limbo:
@@ -350,7 +350,7 @@ class Bookie:
                     if status is not Status.OK and status is not Status.WRITTEN:
                         self.metrics.answered(status)
                     if status is Status.WRONG_IDENTITY:
-                        self._refusals.tell(detail)
+                        self._identity_check.tell(detail)
                     ticket.answer(status, detail)
 
     def _from_log_thread(self, callback: Callable[..., None]) -> Callable[..., None]:

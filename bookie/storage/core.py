@@ -129,7 +129,7 @@ def _refused(state: LedgerState, verifier: bytes, identity: bytes, ticket: objec
     """The first who may write to a ledger, or fence it, says which one it is, and whose."""
     if state.verifier is not None and not state.admits(verifier):
         return Answer(ticket, Status.UNAUTHORIZED)
-    if why := state.why_not(identity):
+    if why := state.identity_mismatch(identity):
         return Answer(ticket, Status.WRONG_IDENTITY, why)
     state.learn(verifier, identity)
     return None

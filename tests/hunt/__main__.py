@@ -51,10 +51,10 @@ def _layer(name: str) -> Command:
 
 HUNTS = {
     **{name: Hunt(f"fresh seeds of the simulator's layer {name}", _layer(name)) for name in LAYERS},
-    "went-back": Hunt(
+    "rollback": Hunt(
         "metadata that is set back to an older copy under living bookies and clients, 500 seeds",
-        _tests("tests/simulation/cluster/test_store_went_back.py"),
-        (("WENT_BACK_SEEDS", "500"),),
+        _tests("tests/simulation/cluster/test_metadata_rollback.py"),
+        (("ROLLBACK_SEEDS", "500"),),
     ),
     "plants": Hunt(
         "whether seeds from 0 on find each planted bug, and which one does first",

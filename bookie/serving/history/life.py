@@ -1,7 +1,7 @@
 """Which of its lives a bookie is in, and how far its log has got: an older copy of its directory is noticed (rule R6).
 
     life    in the data directory, in a line each: the number of starts, and what it has seen of the metadata last: the
-            version of its own key there, and the store's revision (`went_back.py`); 20 digits each
+            version of its own key there, and the store's revision (`metadata_rollback.py`); 20 digits each
 
 The same number stands in the metadata, and from time to time the position in the log up to which everything is on
 disk. A directory that is behind either was restored from a backup or a snapshot: what the bookie took since is not in

@@ -125,7 +125,7 @@ class LogInMemory:
             status, detail = await self._fence(request)
             if status is not Status.OK:
                 return ReadReply(status, detail=detail)
-        if why := self._state_of(request.ledger_id).why_not(request.identity):
+        if why := self._state_of(request.ledger_id).identity_mismatch(request.identity):
             return ReadReply(Status.WRONG_IDENTITY, detail=why)
         return self._page(request)
 
@@ -139,7 +139,7 @@ class LogInMemory:
                 return LacReply(status, detail=detail)
         await self._news(request)
         state = self._state_of(request.ledger_id)
-        if why := state.why_not(request.identity):
+        if why := state.identity_mismatch(request.identity):
             return LacReply(Status.WRONG_IDENTITY, detail=why)
         told = state.last_add_confirmed
         checker = self._host.watch[request.ledger_id].checker

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bookie.serving.directory import read_cookie
 from bookie.serving.history import life
-from bookie.serving.history.went_back import WentBack
+from bookie.serving.history.metadata_rollback import RollbackDetector
 from metadata import keys
 from metadata.backup import hold
 from metadata.memory import MemoryStore
@@ -23,7 +23,7 @@ def test_a_write_of_its_own_whose_answer_was_lost_is_no_sign_and_hinders_no_late
         cookie = read_cookie(tmp_path / "b1")
         async with bookie_on(tmp_path / "b1", incarnation=cookie.incarnation) as bookie:
             lives = await life.look(tmp_path / "b1", cookie, store)
-            looking = WentBack(store, bookie, lives)
+            looking = RollbackDetector(store, bookie, lives)
             assert not await looking.look_once()
             await lives.begin(0)
             found = await store.get(keys.life("b1"))
@@ -44,7 +44,7 @@ def test_a_key_of_its_own_that_is_older_or_gone_is_a_sign(tmp_path: Path) -> Non
         cookie = read_cookie(tmp_path / "b1")
         async with bookie_on(tmp_path / "b1", incarnation=cookie.incarnation) as bookie:
             lives = await life.look(tmp_path / "b1", cookie, store)
-            looking = WentBack(store, bookie, lives)
+            looking = RollbackDetector(store, bookie, lives)
             await lives.begin(0)
             assert not await looking.look_once()
             found = await store.get(keys.life("b1"))

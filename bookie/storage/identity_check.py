@@ -19,8 +19,9 @@ TOLD_SECONDS_MIN = 10.0
 """Between one line of the log and the next."""
 
 
-class Refusals:
-    """Refuses requests for other ledgers, and writes that to the log, seldom enough. Belongs to the event loop."""
+class IdentityCheck:
+    """Refuses requests for other ledgers than those that are here, and logs that, at most each TOLD_SECONDS_MIN.
+    Belongs to the event loop."""
 
     def __init__(self, state_of: Callable[[int], LedgerState], clock: Callable[[], float]) -> None:
         self._state_of = state_of
@@ -29,7 +30,7 @@ class Refusals:
 
     def why(self, request: ReadRequest | LacRequest | HoldingsRequest) -> str:
         """Why it is refused, where the ledger here is another than the one that is asked for; empty where it is not."""
-        if why := self._state_of(request.ledger_id).why_not(request.identity):
+        if why := self._state_of(request.ledger_id).identity_mismatch(request.identity):
             self.tell(why)
         return why
 

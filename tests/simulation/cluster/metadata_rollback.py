@@ -86,7 +86,7 @@ class Copy:
         data._events, data._revision = self._events, self._revision
 
 
-class GoingBack(Cluster):
+class RollbackCluster(Cluster):
     """One run."""
 
     def __init__(self, site: ClusterSite) -> None:

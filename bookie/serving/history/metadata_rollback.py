@@ -1,4 +1,4 @@
-"""Noticing that the metadata store went back to an older copy of itself.
+"""Detects a rollback of the metadata store: it went back to an older copy of itself.
 
 An etcd restored from a snapshot, or an older SQLite file in its place, knows nothing of what came after it: it gives
 ids out twice, and would have bookies collect what is newer. Two things only rise in a store that never went back: its
@@ -34,8 +34,8 @@ KEPT_SECONDS = 30.0
 """How often the directory is told what was seen of the store, if that has changed; and at the end."""
 
 
-class WentBack:
-    """Looks for one bookie."""
+class RollbackDetector:
+    """Compares the store with what one bookie has seen of it before."""
 
     def __init__(self, store: MetadataStore, bookie: Bookie, lives: Lives) -> None:
         self._store = store

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from bookie.index.ledger_state import LedgerState
-from bookie.serving.history.went_back import WentBack
+from bookie.serving.history.metadata_rollback import RollbackDetector
 from bookie.upkeep.collecting.collector import Collector
 from tests.simulation.engine.runs import Failed
 
+from .metadata_rollback import RollbackCluster
 from .plan import Plan
 from .run import play
-from .went_back import GoingBack
 
-SEEDS = int(os.environ.get("WENT_BACK_SEEDS", "8"))
+SEEDS = int(os.environ.get("ROLLBACK_SEEDS", "8"))
 SEARCHED_MAX = 40
 SHAPE, HOSTS = (3, 3, 2), 4
 
@@ -24,7 +24,7 @@ SHAPE, HOSTS = (3, 3, 2), 4
 def run(seed: int) -> str:
     """Which promise it breaks; "" where it breaks none."""
     try:
-        play(Plan(seed=seed, shape=SHAPE, hosts=HOSTS), tracing=False, kind=GoingBack)
+        play(Plan(seed=seed, shape=SHAPE, hosts=HOSTS), tracing=False, kind=RollbackCluster)
     except Failed as failed:
         return str(failed)
     return ""
@@ -36,7 +36,7 @@ def test_W8_nothing_acknowledged_is_mixed_or_collected() -> None:
 
 def bookies_know_no_identities(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LedgerState, "is_another", lambda *_: False)
-    patch.setattr(LedgerState, "why_not", lambda *_: "")
+    patch.setattr(LedgerState, "identity_mismatch", lambda *_: "")
 
 
 def a_collection_goes_by_ids_alone(patch: pytest.MonkeyPatch) -> None:
@@ -51,10 +51,10 @@ def a_collection_goes_by_ids_alone(patch: pytest.MonkeyPatch) -> None:
 
 
 def nobody_looks(patch: pytest.MonkeyPatch) -> None:
-    async def blind(_: WentBack) -> bool:
+    async def blind(_: RollbackDetector) -> bool:
         return False
 
-    patch.setattr(WentBack, "look_once", blind)
+    patch.setattr(RollbackDetector, "look_once", blind)
 
 
 @pytest.mark.parametrize(
