@@ -11,14 +11,19 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from bookledger.cli import child
 from tests.support.etcd import EtcdServer
 from tests.support.heartbeat import Heartbeat
+from tests.support.preloaded import ForkedChildren
 
 # How long an example takes says how busy the machine is, and nothing of the code.
 # What is searched for anew each time is no judgement of a change: `HYPOTHESIS_PROFILE=drawn` searches.
 settings.register_profile("drawn", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", settings.get_profile("drawn"), derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+# Bookies are forked from a process that has imported them: starting takes most of what many a test costs.
+setattr(child, "subprocess", ForkedChildren)  # noqa: B010 — it exports none
 
 # Children are interrupted by tests, also where the suite itself was started in the background.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

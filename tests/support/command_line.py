@@ -18,24 +18,12 @@ def bookledger(
     *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     environment = os.environ if env is None else env
-    if _of_the_interpreter(environment) != _AT_START:
+    if preloaded.of_the_interpreter(environment) != preloaded.AT_START:
         command = [sys.executable, "-m", "bookledger", *arguments]
         return subprocess.run(
             command, input=stdin, capture_output=True, timeout=SECONDS_MAX, check=False, env=env
         )
     return preloaded.run(arguments, stdin, environment, SECONDS_MAX)
-
-
-def _of_the_interpreter(environment: Mapping[str, str]) -> dict[str, str]:
-    """What it looks at once, when it starts."""
-    return {
-        name: value
-        for name, value in environment.items()
-        if name.startswith(("PYTHON", "LANG", "LC_", "LD_"))
-    }
-
-
-_AT_START = _of_the_interpreter(os.environ)
 
 
 def fails_with_one_line(*arguments: str, stdin: bytes = b"") -> str:

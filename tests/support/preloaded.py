@@ -17,12 +17,16 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from typing import IO
+from contextlib import suppress
+from typing import IO, Any
 
 REQUEST_BYTES_MAX = 1024 * 1024
 MODULES = (
     "bookledger.cli.main",
     "bookledger.cli.bookie.group",
+    "bookledger.cli.bookie.run",
+    "bookledger.cli.bookie.serving",
+    "bookie.serving.daemon",
     "bookledger.cli.cluster.group",
     "bookledger.cli.journal.group",
     "bookledger.cli.ledger.group",
@@ -47,7 +51,8 @@ def run(
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         given.write(stdin)
         given.seek(0)
-        with _asked(arguments, env, (given, out, err)) as answers:
+        files = given.fileno(), out.fileno(), err.fileno()
+        with _asked(arguments, env, files) as answers:
             answers.settimeout(seconds_max)
             pid = int(_line(answers))
             try:
@@ -58,14 +63,85 @@ def run(
         return subprocess.CompletedProcess(list(arguments), code, _all_of(out), _all_of(err))
 
 
-def _asked(arguments: Sequence[str], env: Mapping[str, str], files: Sequence[IO[bytes]]) -> socket.socket:
+class Forked:
+    """A command that goes on beside us: what `bookledger.cli.child` uses of `subprocess.Popen`, its input and output
+    pipes."""
+
+    def __init__(self, arguments: Sequence[str], stderr: IO[bytes], env: Mapping[str, str]) -> None:
+        self.args = list(arguments)
+        self.returncode: int | None = None
+        theirs_in, ours_in = os.pipe()
+        ours_out, theirs_out = os.pipe()
+        self.stdin: IO[bytes] = os.fdopen(ours_in, "wb")
+        self.stdout: IO[bytes] = os.fdopen(ours_out, "rb")
+        try:
+            self._answers = _asked(arguments, env, (theirs_in, theirs_out, stderr.fileno()))
+        finally:
+            os.close(theirs_in)
+            os.close(theirs_out)
+        self.pid = int(_line(self._answers))
+
+    def poll(self) -> int | None:
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            self._answers.settimeout(timeout)
+            try:
+                self.returncode = int(_line(self._answers))
+            except (TimeoutError, BlockingIOError):
+                raise subprocess.TimeoutExpired(self.args, timeout or 0) from None
+            self._answers.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+class ForkedChildren:
+    """Stands in for the module `subprocess` where the product starts itself as a child."""
+
+    PIPE, TimeoutExpired = subprocess.PIPE, subprocess.TimeoutExpired
+
+    @staticmethod
+    def Popen(command: Sequence[str], **how: Any) -> Forked | subprocess.Popen[bytes]:
+        _, *options = command
+        arguments = options[options.index("-m") + 1 :] if "-m" in options else [""]
+        is_ours = arguments[0] == "bookledger" and of_the_interpreter(how["env"]) == AT_START
+        if not is_ours or how["stderr"].closed:
+            return subprocess.Popen(command, **how)
+        return Forked(arguments[1:], how["stderr"], how["env"])
+
+
+def of_the_interpreter(environment: Mapping[str, str]) -> dict[str, str]:
+    """What it looks at once, when it starts."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(("PYTHON", "LANG", "LC_", "LD_"))
+    }
+
+
+AT_START = of_the_interpreter(os.environ)
+
+
+def _asked(arguments: Sequence[str], env: Mapping[str, str], files: Sequence[int]) -> socket.socket:
     request = json.dumps({"arguments": list(arguments), "env": dict(env), "directory": os.getcwd()}).encode()
     assert len(request) <= REQUEST_BYTES_MAX
     ours, theirs = socket.socketpair()
     with theirs, tempfile.TemporaryFile() as asked:
         asked.write(request)
         asked.seek(0)
-        descriptors = [theirs.fileno(), asked.fileno(), *(file.fileno() for file in files)]
+        descriptors = [theirs.fileno(), asked.fileno(), *files]
         with _starting:
             socket.send_fds(_running(), [b"."], descriptors)
     return ours
