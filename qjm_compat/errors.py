@@ -12,6 +12,7 @@
     ├── NewerTxid                the reader is ahead of this acceptor
     ├── EditsNotCached           read the segments instead
     ├── SegmentUnreadable        no copy of a segment could be read to its end
+    │   └── SegmentUnavailable   … because bookies or metadata did not answer: read it again later
     ├── QuorumFailed             too few acceptors said yes; names what each of the others said
     │   └── QuorumTimeout        … because they did not answer in time
     ├── StreamClosed             the output stream takes no more
@@ -105,6 +106,10 @@ class EditsNotCached(JournalError):
 
 class SegmentUnreadable(JournalError):
     """No copy of the segment can be read; says what each of them answered."""
+
+
+class SegmentUnavailable(SegmentUnreadable):
+    """No copy of the segment can be read now; the bookies or the metadata under one of them did not answer."""
 
 
 class QuorumFailed(JournalError):

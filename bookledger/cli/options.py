@@ -269,3 +269,19 @@ def refuse_new_ledger_options(why: str) -> None:
     for name, option in NEW_LEDGER_OPTIONS.items():
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             raise click.UsageError(f"{option} {why}")
+
+
+OUTAGE_SECONDS_DEFAULT = 600.0
+
+
+def outage_option(command: F) -> F:
+    """How long a command that follows something waits for whoever does not answer."""
+    return click.option(
+        "--outage-max",
+        "outage_seconds_max",
+        metavar="SECONDS",
+        type=Finite(0),
+        default=OUTAGE_SECONDS_DEFAULT,
+        show_default=True,
+        help="How long metadata or bookies that do not answer are waited for.",
+    )(command)

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
 
 from .progress import ProgressClock
 
+log = logging.getLogger(__name__)
+
+WARN_AGAIN_SECONDS = 60.0
+"""A quorum that is lost again and again, as with full disks that are tried anew, is worth a warning so often."""
+
 
 class QuorumWatch:
-    """Has a writer give up that was without a quorum for `seconds_max`, also one for which nothing waits."""
+    """Has a writer give up that was without a quorum for `seconds_max`, also one for which nothing waits.
+
+    Warns at once, with what `why` says.
+    """
 
     def __init__(
-        self, seconds_max: float, is_without: Callable[[], bool], give_up: Callable[[], None]
+        self,
+        seconds_max: float,
+        is_without: Callable[[], bool],
+        give_up: Callable[[], None],
+        why: Callable[[], str],
     ) -> None:
+        self._loop = asyncio.get_running_loop()
         self._is_without = is_without
+        self._why = why
+        self._warned_at = -WARN_AGAIN_SECONDS
         self._clock = ProgressClock(seconds_max, is_without, give_up)
         self._was_without = False
 
@@ -23,7 +40,19 @@ class QuorumWatch:
         if is_without and not self._was_without:
             self._clock.progressed()
             self._clock.start()
+            self._warn()
         self._was_without = is_without
 
     def stop(self) -> None:
         self._clock.stop()
+
+    def _warn(self) -> None:
+        if self._loop.time() >= self._warned_at + WARN_AGAIN_SECONDS:
+            self._warned_at = self._loop.time()
+            log.warning("%s", self._why())
+
+
+def why_writing_waits(ledger_id: int, failures: Mapping[str, str], seconds_max: float) -> str:
+    """What a writer tells that has lost its ack quorum."""
+    said = "; ".join(f"{name}: {failure}" for name, failure in sorted(failures.items()))
+    return f"ledger {ledger_id} waits for an ack quorum of living bookies, {seconds_max:g} s at most: {said}"

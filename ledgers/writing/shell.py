@@ -42,7 +42,7 @@ from .answers import Answers, AppendFuture, Complete
 from .checked_batch import CheckedBatch
 from .idle_lac import IdleLac
 from .progress import ProgressClock
-from .quorum_watch import QuorumWatch
+from .quorum_watch import QuorumWatch, why_writing_waits
 from .signed_lac import SignedLac
 from .waiting import Waiting
 
@@ -103,7 +103,10 @@ class PipelineShell:
             self._config.append_quorum_seconds_max, self._is_waited_for, self._append_timed_out
         )
         self._quorum = QuorumWatch(
-            self._config.append_quorum_seconds_max, lambda: self._machine.is_without_quorum, self._give_up
+            self._config.append_quorum_seconds_max,
+            lambda: self._machine.is_without_quorum,
+            self._give_up,
+            self._why_it_waits,
         )
         self.on_progress: Callable[[], None] = lambda: None
         self._perform(self._machine.start())
@@ -372,6 +375,10 @@ class PipelineShell:
         self._give_up()
         limit = self._config.append_quorum_seconds_max
         self._perform(self._machine.fail(AppendTimeout(self.ledger_id, limit, self._machine.failures)))
+
+    def _why_it_waits(self) -> str:
+        limit = self._config.append_quorum_seconds_max
+        return why_writing_waits(self.ledger_id, self._machine.failures, limit)
 
     def _give_up(self) -> None:
         self._perform(self._machine.give_up())

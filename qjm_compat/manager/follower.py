@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 
 from ledgers.protocol.quorum import Quorum
 
@@ -12,9 +13,16 @@ from ..acceptor.copying import checked_part
 from ..batch import Batch
 from ..config import JournalConfig
 from ..edits import EditOp
-from ..errors import EditsNotCached, NewerTxid, QuorumFailed, QuorumTimeout
+from ..errors import (
+    EditsNotCached,
+    JournalError,
+    NewerTxid,
+    QuorumFailed,
+    QuorumTimeout,
+    SegmentUnreadable,
+)
 from ..requests import GetJournaledEdits, JournaledEdits
-from .effects import Need
+from .effects import Answers, Need
 from .input_stream import EditLogInputStream, decoded
 from .loggers import LoggerSet
 from .quorum_call import collected, wait_for
@@ -22,6 +30,16 @@ from .segments_seen import durable_edits
 
 StreamsFrom = Callable[[int], Awaitable[Sequence[EditLogInputStream]]]
 """The segments from a txid on, as far as a quorum has them, those in progress too."""
+
+
+CALL = "getJournaledEdits"
+
+
+@dataclass(frozen=True, slots=True)
+class Lacks:
+    """An acceptor's answer that it has not got these edits, or not at hand. It has not failed."""
+
+    why: JournalError
 
 
 class Follower:
@@ -59,7 +77,7 @@ class Follower:
             if not _have_segments(error):
                 patience.check(error)
                 return
-            async with aclosing(self._from_segments(from_txid, error)) as found:
+            async with aclosing(self._from_segments(from_txid)) as found:
                 async for batch in found:
                     yield batch
         else:
@@ -67,44 +85,81 @@ class Follower:
             if edits is not None:
                 yield edits
 
-    async def _from_segments(
-        self, from_txid: int, why: QuorumFailed
-    ) -> AsyncGenerator[tuple[Batch, int], None]:
+    async def _from_segments(self, from_txid: int) -> AsyncGenerator[tuple[Batch, int], None]:
+        """As much as is durable. Raises SegmentUnreadable where edits are missing."""
         next_txid = from_txid
         for stream in await self._streams_from(from_txid):
             if stream.first_txid != next_txid:
-                raise why
+                raise _are_missing(next_txid, stream.first_txid, is_oldest=next_txid == from_txid)
             async with aclosing(stream.batches()) as batches:
                 async for batch in batches:
                     yield batch, stream.layout_version
             next_txid = stream.last_txid + 1
 
     async def durable_edits(self, from_txid: int) -> tuple[Batch, int] | None:
-        """The next edits and their layout version, None where no quorum has any. Raises QuorumFailed."""
-        calls = self._loggers.calls(GetJournaledEdits(from_txid, self._config.tail_txns_max))
+        """The next edits and their layout version, None where no quorum has any. Raises QuorumFailed.
+
+        It fails where a majority does not answer, and where nobody of a majority has these edits at hand.
+        """
+        request = GetJournaledEdits(from_txid, self._config.tail_txns_max)
+        calls = [asyncio.create_task(_or_lacks(call)) for call in self._loggers.calls(request)]
         try:
             return await self._durable_of(calls, from_txid)
         finally:
             for call in calls:
                 call.cancel()  # one that hangs is asked again with the next poll
+            await asyncio.gather(*calls, return_exceptions=True)
 
     async def _durable_of(
-        self, calls: list[asyncio.Future[JournaledEdits]], from_txid: int
+        self, calls: list[asyncio.Task[JournaledEdits | Lacks]], from_txid: int
     ) -> tuple[Batch, int] | None:
         seconds_max = self._config.select_input_streams_seconds_max
-        answers = await wait_for("getJournaledEdits", calls, Need.MAJORITY, seconds_max)
-        self._loggers.acceptors.check("getJournaledEdits", answers, Need.MAJORITY, seconds_max)
-        found = durable_edits(answers.replies, self._quorum)
-        if found is None and any(reply.txn_count for reply in answers.replies.values()):
+        answers = await wait_for(CALL, calls, Need.MAJORITY, seconds_max)
+        self._loggers.acceptors.check(CALL, answers, Need.MAJORITY, seconds_max)
+        found = durable_edits(_given(answers), self._quorum)
+        if found is None and not all(_has_nothing_new(reply) for reply in answers.replies.values()):
             # One that lags has nothing to read and answers first: with the others there may be a quorum.
-            patience = self._config.tail_poll_seconds
-            await wait_for("getJournaledEdits", calls, Need.ALL, patience, is_polling=True)
-            found = durable_edits(collected(calls).replies, self._quorum)
+            await wait_for(CALL, calls, Need.ALL, self._config.tail_poll_seconds, is_polling=True)
+            answers = collected(calls)
+            found = durable_edits(_given(answers), self._quorum)
         if found is None:
+            self._check_any_has_it(answers)
             return None
         edits, count = found
         whole = Batch(from_txid, edits.txn_count, edits.records, None, edits.writer_epoch)
         return checked_part(whole, from_txid, from_txid + count - 1), edits.layout_version
+
+    def _check_any_has_it(self, answers: Answers[JournaledEdits | Lacks]) -> None:
+        """Raises QuorumFailed unless somebody may have the next edits soon, or where a segment may have them."""
+        lacking = {n: reply.why for n, reply in answers.replies.items() if isinstance(reply, Lacks)}
+        if not lacking:
+            return
+        if _given(answers) and not any(isinstance(why, EditsNotCached) for why in lacking.values()):
+            return
+        names = self._loggers.acceptors.names
+        errors = {names[n]: error for n, error in sorted({**answers.errors, **lacking}.items())}
+        raise QuorumFailed(CALL, self._quorum.needed, len(names), errors)
+
+
+async def _or_lacks(call: asyncio.Future[JournaledEdits]) -> JournaledEdits | Lacks:
+    try:
+        return await call
+    except (EditsNotCached, NewerTxid) as error:
+        return Lacks(error)
+
+
+def _given(answers: Answers[JournaledEdits | Lacks]) -> dict[int, JournaledEdits]:
+    return {n: reply for n, reply in answers.replies.items() if not isinstance(reply, Lacks)}
+
+
+def _has_nothing_new(reply: JournaledEdits | Lacks) -> bool:
+    return not isinstance(reply, Lacks) and not reply.txn_count
+
+
+def _are_missing(txid: int, next_txid: int, *, is_oldest: bool) -> SegmentUnreadable:
+    why = "the oldest edit" if is_oldest else "the next one"
+    purged = "; earlier ones were purged, or only acceptors that do not answer have them" if is_oldest else ""
+    return SegmentUnreadable(f"txids {txid} to {next_txid - 1} are not there: {why} is {next_txid}{purged}")
 
 
 def _have_segments(error: QuorumFailed) -> bool:

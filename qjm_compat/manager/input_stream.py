@@ -8,7 +8,7 @@ from contextlib import aclosing
 from ..acceptor.copying import SegmentReader, checked_part
 from ..batch import Batch
 from ..edits import EditLogError, EditOp, iter_ops
-from ..errors import JournalError, SegmentUnreadable
+from ..errors import JournalError, JournalUnavailable, SegmentUnavailable, SegmentUnreadable
 from .segments_seen import SegmentSeen
 
 
@@ -71,7 +71,8 @@ class EditLogInputStream:
 
     def _unreadable(self, txid: int, said: Mapping[int, Exception]) -> SegmentUnreadable:
         copies = "; ".join(f"{getattr(self._readers[n], 'name', n)}: {error}" for n, error in said.items())
-        return SegmentUnreadable(
+        is_away = any(isinstance(error, JournalUnavailable) for error in said.values())
+        return (SegmentUnavailable if is_away else SegmentUnreadable)(
             f"no copy of segment {self.segment_txid}-{self.last_txid} has txid {txid}: {copies}"
         )
 

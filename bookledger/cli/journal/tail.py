@@ -5,23 +5,25 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options import FilePath, json_option
+from ..options import FilePath, json_option, outage_option
 from ..output import print_record
 from ..terminal import say
 from ..told.help import command
+from ..told.outages import PAUSE_SECONDS, Outages
 from ..told.sizes import bytes_told
 from .options import TXID_MAX, JournalPlace, journal_place
 
 if TYPE_CHECKING:
     from qjm_compat.aio import QuorumJournalManager
     from qjm_compat.edits import EditOp, SegmentScan
+    from qjm_compat.errors import JournalError
 
 PIPE_BYTES_MAX = 1 << 30
 
@@ -36,16 +38,21 @@ PIPE_BYTES_MAX = 1 << 30
     metavar="TXID",
     help="Edit to begin with  [default: the oldest]",
 )
+@outage_option
 @json_option
-def tail(place: JournalPlace, follow: bool, from_txid: int | None, as_json: bool) -> None:
-    """Print JOURNAL's edits as JSON lines, up to what is durable on a quorum. Nobody is disturbed.
+def tail(
+    place: JournalPlace, follow: bool, from_txid: int | None, outage_seconds_max: float, as_json: bool
+) -> None:
+    """Print JOURNAL's edits as JSON lines, up to what is durable on a quorum. Nobody is disturbed. With --follow,
+    outages are waited for.
 
     Examples:
         bookledger journal tail ns1 --follow
         bookledger journal tail ns1 --from 1000 > edits.jsonl
     """
     del as_json  # there is no other way to print an edit
-    asyncio.run(_tail(place, from_txid, follow=follow))
+    outages = Outages(outage_seconds_max) if follow else None
+    asyncio.run(_tail(place, _Printed(from_txid), outages))
 
 
 @command()
@@ -86,28 +93,73 @@ def _content(path: Path) -> bytes:
     return data
 
 
-async def _tail(place: JournalPlace, from_txid: int | None, *, follow: bool) -> None:
+class _Printed:
+    """What was written to standard output."""
+
+    def __init__(self, next_txid: int | None) -> None:
+        self.next_txid = next_txid
+
+    def ops(self, ops: Sequence[EditOp]) -> None:
+        _print_ops(ops)
+        self.next_txid = ops[-1].txid + 1
+
+    @property
+    def how_to_go_on(self) -> str:
+        return "no edit is printed" if self.next_txid is None else f"go on with --from {self.next_txid}"
+
+
+async def _tail(place: JournalPlace, printed: _Printed, outages: Outages | None) -> None:
+    """What is durable now; with `outages`, which are waited for, also what comes then."""
     await place.check_named()
     async with place.manager() as manager:
-        next_txid = await _print_durable(manager, from_txid, waits=follow)
-        if not follow:
-            return
-        while next_txid is None:  # nobody knows yet what the first one will be
-            await asyncio.sleep(manager.config.tail_poll_seconds)
-            next_txid = await _print_durable(manager, None, waits=True)
-        async with aclosing(manager.tail_batches(next_txid)) as batches:
-            async for ops in batches:
-                _print_ops(ops)
+        if outages is None:
+            await _print_durable(manager, printed, waits=False)
+        else:
+            await _follow(manager, printed, outages)
 
 
-async def _print_durable(manager: QuorumJournalManager, from_txid: int | None, *, waits: bool) -> int | None:
-    """Returns the txid that follows; None where there is no edit yet, and none was asked for."""
-    next_txid = from_txid
-    async with aclosing(_durable(manager, from_txid, waits=waits)) as batches:
+async def _follow(manager: QuorumJournalManager, printed: _Printed, outages: Outages) -> None:
+    from qjm_compat.errors import JournalError
+
+    from ..told.journal_errors import journal_error_told
+
+    while True:
+        try:
+            await _print_following(manager, printed, outages)
+        except JournalError as error:
+            if not _is_outage(error):
+                raise
+            outages.failed(journal_error_told(error), printed.how_to_go_on)
+            await asyncio.sleep(PAUSE_SECONDS)
+
+
+def _is_outage(error: JournalError) -> bool:
+    """Whether somebody did not answer; what acceptors say themselves is no better later."""
+    from qjm_compat.errors import JournalUnavailable, QuorumFailed, QuorumTimeout, SegmentUnavailable
+
+    if isinstance(error, QuorumFailed):
+        said = error.errors.values()
+        return isinstance(error, QuorumTimeout) or any(isinstance(one, JournalUnavailable) for one in said)
+    return isinstance(error, (JournalUnavailable, SegmentUnavailable))
+
+
+async def _print_following(manager: QuorumJournalManager, printed: _Printed, outages: Outages) -> None:
+    """What is there and what comes, for ever. Raises JournalError for an outage, too."""
+    await _print_durable(manager, printed, waits=True)
+    while printed.next_txid is None:  # nobody knows yet what the first one will be
+        outages.is_over()
+        await asyncio.sleep(manager.config.tail_poll_seconds)
+        await _print_durable(manager, printed, waits=True)
+    async with aclosing(manager.tail_batches(printed.next_txid)) as batches:
         async for ops in batches:
-            _print_ops(ops)
-            next_txid = ops[-1].txid + 1
-    return next_txid
+            outages.is_over()
+            printed.ops(ops)
+
+
+async def _print_durable(manager: QuorumJournalManager, printed: _Printed, *, waits: bool) -> None:
+    async with aclosing(_durable(manager, printed.next_txid, waits=waits)) as batches:
+        async for ops in batches:
+            printed.ops(ops)
 
 
 async def _durable(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import math
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,6 +15,7 @@ import click
 from click.core import ParameterSource
 
 from ledgers import Columns, Entry, LedgerClient, NoSuchEntry, ReadHandle
+from ledgers.errors import DigestMismatch, EntryUnreadable, MetadataUnavailable, NotEnoughAnswers
 from ledgers.reading.batch_read import entries_of
 
 from ..config.clients import client_config
@@ -23,13 +26,18 @@ from ..options import (
     json_option,
     ledger_argument,
     metadata_option,
+    outage_option,
     password_option,
     raw_option,
 )
 from ..output import Progress, check_is_new, whole_file
 from ..terminal import say, shown_bytes
 from ..told.help import command
+from ..told.outages import PAUSE_SECONDS, Outages
 from ..told.stopping import again, told_when_stopped
+
+LOOK_SECONDS = 10.0
+"""A ledger that is followed and has nothing new for so long is looked at: perhaps nobody answers."""
 
 STANDARD_OUTPUT = Path("-")
 
@@ -99,6 +107,7 @@ def read(
     type=Finite(0),
     help="End, too, once nothing new came for so many seconds; 0 asks once.",
 )
+@outage_option
 @raw_option
 @json_option
 def tail(
@@ -107,10 +116,11 @@ def tail(
     ledger_id: int,
     first: int,
     timeout: float | None,
+    outage_seconds_max: float,
     raw: bool,
     as_json: bool,
 ) -> None:
-    """Follow an open ledger's entries as they are confirmed, until it is closed.
+    """Follow an open ledger's entries as they are confirmed, until it is closed. Outages are waited for.
 
     Examples:
         bookledger ledger tail 7
@@ -121,12 +131,35 @@ def tail(
     with told_when_stopped(printed.how), LedgerClient(metadata_uri, config=client_config()) as client:
         reader = client.open_ledger(ledger_id, recovery=False, password=password)
         _tell_of_waiting(reader, first)
-        for page in reader.tail_pages(first, timeout=timeout):
+        for page in _tailed(reader, printed, timeout, Outages(outage_seconds_max)):
             write(page)
             sys.stdout.buffer.flush()
             printed.note(page)
         if reader.is_closed and not printed.is_any:
             _check_is_there(reader, first)
+
+
+def _tailed(
+    reader: ReadHandle, printed: _Printed, timeout: float | None, outages: Outages
+) -> Iterator[Columns]:
+    """Pages from the entry on that was not printed yet, also behind an outage of the metadata or of bookies."""
+    news_at = time.monotonic()
+    while True:
+        left = math.inf if timeout is None else news_at + timeout - time.monotonic()
+        try:
+            for page in reader.tail_pages(printed.next_entry, timeout=max(0, min(left, LOOK_SECONDS))):
+                outages.is_over()
+                yield page
+                news_at = time.monotonic()
+            if reader.is_closed or (timeout is not None and time.monotonic() >= news_at + timeout):
+                return
+            reader.try_read_last_add_confirmed()  # a follower is silent where no bookie answers
+            outages.is_over()
+        except (MetadataUnavailable, NotEnoughAnswers, EntryUnreadable) as error:
+            if isinstance(error, DigestMismatch):
+                raise
+            outages.failed(str(error), f"go on with --first {printed.next_entry}")
+            time.sleep(PAUSE_SECONDS)
 
 
 def _check_is_there(reader: ReadHandle, first: int) -> None:
@@ -157,6 +190,11 @@ class _Printed:
     @property
     def is_any(self) -> bool:
         return self._next != self._first
+
+    @property
+    def next_entry(self) -> int:
+        """The first that may not have been."""
+        return self._next
 
     def note(self, page: Columns) -> None:
         self._next = page.last_entry + 1

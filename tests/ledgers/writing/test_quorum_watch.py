@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from ledgers.writing import quorum_watch
 from ledgers.writing.quorum_watch import QuorumWatch
 from tests.ledgers.writing.test_progress import LIMIT, LeapingLoop, on_leaping_loop
 
@@ -15,7 +18,7 @@ class Watched:
         self._loop = loop
         self.is_without = False
         self._given_up = False
-        self._watch = QuorumWatch(LIMIT, lambda: self.is_without, self._give_up)
+        self._watch = QuorumWatch(LIMIT, lambda: self.is_without, self._give_up, lambda: "b1 is away")
 
     def _give_up(self) -> None:
         self._given_up = True
@@ -29,6 +32,21 @@ class Watched:
         for _ in range(3):
             await asyncio.sleep(0)
         return self._given_up
+
+
+def test_a_lost_quorum_is_told_at_once_and_not_again_and_again(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(loop: LeapingLoop) -> None:
+        watched = Watched(loop)
+        await watched.ends_after(0, is_without=True)
+        assert caplog.messages == ["b1 is away"]
+        await watched.ends_after(0.1 * LIMIT, is_without=False)
+        await watched.ends_after(0.1 * LIMIT, is_without=True)
+        assert caplog.messages == ["b1 is away"]
+        await watched.ends_after(0, is_without=False)
+        await watched.ends_after(quorum_watch.WARN_AGAIN_SECONDS, is_without=True)
+        assert caplog.messages == ["b1 is away"] * 2
+
+    on_leaping_loop(scenario)
 
 
 def test_bookies_that_are_looked_for_in_vain_again_and_again_do_not_put_off_the_end() -> None:

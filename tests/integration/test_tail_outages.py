@@ -1,0 +1,113 @@
+"""`ledger tail` and `journal tail -f` wait through outages that writers survive, say so, and go on where they were."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from bookledger.cli.processes import bookie_processes
+from ledgers import LedgerClient, MetadataUnavailable
+from tests.qjm_compat.transfer.made_directories import finalized, version
+from tests.support.command_line import bookledger
+from tests.support.etcd import EtcdServer
+from tests.support.waiting import until
+
+
+class Tailing:
+    """A command that follows, and what it has printed."""
+
+    def __init__(self, tmp_path: Path, *arguments: str) -> None:
+        self._out, self._err = tmp_path / "out", tmp_path / "err"
+        settings = tmp_path / "bookledger.toml"
+        settings.write_text("[client]\nlong_poll_seconds = 1.0\nread_seconds_max = 2.0\n")
+        with self._out.open("wb") as out, self._err.open("wb") as err:
+            command = [sys.executable, "-m", "bookledger", f"--config={settings}", *arguments]
+            self.process = subprocess.Popen(command, stdout=out, stderr=err)
+
+    @property
+    def lines(self) -> list[str]:
+        return self._out.read_text().splitlines()
+
+    @property
+    def said(self) -> str:
+        return self._err.read_text()
+
+
+@contextmanager
+def tailing(tmp_path: Path, *arguments: str) -> Iterator[Tailing]:
+    one = Tailing(tmp_path, *arguments)
+    try:
+        yield one
+    finally:
+        one.process.kill()
+        one.process.wait()
+
+
+def test_a_ledger_is_followed_through_outages_of_metadata_and_bookies(
+    tmp_path: Path, own_etcd: EtcdServer
+) -> None:
+    uri = f"etcd://{own_etcd.endpoint}/test?timeout=2"
+    with (
+        bookie_processes(3, tmp_path, uri, lease_seconds=60) as bookies,
+        LedgerClient(uri) as client,
+        client.create_ledger() as writer,
+    ):
+        writer.append(b"before")
+        with tailing(tmp_path, "ledger", "tail", str(writer.ledger_id), f"--metadata={uri}") as tail:
+            until(lambda: tail.lines == ["0\tbefore"])
+            own_etcd.kill()
+            with pytest.raises(MetadataUnavailable):
+                client.open_ledger(writer.ledger_id, recovery=False)
+            writer.append(b"between")
+            until(lambda: tail.lines == ["0\tbefore", "1\tbetween"])
+            own_etcd.restart()
+            for bookie in bookies:
+                os.kill(bookie.child.pid, signal.SIGSTOP)
+            until(lambda: "waiting, for 600 s at most" in tail.said)
+            for bookie in bookies:
+                os.kill(bookie.child.pid, signal.SIGCONT)
+            writer.append(b"after")
+            until(lambda: tail.lines == ["0\tbefore", "1\tbetween", "2\tafter"])
+            assert "it goes on" in tail.said
+
+
+def test_an_outage_that_lasts_ends_it_with_where_to_go_on_from(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    with bookie_processes(3, tmp_path, uri, lease_seconds=60) as bookies, LedgerClient(uri) as client:
+        writer = client.create_ledger()
+        writer.append(b"a")
+        arguments = ("ledger", "tail", str(writer.ledger_id), f"--metadata={uri}", "--outage-max=1")
+        with tailing(tmp_path, *arguments) as tail:
+            until(lambda: tail.lines == ["0\ta"])
+            for bookie in bookies:
+                bookie.kill()
+            assert tail.process.wait(120) == 1
+            assert "go on with --first 1" in tail.said.splitlines()[-1]
+
+
+def test_a_journal_is_followed_through_an_outage_of_its_metadata(
+    tmp_path: Path, own_etcd: EtcdServer
+) -> None:
+    uri = f"etcd://{own_etcd.endpoint}/test?timeout=2"
+    meta, edits = f"--metadata={uri}", tmp_path / "current"
+    edits.mkdir()
+    version(edits)
+    finalized(edits, 1, 3)
+    with bookie_processes(3, tmp_path, uri, lease_seconds=60):
+        assert bookledger("journal", "import", meta, "ns1", str(edits)).returncode == 0
+        with tailing(tmp_path, "journal", "tail", "-f", meta, "ns1") as tail:
+            until(lambda: len(tail.lines) == 3)
+            own_etcd.kill()
+            until(lambda: "waiting, for 600 s at most" in tail.said)
+            own_etcd.restart()
+            finalized(edits, 4, 6)
+            assert bookledger("journal", "import", meta, "ns1", str(edits)).returncode == 0
+            until(lambda: len(tail.lines) == 6)
+            assert "it goes on" in tail.said
