@@ -1,7 +1,7 @@
 # Every target sets up what it needs in .venv and says what it is doing.
 #
 #   make demo [FILE=/some/big/file]   store a file through dying processes, and prove that nothing is lost
-#   make test [ARGS="-k fence"]       run the tests: fourteen minutes
+#   make test [ARGS="-k fence"]       run the tests: twelve minutes
 #   make hunt WHAT="cluster chaos" [SECONDS=n]   search for bugs: fresh seeds, long tests, chaos, fuzzing, mutants, …;
 #                                     what is found is written to build/hunt. Without WHAT it says what there is
 #   make check                        formatting, lint, imports and types, and make audit
@@ -72,7 +72,7 @@ demo: $(VENV)/.ready
 	@$(BIN)/bookledger demo $${DEMO_FILE:+-- "$$DEMO_FILE"}
 
 test: $(VENV)/.ready-test
-	@echo "== test: about fourteen minutes on two cores"
+	@echo "== test: about twelve minutes on two cores"
 	@status=0; $(PYTEST) $(ONCE_MORE) --cache-clear $(ARGS) || status=$$?; \
 	[ $$status = 1 ] || exit $$status; \
 	echo "== test: what failed beside others, once more by itself"; \
@@ -207,7 +207,7 @@ $(VENV)/.ready-build: pyproject.toml | $(VENV)/bin/pip
 # The tested set, each file by its hash.
 $(VENV)/.ready-test: pyproject.toml $(LOCK) | $(VENV)/bin/pip
 	@echo "== installing bookledger and its test tools into $(VENV) (the first time takes a minute)"
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r $(LOCK)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $(VENV)/.ready $@
 

@@ -17,7 +17,7 @@ from bookledger.cli.processes import bookie_processes
 from ledgers import LedgerClient
 from tests.support.waiting import until
 
-CLIENTS = 30
+CLIENTS = 10
 
 
 def threads() -> int:

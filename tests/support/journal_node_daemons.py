@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from tests.support.preloaded import Forked
 
 STOP_SECONDS_MAX = 20.0
 
@@ -24,7 +25,7 @@ class JournalNodeDaemon:
         self._metadata_uri = metadata_uri
         self._options = options
         self.log = directory / f"{name}.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Forked | None = None
 
     def start(self) -> None:
         """Returns when it serves. Fails with what it said else."""
@@ -40,10 +41,7 @@ class JournalNodeDaemon:
             *self._options,
         ]
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "bookledger", *command], stdout=subprocess.PIPE, stderr=log
-            )
-        assert self._process.stdout is not None
+            self._process = Forked(command, log, os.environ)
         line = self._process.stdout.readline()
         assert line, f"{self.name} did not start: {self.log.read_text()}"
         told = json.loads(line)
@@ -61,12 +59,13 @@ class JournalNodeDaemon:
         process, self._process = self._process, None
         if process is None:
             return 0
-        with process:
-            process.send_signal(how)
-            try:
-                return process.wait(STOP_SECONDS_MAX)
-            finally:
-                process.kill()
+        process.send_signal(how)
+        try:
+            return process.wait(STOP_SECONDS_MAX)
+        finally:
+            process.kill()
+            process.stdin.close()
+            process.stdout.close()
 
     def __enter__(self) -> Self:
         self.start()

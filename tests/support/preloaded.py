@@ -28,7 +28,9 @@ MODULES = (
     "bookledger.cli.bookie.serving",
     "bookie.serving.daemon",
     "bookledger.cli.cluster.group",
+    "bookledger.admin.http.server",
     "bookledger.cli.journal.group",
+    "bookledger.cli.journal.serve",
     "bookledger.cli.ledger.group",
     "bookledger.cli.metadata.group",
     "bookledger.cluster.survey",
@@ -37,6 +39,7 @@ MODULES = (
     "metadata.etcd.store",
     "metadata.sqlite.store",
     "qjm_compat.blocking",
+    "qjm_compat.hadoop.daemon",
 )
 
 _starting = threading.Lock()
