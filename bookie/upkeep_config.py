@@ -21,8 +21,9 @@ class UpkeepConfig:
 
     With `heals` the bookie heals by itself: every `heal_look_seconds` it looks at what is marked. A bookie that is
     absent for `lost_bookie_seconds` counts as lost, and what it held is copied elsewhere; a ledger that is not closed
-    and seems to have nobody is closed after `open_ledger_grace_seconds`. Every `audit_seconds` all records are looked
-    through, every `stock_seconds` each bookie compares what it holds with what it should hold.
+    and seems to have nobody is closed after `open_ledger_grace_seconds`. Every `reach_seconds` the auditor calls each
+    bookie at the address it advertises. Every `audit_seconds` all records are looked through, every `stock_seconds`
+    each bookie compares what it holds with what it should hold.
     """
 
     collection_seconds: float = set_elsewhere(600.0, "collect-every in [bookie.run]")
@@ -52,6 +53,9 @@ class UpkeepConfig:
     lost_bookie_seconds: float = set_elsewhere(600.0, "lost-after in [bookie.run]")
     open_ledger_grace_seconds: float = tunable(
         60.0, "How long a ledger that nobody seems to write is left open.", 0, DAY
+    )
+    reach_seconds: float = tunable(
+        10.0, "How often the auditor calls each bookie at the address it advertises; 0 is never.", 0, DAY
     )
     audit_seconds: float = tunable(HOUR, "How often the auditor looks through all records.", 1, 10 * DAY)
     stock_seconds: float = tunable(

@@ -22,7 +22,10 @@ class Gap(Enum):
 
     HEADER = "the segment's header cannot be read"
     DAMAGE = "damage: it was on disk before later records were written"
-    TORN = "a torn tail: never on disk as a whole, so never acknowledged; the bookie cuts it when it starts"
+    TORN = (
+        "a torn tail: it was cut short while it was written, so never acknowledged, or was damaged since; "
+        "the bookie cuts it when it starts"
+    )
     SPACE = "empty space, prepared for what would have come next"
 
 

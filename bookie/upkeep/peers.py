@@ -45,6 +45,10 @@ class Peers(Protocol):
         """
         ...
 
+    async def why_unreachable(self, bookie: BookieRef) -> str:
+        """Why the bookie does not answer at the address it advertises; empty where it does. Raises MetadataError."""
+        ...
+
     async def close(self) -> None:
         """Ends all calls and connections; calls that wait raise PeersFailed. Twice is fine."""
         ...
@@ -62,6 +66,11 @@ class NoPeers:
 
     async def recover(self, ledger_id: int) -> LedgerRecord | None:
         raise _alone(ledger_id)
+
+    async def why_unreachable(self, bookie: BookieRef) -> str:
+        """Nobody is called, so nobody is said to be out of reach."""
+        del bookie
+        return ""
 
     async def close(self) -> None:
         """There is nothing to close."""

@@ -85,7 +85,7 @@ class Upkeep:
         inventory = Inventory(bookie, repair_pace)
         self.worker = Worker(store, me, self._repair, peers, self._lock, inventory, config, time.time)
         self._mover = Mover(store, me, self.worker.healer, self._lock, config, time.time)
-        self.auditor = Auditor(store, me, config, time.time)
+        self.auditor = Auditor(store, me, config, time.time, peers)
         self._stock_taker = StockTaker(bookie, store, me, inventory, self._lock, config, time.time)
         self._fitting = Fitting(bookie, store, me, self._lock, self._stock_taker)
         self.scrubber = Scrubber(bookie, self._repair, self._lock, Pace(config.scrub_bytes_per_second))

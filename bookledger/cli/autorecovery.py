@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from bookie.serving.stopping import until_stopped
 from bookie.serving.surroundings import check_clock
 from bookie.upkeep.healing.auditor import Auditor
+from bookie.upkeep.peers import NoPeers, Peers
 from bookie.upkeep_config import UpkeepConfig
 from metadata import keys, open_store
 from metadata.counting.counting_store import CountingStore
@@ -22,7 +23,7 @@ from metadata.records.ledger_record import BookieRef
 from ..admin import systemd
 from ..admin.life import life_told
 from ..admin.option import HttpAddress, http_option, with_http
-from .config.clients import http_config
+from .config.clients import client_config, http_config
 from .config.settings import settings_now
 from .membership.looking import check_is_cluster, lost_after_option
 from .options import certificates_option, insecure_option, json_option, metadata_option
@@ -31,6 +32,8 @@ from .terminal import say
 from .told.help import command
 
 if TYPE_CHECKING:
+    from metadata.store import MetadataStore
+
     from ..admin.auditing import Auditing
     from ..console.console import Console
 
@@ -55,7 +58,8 @@ def autorecovery(
     """Look after a cluster as its auditor, until it is told to stop.
 
     Every bookie stands for that office anyway, so this is for those who want it elsewhere: of all candidates one is the
-    auditor at a time. It marks what has to be healed; bookies heal it.
+    auditor at a time. It marks what has to be healed; bookies heal it. With --certificates it also looks whether it
+    can reach each bookie at its address.
 
     Examples:
         bookledger autorecovery
@@ -69,7 +73,8 @@ def autorecovery(
 
     async def audit() -> None:
         store = CountingStore(await open_store(metadata_uri))
-        auditor = Auditor(store, me, config, time.time)
+        peers = _peers(store, certificates)
+        auditor = Auditor(store, me, config, time.time, peers)
         watched = _watched(http)
         pages = _pages(http, metadata_uri, lost_after, certificates)
         try:
@@ -91,9 +96,19 @@ def autorecovery(
                 with life_told(f"auditor {me}"):
                     await auditor.run()
         finally:
+            await peers.close()
             await store.close()
 
     asyncio.run(until_stopped(audit(), on_stop=partial(systemd.tell, systemd.STOPPING)))
+
+
+def _peers(store: MetadataStore, certificates: Path | None) -> Peers:
+    """Who calls the bookies. Nobody does without certificates: bookies that speak TLS would seem out of reach."""
+    if certificates is None:
+        return NoPeers()
+    from ledgers.recovering.peers import ClusterPeers
+
+    return ClusterPeers(store, client_config(certificates=str(certificates)))
 
 
 def _watched(http: HttpAddress | None) -> Auditing | None:

@@ -154,6 +154,11 @@ class Survey:
         if out := [ref for ref in living if view.orders.get(ref.bookie_id) is OrderKind.GIVEN_UP]:
             yield f"alive, and given up, so that it gets nothing: {_names(out)}; {TAKE_BACK}"
 
+        known = {} if self.auditor is None else self.auditor.unreachable
+        if unreached := [ref for ref in sorted(living) if ref.bookie_id in known]:
+            said = "; ".join(f"{living[ref].address}: {known[ref.bookie_id]}" for ref in unreached)
+            yield f"alive, and out of the auditor's reach: {_names(unreached)} ({said}); look at --advertise"
+
     def _is_gone(self, one: BookieSeen) -> bool:
         """Given up, and nothing refers to it any more."""
         given_up = self.view.orders.get(one.bookie.bookie_id) is OrderKind.GIVEN_UP

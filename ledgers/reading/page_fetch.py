@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from bookie.wire import Columns, ReadReply, ReadRequest
 from metadata.records.ledger_record import BookieRef, Fragment
 
-from ..errors import BookieUnavailable, EntryUnreadable, NoSuchEntry
+from ..errors import BookieUnavailable, ClientClosed, EntryUnreadable, LedgerError, NoSuchEntry
 from ..protocol.page_read import Ask, PageDone, PageEffect, PageFailed, PageRead
 from ..tasks import end_tasks, was_stopped
 from .ledger_view import LedgerView
@@ -135,7 +135,9 @@ class PageFetcher:
             self._view.cluster.note_failure(bookie)
             raise
 
-    def _error(self, failed: PageFailed) -> EntryUnreadable | NoSuchEntry:
+    def _error(self, failed: PageFailed) -> LedgerError:
+        if self._view.cluster.is_closed:  # which is why nobody answered
+            return ClientClosed()
         confirmed, entry_id = self._view.last_add_confirmed, failed.error.entry_id
         if failed.is_absent and entry_id > confirmed:
             return NoSuchEntry(self._view.ledger_id, entry_id, confirmed)

@@ -26,7 +26,14 @@ from ..bookie_client import BookieClient
 from ..bookies.connected_bookies import ConnectedBookies
 from ..cluster import Cluster
 from ..config import ClientConfig
-from ..errors import ClientClosed, EntryUnreadable, LedgerError, MetadataUnavailable, NoSuchLedger
+from ..errors import (
+    BookieUnavailable,
+    ClientClosed,
+    EntryUnreadable,
+    LedgerError,
+    MetadataUnavailable,
+    NoSuchLedger,
+)
 from ..integrity.digest import Digester, HmacDigester, digester
 from ..integrity.ledger_keys import LedgerKey
 from ..loop_thread import PageSource
@@ -43,6 +50,9 @@ READ_AHEAD_PAGES = 1
 
 PATIENCE_SECONDS_MIN = 2.0
 """A bookie is silent for so long at least before another is burdened with the same page."""
+
+REACHED_SECONDS_MAX = 5.0
+"""How long a bookie has to answer that it can be reached."""
 
 ANY_VERSION = 0
 """Of a record that somebody else read: whatever is read later is newer."""
@@ -94,6 +104,19 @@ class ClusterPeers:
     async def recover(self, ledger_id: int) -> LedgerRecord | None:
         """The ledger's closed record, None where it is deleted; see `bookie.upkeep.peers.Peers.recover`."""
         return await self._until_closed(ledger_id, self._recovered(ledger_id))
+
+    async def why_unreachable(self, bookie: BookieRef) -> str:
+        """Why the bookie does not answer; see `bookie.upkeep.peers.Peers.why_unreachable`."""
+        try:
+            async with asyncio.timeout(REACHED_SECONDS_MAX):
+                await (await self._connected()).bookies.info(bookie)
+        except TimeoutError:
+            return f"no answer within {REACHED_SECONDS_MAX:g} s"
+        except BookieUnavailable as error:
+            return error.why
+        except LedgerError as error:
+            return str(error)
+        return ""
 
     async def close(self) -> None:
         """Ends everything that runs, all connections, and the store where it was opened here."""

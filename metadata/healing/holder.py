@@ -5,7 +5,8 @@ Holding it keeps others from doing the same work. Nothing is unsafe where two do
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError
 
@@ -20,11 +21,15 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds it since when, and how much was copied so far."""
+    """Who holds it since when, and how much was copied so far.
+
+    `unreachable`: the bookies that live and that the auditor cannot reach, by name, and why.
+    """
 
     bookie: BookieRef
     since_ms: int
     bytes_done: int = 0
+    unreachable: Mapping[str, str] = field(default_factory=dict)
 
 
 async def take(store: MetadataStore, key: str, holder: Holder, lease: Lease) -> int | None:
@@ -38,7 +43,7 @@ async def take(store: MetadataStore, key: str, holder: Holder, lease: Lease) -> 
 
 
 async def tell(store: MetadataStore, key: str, holder: Holder, version: int) -> int | None:
-    """Says how far it is; the new version, None where it is ours no more. Raises MetadataError."""
+    """Says anew how it stands; the new version, None where it is ours no more. Raises MetadataError."""
     try:
         return await settle.replace(store, key, _encode(holder), version)
     except (NoSuchKey, VersionConflict):
@@ -67,7 +72,8 @@ def decode(key: str, value: bytes) -> Holder:
         raise BadRecord(key, str(error)) from error
     if message.format_version != FORMAT_VERSION:
         raise BadRecord(key, f"holder version {message.format_version}; this program knows {FORMAT_VERSION}")
-    return Holder(BookieRef(message.bookie_id, message.incarnation), message.since_ms, message.bytes_done)
+    bookie = BookieRef(message.bookie_id, message.incarnation)
+    return Holder(bookie, message.since_ms, message.bytes_done, dict(message.unreachable))
 
 
 def _encode(holder: Holder) -> bytes:
@@ -77,5 +83,6 @@ def _encode(holder: Holder) -> bytes:
         incarnation=holder.bookie.incarnation,
         since_ms=holder.since_ms,
         bytes_done=holder.bytes_done,
+        unreachable=dict(holder.unreachable),
         nonce=settle.new_nonce(),
     ).SerializeToString()

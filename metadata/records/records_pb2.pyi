@@ -250,20 +250,29 @@ class Move(_message.Message):
     def __init__(self, first_entry: _Optional[int] = ..., old_bookie: _Optional[str] = ..., old_incarnation: _Optional[str] = ..., new_bookie: _Optional[str] = ..., new_incarnation: _Optional[str] = ...) -> None: ...
 
 class Holder(_message.Message):
-    __slots__ = ("format_version", "bookie_id", "incarnation", "since_ms", "bytes_done", "nonce")
+    __slots__ = ("format_version", "bookie_id", "incarnation", "since_ms", "bytes_done", "nonce", "unreachable")
+    class UnreachableEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     BOOKIE_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     SINCE_MS_FIELD_NUMBER: _ClassVar[int]
     BYTES_DONE_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
+    UNREACHABLE_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     bookie_id: str
     incarnation: str
     since_ms: int
     bytes_done: int
     nonce: bytes
-    def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., since_ms: _Optional[int] = ..., bytes_done: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+    unreachable: _containers.ScalarMap[str, str]
+    def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., since_ms: _Optional[int] = ..., bytes_done: _Optional[int] = ..., nonce: _Optional[bytes] = ..., unreachable: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Restored(_message.Message):
     __slots__ = ("format_version", "backup_ms", "restored_ms", "nonce")

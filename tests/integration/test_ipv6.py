@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,13 @@ from bookie.config import check_advertised
 from bookie.wire.data import sockets
 from bookledger.cli.processes import bookie_processes
 from ledgers import ClientConfig, LedgerClient
+from qjm_compat.aio import QuorumJournalManager
+from qjm_compat.requests import NamespaceInfo
+from tests.qjm_compat.journals import write_segment
+from tests.support.aio import run
 from tests.support.command_line import bookledger
-from tests.support.etcd import free_port
+from tests.support.etcd import EtcdServer, free_port
+from tests.support.journal_node_daemons import JournalNodeDaemon, qjournal
 
 
 def has_ipv6() -> bool:
@@ -43,6 +49,42 @@ def test_ledgers_are_written_and_read_on_ipv6_alone(tmp_path: Path, host: str) -
         assert done.returncode == 0 and len(done.stdout.splitlines()) == 3, done
         status = bookledger("cluster", "status", f"--metadata={uri}", "--json")
         assert {row["address"] for row in json.loads(status.stdout)["bookies"]} == addresses
+
+
+@on_ipv6
+def test_the_metadata_is_in_an_etcd_on_ipv6(tmp_path: Path) -> None:
+    etcd = EtcdServer(tmp_path, host="[::1]")
+    etcd.start()
+    try:
+        uri = f"etcd://{etcd.endpoint}/test"
+        with bookie_processes(3, tmp_path, uri, options=("--host", "::1")), LedgerClient(uri) as client:
+            with client.create_ledger() as writer:
+                writer.append(b"a")
+            assert [entry.payload for entry in client.open_ledger(writer.ledger_id)] == [b"a"]
+        status = bookledger("cluster", "status", f"--metadata={uri}", "--json")
+        assert f"[::1]:{etcd.port}" in json.loads(status.stdout)["metadata"]["members"]
+    finally:
+        etcd.stop()
+
+
+@on_ipv6
+def test_journal_nodes_on_ipv6_are_written_and_copied_from(tmp_path: Path) -> None:
+    async def written_and_read(addresses: list[str]) -> None:
+        namespace = NamespaceInfo(7, "CID-x", layout_version=-63)
+        async with QuorumJournalManager(qjournal(addresses, "six"), namespace=namespace) as manager:
+            await manager.format(namespace)
+            await manager.recover_unfinalized_segments()
+            await write_segment(manager, 1, 3)
+            (stream,) = await manager.select_input_streams()
+            assert [batch.last_txid async for batch in stream.batches()] == [3]
+
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    with bookie_processes(1, tmp_path, uri, options=("--host", "::1")), ExitStack() as stack:
+        nodes = [JournalNodeDaemon(uri, name, tmp_path, "--ensemble=1") for name in ("jn1", "jn2", "jn3")]
+        for node in nodes:
+            node.address = node.http_address = "[::1]:0"
+            stack.enter_context(node)
+        run(written_and_read([node.address for node in nodes]))
 
 
 @on_ipv6

@@ -20,7 +20,7 @@ from ledgers import (
     NewLedger,
     NoSuchLedger,
 )
-from ledgers.aio import LedgerClient
+from ledgers.aio import LedgerClient, ReadHandle
 from ledgers.bookies.connected_bookies import ConnectedBookies
 from metadata.memory import MemoryStore
 from metadata.records.ledger_record import BookieRef
@@ -132,5 +132,38 @@ def test_a_client_that_is_closed_at_any_moment_of_a_call_ends_it_well_or_with_cl
             (end,) = await asyncio.gather(calling, return_exceptions=True)
             well = not isinstance(end, BaseException) or isinstance(end, NoSuchLedger | LedgerClosed)
             assert well or isinstance(end, ClientClosed), repr(end)
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+async def is_confirmed(reader: ReadHandle) -> bool:
+    return await reader.try_read_last_add_confirmed() >= 0
+
+
+READS: dict[str, Callable[[ReadHandle], Awaitable[object]]] = {
+    "read_batch": lambda reader: reader.read_batch(0, entries_max=1, bytes_max=1000),
+    "read_last_add_confirmed": lambda reader: reader.read_last_add_confirmed(),
+    "try_read_last_add_confirmed": lambda reader: reader.try_read_last_add_confirmed(),
+}
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS.keys())
+def test_a_client_that_is_closed_at_any_moment_of_a_read_ends_it_well_or_with_client_closed(
+    tmp_path: Path, read: Callable[[ReadHandle], Awaitable[object]]
+) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        async with await client.create_ledger() as writer:
+            await writer.append(b"0")
+            seen = await client.open_ledger(writer.ledger_id, recovery=False)
+            await until_true(lambda: is_confirmed(seen))  # the idle writer has told its bookies
+            for turns in range(0, 60, 2):
+                other = LedgerClient(cluster.uri)
+                reader = await other.open_ledger(writer.ledger_id, recovery=False)
+                reading = asyncio.ensure_future(read(reader))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                await other.close()
+                (end,) = await asyncio.gather(reading, return_exceptions=True)
+                assert not isinstance(end, BaseException) or isinstance(end, ClientClosed), repr(end)
 
     on_bookies(tmp_path, 3, scenario)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bookie.upkeep.healing.auditor import Auditor
 from bookie.upkeep.healing.view import look
+from bookie.upkeep.peers import NoPeers
 from bookie.upkeep_config import UpkeepConfig
 from bookledger.cluster.survey import Condition, survey
 from metadata import keys, open_store
@@ -85,7 +86,7 @@ async def _look(store: MetadataStore, count: int) -> None:
         listed += 1
     assert listed == count
     _tell("listed", began, count, before)
-    auditor = Auditor(store, BOOKIES[0], UpkeepConfig(), time.time)
+    auditor = Auditor(store, BOOKIES[0], UpkeepConfig(), time.time, NoPeers())
     view = await look(store, time.time_ns() // 1_000_000, 600_000)
     began = time.monotonic()
     audit = await auditor.audit(view)

@@ -46,9 +46,17 @@ def find_etcd() -> str:
 class EtcdServer:
     """One etcd process. `start` returns when it answers; `stop` ends exactly this process."""
 
-    def __init__(self, directory: Path, *, tls: bool = False, quota_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        tls: bool = False,
+        quota_bytes: int | None = None,
+        host: str = "127.0.0.1",
+    ) -> None:
         self._binary = find_etcd()
         self._directory = directory
+        self._host = host
         self._tls = tls
         self._quota_bytes = quota_bytes
         self._process: subprocess.Popen[bytes] | None = None
@@ -57,7 +65,7 @@ class EtcdServer:
 
     @property
     def endpoint(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self._host}:{self.port}"
 
     @property
     def certificate(self) -> Path:

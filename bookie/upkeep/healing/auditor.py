@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from metadata import keys
 from metadata.counting.outage import weight
@@ -28,7 +28,9 @@ from metadata.store import Lease, MetadataStore
 
 from ...upkeep_config import UpkeepConfig
 from ..mending.need import Need, Reason
+from ..peers import Peers
 from .needs import is_left_behind, needs, takers
+from .reachability import Reachability
 from .view import ClusterView, look
 
 log = logging.getLogger(__name__)
@@ -82,6 +84,7 @@ class Auditor:
         me: BookieRef,
         config: UpkeepConfig,
         clock: Callable[[], float],
+        peers: Peers,
     ) -> None:
         self._store = store
         self._me = me
@@ -89,9 +92,15 @@ class Auditor:
         self._clock = clock
         self._marks = Marks(store)
         self._lease: Lease | None = None
+        self._office = Holder(me, 0)
+        self._office_version = 0
+        self._reachability = Reachability(peers)
+        self._called_at = -math.inf
+        self._calls: asyncio.Task[dict[str, str]] | None = None
         self._audited: object = None
         self._audited_at = 0.0
         self._braked_at: float | None = None
+        self._view: ClusterView | None = None
         self.audits = 0
         self.audit_seconds = 0.0
         self.last = Audit()
@@ -109,10 +118,14 @@ class Auditor:
                 try:
                     if await self._is_elected():
                         await self.look_once()
+                        await self._call_bookies()
                 except MetadataError as error:
                     log.log(weight(error), "the audit was interrupted, and will be tried again: %s", error)
                 await asyncio.sleep(self._config.heal_look_seconds)
         finally:
+            if self._calls is not None:
+                self._calls.cancel()
+                await asyncio.gather(self._calls, return_exceptions=True)
             if self._lease is not None:
                 with suppress(MetadataError):  # it runs out by itself
                     await self._store.revoke_lease(self._lease)
@@ -129,16 +142,18 @@ class Auditor:
         lease = await self._store.grant_lease(
             max(self._config.auditor_lease_seconds, 3 * self._config.heal_look_seconds)
         )
-        if await holder.take(self._store, keys.AUDITOR, Holder(self._me, self._now_ms()), lease) is None:
+        office = Holder(self._me, self._now_ms())
+        version = await holder.take(self._store, keys.AUDITOR, office, lease)
+        if version is None:
             await self._store.revoke_lease(lease)
             return False
-        self._lease = lease
+        self._lease, self._office, self._office_version = lease, office, version
         log.info("bookie %s is the auditor", self._me)
         return True
 
     async def look_once(self) -> None:
         """Notes who is absent, and audits where something has changed or it is time. Raises MetadataError."""
-        view = await look(self._store, self._now_ms(), self._config.lost_bookie_ms)
+        self._view = view = await look(self._store, self._now_ms(), self._config.lost_bookie_ms)
         await self._note_absences(view)
         self._tell_of_brake(view)
         state, began = _state(view), asyncio.get_running_loop().time()
@@ -147,6 +162,31 @@ class Auditor:
             self.audits += 1
             self._audited, self._audited_at = state, asyncio.get_running_loop().time()
             self.audit_seconds = self._audited_at - began
+
+    async def _call_bookies(self) -> None:
+        """Has the living bookies called when it is time, beside its other work: one that hangs takes seconds to fail.
+
+        Raises MetadataError.
+        """
+        now, seconds = asyncio.get_running_loop().time(), self._config.reach_seconds
+        if self._calls is None:
+            if self._view is not None and seconds and now - self._called_at >= seconds:
+                self._called_at = now
+                self._calls = asyncio.create_task(self._reachability.unreachable(self._view.living))
+        elif self._calls.done():
+            calls, self._calls = self._calls, None
+            await self._tell_unreachable(calls.result())
+
+    async def _tell_unreachable(self, found: dict[str, str]) -> None:
+        """Puts it beside the office where it has changed. Raises MetadataError."""
+        if found == self._office.unreachable:
+            return
+        for name in found.keys() - self._office.unreachable.keys():
+            log.error("bookie %s lives, and cannot be reached at its address: %s", name, found[name])
+        office = replace(self._office, unreachable=found)
+        version = await holder.tell(self._store, keys.AUDITOR, office, self._office_version)
+        if version is not None:
+            self._office, self._office_version = office, version
 
     def _tell_of_brake(self, view: ClusterView) -> None:
         """Where a whole cluster starts, its bookies come one after the other."""

@@ -9,6 +9,7 @@ import click
 
 from bookie.upkeep.healing.auditor import Audit, Auditor
 from bookie.upkeep.healing.view import look
+from bookie.upkeep.peers import NoPeers
 from bookie.upkeep_config import UpkeepConfig
 from ledgers.errors import LedgerError
 from metadata.records.cluster import cluster_id
@@ -115,7 +116,7 @@ def audit(metadata_uri: str, lost_after: float, as_json: bool) -> None:
     async def work(store: MetadataStore) -> Audit:
         if await cluster_id(store) is None:
             raise LedgerError(NO_CLUSTER)
-        auditor = Auditor(store, BookieRef("operator", "none"), config, time.time)
+        auditor = Auditor(store, BookieRef("operator", "none"), config, time.time, NoPeers())
         return await auditor.audit(await look(store, time.time_ns() // 1_000_000, config.lost_bookie_ms))
 
     found = with_store(metadata_uri, work)

@@ -67,6 +67,7 @@ class DictionaryPeers:
     recovered: list[int] = field(default_factory=list)
     ends: dict[int, int] = field(default_factory=dict)
     """Where recovery finds that a ledger ends; else nothing of it was confirmed."""
+    unreachable: dict[BookieRef, str] = field(default_factory=dict)
 
     async def entries(
         self, record: LedgerRecord, first_entry: int, last_entry: int, *, without: BookieRef
@@ -96,6 +97,9 @@ class DictionaryPeers:
         end = self.ends.get(ledger_id, -1)
         closed = found.record.closed(end, (end + 1) * self.payload_bytes)
         return (await self.ledgers.change(closed, found.version)).record
+
+    async def why_unreachable(self, bookie: BookieRef) -> str:
+        return self.unreachable.get(bookie, "")
 
     async def close(self) -> None:
         """Nothing to end."""

@@ -267,5 +267,6 @@ class Host:
                 open_ledger_grace_seconds=20.0,
                 audit_seconds=60.0,
                 stock_seconds=60.0,
+                reach_seconds=0,
             ),
         )

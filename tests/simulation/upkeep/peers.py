@@ -46,6 +46,9 @@ class Replicas:
         self._ledgers.put(ledger, self._ledgers.closed(ledger))
         return ledger.record
 
+    async def why_unreachable(self, bookie: BookieRef) -> str:
+        raise AssertionError("the auditor is not simulated here")
+
     async def close(self) -> None:
         """Nothing to end."""
 

@@ -68,7 +68,7 @@ class Healing:
         self.worker = Worker(
             self.store, ME, self.world.repair, self.peers, self.world.upkeep, inventory, CONFIG, clock
         )
-        self.auditor = Auditor(self.store, ME, CONFIG, clock)
+        self.auditor = Auditor(self.store, ME, CONFIG, clock, self.peers)
         self.stock = StockTaker(
             self.world.bookie, self.store, ME, inventory, self.world.upkeep, CONFIG, clock
         )
@@ -299,7 +299,7 @@ def test_H2_what_is_closed_on_a_bookie_that_is_to_leave_is_marked_soon(
     async def test() -> None:
         async with healing(tmp_path) as one:
             soon = replace(CONFIG, leaving_seconds=0.0)
-            one.auditor = Auditor(one.store, ME, soon, lambda: one.now)
+            one.auditor = Auditor(one.store, ME, soon, lambda: one.now, one.peers)
             await open_ledger(one.ledgers, 7, SHAPE, Fragment(0, (ME, B1, B2)))
             await orders.give(one.store, Order(B2.bookie_id, OrderKind.DRAIN, 0))
             await one.auditor.look_once()
@@ -407,7 +407,7 @@ def test_a_lost_bookies_ledgers_are_marked_when_the_delay_is_over_and_not_before
 def test_there_is_one_auditor_at_a_time(tmp_path: Path) -> None:
     async def test() -> None:
         async with healing(tmp_path) as one:
-            other = Auditor(one.store, B1, CONFIG, lambda: NOW)
+            other = Auditor(one.store, B1, CONFIG, lambda: NOW, one.peers)
             assert await one.auditor._is_elected()
             assert not await other._is_elected()
             assert await one.auditor._is_elected()

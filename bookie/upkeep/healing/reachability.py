@@ -1,0 +1,52 @@
+"""Whether living bookies answer at the addresses that they advertise, as the auditor finds by calling each of them.
+
+A registration says only that a bookie reaches the metadata. With a wrong `--advertise`, or a firewall before its
+port, it lives and nobody can use it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+
+from metadata.records.ledger_record import BookieRef
+
+from ..peers import Peers
+
+CALLS_MAX = 16
+"""Bookies that are called at the same time."""
+
+TOLD_MAX = 32
+"""Unreachable bookies that are told of."""
+
+WHY_CHARACTERS_MAX = 200
+
+
+class Reachability:
+    """Remembers who did not answer; one that fails twice in a row is unreachable: it may just have been restarted."""
+
+    def __init__(self, peers: Peers) -> None:
+        self._peers = peers
+        self._failed_before: frozenset[BookieRef] = frozenset()
+
+    async def unreachable(self, living: Collection[BookieRef]) -> dict[str, str]:
+        """Calls each bookie; why those cannot be reached that did not answer the last time either, by name.
+
+        Raises MetadataError.
+        """
+        places = asyncio.Semaphore(CALLS_MAX)
+        bookies = sorted(living)
+        calls = [asyncio.create_task(self._call(one, places)) for one in bookies]
+        try:
+            answers = await asyncio.gather(*calls)
+        finally:
+            for call in calls:
+                call.cancel()
+        failed = {bookie: why for bookie, why in zip(bookies, answers, strict=True) if why}
+        again = [(bookie, why) for bookie, why in failed.items() if bookie in self._failed_before]
+        self._failed_before = frozenset(failed)
+        return {bookie.bookie_id: why[:WHY_CHARACTERS_MAX] for bookie, why in again[:TOLD_MAX]}
+
+    async def _call(self, bookie: BookieRef, places: asyncio.Semaphore) -> str:
+        async with places:
+            return await self._peers.why_unreachable(bookie)

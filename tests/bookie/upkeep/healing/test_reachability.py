@@ -1,0 +1,70 @@
+"""The auditor calls every living bookie at the address it advertises, and tells who does not answer."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+from bookie.upkeep.healing.auditor import Auditor
+from metadata import keys
+from metadata.healing import holder
+from tests.bookie.upkeep.healing.test_worker import CONFIG, NOW, Healing, healing
+from tests.bookie.upkeep.replicas import B1, B2, ME
+from tests.support.aio import run
+
+WHY = "cannot connect to 192.0.2.1:3181"
+
+
+async def told(one: Healing) -> dict[str, str]:
+    """After one more look of the auditor."""
+    assert await one.auditor._is_elected()
+    await one.auditor.look_once()
+    await one.auditor._call_bookies()
+    if one.auditor._calls is not None:
+        await asyncio.wait([one.auditor._calls])
+    await one.auditor._call_bookies()
+    found = await holder.read(one.store, keys.AUDITOR)
+    assert found is not None
+    return dict(found.unreachable)
+
+
+def calls_always(one: Healing) -> None:
+    config = replace(CONFIG, reach_seconds=1e-9)
+    one.auditor = Auditor(one.store, ME, config, lambda: NOW, one.peers)
+
+
+def test_a_bookie_that_does_not_answer_twice_is_told_until_it_answers(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            calls_always(one)
+            one.peers.unreachable[B1] = WHY
+            assert await told(one) == {}, "it may just have been restarted"
+            assert await told(one) == {B1.bookie_id: WHY}
+            assert await told(one) == {B1.bookie_id: WHY}
+            one.peers.unreachable.clear()
+            assert await told(one) == {}
+
+    run(test())
+
+
+def test_who_is_not_registered_is_not_called(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            calls_always(one)
+            one.peers.unreachable |= {B1: WHY, B2: WHY}
+            await told(one)
+            await one.dies(B2)
+            assert await told(one) == {B1.bookie_id: WHY}
+
+    run(test())
+
+
+def test_nobody_is_called_where_that_is_switched_off(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            one.auditor = Auditor(one.store, ME, replace(CONFIG, reach_seconds=0), lambda: NOW, one.peers)
+            one.peers.unreachable[B1] = WHY
+            assert [await told(one) for _ in range(3)] == [{}] * 3
+
+    run(test())

@@ -1,0 +1,34 @@
+"""A bookie that lives and that nobody reaches at the address it advertises: `cluster status` names it, and why."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from bookledger.cli.processes import BookieProcess, started
+from tests.support.command_line import bookledger
+from tests.support.waiting import until
+
+
+def why_not_whole(metadata: str) -> list[str]:
+    return [*json.loads(bookledger("cluster", "status", metadata, "--json").stdout)["why_not_whole"]]
+
+
+def test_a_bookie_that_advertises_a_wrong_address_makes_the_cluster_not_whole(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    settings = tmp_path / "bookledger.toml"
+    settings.write_text("[upkeep]\nheal_look_seconds = 0.1\nreach_seconds = 0.1\n")
+    environment = {**os.environ, "BOOKLEDGER_CONFIG": str(settings)}
+    wrong = ("--insecure", "--advertise=127.0.0.2")
+    bookies = [
+        BookieProcess("b1", tmp_path / "b1", uri, environment=environment),
+        BookieProcess("b2", tmp_path / "b2", uri, environment=environment, options=wrong),
+    ]
+    with started(bookies):
+        until(
+            lambda: any("out of the auditor's reach: b2" in why for why in why_not_whole(f"--metadata={uri}"))
+        )
+        (why,) = why_not_whole(f"--metadata={uri}")
+        assert "127.0.0.2:" in why and "--advertise" in why
+        assert "NOT WHOLE" in bookledger("cluster", "status", f"--metadata={uri}").stdout.decode()
