@@ -55,7 +55,8 @@ PROCESSES ?= 4
 LOCK := tests/requirements.lock
 SBOM_TOOL := cyclonedx-bom==7.5.0
 AUDIT_TOOL := pip-audit==2.10.1
-PYTEST_ALONE := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest
+# Without bytecode on the disk every process that a test starts compiles all that it imports.
+PYTEST_ALONE := PYTHONDONTWRITEBYTECODE= PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest
 PYTEST := $(PYTEST_ALONE) -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 ONCE_MORE := -p tests.support.once_more
 COPY_JARS := org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies
@@ -207,7 +208,7 @@ $(VENV)/.ready-build: pyproject.toml | $(VENV)/bin/pip
 # The tested set, each file by its hash.
 $(VENV)/.ready-test: pyproject.toml $(LOCK) | $(VENV)/bin/pip
 	@echo "== installing bookledger and its test tools into $(VENV) (the first time takes a minute)"
-	@$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r $(LOCK)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $(VENV)/.ready $@
 

@@ -32,7 +32,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # What is always there is what is tested; `BOOKLEDGER_EVENT_LOOP=uvloop make test` tests the other.
 os.environ.setdefault("BOOKLEDGER_EVENT_LOOP", "asyncio")
 
-FOLDERS_FIRST = ("spark", "integration", "simulation")
+FOLDERS_FIRST = ("spark", "docs", "examples", "integration", "simulation")
 """In this order: what takes long begins early, so that two processes end together."""
 
 
