@@ -1,11 +1,11 @@
-"""Hosts and ports as text: `host:port`, and an IPv6 address in brackets, `[::1]:3181`."""
+"""Parses and formats addresses, `host:port`; an IPv6 host stands in brackets, `[::1]:3181`."""
 
 from __future__ import annotations
 
 from ipaddress import IPv6Address, ip_address
 
 PEER_PREFIX_BITS = 64
-"""Of an IPv6 address: whoever has one has all that begin with these bits."""
+"""The part of an IPv6 address that limits for each peer count by: one machine can have every address in a /64."""
 
 
 def joined(host: str, port: int) -> str:
@@ -13,18 +13,18 @@ def joined(host: str, port: int) -> str:
 
 
 def parted(address: str) -> tuple[str, int]:
-    """Host, without brackets, and port. Raises ValueError."""
+    """Splits an address into host, without brackets, and port. Raises ValueError."""
     host, _, port = address.rpartition(":")
     return bare(host), int(port)
 
 
 def bare(host: str) -> str:
-    """Without the brackets of an IPv6 address."""
+    """Strips the brackets from an IPv6 address."""
     return host[1:-1] if host[:1] + host[-1:] == "[]" else host
 
 
 def ipv6(host: str) -> IPv6Address | None:
-    """The IPv6 address that this is, if it is one."""
+    """Parses an IPv6 address; None for anything else."""
     try:
         found = ip_address(bare(host))
     except ValueError:
@@ -33,7 +33,7 @@ def ipv6(host: str) -> IPv6Address | None:
 
 
 def peer_of(host: str) -> str:
-    """Whom a limit for one peer counts: a host, or all that have the prefix of an IPv6 address."""
+    """The key that limits for each peer count by: the host, or the /64 prefix of an IPv6 address."""
     address = ipv6(host.partition("%")[0])
     if address is None or address.is_loopback:
         return host

@@ -1,4 +1,4 @@
-"""A bookie's settings, checked once."""
+"""A bookie's configuration, validated when it is made."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MIB = 1024 * 1024
 
 
 WILDCARDS = ("0.0.0.0", "::", "[::]", "*")
-"""Listening there is listening on every address of the machine; nobody can connect to it."""
+"""Wildcard addresses: a server can listen on them, and no client can connect to them."""
 
 
 def check_advertised(host: str) -> None:
-    """Raises ValueError for what clients cannot reach a bookie by: it is registered with its own port behind it."""
+    """Raises ValueError for an advertised host that clients cannot connect to. The bookie's port is added to it."""
     if host in WILDCARDS:
         raise ValueError(
             f"{host} is every address of this machine, and none that clients can connect to: name one of them, or its "
@@ -37,19 +37,19 @@ def check_advertised(host: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookieConfig:
-    """Everything a bookie is told when it starts.
+    """All settings of a bookie.
 
-    `log_queue_bytes_max`: frames accepted and not yet on disk; past it the bookie stops reading from
-    its clients until the disk has caught up. `checkpoint_*_max`: how much log a restart may have to
-    read again; smaller means faster starts and more index writes. `lease_seconds`: how long the
-    cluster takes to notice a dead bookie; too short and a busy host loses its registration. `disk_free_*_min`:
-    with less of the disk free, in share or in bytes, the bookie is read-only until twice as much is.
-    `disk_reserve_bytes`: kept back for fences and recovery writes. `segment_bytes_max`: where a segment of the log
-    ends and the next begins (None: `log.appender.SEGMENT_BYTES_MAX`). `accept_loss`: serve an older
-    copy of the directory, in limbo. `limits`: what its clients may use. `bookies_in_process`: so many share what the
-    process may have open. `certificates`: directory with its own and its authorities' (`wire.trust.certificates`);
-    without, plain text is spoken, which takes `insecure` where other machines reach it. `tracing`: OpenTelemetry's
-    provider that makes spans of frames, pages and fences; None makes none.
+    `log_queue_bytes_max`: back-pressure: with more frames accepted and not yet on disk, the bookie stops reading
+    from its clients until the disk has caught up. `checkpoint_*_max`: how much log a restart may have to replay;
+    smaller means faster starts and more index writes. `lease_seconds`: how long the cluster takes to notice a dead
+    bookie; too short and a busy host loses its registration. `disk_free_*_min`: with less of the disk free, in share
+    or in bytes, the bookie is read-only until twice as much is. `disk_reserve_bytes`: kept back for fences and
+    recovery writes. `segment_bytes_max`: where a segment of the log ends and the next begins (None:
+    `log.appender.SEGMENT_BYTES_MAX`). `accept_loss`: serve an older copy of the directory, in limbo. `limits`: what
+    its clients may use. `bookies_in_process`: how many bookies share the process's file descriptors. `certificates`:
+    directory with its own and its authorities' (`wire.trust.certificates`); without, it speaks plain text, which
+    takes `insecure` where other machines reach it. `tracing`: OpenTelemetry's provider for spans of frames, pages
+    and fences; None makes none.
     """
 
     data_directory: Path

@@ -1,13 +1,13 @@
-"""What stops a bookie, or keeps it from starting.
+"""Errors that stop a bookie, or keep it from starting.
 
 BookieError
 ├── DataDirectoryError    unformatted, foreign, locked, or not the directory of this bookie
 ├── DirectoryLost         a serving bookie's files are no longer found under their names (rule B1)
 ├── DamagedLog            damage before valid records: names file and offset (rule B2)
 ├── IndexUnusable         the index is damaged or cannot be written; the log has everything
-│   └── IndexDamaged      … and what it would say cannot be trusted
+│   └── IndexDamaged      the index is corrupt: its answers cannot be trusted
 ├── LogFailed             a write or sync failed: nothing is acknowledged any more (rule B1)
-├── DiskIsFull            the disk takes none of what the bookie itself wants to write
+├── DiskIsFull            no space left for what the bookie itself writes
 └── NameTaken             another living bookie is registered under this name (rule M2)
 """
 
@@ -17,7 +17,7 @@ from metadata.portable import PortableError
 
 
 class BookieError(PortableError):
-    """Root of what the daemon reports in one line before it exits."""
+    """Base class of errors that the daemon reports in one line before it exits."""
 
 
 class DataDirectoryError(BookieError):
@@ -25,7 +25,7 @@ class DataDirectoryError(BookieError):
 
 
 class DirectoryLost(BookieError):
-    """A file of a serving bookie was removed, moved or covered. What was acknowledged may be gone with it."""
+    """A file of a running bookie was removed, replaced or mounted over. Acknowledged entries may be lost with it."""
 
     def __init__(self, path: str) -> None:
         super().__init__(
@@ -37,7 +37,7 @@ class DirectoryLost(BookieError):
 
 
 class DamagedLog(BookieError):
-    """What was once on disk can no longer be read. The bookie does not start; nothing was changed."""
+    """The log is corrupt: what was once on disk cannot be read. The bookie does not start; nothing was changed."""
 
     def __init__(self, file: str, offset: int, why: str) -> None:
         super().__init__(
@@ -51,11 +51,11 @@ class DamagedLog(BookieError):
 
 
 class IndexUnusable(BookieError):
-    """The index cannot be read or written. The log has everything: the index can be made anew from it."""
+    """The index cannot be read or written. The log has everything: the index can be rebuilt from it."""
 
 
 class IndexDamaged(IndexUnusable):
-    """The index is not what was written. What it hides is UNKNOWN, never denied (rule R6); it is to be made anew."""
+    """The index is corrupt. What it does not find is UNKNOWN, never denied (rule R6); rebuild it from the log."""
 
     def __init__(self, why: str) -> None:
         super().__init__(
@@ -64,12 +64,12 @@ class IndexDamaged(IndexUnusable):
 
 
 class LogFailed(BookieError):
-    """The log could not be written or synced, and says why. A failed sync is never retried."""
+    """The log could not be written or synced; the message says why. A failed sync is never retried."""
 
 
 class DiskIsFull(BookieError):
-    """The disk took none of it. The bookie goes on; try again when there is space."""
+    """The disk has no space for a write. The bookie goes on; try again when there is space."""
 
 
 class NameTaken(BookieError):
-    """A living bookie holds this name. Stop it, or give this one another name."""
+    """Another living bookie is registered under this name. Stop it, or give this one another name."""

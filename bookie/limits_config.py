@@ -1,4 +1,4 @@
-"""How much of a bookie its peers may use, together and each of them. A peer is an address."""
+"""Limits on what a bookie's clients may use, in total and for each peer. A peer is an address."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from metadata.settings.tunable import tunable
 MIB = 1024 * 1024
 
 MESSAGE_ROOM_BYTES_MIN = 8 * MIB
-"""The largest message has to fit, or its sender would wait for ever."""
+"""Room for the largest message, whose sender would wait for ever with less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The bounds of what strangers and clients can make a bookie hold; `bookie/README.md` says what happens past each.
+    """Limits on a bookie's connections, memory and requests; `bookie/README.md` says what happens past each.
 
-    `connections_*`: of clients and tools. `strangers_*`: those of them that have not said what they are.
-    `tools_*`: those that speak gRPC. `received_bytes_*`: of large messages that are not whole, or wait to be taken.
-    `untaken_bytes_*`: pages that are read, or were sent and are not yet with the kernel. `calls_*`: asked and not
-    answered. `polls_*`: those of them that wait for news. `maintenance_max`: acts of maintenance at a time.
+    `connections_*`: all connections. `strangers_*`: those of them whose protocol is not yet detected. `tools_*`:
+    those that speak gRPC. `received_bytes_*`: large messages that are incomplete, or wait to be taken.
+    `untaken_bytes_*`: the send backlog: pages read, or sent and not yet accepted by the kernel. `calls_*`: requests
+    without answer. `polls_*`: long polls among them. `maintenance_max`: concurrent acts of maintenance.
     """
 
     connections_max: int = tunable(

@@ -1,4 +1,4 @@
-"""Work in a thread that nobody may leave behind: what it uses is closed right after it."""
+"""Makes work in a thread uncancellable: what it uses is closed right after it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 async def to_the_end(working: asyncio.Future[T]) -> T:
-    """Its result, when it is over. Whoever is cancelled meanwhile, however often, is so only then."""
+    """Waits for work to end and returns its result; a cancellation meanwhile, however often, is raised only then."""
     cancelled: asyncio.CancelledError | None = None
     while not working.done():
         try:
@@ -18,6 +18,6 @@ async def to_the_end(working: asyncio.Future[T]) -> T:
             cancelled = error
     if cancelled is not None:
         if not working.cancelled():
-            working.exception()  # whoever was cancelled hears of nothing else
+            working.exception()  # retrieved, so that asyncio does not log it: the caller gets the cancellation
         raise cancelled
     return working.result()

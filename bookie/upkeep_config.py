@@ -1,4 +1,4 @@
-"""How much of a bookie's disk and time goes into keeping it in order."""
+"""Configures a bookie's background work: garbage collection, compaction, scrubbing, re-replication."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ HOUR, DAY = 3600.0, 86400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepConfig:
-    """The thresholds and periods of Apache BookKeeper, and rates of our own.
+    """Periods, thresholds and rate limits of background work; the thresholds and periods are Apache BookKeeper's.
 
     Every `collection_seconds` deleted ledgers are forgotten and segments that hold nothing are deleted. A minor
     compaction empties segments of which less than `minor_live_ratio` is alive, a major one those below
     `major_live_ratio`, and drops frames that the metadata places elsewhere. A scrub reads everything within
     `scrub_seconds`, if the rate allows. `*_bytes_per_second` bounds what each reads; it writes no more than that.
 
-    With `heals` the bookie heals by itself: every `heal_look_seconds` it looks at what is marked. A bookie that is
-    absent for `lost_bookie_seconds` counts as lost, and what it held is copied elsewhere; a ledger that is not closed
-    and seems to have nobody is closed after `open_ledger_grace_seconds`. Every `reach_seconds` the auditor calls each
-    bookie at the address it advertises. Every `audit_seconds` all records are looked through, every `stock_seconds`
-    each bookie compares what it holds with what it should hold.
+    With `heals` the bookie re-replicates: every `heal_look_seconds` it looks for marked ledgers. A bookie that is
+    absent for `lost_bookie_seconds` counts as lost, and its copies are made elsewhere; an open ledger that seems to
+    have no writer is closed after `open_ledger_grace_seconds`. Every `reach_seconds` the auditor calls each bookie
+    at the address it advertises. Every `audit_seconds` it looks through all records, every `stock_seconds` each
+    bookie compares its index with the metadata.
     """
 
     collection_seconds: float = set_elsewhere(600.0, "collect-every in [bookie.run]")

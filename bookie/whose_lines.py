@@ -1,6 +1,7 @@
-"""Whose a log line is: several bookies may serve in one process, and write one log.
+"""Tags log lines with their bookie: several bookies may serve in one process, and write one log.
 
-Tasks have it from the task that made them. Threads have it from `thread_of`, or from the context that they work in.
+Tasks inherit the tag from the task that made them. Threads get it from `thread_of`, or from the context that they
+run in.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from contextvars import ContextVar
 _bookie_id: ContextVar[str] = ContextVar("bookie_id", default="")
 
 LIFE = logging.getLogger("bookledger.life")
-"""What begins and what ends: said also where nothing else is but what is amiss."""
+"""Logs starts and stops, also where everything else is logged from warnings on."""
 
 
 def bookie_now() -> str:
-    """The bookie that this task or thread works for; empty for none."""
+    """The bookie id of the current task or thread; empty for none."""
     return _bookie_id.get()
 
 
 @contextmanager
 def lines_of(bookie_id: str) -> Iterator[None]:
-    """What is made inside the block works for this bookie."""
+    """Sets the bookie id for tasks and threads made inside the block."""
     token = _bookie_id.set(bookie_id)
     try:
         yield
@@ -32,7 +33,7 @@ def lines_of(bookie_id: str) -> Iterator[None]:
 
 
 def thread_of() -> Callable[[], None]:
-    """For a thread to call first: it works for whom this one does."""
+    """Returns an initializer for threads that gives them the caller's bookie id."""
     bookie_id = _bookie_id.get()
 
     def begin() -> None:

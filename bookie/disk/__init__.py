@@ -1,1 +1,1 @@
-"""Files as the bookie needs them, and how much space is left."""
+"""File access, free-space checks and the disk reserve."""

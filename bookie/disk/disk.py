@@ -1,4 +1,4 @@
-"""The disk as the log sees it, and the operating system's own.
+"""The log's interface to files, and its implementation by the operating system.
 
 A new file's name is durable only after `sync_directory`; its bytes only after `datasync`.
 """
@@ -88,13 +88,13 @@ class OsFile:
             raise
 
     def _name_in(self, error: OSError) -> None:
-        """The error says which file it is about."""
+        """Adds the file's path to an error."""
         error.filename = str(self._path)
 
     def _write_some(self, buffers: Sequence[bytes | memoryview], offset: int) -> int:
         total = sum(map(len, buffers))
         written = os.pwritev(self._fd, buffers, offset)
-        if written < total:  # a signal, a quota, a disk nearly full: finish in plain steps
+        if written < total:  # a short write (signal, quota, disk nearly full): write the rest in plain steps
             rest = memoryview(b"".join(buffers))[written:]
             while rest:
                 step = os.pwrite(self._fd, rest, offset + total - len(rest))
@@ -112,7 +112,7 @@ class OsFile:
             raise
 
     def _check_name(self) -> None:
-        """What was synced is found again only by its name. Raises DirectoryLost."""
+        """Raises DirectoryLost where the path no longer names the open file: nobody would find what was synced."""
         try:
             named = os.stat(self._path)
         except FileNotFoundError:
@@ -155,13 +155,13 @@ class OsFile:
             self._fd = -1
 
     def __del__(self) -> None:
-        # A file shared by reading threads closes when the last of them lets go of it.
+        # A file shared by reading threads closes when the last of them drops it.
         if hasattr(self, "_fd"):
             self.close()
 
 
 class OsDisk:
-    """A directory of the operating system."""
+    """A directory of the operating system, with OsFiles."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -189,7 +189,7 @@ class OsDisk:
 
 
 def sync_directory(directory: Path) -> None:
-    """Makes the names in a directory durable."""
+    """Makes the names in a directory durable, by fsync."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)

@@ -1,8 +1,8 @@
-"""Whether the files of a serving bookie are still found under their names.
+"""Detects that files of a running bookie were removed, replaced or mounted over.
 
-A cleaner of /tmp, a wrong `rm` or a file system mounted over the directory takes them away under the bookie, which
-could go on for long with what it has open, and lose all of it with its end. The log looks at its segment with every
-sync (`disk.OsFile`); this looks at the rest, and also while nobody writes.
+A cleaner of /tmp, a wrong `rm` or a mount over the directory takes them away, while the bookie could go on writing
+to its open files and lose all of it when it exits. The log checks its segment with every sync (`disk.OsFile`); this
+checks the rest, and also while nobody writes.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ LOOK_SECONDS = 1.0
 
 
 class Intact:
-    """What stood under these paths when it was made."""
+    """The files under these paths when it was made."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self._found = {path: os.stat(path) for path in paths}
 
     def check(self) -> None:
-        """Raises DirectoryLost for the first path under which something else stands now, or nothing."""
+        """Raises DirectoryLost for the first path that is missing or names another file."""
         for path, before in self._found.items():
             try:
                 now = os.stat(path)
@@ -42,9 +42,10 @@ async def watch(
     fail: Callable[[DirectoryLost], None],
     look_seconds: float = LOOK_SECONDS,
 ) -> None:
-    """Says to `fail` why the bookie has to end as after a failed sync, once its directory is lost (rule B1).
+    """Checks periodically, and calls `fail` once the directory is lost: the bookie ends as after a failed sync (rule
+    B1).
 
-    The segment in which the log ends has to be there, too, whichever it is by now.
+    The log's last segment has to be there, too, whichever it is by now.
     """
     while True:
         try:

@@ -1,6 +1,6 @@
-"""Space kept back for fences and recovery writes: a full disk must not keep a ledger from being recovered (B4).
+"""Disk space reserved for fences and recovery writes: a full disk must not keep a ledger from being recovered (B4).
 
-It is given out bit by bit, as such writes need it, so that nobody else on the disk takes the rest.
+It is released in small steps, as such writes need it, so that no other program takes the rest.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ log = logging.getLogger(__name__)
 NAME = "reserve"
 
 RESERVE_SHARE_MAX = 0.02
-"""Most of a small disk that the reserve takes."""
+"""The reserve's share of a small disk at most."""
 
 RELEASE_BYTES_MIN = 64 * 1024
-"""Least that is given out at once."""
+"""The least that one release frees."""
 
 
 class Reserve(Protocol):
-    """Space that is given out when a disk is full, and taken again when it has room. For any thread."""
+    """Space released when a disk is full, and reserved again when it has room. Thread-safe."""
 
     @property
     def is_touched(self) -> bool:
-        """Whether some was given out: what the disk has left is for fences and recovery writes only."""
+        """Whether some was released: what the disk has left is for fences and recovery writes only."""
         ...
 
     def release(self, size: int) -> bool:
-        """Frees so many bytes of the disk, or what there is left; False when there is nothing left."""
+        """Frees `size` bytes of the disk, or what is left of the reserve; False when nothing is left."""
         ...
 
 
 class NoReserve:
-    """For disks whose space is nobody's concern."""
+    """An empty reserve."""
 
     is_touched = False
 
@@ -48,7 +48,7 @@ class NoReserve:
 
 
 class FileReserve:
-    """A file of reserved blocks in the bookie's directory. `restore` may take as long as the disk wants."""
+    """A file of preallocated blocks in the bookie's directory. `restore` may block on the disk."""
 
     def __init__(self, directory: Path, size: int) -> None:
         self._path = directory / NAME
@@ -61,7 +61,7 @@ class FileReserve:
         return self._left != self._size
 
     def restore(self) -> bool:
-        """Takes the whole space, unless it is there; says whether it is."""
+        """Allocates what was released again; returns whether the reserve is whole."""
         with self._lock:
             if self.is_touched:
                 try:
@@ -93,5 +93,5 @@ class FileReserve:
 
 
 def reserve_size(wanted_bytes: int, disk_bytes: int) -> int:
-    """How large a reserve is kept on a disk of this size."""
+    """The size of the reserve on a disk of this size."""
     return max(1, min(wanted_bytes, int(disk_bytes * RESERVE_SHARE_MAX)))

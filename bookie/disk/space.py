@@ -1,4 +1,4 @@
-"""When a bookie takes no more entries because its disk fills up, and when it does again (rule B4). Pure.
+"""Decides when a bookie is read-only because its disk fills up, and when it is writable again (rule B4). Pure.
 
     free space   enough for twice the limit ── writable
                  below that                 ── a warning
@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 RELIEF = 2
-"""Times the limit that must be free before a read-only bookie is writable again: it must not flap."""
+"""Times the limit that must be free before a read-only bookie is writable again, so that it does not flap."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpaceLimit:
-    """The least free space: this share of the disk, or these bytes where the share would be more."""
+    """The least free space: this share of the disk or these bytes, whichever is less."""
 
     free_share_min: float
     free_bytes_min: int
@@ -27,7 +27,7 @@ class SpaceLimit:
 
 
 class SpaceWatch:
-    """What the free space of a disk means, with hysteresis."""
+    """Decides by a disk's free space whether the bookie is read-only, with hysteresis."""
 
     def __init__(self, limit: SpaceLimit) -> None:
         self._limit = limit
@@ -35,7 +35,7 @@ class SpaceWatch:
         self.is_low = False
 
     def observed(self, disk_bytes: int, free_bytes: int) -> bool:
-        """The disk has so much space; says whether that changed anything."""
+        """Takes a measurement; returns whether it changed anything."""
         before = (self.is_read_only, self.is_low)
         limit = self._limit.bytes(disk_bytes)
         if free_bytes < limit:
@@ -46,10 +46,10 @@ class SpaceWatch:
         return before != (self.is_read_only, self.is_low)
 
     def limit_bytes(self, disk_bytes: int) -> int:
-        """With less free it is read-only."""
+        """With less free space the bookie is read-only."""
         return self._limit.bytes(disk_bytes)
 
     def filled_up(self) -> bool:
-        """A write found no space, whatever was observed; says whether that changed anything."""
+        """Makes it read-only after a write found the disk full; returns whether it was not before."""
         before, self.is_read_only, self.is_low = self.is_read_only, True, True
         return not before

@@ -1,4 +1,4 @@
-"""Looks at the disk's free space, and makes the bookie read-only and writable again (rule B4)."""
+"""Monitors the disk's free space, and makes the bookie read-only and writable again (rule B4)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .space import SpaceLimit, SpaceWatch
 log = logging.getLogger(__name__)
 
 TOLD_SHARE = 0.02
-"""Of the disk: when its free space has changed by more, the cluster is told."""
+"""Share of the disk by which free space changes before the cluster is told."""
 
 INDEX_STEP_BYTES = 64 * 1024 * 1024
 """More than one checkpoint ever adds to the index."""
 
 
 class SpaceGuard:
-    """Watches one data directory. Belongs to the event loop; `reserve` is for the log's thread."""
+    """Watches one data directory. For the event loop's thread; `reserve` is for the log's."""
 
     def __init__(self, directory: Path, limit: SpaceLimit, reserve_bytes: int, check_seconds: float) -> None:
         self._directory = directory
@@ -37,7 +37,7 @@ class SpaceGuard:
         self._why_full = ""
 
     async def run(self) -> None:
-        """Looks again and again until cancelled."""
+        """Measures again and again until cancelled."""
         while True:
             await self.look()
             self._look_now.clear()
@@ -48,7 +48,7 @@ class SpaceGuard:
                 continue
 
     async def look(self) -> None:
-        """Takes the disk as it is now into account."""
+        """Measures the disk, warns, restores the reserve and decides whether the bookie is read-only."""
         total, free = self._disk()
         if abs(free - self.free_bytes) > TOLD_SHARE * total:
             self.total_bytes, self.free_bytes = total, free
@@ -70,12 +70,12 @@ class SpaceGuard:
         return self._watch.is_low or self._disk()[1] < INDEX_STEP_BYTES
 
     def filled_up(self) -> None:
-        """A write found the disk full."""
+        """Makes the bookie read-only after a write found the disk full."""
         self._watch.filled_up()
         self._decide("the bookie's disk is full")
 
     def ordered(self, why: str) -> None:
-        """An operator wants it to take nothing new, for this reason; as before where there is none."""
+        """Makes the bookie read-only at an operator's request, for this reason; an empty reason withdraws that."""
         self._ordered = why
         self._tell()
 
@@ -98,10 +98,10 @@ class SpaceGuard:
         self.on_change()
 
     def _disk(self) -> tuple[int, int]:
-        """(bytes in all, bytes that we may still use)."""
+        """(bytes in all, bytes available to the bookie)"""
         disk = os.statvfs(self._directory)
         return disk.f_blocks * disk.f_frsize, disk.f_bavail * disk.f_frsize
 
 
 def _nothing() -> None:
-    """Nobody wants to know."""
+    """Default of `on_change`."""

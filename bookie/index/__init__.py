@@ -1,1 +1,1 @@
-"""Where every frame and the state of every ledger is found."""
+"""Finds every frame in the log, and the state of every ledger."""

@@ -1,7 +1,7 @@
-"""What the index says of the log: how far it goes, and which of its segments are needed.
+"""Checks the log against the index's checkpoint: segments may be missing, or the log's end.
 
-A log that has lost its end, or a whole segment, looks like one that never had them. The index knows better, as far as
-its checkpoint: what it points to was on disk.
+A log that has lost its end, or a whole segment, looks like one that never had them. The index shows the loss, as far
+as its checkpoint: what it points to was on disk.
 """
 
 from __future__ import annotations
@@ -35,36 +35,36 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """How far the segments of a log must go. `reach`: where the last frame that is pointed to ends, by segment."""
+    """How far the log must go by the index. `reach`: where the last indexed frame ends, by segment."""
 
     checkpoint: int = 0
     reach: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def last_segment(self) -> int:
-        """The log goes as far as this segment at least; -1 where nothing is known of that."""
+        """The segment that the log reaches at least; -1 if unknown."""
         return place_of(self.checkpoint)[0] if self.checkpoint else -1
 
     def checkpoint_in(self, segment: int) -> int | None:
-        """The checkpoint's offset, where it stands in this segment: the header was on disk at least."""
+        """The checkpoint's offset if it lies in this segment, and at least behind its header."""
         at, offset = place_of(self.checkpoint)
         return max(SEGMENT_HEADER.size, offset) if self.checkpoint and at == segment else None
 
     def end_in(self, segment: int) -> int:
-        """How far this segment went at least; 0 where nothing is known of it."""
+        """How long this segment was at least; 0 if unknown."""
         return max(self.checkpoint_in(segment) or 0, self.reach.get(segment, 0))
 
 
 NO_CLAIMS = Claims()
-"""Those of an index that cannot be used."""
+"""For an index that cannot be used."""
 
 
 def claims_of(index: Index) -> Claims:
-    """What this index says. Reads all of it. Raises IndexUnusable."""
+    """Reads all of the index for what it says of the log. Raises IndexUnusable."""
     checkpoint, reach = index.checkpoint_position, dict[int, int]()
     for _, place in index.places():
         segment, offset = place_of(place.position)
-        if place.position < checkpoint:  # else it is no place of ours, and nothing must be believed of it
+        if place.position < checkpoint:  # a place behind the checkpoint is damage: ignore it
             reach[segment] = max(reach.get(segment, 0), offset + place.size)
     return Claims(checkpoint, reach)
 
@@ -72,8 +72,8 @@ def claims_of(index: Index) -> Claims:
 def check_log(disk: Disk, index: Index) -> None:
     """Raises DamagedLog where the log lacks a segment that the index needs, or ends before the checkpoint.
 
-    What is unreadable before the checkpoint does not matter here: the index knows what stood there. Raises
-    IndexUnusable where it is the checkpoint that is wrong.
+    Read errors before the checkpoint are ignored: the index knows what stood there. Raises IndexUnusable where the
+    checkpoint itself is wrong.
     """
     there = segments.numbers(disk)
     if not there:
@@ -81,7 +81,7 @@ def check_log(disk: Disk, index: Index) -> None:
     _check_segments(disk, index, there)
     segment, offset = place_of(index.checkpoint_position)
     if not index.checkpoint_position or segment < there[-1]:
-        return  # replay begins in a sealed segment, and looks at its end itself
+        return  # replay begins in a sealed segment, and checks its end itself
     if segment > there[-1]:
         raise DamagedLog(segments.name_of(segment), 0, "the index refers to this segment and it is missing")
     if offset > SEGMENT_HEADER.size:
@@ -91,8 +91,8 @@ def check_log(disk: Disk, index: Index) -> None:
 
 
 def check_before_rebuild(disk: Disk, index: Index) -> None:
-    """Raises DamagedLog where the log has lost what only this index remembers: it must not be given up before that is
-    salvaged. An index that is wrong itself remembers nothing."""
+    """Raises DamagedLog where only this index shows what the log lost: salvage that before the index is discarded. An
+    index that is corrupt itself shows nothing."""
     try:
         claims = claims_of(index)
         check_log(disk, index)
@@ -109,7 +109,7 @@ def _check_reach(disk: Disk, segment: int, end: int) -> None:
             segments.name_of(segment), 0, "this segment is missing, and the index points into it"
         )
     size, following = segments.size_of(disk, segment), segments.header_of(disk, segment + 1)
-    # Where the next segment says how far this one went, that counts, and replay looks at it.
+    # Where the next segment's header says how far this one went, that counts, and replay checks it.
     if size < end and not (following is not None and following.previous_end):
         raise DamagedLog(
             segments.name_of(segment), size, f"it is cut: the index points to what stood before {end}"
@@ -158,7 +158,7 @@ def _check_end(disk: Disk, segment: int, checkpoint: int) -> None:
 
 
 def _check_begun(disk: Disk, segment: int) -> None:
-    """A start removes a segment that was never begun; this one was, and who knows what stood in it."""
+    """Raises DamagedLog for a segment whose header is gone: a start would remove it as one that was never begun."""
     file = disk.open(segments.name_of(segment))
     try:
         if segments.is_unbegun(file):
@@ -169,7 +169,7 @@ def _check_begun(disk: Disk, segment: int) -> None:
 
 
 def _ends_with_record(file: LogFile, segment: int, end: int) -> bool:
-    """Whether a whole record ends here. The nearest place at which one may begin is tried first."""
+    """Whether a whole record ends here. Tries the nearest place at which one may begin first."""
     start = max(SEGMENT_HEADER.size, end - RECORD_HEADER.size - BODY_BYTES_MAX)
     data = file.read(end - start, start)
     at = data.rfind(RECORD_MAGIC_BYTES)
@@ -181,7 +181,7 @@ def _ends_with_record(file: LogFile, segment: int, end: int) -> bool:
 
 
 def _is_record(data: memoryview, position: int) -> bool:
-    """Whether these bytes are one whole record and nothing else."""
+    """Whether these bytes are exactly one whole record."""
     try:
         if decode_header(data, position=position).record_bytes != len(data):
             return False

@@ -1,4 +1,4 @@
-"""Where a ledger's bytes lie, told in runs of frames: pure."""
+"""Summarizes where a ledger's bytes lie, in extents (runs of frames). Pure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ..wire.messages import HOLDINGS_MAX, Holding
 from .places import Place
 
 FRAMES_LOOKED_AT_MAX = 32 * 1024
-"""Frames of one look; a ledger of tiny frames is told in several."""
+"""Frames of one call; a ledger of tiny frames takes several."""
 
 
 class Overhead(NamedTuple):
-    """What a record holds besides payload: bytes a frame, and bytes an entry."""
+    """A record's bytes besides payload: for the frame, and for each entry."""
 
     frame_bytes: int
     entry_bytes: int
@@ -25,15 +25,15 @@ class Overhead(NamedTuple):
 def runs_of(
     places: Iterable[Place], first_entry: int, last_entry: int, step_bytes: int, overhead: Overhead
 ) -> tuple[tuple[Holding, ...], int]:
-    """Runs of those frames, in order, that begin in the range; and the entry through which these are all."""
+    """Extents of those frames, in order, that begin in the range; and the entry through which they are complete."""
     runs: list[Holding] = []
     low, high, entries, size = -1, -1, 0, 0
     looked_at, begun = 0, first_entry - 1
     for place in places:
         if place.first_entry < first_entry:
-            continue  # the look before told of it
+            continue  # in the previous call's answer
         payload = overhead.payload_of(place)
-        # A run ends before it would be too large: a large frame behind many small ones is a run by itself. It ends
+        # An extent ends before it would be too large: a large frame behind many small ones is one by itself. It ends
         # between two entries, so that no other one begins where it does.
         if entries and size + payload > step_bytes and place.first_entry > begun:
             runs.append(Holding(low, high, entries, size))

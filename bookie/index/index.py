@@ -1,7 +1,7 @@
-"""Where each ledger's frames stand in the log: recent ones in memory, the rest in LMDB (rows: `places.py`).
+"""Finds each ledger's frames in the log: recent ones in memory, the rest in LMDB (rows: `places.py`).
 
     places   every frame that is alive; sums: how much there should be of each ledger (`places_table.py`)
-    usage    what each segment holds of each ledger: what makes a segment worth compacting, or dropping
+    usage    bytes of each ledger in each segment: tells which segments to compact, or to drop
     ledgers  ledger → its state (fence, last-add-confirmed)
     meta     "checkpoint" → position: the log before it is in the index; "version" → 2; sums of usage, ledgers, sums
 
@@ -41,14 +41,14 @@ PLACES_PER_PAGE_MAX = 4096
 """Frames looked at for one page; a page of tiny frames ends there."""
 
 READ_TIMES_MAX = 4
-"""How much more than a page is read for it at most, of frames that only reach into it."""
+"""Bounds read amplification: the most that is read for a page, in pages, as frames may only overlap it."""
 
 FORMAT_VERSION = 2
 
 _META_PAGES = 2
 
 DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PageFullError, lmdb.BadTxnError, struct.error)
-"""What LMDB, or a row, says of a file that is not what was written."""
+"""What LMDB, or unpacking a row, raises for a corrupt file."""
 
 _LEDGER = struct.Struct(">Q")
 _POSITION = struct.Struct("<Q")
@@ -98,13 +98,13 @@ class Index:
         return int(_POSITION.unpack(self._meta.get(txn, _VERSION) or b"")[0])
 
     def check_tables(self) -> None:
-        """Raises IndexDamaged where ledgers, sums or usage are not what was written. Takes time with the ledgers."""
+        """Raises IndexDamaged where ledgers, sums or usage are corrupt. Takes time with the ledgers."""
         with readable(), self._env.begin() as txn:
             for table in self._tables:
                 table.check(txn)
 
     def is_whole(self, ledger_id: int) -> bool:
-        """Whether the index holds every frame of the ledger that it should: what it lacks may be denied then (R6).
+        """Whether the index holds every frame of the ledger that it should: only then may it deny entries (R6).
 
         Takes time with the ledger's frames.
         """
@@ -117,7 +117,7 @@ class Index:
 
     @property
     def size_bytes(self) -> int:
-        """Of its file."""
+        """Bytes in use in its file."""
         info = self._env.info()
         return int((info["last_pgno"] + 1) * self._env.stat()["psize"])
 
@@ -142,7 +142,7 @@ class Index:
     def page(
         self, ledger_id: int, first_entry: int, last_entry: int, recent: Iterable[Place], bytes_max: int
     ) -> tuple[list[Place], int]:
-        """The frames for one page, and the entry through which they are all that may hold any. On any thread.
+        """The frames for one page, and the entry through which they are complete. On any thread.
 
         About `bytes_max` of entries that are asked for, PLACES_PER_PAGE_MAX frames at most; not less than all that
         begin with, or before, the first entry, if these are not too many.
@@ -168,7 +168,7 @@ class Index:
         step_bytes: int,
         overhead: Overhead,
     ) -> tuple[tuple[Holding, ...], int]:
-        """Where the ledger's bytes lie, and the entry through which that is told. On any thread."""
+        """The ledger's extents, and the entry through which they are complete. On any thread."""
         with readable(), self._env.begin() as txn:
             places = self._places.holding(txn, ledger_id, first_entry, last_entry, recent)
             return runs_of(places, first_entry, last_entry, step_bytes, overhead)
@@ -220,15 +220,15 @@ class Index:
         return not self._recent.is_empty
 
     def add(self, ledger_id: int, place: Place) -> None:
-        """A frame is on disk."""
+        """Adds a frame that is on disk."""
         self._recent.add(ledger_id, place)
 
     def add_state(self, ledger_id: int, segment: int) -> None:
-        """A record of the ledger that is no frame is on disk in this segment."""
+        """Counts a state record of the ledger (one that is no frame), on disk in this segment."""
         self._recent.states[segment, ledger_id] += 1
 
     def remove(self, ledger_id: int, place: Place) -> None:
-        """The next checkpoint takes away this place, which some earlier one has put into LMDB."""
+        """Has the next checkpoint delete this place, which an earlier one has put into LMDB."""
         self._recent.removed.append((ledger_id, place))
 
     # --- checkpoints ------------------------------------------------------------------------
@@ -239,7 +239,7 @@ class Index:
         self._moving, self._recent = self._recent, RecentPlaces()
 
     def commit_checkpoint(self, position: int, ledger_rows: Iterable[tuple[int, bytes]]) -> None:
-        """One transaction, on disk when this returns. Runs on any thread. Raises IndexUnusable."""
+        """Writes what was set aside in a transaction; on disk when it returns. On any thread. Raises IndexUnusable."""
         with self._writing() as txn:
             self._put_all(txn, position, ledger_rows)
 
@@ -255,23 +255,23 @@ class Index:
         self._meta.put(txn, _VERSION, _POSITION.pack(FORMAT_VERSION))
 
     def end_checkpoint(self) -> None:
-        """The moved frames are found in LMDB from now on; called on the event loop's thread."""
+        """Drops what was set aside: it is in LMDB now. On the event loop's thread."""
         self._moving = RecentPlaces()
 
     def abandon_checkpoint(self) -> None:
-        """The commit failed; the frames are recent again, and the next checkpoint moves them."""
+        """Takes what was set aside back after a failed commit; the next checkpoint moves it."""
         moving, self._moving = self._moving, RecentPlaces()
         self._recent.take_back(moving)
 
     # --- dropping ---------------------------------------------------------------------------
 
     def drop(self, frames: Sequence[tuple[int, Place]]) -> None:
-        """Points to these frames no more. On disk when it returns; for the thread that makes checkpoints."""
+        """Deletes these frames from the index. On disk when it returns; for the thread that makes checkpoints."""
         with self._writing() as txn:
             self.usage.change(txn, (), self._places.delete(txn, frames), {})
 
     def forget(self, ledger_ids: Collection[int]) -> None:
-        """Knows these ledgers no more, besides what was added since the last checkpoint began.
+        """Forgets these ledgers, besides what was added since the last checkpoint began.
 
         On disk when it returns; for the thread that makes checkpoints. After a crash some frames of a ledger may be
         gone and the ledger still known, never the other way round.
@@ -286,7 +286,7 @@ class Index:
                 self._ledgers.delete(txn, _LEDGER.pack(ledger_id))
 
     def forget_former(self, ledger_id: int) -> None:
-        """Knows nothing of this ledger, whatever was added; for who applies the log, with nobody beside."""
+        """Forgets this ledger with all that was added; for replay, while no other thread runs."""
         self._recent.forget(ledger_id)
         self.forget([ledger_id])
 
@@ -295,14 +295,14 @@ class Index:
             return self._places.forget_some(txn, ledger_id, ROWS_PER_CALL)
 
     def clear_usage(self, segments: Iterable[int]) -> None:
-        """These segments are gone. On disk when it returns; for the thread that makes checkpoints."""
+        """Deletes the usage of deleted segments. On disk when it returns; for the thread that makes checkpoints."""
         with self._writing() as txn:
             for segment in segments:
                 self.usage.clear(txn, segment)
 
     @property
     def limbo_is_due(self) -> bool:
-        """Whether the index was made of a log that had lost something, and the bookie has not dealt with that yet."""
+        """Whether the index was made of a log that had lost something, and no ledger is in limbo for it yet."""
         with readable(), self._env.begin() as txn:
             return self._meta.get(txn, _LIMBO) is not None
 
@@ -338,6 +338,6 @@ def _state(ledger_id: int, row: bytes) -> LedgerState:
 
 
 def _check_not_cut(file: Path, *, pages: int) -> None:
-    """LMDB maps its file, and reading past the end of a map kills the process: look at the size first."""
+    """Raises CorruptedError for a file cut short: LMDB maps it, and reading past its end kills the process."""
     if file.exists() and 0 < file.stat().st_size < pages * mmap.PAGESIZE:
         raise lmdb.CorruptedError(f"{file.name} is cut short")

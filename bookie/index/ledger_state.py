@@ -1,4 +1,4 @@
-"""What a bookie knows of one ledger besides its entries: its fence and its last-add-confirmed."""
+"""A ledger's state on a bookie, besides its entries: fence, last-add-confirmed, verifier, identity, limbo."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _IDENTITY_UNKNOWN = 128
 class LedgerState:
     """Mutable, owned by the bookie's event loop.
 
-    `known`: at least one entry of it was ever stored here. `verifier`: whose writes and fences are
-    taken, b"" for everybody's, None while nobody has asked. `limbo`: some of it may have been lost here, so what is
-    absent is UNKNOWN (rule R6). `identity`: which ledger of this id it is, b"" for one of an older program, None while
-    nobody has said (rule W8).
+    `known`: at least one entry of it was ever stored here. `verifier`: whose writes and fences are taken, b"" for
+    everybody's, None if not known yet. `limbo`: some of it may have been lost here, so what is absent is UNKNOWN
+    (rule R6). `identity`: tells it from other ledgers of this id, b"" for one of an older program, None if not known
+    yet (rule W8).
     """
 
     ledger_id: int
@@ -52,15 +52,15 @@ class LedgerState:
     identity: bytes | None = None
     waiting_for_fence: list[object] = field(default_factory=list)
     verifier_in_log: bytes | None = None
-    """Whose it was when the log was read; it may have been forgotten since, so this lets nobody write."""
+    """The verifier that replay found. The ledger may have been forgotten since, so it authorizes no writes."""
 
     @property
     def readers_verifier(self) -> bytes:
-        """Who may read what is here; b"" for everybody."""
+        """The verifier that a reader must prove; b"" for everybody."""
         return (self.verifier_in_log if self.verifier is None else self.verifier) or b""
 
     def note_lac(self, statement: LacStatement | None) -> bool:
-        """Keeps the higher statement; says whether it rose."""
+        """Keeps the higher statement; returns whether it rose."""
         held = self.last_add_confirmed
         if statement is None or (held is not None and held.last_entry >= statement.last_entry):
             return False
@@ -68,23 +68,23 @@ class LedgerState:
         return True
 
     def admits(self, verifier: bytes) -> bool:
-        """Whether this is the ledger's verifier; the first one is."""
+        """Whether this is the ledger's verifier; adopts the first one."""
         if self.verifier is None:
             self.verifier = verifier
         return hmac.compare_digest(self.verifier, verifier)
 
     def learn(self, verifier: bytes, identity: bytes) -> None:
-        """What the ledger's record says, where nobody has said it before."""
+        """Adopts verifier and identity of the ledger's record, where they are not known yet."""
         self.admits(verifier)
         if self.identity is None:
             self.identity = identity
 
     def is_another(self, identity: bytes) -> bool:
-        """Whether this is not the ledger of that identity, but another one under its id (rule W8)."""
+        """Whether the ledger here has another identity: it is another ledger of the same id (rule W8)."""
         return self.identity is not None and self.identity != identity
 
     def identity_mismatch(self, identity: bytes) -> str:
-        """What to answer whoever asks for the ledger of that identity, where it is not this one; "" where it is."""
+        """Error for a request that names another identity; "" where it matches."""
         if not self.is_another(identity):
             return ""
         return (
@@ -93,7 +93,7 @@ class LedgerState:
         )
 
     def encode(self) -> bytes:
-        """The row kept in the index: what survives a restart. A pending fence is not yet a fence."""
+        """Encodes the row kept in the index: what survives a restart. A pending fence counts as none."""
         lac, verifier = self.last_add_confirmed, self.verifier or b""
         flags = (_FENCED if self.fence is Fence.DURABLE else 0) | (_KNOWN if self.known else 0)
         flags |= (_HAS_LAC if lac else 0) | (_HAS_VERIFIER if verifier else 0)
@@ -109,7 +109,7 @@ class LedgerState:
         return fixed + (lac.digest if lac else b"") + verifier + (self.identity or b"")
 
     def absorb(self, written: LedgerState) -> None:
-        """What a state record in the log says: fence and last-add-confirmed only rise, limbo is as it says."""
+        """Merges a state record of the log: fence and last-add-confirmed only rise, limbo is as it says."""
         if written.fence is Fence.DURABLE:
             self.fence = Fence.DURABLE
         if self.verifier is None:
@@ -122,7 +122,7 @@ class LedgerState:
 
     @classmethod
     def decode(cls, ledger_id: int, row: bytes) -> LedgerState:
-        """Raises ValueError for what is no row."""
+        """Decodes a row. Raises ValueError where it is corrupt."""
         if len(row) < _ROW.size:
             raise ValueError(f"the state of ledger {ledger_id} is cut short")
         version, flags, lac, lac_length, digest_bytes = _ROW.unpack_from(row)

@@ -1,4 +1,4 @@
-"""Where frames stand, and how the index writes that down. Pure.
+"""Locations of frames in the log, and their rows in the index. Pure.
 
     places   (ledger, span class, first entry, position) → (last entry, entries, record bytes)
 
@@ -21,11 +21,11 @@ KEY = struct.Struct(">QBQQ")
 VALUE = struct.Struct("<QII")
 
 Row = bytes | memoryview
-"""What LMDB hands out."""
+"""A key or value as LMDB returns it."""
 
 
 class Place(NamedTuple):
-    """A frame's place; ordered by first entry, then by position."""
+    """A frame's location; ordered by first entry, then by position."""
 
     first_entry: int
     position: int
@@ -46,7 +46,7 @@ _ANY_POSITION = (0, 0, 0, 0)
 
 
 def place_of_frame(columns: Columns | None, position: int, size: int) -> Place | None:
-    """Where the index says that a record's entries stand; None for a record without any."""
+    """The index's entry for a record; None for a record without entries."""
     if columns is None or not len(columns):
         return None
     return Place(columns.first_entry, position, columns.last_entry, len(columns), size)
@@ -61,7 +61,7 @@ def span_class(place: Place) -> int:
 
 
 def reach(span: int, entry_id: int) -> int:
-    """The first entry from which on a frame of this class can hold `entry_id`."""
+    """The lowest first entry at which a frame of this class can hold `entry_id`."""
     return max(0, entry_id - (1 << 4 * span) + 1)
 
 
@@ -74,7 +74,7 @@ def to_row(ledger_id: int, place: Place) -> tuple[bytes, bytes]:
 
 
 def from_row(key: Row, value: Row) -> tuple[int, int, Place]:
-    """(ledger, span class, place) of a row. Raises ValueError for what is none."""
+    """Decodes a row into (ledger, span class, place). Raises ValueError."""
     try:
         ledger_id, span, first_entry, position = KEY.unpack(key)
         last_entry, entries, size = VALUE.unpack(value)
@@ -84,14 +84,13 @@ def from_row(key: Row, value: Row) -> tuple[int, int, Place]:
 
 
 class RecentPlaces:
-    """What the log holds and LMDB does not yet: frames by ledger and span class, in order; where states stand; and
-    places in LMDB that are no longer pointed to."""
+    """Changes not yet in LMDB: frames by ledger and span class, in order; state records; places to delete."""
 
     def __init__(self) -> None:
         self._of: dict[int, dict[int, list[Place]]] = {}
         self._count = 0
         self.states: Counter[tuple[int, int]] = Counter()
-        """(segment, ledger): records there that are no frames."""
+        """(segment, ledger): number of state records there."""
         self.removed: list[tuple[int, Place]] = []
 
     def __len__(self) -> int:
@@ -124,12 +123,12 @@ class RecentPlaces:
                     yield ledger_id, place
 
     def forget(self, ledger_id: int) -> None:
-        """Holds no frame of this ledger."""
+        """Drops frames and deletions of this ledger."""
         self._count -= sum(map(len, self._of.pop(ledger_id, {}).values()))
         self.removed = [one for one in self.removed if one[0] != ledger_id]
 
     def take_back(self, other: RecentPlaces) -> None:
-        """What `other` holds is recent again."""
+        """Adds what `other` holds, after a failed checkpoint."""
         for ledger_id, place in other:
             self.add(ledger_id, place)
         self.states.update(other.states)

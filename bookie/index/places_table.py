@@ -1,7 +1,7 @@
-"""Every frame that is alive, in LMDB, and how much there should be of each ledger.
+"""LMDB tables of all live frames, and of each ledger's row count and hash, which reveal lost rows.
 
     places   (ledger, span class, first entry, position) → (last entry, entries, record bytes)
-    sums     ledger → how many rows it has in places, and what their hashes make together (`summed_table.py`)
+    sums     ledger → how many rows it has in places, and the exclusive-or of their hashes (`summed_table.py`)
 
 The position is part of a place's key, so a frame never hides another one that begins at the same entry.
 """
@@ -108,7 +108,7 @@ class PlacesTable:
         self.sums.put(txn, _LEDGER.pack(ledger_id), SUM.pack(*now))
 
     def forget_some(self, txn: lmdb.Transaction, ledger_id: int, rows_max: int) -> bool:
-        """Deletes so many of the ledger's rows at most; says whether there may be more."""
+        """Deletes at most `rows_max` of the ledger's rows; returns whether there may be more."""
         cursor = txn.cursor(self.db)
         cursor.set_range(KEY.pack(ledger_id, 0, 0, 0))
         theirs = takewhile(lambda row: KEY.unpack(row[0])[0] == ledger_id, cursor)

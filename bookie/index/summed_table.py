@@ -1,7 +1,7 @@
-"""Tables in LMDB whose damage is noticed: it has no checksums, and a row that rot has hidden would be denied (rule R6).
+"""Adds checksums to LMDB tables, to detect rows that damage has hidden: they would be denied (rule R6).
 
-Beside its rows a table keeps their number and the exclusive-or of their hashes, in `meta`, changed in the transactions
-that change the rows. Whoever goes through all rows knows whether they are all there and as they were written.
+Beside its rows a table keeps their number and the exclusive-or of their hashes, in `meta`, changed in the
+transactions that change the rows. A full scan shows whether all rows are there, as they were written.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CRC = struct.Struct("<I")
 
 
 class Sum(NamedTuple):
-    """Of some rows: how many, and what their hashes make together. Order does not matter."""
+    """Number of some rows, and the exclusive-or of their hashes. Order does not matter."""
 
     rows: int
     hashes: int
@@ -53,13 +53,13 @@ def sum_of(rows: Iterable[tuple[Row, Row]]) -> Sum:
 
 
 class Meta:
-    """A few single values, each with a checksum of its own."""
+    """Single values, each with a checksum of its own."""
 
     def __init__(self, env: lmdb.Environment) -> None:
         self.db = env.open_db(b"meta")
 
     def get(self, txn: lmdb.Transaction, key: bytes) -> bytes | None:
-        """Raises IndexDamaged."""
+        """Raises IndexDamaged where the checksum does not match."""
         found = txn.get(key, db=self.db)
         if found is None:
             return None
@@ -76,7 +76,7 @@ class Meta:
 
 
 class SummedTable:
-    """Rows in one database of the index. Changes between `begin` and `end`, in one transaction."""
+    """An LMDB table with a checksum over all rows. Changes between `begin` and `end`, in one transaction."""
 
     def __init__(self, env: lmdb.Environment, name: bytes, meta: Meta) -> None:
         self.db = env.open_db(name)
@@ -107,7 +107,8 @@ class SummedTable:
             txn.delete(key, db=self.db)
 
     def rows(self, txn: lmdb.Transaction) -> Iterator[tuple[Row, Row]]:
-        """Every row, in the order of keys. Raises IndexDamaged behind the last, if they are not what was written."""
+        """Yields every row, in the order of keys. Raises IndexDamaged behind the last where the checksum does not
+        match."""
         count = hashes = 0
         for key, value in txn.cursor(self.db):
             count += 1
@@ -128,7 +129,7 @@ class SummedTable:
 
 @contextmanager
 def readable() -> Iterator[None]:
-    """Raises IndexDamaged for rows that are none, and for what LMDB makes of damaged pages, read inside."""
+    """Turns errors of LMDB, and of rows that cannot be decoded, into IndexDamaged."""
     try:
         yield
     except (lmdb.Error, struct.error, ValueError) as error:

@@ -1,8 +1,8 @@
-"""What each segment holds of each ledger, kept beside the places in the same transactions.
+"""Disk usage by segment and ledger, changed in the same transactions as the places.
 
     usage    (segment, ledger) → (bytes of its frames there, its records there that are no frames)
 
-It tells which segments are worth compacting, and which hold nothing any more, without looking at every frame.
+Compaction and collection find segments of mostly dead bytes, or of none alive, without a scan of all frames.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NOTHING = Usage(0, 0)
 
 
 class UsageTable:
-    """Rows in one database of the index's environment. Reads on any thread, changes in a transaction of the caller."""
+    """An LMDB table of the index. Reads on any thread, changes in a transaction of the caller."""
 
     def __init__(self, env: lmdb.Environment, meta: Meta) -> None:
         self._env = env
@@ -76,7 +76,7 @@ class UsageTable:
         gone: Iterable[tuple[int, Place]],
         states: Mapping[tuple[int, int], int],
     ) -> None:
-        """Frames were added and taken away, and records that are no frames were added, by (segment, ledger)."""
+        """Adds and subtracts frames, and adds numbers of state records by (segment, ledger)."""
         grown: dict[tuple[int, int], int] = defaultdict(int)
         for ledger_id, place in added:
             grown[place.position >> 32, ledger_id] += place.size
@@ -96,13 +96,13 @@ class UsageTable:
             self.table.put(txn, key, VALUE.pack(*now))
 
     def forget(self, txn: lmdb.Transaction, ledger_ids: Collection[int]) -> None:
-        """Nothing of these ledgers is held any more."""
+        """Deletes the rows of these ledgers."""
         rows = txn.cursor(self.table.db).iternext(values=False)
         for key in [bytes(key) for key in rows if KEY.unpack(key)[1] in ledger_ids]:
             self.table.delete(txn, key)
 
     def clear(self, txn: lmdb.Transaction, segment: int) -> None:
-        """The segment is gone, with whatever records in it were no frames."""
+        """Deletes the rows of a deleted segment."""
         cursor = txn.cursor(self.table.db)
         cursor.set_range(KEY.pack(segment, 0))
         rows = takewhile(lambda key: KEY.unpack(key)[0] == segment, cursor.iternext(values=False))

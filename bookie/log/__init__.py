@@ -1,1 +1,1 @@
-"""The bookie's log: the bytes of a record, the segment files, the thread that makes them durable."""
+"""The bookie's log: record format, segment files, the writer thread with group commit, replay."""

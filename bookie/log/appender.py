@@ -1,6 +1,6 @@
-"""The log's end: segments that grow by records, are synced, sealed and followed by the next.
+"""Appends records to the log: writes and syncs the last segment, seals it and begins the next.
 
-No thread and no queue: whoever holds the appender decides when to write and when to sync.
+No thread and no queue: the caller decides when to write and when to sync.
 
 States a crash may leave behind one `append`: (a) nothing of it written, (b) parts written, (c) written
 and not synced, (d) synced. Only (d) is durable; `replay` cuts (b) and keeps or cuts (c).
@@ -17,7 +17,7 @@ from . import segments
 from .format import SEGMENT_HEADER, Record, encode_record, position_of, record_bytes
 
 SEGMENT_BYTES_MAX = 256 * 1024 * 1024
-"""A segment takes nothing more past this size."""
+"""Size past which a segment is full, and the next one begins."""
 
 SMALL_GROUP_BYTES = 64 * 1024
 ZERO_STEP_BYTES = 4 * 1024 * 1024
@@ -29,7 +29,7 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class DiskFull(Exception):
-    """The disk took none of these records, and none of them is in the log; later ones may succeed."""
+    """The disk had no space for these records, and none of them is in the log; later ones may succeed."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(str(error))
@@ -37,7 +37,7 @@ class DiskFull(Exception):
 
 
 class Placed(NamedTuple):
-    """A record and where it stands."""
+    """A record and its position in the log."""
 
     record: Record
     position: int
@@ -45,10 +45,10 @@ class Placed(NamedTuple):
 
 
 class LogAppender:
-    """Appends records to the log of one bookie. Not for more than one thread at a time.
+    """Appends records to the log of one bookie. Not thread-safe.
 
-    An OSError from any method means that the log can be written no more: what it raised for, and
-    whatever was not synced, may or may not be on disk, and nothing may be retried (rule B1).
+    An OSError from any method ends the log: what it raised for, and whatever was not synced, may or may not be on
+    disk, and nothing may be retried (rule B1).
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class LogAppender:
         else:
             self._offset += total
             return placed
-        self.seal()  # left in place, what was written of them could be taken for accepted records
+        self.seal()  # otherwise replay could take those that were written for accepted records
         raise full
 
     def sync(self) -> None:
@@ -104,7 +104,7 @@ class LogAppender:
         self.synced_position = self.position
 
     def close(self) -> None:
-        """Lets go of the file; syncs nothing."""
+        """Closes the file without a sync."""
         self._file.close()
 
     def _write(self, records: Sequence[Record], sizes: Sequence[int]) -> list[Placed]:
@@ -131,7 +131,7 @@ class LogAppender:
         except OSError as error:
             if error.errno not in DISK_FULL:
                 raise
-            return  # no room to prepare, perhaps enough for the records themselves: their write decides
+            return  # no room to preallocate, perhaps enough for the records themselves: their write decides
         self._allocated = self._offset + step
 
     def _roll(self) -> None:

@@ -1,4 +1,4 @@
-"""The bytes of a log segment.
+"""Encodes and decodes the log's on-disk format: segment headers and records.
 
 A segment file is named by its number, `00000007.log`, and is a header and records one after the
 other, each aligned to 8 bytes, then zeros up to where the file was preallocated.
@@ -35,7 +35,8 @@ other, each aligned to 8 bytes, then zeros up to where the file was preallocated
     body of a lost record:     zeros, in place of bytes that were damaged; its ledger is -1
     body of a segments record: u32 each, the segments before this one that there are; its ledger is -1
 
-The verifier (32 bytes) says who may write to the ledger; a ledger without a password has none. The identity (16 bytes)
+The verifier (32 bytes) says who may write to the ledger; a ledger without a password has none. The identity (16
+bytes)
 says which ledger of this id it is (rule W8); ledgers of older programs have none. Segments of version 1 are the same
 without verifiers, identities and previous_end, version 2 has no kinds after the second, version 3 no identities.
 
@@ -82,7 +83,7 @@ assert RECORD_HEADER.size == 80
 
 
 class Kind(IntEnum):
-    """What a record says."""
+    """The type of a record."""
 
     ENTRIES = 1
     FENCE = 2
@@ -92,7 +93,7 @@ class Kind(IntEnum):
 
 
 NO_LEDGER = -1
-"""The ledger of records that speak of none."""
+"""Ledger id of records that belong to no ledger."""
 
 
 _RECOVERY = 1
@@ -104,11 +105,11 @@ Buffer = bytes | memoryview
 
 
 class BadRecordBytes(ValueError):
-    """Bytes that are not a whole, undamaged record of this place."""
+    """Bytes that are not a whole, intact record for this position."""
 
 
 class Record(NamedTuple):
-    """One record without its place. A fence record has no columns and stands alone (rule R1).
+    """One log record without its position. A fence record has no columns and stands alone (rule R1).
 
     Entries and fences carry the ledger's verifier and identity, so none depends on another record for them.
     `content` is the body of the kinds that have neither columns nor verifier.
@@ -125,7 +126,7 @@ class Record(NamedTuple):
 
     @property
     def is_urgent(self) -> bool:
-        """Whether a recovery needs it, or freeing space does: then the last space of a disk is for it (rule B4)."""
+        """Whether it may use the disk's last space (rule B4): recoveries need it, or it helps to free space."""
         return self.kind is not Kind.ENTRIES or self.recovery
 
 
@@ -154,13 +155,13 @@ class RecordHeader:
 
 
 def position_of(segment: int, offset: int) -> int:
-    """A place in the log; positions rise in the order of writing."""
+    """Encodes a place in the log as one number; positions rise in the order of writing."""
     assert 0 <= offset < 1 << 32
     return segment << 32 | offset
 
 
 def place_of(position: int) -> tuple[int, int]:
-    """(segment, offset) of a position."""
+    """Decodes a position into (segment, offset)."""
     return position >> 32, position & 0xFFFFFFFF
 
 
@@ -170,7 +171,7 @@ def aligned(size: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SegmentHeader:
-    """What stands at the beginning of a segment."""
+    """Fields of a segment's header."""
 
     segment: int
     incarnation: str
@@ -185,7 +186,7 @@ def encode_segment_header(header: SegmentHeader) -> bytes:
 
 
 def decode_segment_header(data: bytes) -> SegmentHeader:
-    """Raises BadRecordBytes."""
+    """Decodes and verifies the header. Raises BadRecordBytes."""
     if len(data) < SEGMENT_HEADER.size:
         raise BadRecordBytes("the segment header is cut short")
     magic, version, crc, segment, identity, previous_end = SEGMENT_HEADER.unpack_from(data)
@@ -199,12 +200,12 @@ def decode_segment_header(data: bytes) -> SegmentHeader:
 
 
 def record_bytes(record: Record) -> int:
-    """How much of the log the record takes, header and padding included."""
+    """The record's size in the log, header and padding included."""
     return aligned(RECORD_HEADER.size + sum(map(len, _body(record))))
 
 
 def encode_record(record: Record, *, position: int, synced: int) -> list[Buffer]:
-    """The record at this place, as buffers to be written one after the other."""
+    """Encodes the record for this position, as buffers to be written one after the other."""
     *small, large = _body(record)
     body_bytes = sum(map(len, small)) + len(large)
     assert body_bytes <= BODY_BYTES_MAX
@@ -215,7 +216,7 @@ def encode_record(record: Record, *, position: int, synced: int) -> list[Buffer]
 
 
 def _body(record: Record) -> list[Buffer]:
-    """In parts; only the last one may be large."""
+    """The body in parts; only the last one may be large."""
     lac_digest = record.last_add_confirmed.digest if record.last_add_confirmed else b""
     columns = record.columns
     if columns is None:
@@ -250,7 +251,7 @@ def _flags(record: Record) -> int:
 
 
 def decode_header(data: Buffer, *, position: int) -> RecordHeader:
-    """The header at the start of `data`, checked as far as it can be without the body."""
+    """Decodes the header at the start of `data`, verified as far as it can be without the body."""
     if len(data) < RECORD_HEADER.size:
         raise BadRecordBytes("the record header is cut short")
     magic, *fields = RECORD_HEADER.unpack_from(data)
@@ -265,7 +266,7 @@ def decode_header(data: Buffer, *, position: int) -> RecordHeader:
 
 
 def decode_record(data: Buffer, *, position: int) -> tuple[RecordHeader, Record]:
-    """The whole record at the start of `data`. Raises BadRecordBytes for anything but exactly it."""
+    """Decodes and verifies the whole record at the start of `data`. Raises BadRecordBytes."""
     header = decode_header(data, position=position)
     end = RECORD_HEADER.size + header.body_bytes
     if len(data) < end:

@@ -1,7 +1,7 @@
-"""Which segments there are, in the log itself, so that one that was dropped is told from one that was lost.
+"""Lists the log's segments in the log itself, to tell a dropped segment from a lost one.
 
-Before segments are deleted, a SEGMENTS record names all that stay. The newest one counts: of the segments before
-its own, those it names are there, and perhaps some whose deletion a crash interrupted.
+Before segments are deleted, a SEGMENTS record names all that stay. The newest one counts: of the segments before its
+own, those it names are there, and perhaps some whose deletion a crash interrupted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .records import Found
 from .walk import walk
 
 SEGMENTS_MAX = BODY_BYTES_MAX // 4
-"""Most segments that one record can name: half a petabyte of them."""
+"""Segments that one record can name at most: half a petabyte of them."""
 
 _NUMBERS = "I"
 assert array(_NUMBERS).itemsize == 4
@@ -26,32 +26,32 @@ assert array(_NUMBERS).itemsize == 4
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What one SEGMENTS record says, and the segment it stands in."""
+    """A SEGMENTS record, and the segment that it is written in."""
 
     written_in: int
     kept: frozenset[int]
 
     def dropped(self, segment: int) -> bool:
-        """Whether this segment was given up."""
+        """Whether this segment was dropped."""
         return segment < self.written_in and segment not in self.kept
 
 
 def to_record(kept: Iterable[int]) -> Record:
-    """The record that names these segments, and no others before its own."""
+    """Encodes the record that names these segments, and no others before its own."""
     numbers = array(_NUMBERS, sorted(kept))
     assert len(numbers) <= SEGMENTS_MAX
     return Record(Kind.SEGMENTS, NO_LEDGER, content=numbers.tobytes())
 
 
 def from_record(record: Record, position: int) -> Manifest:
-    """Raises ValueError for a record that cannot be read."""
+    """Decodes a SEGMENTS record. Raises ValueError."""
     numbers = array(_NUMBERS)
     numbers.frombytes(record.content)
     return Manifest(place_of(position)[0], frozenset(numbers))
 
 
 def newest(disk: Disk) -> Manifest | None:
-    """What the newest SEGMENTS record says. Reads segments from the end until it finds one, in the worst case all."""
+    """Finds the newest SEGMENTS record. Reads segments from the end until there is one, in the worst case all."""
     for segment in reversed(segments.numbers(disk)):
         found = None
         for one in walk(disk, segment):

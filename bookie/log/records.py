@@ -1,4 +1,4 @@
-"""One record of a segment, read and verified, and the search for records in bytes that cannot be read."""
+"""Reads and verifies one record of a segment, and searches for records behind unreadable bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .format import (
 )
 
 RECORD_BYTES_MAX = RECORD_HEADER.size + BODY_BYTES_MAX
-"""No record is larger, whatever somebody says its size is."""
+"""Size of the largest record: bounds a read, whatever size the caller names."""
 
 SEARCH_BYTES = 4 * 1024 * 1024
 """Step of the search for a valid record behind an unreadable place."""
@@ -29,7 +29,7 @@ SEARCH_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A record and where it stands."""
+    """A record read from the log, and its position."""
 
     position: int
     header: RecordHeader
@@ -42,7 +42,7 @@ def position_end(found: Found) -> int:
 
 
 def read_record(file: LogFile, position: int, size: int = 0) -> Found | BadRecordBytes:
-    """The record at this position of an open segment, or why there is none. One read where its size is known."""
+    """Reads the record at this position of an open segment, or says why there is none. A known size saves a read."""
     offset = place_of(position)[1]
     try:
         data = file.read(min(size or RECORD_HEADER.size, RECORD_BYTES_MAX), offset)
@@ -55,7 +55,7 @@ def read_record(file: LogFile, position: int, size: int = 0) -> Found | BadRecor
 
 
 def durable_record_after(file: LogFile, segment: int, bad_offset: int) -> int | None:
-    """The offset of a record that proves that `bad_offset` was on disk once, if there is one."""
+    """Finds a record that proves that `bad_offset` was on disk once; its offset, or None."""
     bad_position = position_of(segment, bad_offset)
     for offset in magic_offsets(file, bad_offset + ALIGNMENT):
         found = read_record(file, position_of(segment, offset))
@@ -65,7 +65,7 @@ def durable_record_after(file: LogFile, segment: int, bad_offset: int) -> int | 
 
 
 def magic_offsets(file: LogFile, start: int) -> Iterator[int]:
-    """Aligned offsets from `start` on at which a record may begin."""
+    """Yields the aligned offsets from `start` on at which a record may begin."""
     overlap = len(RECORD_MAGIC_BYTES) - 1
     offset = start
     while chunk := file.read(SEARCH_BYTES + overlap, offset):
@@ -78,5 +78,5 @@ def magic_offsets(file: LogFile, start: int) -> Iterator[int]:
 
 
 def has_content(file: LogFile, start: int) -> bool:
-    """Whether anything but zeros lies behind `start` (looked for as far as one record can reach)."""
+    """Whether anything but zeros lies behind `start`, as far as one record can reach."""
     return any(file.read(BODY_BYTES_MAX, start))

@@ -1,6 +1,6 @@
-"""Reading the log after a stop or a crash (rule B2).
+"""Crash recovery: replays the log at a start, cuts a torn tail, refuses damage (rule B2).
 
-What a crash may leave, and what is done:
+What a crash may leave, and what replay does:
 
 1. The last segment ends in zeros where it was preallocated: that is its end.
 2. The last group was torn: some of its records, or parts, are missing. None of it was
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 def replay(disk: Disk, incarnation: str, from_position: int) -> Iterator[Found]:
-    """Every record from `from_position` on, in order; cuts the torn tail of the last segment.
+    """Yields every record from `from_position` on, in order; cuts the torn tail of the last segment.
 
     When the iterator ends, everything it gave is on disk. Raises DamagedLog.
     """
@@ -90,7 +90,7 @@ def _records(file: LogFile, segment: int, start: int) -> Iterator[Found]:
 
 
 def _settle_end(file: LogFile, segment: int, last_group: int, end: int, *, newest: bool) -> None:
-    """Decides what the unreadable rest of a segment is, and cuts it where it is a torn tail.
+    """Tells a torn tail from damage at a segment's end: cuts the first, raises DamagedLog for the second.
 
     Everything before `last_group` was on disk before the last record was written.
     """
@@ -107,7 +107,7 @@ def _settle_end(file: LogFile, segment: int, last_group: int, end: int, *, newes
         )
     if has_content(file, end):
         log.warning("cut the torn tail of %s at offset %d", segments.name_of(segment), end)
-    # What was replayed is about to be served: it must not vanish in the next power loss.
+    # What was replayed will be served: it must not vanish in the next power loss.
     file.truncate(end)
     file.write([file.read(end - last_group, last_group)], last_group)
     file.datasync()
@@ -115,7 +115,7 @@ def _settle_end(file: LogFile, segment: int, last_group: int, end: int, *, newes
 
 def _check_end(disk: Disk, segment: int, end: int, incarnation: str) -> None:
     if segments.name_of(segment + 1) not in disk.names():
-        return  # dropped: nobody can say how far this one went
+        return  # dropped: its header would have told where this one ended
     following = disk.open(segments.name_of(segment + 1))
     try:
         if not segments.is_unbegun(following):

@@ -1,4 +1,4 @@
-"""Segment files by number: their names, and how one is begun and opened."""
+"""Segment files: names and numbers, creation, header checks, deletion."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ def name_of(segment: int) -> str:
 
 
 def number_of(name: str) -> int | None:
-    """The number of the segment of this file name; None for any other file."""
+    """Parses a segment's number from its file name; None for any other file."""
     return int(name.removesuffix(_SUFFIX), 16) if _NAME.fullmatch(name) else None
 
 
 def numbers(disk: Disk) -> list[int]:
-    """The numbers of all segments there are, ascending."""
+    """The numbers of all existing segments, ascending."""
     found = (number_of(name) for name in disk.names())
     return sorted(number for number in found if number is not None)
 
 
 def resume_or_begin(disk: Disk, segment: int, incarnation: str) -> LogFile:
-    """A segment without records, its header and name on disk when this returns.
+    """Opens a segment without records, its header and name on disk when this returns.
 
-    One that was begun and never written to is used again. Its header and name are written and synced
-    anew even so: who began it may have died, or seen a sync fail, before they were on disk. The segment before
-    it, if there is one, is sealed: it ends where its file does.
+    Uses one again that was begun and never written to. Writes and syncs its header and name even so: whoever began
+    it may have died, or seen a sync fail, before they were on disk. The segment before it, if there is one, is
+    sealed: it ends where its file does.
     """
     name = name_of(segment)
     file = disk.open(name) if name in disk.names() else disk.create(name)
@@ -73,7 +73,7 @@ def header_of(disk: Disk, segment: int) -> SegmentHeader | None:
 
 
 def check_header(file: LogFile, segment: int, incarnation: str | None) -> SegmentHeader:
-    """The header, if this is that segment, written by that bookie (None: any). Raises DamagedLog."""
+    """Raises DamagedLog unless the header is of that segment, written by that bookie (None: any); returns it."""
     try:
         header = decode_segment_header(file.read(SEGMENT_HEADER.size, 0))
     except BadRecordBytes as error:
@@ -98,7 +98,7 @@ def check_end(segment: int, end: int, following: SegmentHeader) -> None:
 
 
 def remove(disk: Disk, numbers: Iterable[int]) -> None:
-    """Deletes these segments, those that are there; their names are gone from the disk when it returns."""
+    """Deletes those of these segments that exist; durable when it returns."""
     there = set(disk.names())
     for number in numbers:
         if name_of(number) in there:
@@ -134,7 +134,7 @@ def is_unbegun(file: LogFile) -> bool:
 
 
 def is_empty(disk: Disk, segment: int) -> bool:
-    """Whether the segment was begun and holds no record."""
+    """Whether the segment has a header and no records."""
     file = disk.open(name_of(segment))
     try:
         return file.size() <= SEGMENT_HEADER.size

@@ -1,7 +1,7 @@
-"""Reading a segment for a human: everything that is in it, also behind damage. Changes nothing.
+"""Inspects a segment: yields every record, also behind damage, and every gap. Changes nothing.
 
-Where `replay` stops at the first place it cannot read, this goes on with the next whole record, and says what
-lies between.
+Where `replay` stops at the first unreadable place, this goes on with the next whole record, and says what lies
+between.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .records import Found, durable_record_after, has_content, magic_offsets, re
 
 
 class Gap(Enum):
-    """What a stretch without records is."""
+    """Kinds of gaps: stretches of a segment without records."""
 
     HEADER = "the segment's header cannot be read"
     DAMAGE = "damage: it was on disk before later records were written"
@@ -31,7 +31,7 @@ class Gap(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Bytes [offset, end) of a segment that are no records, and why the first of them is none."""
+    """A gap: bytes [offset, end) of a segment that hold no records, and why none begins at the first of them."""
 
     segment: int
     offset: int
@@ -41,7 +41,7 @@ class Unreadable:
 
 
 def walk(disk: Disk, segment: int, incarnation: str | None = None) -> Iterator[Found | Unreadable]:
-    """Every record of a segment in order, and every stretch between them that holds none."""
+    """Yields every record of a segment in order, and every gap between them."""
     file = disk.open(segments.name_of(segment))
     try:
         yield from _header(file, segment, incarnation)
@@ -67,18 +67,18 @@ def _header(file: LogFile, segment: int, incarnation: str | None) -> Iterator[Un
 
 
 def _gap(file: LogFile, segment: int, offset: int, why: str) -> Unreadable:
-    """The stretch from an unreadable place to the next whole record, or to the file's end."""
+    """The gap from an unreadable place to the next whole record, or to the file's end."""
     end = _next_record(file, segment, offset)
     if end is None:
         what = Gap.TORN if has_content(file, offset) else Gap.SPACE
         return Unreadable(segment, offset, file.size(), what, why)
-    # What was on disk when a later record was written is damage now; else the group was torn there.
+    # Damage, if it was on disk when a later record was written; else the group was torn there.
     damaged = durable_record_after(file, segment, offset) is not None
     return Unreadable(segment, offset, end, Gap.DAMAGE if damaged else Gap.TORN, why)
 
 
 def _next_record(file: LogFile, segment: int, offset: int) -> int | None:
-    # What stood here had a header at least: bytes within it that look like a record were part of it.
+    # The unreadable record had a header at least: a match within its length is part of it.
     for at in magic_offsets(file, offset + RECORD_HEADER.size):
         if isinstance(read_record(file, position_of(segment, at)), Found):
             return at

@@ -1,4 +1,4 @@
-"""The log's writer: one thread, group commit, one `fdatasync` for all that waited (rule B1).
+"""The log writer: a thread with group commit, one `fdatasync` for all that waited (rule B1).
 
 The thread takes everything that waits (bounded), writes it with as few calls as the kernel
 allows, syncs once, and only then reports it durable, in order. While it syncs, the next group
@@ -29,22 +29,22 @@ from .format import SEGMENT_HEADER, Record, record_bytes
 log = logging.getLogger(__name__)
 
 GROUP_BYTES_MAX = 8 * 1024 * 1024
-"""Most bytes of one group; bounds how long one sync can take and what a writer waits for."""
+"""Bytes of one group at most; bounds how long one sync can take and what a writer waits for."""
 
 UNSYNCED_BYTES_MAX = 8 * 1024 * 1024
-"""Most bytes of records with deferred sync that wait for one."""
+"""Bytes of records with deferred sync that wait for one, at most."""
 
 DEFERRED_SYNC_SECONDS_MAX = 1.0
 """How long a record with deferred sync waits when nothing else needs a sync."""
 
 RELEASES_MAX = 8
-"""How often some of the reserve is given out for one group; more means that somebody else takes it."""
+"""How often one group may draw on the reserve; more means that another program takes the space."""
 
 Ticket = object
 
 
 class Written(NamedTuple):
-    """A record that is in the log, its place, and the ticket it was submitted with."""
+    """A record in the log, its position, and the ticket it was submitted with."""
 
     record: Record
     position: int
@@ -60,14 +60,13 @@ class _Waiting(NamedTuple):
 
 
 class LogWriter:
-    """Appends records from one thread. The callbacks are called on that thread, never concurrently.
+    """Appends records on one thread. The callbacks are called on that thread, never concurrently.
 
     `on_sync(seconds, records, bytes)` after each sync; `on_durable(written, next_position)` then, for every record
-    once; before that
-    `on_written(written)` for records whose sync is deferred; `on_refused(tickets_and_records, error)`
-    when the disk is full (nothing of the group stays in the log, later groups may succeed);
-    `on_failure(error)` once, when a write or sync failed or anything else went wrong: the writer has
-    ended and nothing more will be acknowledged.
+    once; before that `on_written(written)` for records whose sync is deferred; `on_refused(tickets_and_records,
+    error)` when the disk is full (nothing of the group stays in the log, later groups may succeed);
+    `on_failure(error)` once, when a write or sync failed or anything else went wrong: the writer has ended and
+    nothing more will be acknowledged.
     """
 
     def __init__(
@@ -129,12 +128,12 @@ class LogWriter:
 
     @property
     def position(self) -> int:
-        """Where the next record will stand; meaningful to the writer's thread and after `stop`."""
+        """The next record's position; meaningful to the writer's thread and after `stop`."""
         return self._appender.position
 
     @property
     def syncs(self) -> int:
-        """How often groups were synced."""
+        """Number of syncs of groups."""
         return self._appender.syncs
 
     def _run(self) -> None:
@@ -143,7 +142,7 @@ class LogWriter:
                 self._commit(group)
             self._appender.seal()
             self._report_durable()
-        except Exception as error:  # whatever it is, nobody may wait for a thread that is gone
+        except Exception as error:  # any error: nobody may wait for a thread that is gone
             log.critical("the log cannot be written: %s", error)
             self._on_failure(error)
         finally:
@@ -174,7 +173,7 @@ class LogWriter:
             self._taken.append(submitted)
 
     def _commit(self, group: Sequence[_Waiting]) -> None:
-        """One group: written, and synced where any of it, or all that waits for a sync, asks for it."""
+        """Group commit: writes the group; syncs if any record of it asks for that, or a deferred sync is due."""
         if self._reserve.is_touched:
             group = self._refuse_but_urgent(group, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
             if not group and not self._unsynced:
@@ -202,7 +201,7 @@ class LogWriter:
                 self._append(group)
                 break
             except DiskFull as full:
-                self._report_durable()  # taking the group back has synced what was there before it
+                self._report_durable()  # the rollback of the group has synced what was there before it
                 group = self._refuse_but_urgent(group, full.error)
                 if not group:
                     return []  # the reserve is not for what was refused
@@ -213,7 +212,7 @@ class LogWriter:
         return group
 
     def _refuse_but_urgent(self, group: Sequence[_Waiting], error: OSError) -> list[_Waiting]:
-        """What is left of the disk is for fences and recovery writes (rule B4)."""
+        """Refuses all but fences, recovery writes and the like: what is left of the disk is for them (rule B4)."""
         self._refuse([waiting for waiting in group if not waiting.record.is_urgent], error)
         return [waiting for waiting in group if waiting.record.is_urgent]
 
@@ -230,7 +229,7 @@ class LogWriter:
         return not group or sum(written.size for written in self._unsynced) >= UNSYNCED_BYTES_MAX
 
     def _report_durable(self) -> list[Written]:
-        """Reports what has become durable since the last time; returns what has not."""
+        """Reports the records that a sync has covered since the last time; returns the others."""
         synced = self._appender.synced_position
         durable = [written for written in self._unsynced if written.position < synced]
         self._unsynced = self._unsynced[len(durable) :]

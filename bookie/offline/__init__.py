@@ -1,1 +1,1 @@
-"""Work on a bookie that is stopped: check, dump, rebuild, salvage."""
+"""Tools for a stopped bookie: check, dump, rebuild of the index, salvage."""

@@ -1,8 +1,9 @@
-"""Is a stopped bookie's directory whole? Reads everything, changes nothing, says what is wrong and where.
+"""Verifies a stopped bookie's directory (fsck): reads everything, changes nothing, reports problems with file and
+offset.
 
-Looked at: the cookie, every segment with every record's checksum, which segments there must be (`damage.py`), and the
-index against the log (`index_check.py`): its checkpoint, each frame it points to, what it counts of each segment, and
-each ledger's fence, limbo and last-add-confirmed.
+Checked: the cookie, every segment with every record's checksum, which segments there must be (`damage.py`), and the
+index against the log (`index_check.py`): its checkpoint, each frame it points to, what it counts of each segment,
+and each ledger's fence, limbo and last-add-confirmed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .index_check import Logged, LostEntries, compare
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that keeps the bookie from starting, or from giving what it once acknowledged."""
+    """A problem that keeps the bookie from starting, or from serving what it once acknowledged."""
 
     file: str
     offset: int
@@ -35,9 +36,10 @@ class Problem:
 
 @dataclass(slots=True)
 class Findings:
-    """What a check has seen. `notes` are harmless: the bookie deals with them when it starts, or knows already.
+    """Results of a check. `notes` are harmless: the bookie deals with them when it starts, or knows already.
 
-    `lost`: entries that were acknowledged here and cannot be read, until `bookledger bookie repair` has fetched them.
+    `lost`: entries that were acknowledged here and cannot be read, until `bookledger bookie repair` has fetched
+    them.
     """
 
     segments: int = 0
@@ -55,7 +57,7 @@ class Findings:
 
 
 def check(path: Path) -> Findings:
-    """Checks the directory of a bookie that does not run. Raises DataDirectoryError where it is none, or in use."""
+    """Checks a stopped bookie's directory. Raises DataDirectoryError where it is none, or in use."""
     locked = directory.lock(path)
     try:
         cookie = directory.read_cookie(path)
@@ -159,7 +161,7 @@ def _note_damage(damaged: Damaged, logged: Logged, findings: Findings) -> None:
 
 
 def _join(filled: list[tuple[int, int]], found: Found) -> None:
-    """A long stretch takes several LOST records, and is one."""
+    """Merges adjacent LOST records: a long stretch takes several."""
     start, end = found.position, position_end(found)
     if filled and filled[-1][1] == start:
         start = filled.pop()[0]

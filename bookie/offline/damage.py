@@ -1,9 +1,9 @@
-"""What a log has lost: every place that was on disk once and can no longer be read, in all segments. Changes nothing.
+"""Finds what a log has lost: every place that was on disk once and can no longer be read. Changes nothing.
 
-`replay` judges what lies behind the checkpoint and stops at the first damage. This reads on to the end, holds the log
-against what the index claims, and says of each segment what has to stand in the place of what is lost so that `replay`
-takes it again (`salvage.py`). Only the tail of the newest segment may be unreadable without being damage: a start cuts
-it, unless the index knows that it was on disk.
+`replay` checks the log behind the checkpoint and stops at the first damage. This reads all of it, compares it with
+what the index claims, and says what has to replace the lost bytes of each segment so that `replay` accepts it again
+(`salvage.py`). Only the tail of the newest segment may be unreadable without being damage: a start cuts it, unless
+the index knows that it was on disk.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from ..log.records import Found, position_end
 from ..log.walk import Gap, Unreadable, walk
 
 MISSING_MAX = 10_000
-"""With more segments missing than this a log is not damaged, it is gone."""
+"""With more segments missing than this the log is gone, and salvage makes no sense."""
 
 MISSING = "this segment is missing: nothing says that it was dropped, or the index still needs it"
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Bytes [offset, end) of a segment that hold no records any more. `end` may lie behind the file's."""
+    """Lost bytes [offset, end) of a segment. `end` may lie behind the file's."""
 
     offset: int
     end: int
     why: str
 
     def can_be_parted_at(self, offset: int) -> bool:
-        """Whether records fit before and behind this place; also where it lies outside."""
+        """Whether LOST records fit before and behind this place; also true where it lies outside."""
         if not self.offset < offset < self.end:
             return True
         before, behind = offset - self.offset, self.end - offset
@@ -55,9 +55,9 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """What is wrong with a segment, at least one of these.
+    """The damage of a segment, at least one of these.
 
-    `stretches`: what was lost, in order, the last of them perhaps at the segment's end; `header_why`: why its header
+    `stretches`: lost bytes, in order, the last of them perhaps at the segment's end; `header_why`: why its header
     cannot be read; `resize_to`: where the file has to end and does not; `is_missing`: there is no file;
     `is_foreign`: it is no segment of this log, or one that only a later program can read.
     """
@@ -77,7 +77,7 @@ class Damaged:
 
 @dataclass(slots=True)
 class _Seen:
-    """What a walk through a segment has met besides records. `end`: where the last of them ends."""
+    """Findings of a walk through a segment besides records. `end`: where the last record ends."""
 
     segment: int
     size: int = 0
@@ -91,10 +91,10 @@ class _Seen:
 
 
 class Survey:
-    """One reading of a whole log: iterate over it once, then ask for the rest.
+    """One pass over a whole log: iterate over it once, then read the attributes.
 
-    Gives every record, every gap that is no damage, and every damaged segment; of each segment in this order, missing
-    segments last. `there`: the segments there are. `manifest`: what the newest SEGMENTS record says.
+    Yields every record, every gap that is no damage, and every damaged segment; of each segment in this order,
+    missing segments last. `there`: the segments there are. `manifest`: what the newest SEGMENTS record says.
     `checkpoint_fits`: whether replay can begin where the index says; where it cannot, the index is wrong.
     """
 
@@ -114,7 +114,7 @@ class Survey:
             yield from self._judge(_Seen(number, header_why=MISSING), is_missing=True)
 
     def _missing(self) -> list[int]:
-        """Segments that should be there and are not. Raises DataDirectoryError for more than MISSING_MAX."""
+        """Segments that should exist and do not. Raises DataDirectoryError for more than MISSING_MAX."""
         there = set(self.there)
         gone = (n for n in range(self._newest + 1) if n not in there)
         found = list(islice((n for n in gone if self._is_needed(n)), MISSING_MAX + 1))
@@ -130,7 +130,7 @@ class Survey:
         return not self.was_dropped(segment) or bool(self._claims.end_in(segment))
 
     def was_dropped(self, segment: int) -> bool:
-        """Whether the log says that it does without this segment."""
+        """Whether the log's manifest says that this segment was dropped."""
         return self.manifest is not None and self.manifest.dropped(segment)
 
     # --- one segment ------------------------------------------------------------------------
@@ -160,7 +160,7 @@ class Survey:
             self.checkpoint_fits = False
 
     def _is_foreign(self, segment: int) -> bool:
-        """Whether a header that is not what it should be is whole even so."""
+        """Whether a header with a wrong segment, bookie or version is intact."""
         file = self._disk.open(segments.name_of(segment))
         try:
             header = file.read(SEGMENT_HEADER.size, 0)
@@ -192,7 +192,8 @@ class Survey:
             yield Damaged(seen.segment, tuple(stretches), seen.header_why, resize_to, is_missing)
 
     def _within(self, seen: _Seen) -> tuple[list[Stretch], Sequence[Unreadable]]:
-        """Damage that records follow; and from the first torn place of the newest segment on, all that is cut there."""
+        """Damage that records follow; and all gaps from the first torn one of the newest segment on, which a start
+        cuts."""
         lost: list[Stretch] = []
         for n, gap in enumerate(seen.gaps):
             if not self._is_damage(gap, seen):
@@ -204,11 +205,11 @@ class Survey:
     def _is_damage(self, gap: Unreadable, seen: _Seen) -> bool:
         if seen.segment != self._newest or gap.what is Gap.DAMAGE or gap.offset < self._claimed(seen):
             return True
-        # What has hit the header has hit what begins right behind it, as far as anybody can tell.
+        # Damage to the header may have hit what begins right behind it.
         return bool(seen.header_why) and gap.offset == SEGMENT_HEADER.size
 
     def _tail(self, seen: _Seen) -> tuple[Stretch | None, int]:
-        """What is lost at the segment's end, and where its file has to end."""
+        """The bytes lost at the segment's end, if any, and where its file has to end."""
         following = segments.header_of(self._disk, seen.segment + 1)
         if following is not None and following.previous_end:
             return self._tail_of_sealed(seen, following.previous_end)
@@ -219,12 +220,12 @@ class Survey:
         if end <= seen.end:
             return None, self._padded(seen)
         if checkpoint is not None and checkpoint >= seen.end:
-            # Replay begins there: a record at this place tells it that nobody knows how the log went on.
+            # Replay begins there: a LOST record at this place tells it that the rest of the log is unknown.
             end = max(end, checkpoint + RECORD_HEADER.size)
         return _lost_tail(seen, end, "nobody knows how it went on")
 
     def _tail_of_sealed(self, seen: _Seen, end: int) -> tuple[Stretch | None, int]:
-        """Where the next segment says how far this one went."""
+        """The same, where the next segment's header says how far this one went."""
         checkpoint = self._claims.checkpoint_in(seen.segment)
         if checkpoint is not None and checkpoint > max(end, seen.end):
             self.checkpoint_fits = False
@@ -237,7 +238,7 @@ class Survey:
         return max(seen.size, min(seen.end, self._claimed(seen)))
 
     def _ends_badly(self, seen: _Seen) -> bool:
-        """Whether the segment must have lost something at its end, whatever that was."""
+        """Whether the segment must have lost something at its end."""
         if seen.header_why and seen.end == SEGMENT_HEADER.size:
             return True
         return seen.segment != self._newest and seen.size > seen.end
@@ -249,7 +250,7 @@ def _lost_tail(seen: _Seen, end: int, why: str) -> tuple[Stretch, int]:
 
 
 def _is_of_a_later_version(header: bytes) -> bool:
-    """Whether this is the whole header of a segment that a later program has written."""
+    """Whether this is the intact header of a segment that a later version has written."""
     if len(header) < SEGMENT_HEADER.size:
         return False
     magic, version, crc, *_ = SEGMENT_HEADER.unpack(header)

@@ -1,7 +1,7 @@
-"""A bookie's files as lines for a human. Changes nothing; what cannot be read is a line of its own.
+"""Dumps a bookie's files as lines for people. Changes nothing; an unreadable stretch has a line, too.
 
 cookie.json      who the bookie is
-0000001f.log     the header of a segment, every record, and every stretch between them that holds none
+0000001f.log     the header of a segment, every record, and every gap between them
 index            (the directory) every frame, every ledger, and what each segment holds, as of the last checkpoint
 """
 
@@ -25,7 +25,7 @@ Line = Mapping[str, object]
 
 
 def dump(path: Path) -> Iterator[Line]:
-    """The lines of one file, or of an index directory. Raises DataDirectoryError for anything else."""
+    """Yields the lines of one file, or of an index directory. Raises DataDirectoryError for anything else."""
     if path.name == directory.COOKIE:
         yield {"kind": "cookie", **asdict(directory.read_cookie(path.parent))}
     elif path.name == directory.INDEX and path.is_dir():

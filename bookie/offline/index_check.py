@@ -1,7 +1,7 @@
-"""Is the index what the log says? For `check`: reads all of the index, changes nothing.
+"""Compares the index with the log, for `check`: reads all of the index, changes nothing.
 
-The log holds more than the index points to: deleted ledgers, and frames that were moved. What the index says beyond the
-log was lost there, or the index is wrong; then `bookledger bookie rebuild-index` makes it anew.
+The log holds more than the index points to: deleted ledgers, and frames that were moved. What only the index has was
+lost in the log, or the index is wrong; then `bookledger bookie rebuild-index` makes it anew.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Usage = Mapping[tuple[int, int], int]
 
 @dataclass(frozen=True, slots=True)
 class LostEntries:
-    """Entries of a ledger that the index places where nothing can be read: I/O errors until a repair."""
+    """Entries whose place in the index is unreadable: reads give I/O errors until a repair."""
 
     file: str
     offset: int
@@ -37,10 +37,10 @@ class LostEntries:
 
 @dataclass(slots=True)
 class Logged:
-    """What the whole log says, to hold the index against. Bounded by the number of frames.
+    """Contents of the whole log, to compare the index with. Bounded by the number of frames.
 
-    `states`: of each ledger as of the checkpoint; `ledgers`, `fenced`: those that stand anywhere, and have a fence
-    there; `lost`: by segment, bytes of which nothing is known; `is_whole`: nothing was ever lost or dropped.
+    `states`: of each ledger as of the checkpoint; `ledgers`, `fenced`: those that have records anywhere, and a fence
+    there; `lost`: by segment, unreadable bytes; `is_whole`: nothing was ever lost or dropped.
     """
 
     checkpoint: int
@@ -52,7 +52,7 @@ class Logged:
     is_whole: bool = True
 
     def add(self, found: Found) -> None:
-        """Raises ValueError for a record whose content makes no sense."""
+        """Adds a record. Raises ValueError for one whose content makes no sense."""
         record, ledger_id = found.record, found.record.ledger_id
         if ledger_id == NO_LEDGER:
             return
@@ -68,12 +68,12 @@ class Logged:
             self.frames.add((ledger_id, place))
 
     def lose(self, segment: int, start: int, end: int) -> None:
-        """Nothing is known of these bytes."""
+        """Marks bytes as lost."""
         self.lost.setdefault(segment, []).append((start, end))
         self.is_whole = False
 
     def has_lost(self, place: Place) -> bool:
-        """Whether a frame that stood here cannot be read because the log has lost it."""
+        """Whether a frame at this place is lost."""
         segment, start = place_of(place.position)
         end = start + place.size
         return any(begin < end and start < stop for begin, stop in self.lost.get(segment, ()))
@@ -81,7 +81,7 @@ class Logged:
 
 @dataclass(slots=True)
 class Comparison:
-    """What is wrong with the index, what is worth knowing of it, and which of its entries the log has lost."""
+    """Result: what is wrong with the index, harmless notes, and entries that the log has lost."""
 
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -89,7 +89,7 @@ class Comparison:
 
 
 def compare(index: Index, logged: Logged) -> Comparison:
-    """Raises IndexUnusable where rows of the index cannot be read."""
+    """Compares them. Raises IndexUnusable where rows of the index cannot be read."""
     found = Comparison()
     stored = set(index.places())
     counted = {(s, n): held for s in index.usage.totals() for n, held in index.usage.of(s).items()}
@@ -143,7 +143,7 @@ def _lost_entries(frames: Iterable[Frame]) -> Iterator[LostEntries]:
 
 
 def _runs(places: Iterable[Place]) -> Iterator[list[Place]]:
-    """Frames in order, those together between which no entry is missing."""
+    """Groups frames, in order, into runs of entries without gaps."""
     run: list[Place] = []
     last_entry = -1
     for place in sorted(places):
@@ -157,7 +157,7 @@ def _runs(places: Iterable[Place]) -> Iterator[list[Place]]:
 
 
 def _covered(frames: Collection[Frame], stored: Iterable[Frame]) -> Iterator[bool]:
-    """For each frame, whether others of its ledger reach over all of it."""
+    """For each frame, whether others of its ledger cover all its entries."""
     others = defaultdict(list)
     wanted = {ledger_id for ledger_id, _ in frames}
     for ledger_id, place in stored:
@@ -222,7 +222,7 @@ def _less_than(logged: LedgerState, state: LedgerState) -> Iterator[str]:
 
 
 def _has_other_lac(logged: LedgerState, state: LedgerState) -> bool:
-    """Not counting one that is lower, which is said already."""
+    """Whether it differs, not counting a lower one, which is reported already."""
     said, held = logged.last_add_confirmed, state.last_add_confirmed
     return held is not None and held != said and (said is None or held.last_entry >= said.last_entry)
 

@@ -1,4 +1,4 @@
-"""Making a bookie's index anew from its log, which has everything.
+"""Rebuilds a bookie's index from its log, which has everything.
 
 Crash states: (a) `index.new` is being made: the old index is untouched, and `index.new` is removed by the
 next run; (b) the old index is renamed to `index.old`; (c) `index.new` is renamed to `index`; (d) `index.old` is
@@ -32,11 +32,11 @@ FRAMES_PER_COMMIT = 50_000
 
 
 def rebuild_index(path: Path) -> int:
-    """Makes the index anew; returns the number of frames in it. The bookie must not run.
+    """Rebuilds the index of a stopped bookie; returns the number of frames in it.
 
-    Cuts a torn tail as a start does. Where the log says that it has lost something, the next start puts every ledger
-    into limbo. Raises DataDirectoryError, and DamagedLog where the log itself is damaged, or lacks what the old index
-    still remembers (rule R6); then the old index stays as it was, and `salvage` comes first.
+    Cuts a torn tail as a start does. Where the log has LOST records, the next start puts every ledger into limbo.
+    Raises DataDirectoryError, and DamagedLog where the log itself is damaged, or lacks what the old index still has
+    (rule R6); then the old index stays as it was, and `salvage` comes first.
     """
     locked = directory.lock(path)
     try:
@@ -53,13 +53,13 @@ def rebuild_index(path: Path) -> int:
 
 
 def _ask_old_index(locked: LockedDirectory) -> bool:
-    """Whether the next start has to put every ledger into limbo, as far as the old index knows."""
+    """Checks the log against the old index; returns whether that has a limbo due, for the next start."""
     if not locked.index.is_dir():
         return False
     try:
         index = Index(locked.index)
     except IndexUnusable:
-        return False  # it is why we are here
+        return False  # an unusable index is why it is rebuilt
     try:
         check_before_rebuild(OsDisk(locked.log), index)
         return index.limbo_is_due
@@ -107,8 +107,8 @@ def _fill(target: Path, disk: OsDisk, incarnation: str, has_lost: bool) -> int:
 
 
 def _row(state: LedgerState) -> bytes:
-    """Without the verifier: whoever wants to write to the ledger makes the bookie ask the metadata whose it is, and
-    whether it is deleted, which the log does not say."""
+    """Encodes the state without its verifier: the first writer makes the bookie ask the metadata for it, and whether
+    the ledger is deleted, which the log does not say."""
     return replace(state, verifier=None).encode()
 
 

@@ -1,16 +1,17 @@
-"""The way out of damage: a log that has lost something says so, and a bookie starts on it again.
+"""Salvages a damaged log: marks what is lost with LOST records, so that the bookie starts again.
 
 Nothing is lost but what is damaged. Every stretch that can no longer be read (`damage.py`) is copied to `salvaged/`
 and overwritten with LOST records that cover it exactly. Entries that the index places there are read as I/O errors;
-where replay meets a LOST record, nobody knows what stood there, and the start puts every ledger into limbo (rule R6).
+where replay meets a LOST record, nobody knows what stood there, and the start puts every ledger into limbo (rule
+R6).
 
 Crash states of one segment, each of which the next run finishes:
 
 1. A copy is being made: the log is as it was. The next run makes a copy of its own.
-2. Some LOST records are there, the last of the segment first: what remains of a stretch has a record behind it, and is
-   damage still; a place where the log's end is unknown is said to be one before what lies in front of it is mended.
-3. All of them are there and the header is not: it is written last, also that of a segment that was missing, so that
-   none looks whole which has not said what it lost.
+2. Some LOST records are there, the last of the segment first: the rest of a stretch has a record behind it, and is
+damage still; where the log's end is unknown, the record that says so comes before those in front of it.
+3. All of them are there and the header is not: it is written last, also that of a missing segment, so that none
+looks whole before its loss is recorded.
 4. The file is longer than its records: it is cut by the next run, or by the start.
 """
 
@@ -46,7 +47,7 @@ from .damage import Damaged, Stretch, Survey
 SALVAGED = "salvaged"
 
 LOST_BYTES_MAX = RECORD_HEADER.size + BODY_BYTES_MAX
-"""Most that one LOST record covers."""
+"""Bytes that one LOST record covers at most."""
 
 COPY_BYTES = 4 * 1024 * 1024
 """Step in which damaged bytes are copied."""
@@ -54,7 +55,7 @@ COPY_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """One thing that was done. `bytes_lost`: what a LOST record stands for now; `copy`: where the bytes are kept."""
+    """One repair. `bytes_lost`: covered by LOST records now; `copy`: where the bytes are kept."""
 
     file: str
     offset: int
@@ -65,7 +66,7 @@ class Mended:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What comes next. `index_problem`: why the index must be made anew before the bookie can start, or nothing."""
+    """Result of a salvage. `index_problem`: why the index must be rebuilt before the bookie can start, or ""."""
 
     bookie_id: str
     index_problem: str
@@ -75,10 +76,10 @@ OnMended = Callable[[Mended], None]
 
 
 def salvage(path: Path, on_mended: OnMended) -> Outcome:
-    """Has a stopped bookie's log say what it has lost; tells each thing when it is done and on disk.
+    """Replaces what a stopped bookie's log has lost by LOST records; reports each repair when it is on disk.
 
-    Raises DataDirectoryError where the directory is none, is in use, or holds what is not this bookie's: then nothing
-    was changed. Raises OSError where the disk fails: run it again, on a copy if the disk cannot be read.
+    Raises DataDirectoryError where the directory is none, is in use, or holds what is not this bookie's: then
+    nothing was changed. Raises OSError where the disk fails: run it again, on a copy if the disk cannot be read.
     """
     locked = directory.lock(path)
     try:
@@ -99,7 +100,7 @@ def salvage(path: Path, on_mended: OnMended) -> Outcome:
 
 
 def find(survey: Survey) -> list[Damaged]:
-    """The damaged segments, in order. Raises DataDirectoryError for one that belongs elsewhere."""
+    """Lists the damaged segments, in order. Raises DataDirectoryError for one that belongs elsewhere."""
     damaged = sorted((one for one in survey if isinstance(one, Damaged)), key=lambda one: one.segment)
     for one in damaged:
         if one.is_foreign:
@@ -111,7 +112,7 @@ def find(survey: Survey) -> list[Damaged]:
 
 
 def mend(disk: Disk, aside: Disk, damaged: Damaged, incarnation: str, claims: Claims) -> list[Mended]:
-    """Mends one segment, and keeps its damaged bytes on `aside`. All of it is on disk when it returns."""
+    """Repairs one segment, and keeps its damaged bytes on `aside`. All of it is on disk when it returns."""
     name = segments.name_of(damaged.segment)
     file = disk.create(name) if damaged.is_missing else disk.open(name)
     try:
@@ -123,7 +124,7 @@ def mend(disk: Disk, aside: Disk, damaged: Damaged, incarnation: str, claims: Cl
             file.truncate(damaged.resize_to)
             file.datasync()
         if damaged.header_why:
-            # Nobody knows any more where the segment before it ended.
+            # The end of the segment before it is unknown by now.
             file.write([encode_segment_header(SegmentHeader(damaged.segment, incarnation))], 0)
             file.datasync()
     finally:
@@ -133,13 +134,13 @@ def mend(disk: Disk, aside: Disk, damaged: Damaged, incarnation: str, claims: Cl
 
 
 def _check_log(path: Path) -> None:
-    """Raises DataDirectoryError where there is nothing to begin with. An index that is gone can be made anew."""
+    """Raises DataDirectoryError where the log or other parts are missing. A missing index alone can be rebuilt."""
     if (path / directory.INDEX).is_dir() or not (path / directory.LOG).is_dir():
         directory.check_parts(path)
 
 
 def _claims(index_path: Path) -> tuple[Claims, str]:
-    """What the index claims, or nothing, and why."""
+    """Reads what the index claims of the log; no claims, and why, if it cannot be used."""
     if not index_path.is_dir():
         return NO_CLAIMS, "it is missing"
     try:
@@ -180,7 +181,7 @@ def _advised(error: OSError) -> Exception:
 
 
 def _copy_aside(file: LogFile, aside: Disk, name: str, damaged: Damaged) -> dict[int, str]:
-    """Keeps what will be overwritten or cut off; returns the copies' names by offset. On disk when it returns."""
+    """Copies what will be overwritten or cut off; returns the copies' names by offset. On disk when it returns."""
     ranges = [(stretch.offset, stretch.end) for stretch in damaged.stretches]
     if damaged.header_why:
         ranges.insert(0, (0, SEGMENT_HEADER.size))
@@ -198,7 +199,7 @@ def _copy_aside(file: LogFile, aside: Disk, name: str, damaged: Damaged) -> dict
 
 
 def _content_end(file: LogFile, start: int, end: int) -> int:
-    """Where the last byte of the range stands that is not zero; its start if there is none."""
+    """The end of the range's last byte that is not zero; `start` if there is none."""
     found = start
     for offset in range(start, end, COPY_BYTES):
         content = file.read(min(COPY_BYTES, end - offset), offset).rstrip(b"\0")
@@ -208,7 +209,7 @@ def _content_end(file: LogFile, start: int, end: int) -> int:
 
 
 def _copy(file: LogFile, aside: Disk, name: str, start: int, end: int) -> str:
-    """Never over a copy that is there: it may be the only one that is whole."""
+    """Copies a range under a free name: an earlier copy may be the only one that is whole."""
     taken = aside.names()
     name = next(free for n in count() if (free := f"{name}.{n}" if n else name) not in taken)
     copy = aside.create(name)
@@ -217,8 +218,8 @@ def _copy(file: LogFile, aside: Disk, name: str, start: int, end: int) -> str:
             copy.write([file.read(min(COPY_BYTES, end - offset), offset)], offset - start)
         copy.datasync()
     except OSError:
-        with suppress(OSError):  # what went wrong first is what is told
-            aside.remove(name)  # half a copy is none
+        with suppress(OSError):  # the first error is the one to report
+            aside.remove(name)  # a partial copy is of no use
         raise
     finally:
         copy.close()
@@ -238,7 +239,7 @@ def _fill(file: LogFile, segment: int, stretch: Stretch, checkpoint: int | None)
 
 
 def pieces(stretch: Stretch, checkpoint: int | None) -> list[tuple[int, int]]:
-    """(start, end) of the LOST records that cover the stretch."""
+    """Splits the stretch into the (start, end) of LOST records."""
     parted = checkpoint is not None and stretch.offset < checkpoint < stretch.end
     if checkpoint is None or not parted or not stretch.can_be_parted_at(checkpoint):
         return list(_pieces(stretch.offset, stretch.end))

@@ -1,1 +1,1 @@
-"""A bookie as a daemon: its identity, its registration, the gRPC service."""
+"""The bookie's server: daemon, data directory, registration, data protocol and gRPC service."""

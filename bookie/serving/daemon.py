@@ -1,11 +1,10 @@
-"""A bookie process: its parts, the order they start and stop in, its signals.
+"""The bookie daemon: composes its parts, and starts and stops them in order.
 
-Start: lock and check the directory, bind the port, register; only then open the index and replay the
-log, which may cut its tail, and serve. The lock keeps a second process of this machine away from the
-directory; the registration keeps one on any machine away, also where a shared file system does not
-share locks (rule M2). Stop (SIGTERM, SIGINT): unregister, stop taking requests, answer what was
-accepted, sync, checkpoint, exit 0. A failed log ends the process non-zero with nothing acknowledged
-after the failure.
+Start: lock and check the directory, bind the port, register; only then open the index, replay the log, which may cut
+its tail, and serve. The lock keeps a second process of this machine away from the directory; the registration keeps
+one on any machine away, also where a shared file system does not share locks (rule M2). Stop (SIGTERM, SIGINT):
+unregister, stop taking requests, answer what was accepted, sync, checkpoint, exit 0. A failed log ends the process
+non-zero with nothing acknowledged after the failure.
 """
 
 from __future__ import annotations
@@ -65,18 +64,18 @@ from .waiting import started
 log = logging.getLogger(__name__)
 
 PeersOf = Callable[[MetadataStore, BookieKey], Peers]
-"""What a bookie mends itself with, which proves with the key that it asks for a bookie."""
+"""Makes the client by which a bookie repairs itself from others; the key authenticates its reads."""
 
 
 def no_peers(store: MetadataStore, key: BookieKey) -> Peers:
-    """For a bookie that stands alone."""
+    """For a bookie without others to repair it from."""
     del store, key
     return NoPeers()
 
 
 @dataclass(frozen=True, slots=True)
 class RunningBookie:
-    """What a caller of `serving` may want to know."""
+    """Parts of a running bookie that callers of `serving` use."""
 
     cookie: Cookie
     address: str
@@ -85,7 +84,7 @@ class RunningBookie:
     registrar: Registrar
 
     def why_not_ready(self) -> str:
-        """Why clients should not come to it for now; empty where they should."""
+        """Why clients should not use it for now; "" where they should."""
         return _why_not_ready(self.bookie, self.registrar)
 
 
@@ -105,10 +104,10 @@ async def run(
     on_stop: Callable[[], None] = lambda: None,
     until_stdin_closes: bool = False,
 ) -> None:
-    """Serves until SIGTERM or SIGINT, or the end of standard input where that is asked for.
+    """Serves until SIGTERM or SIGINT, or the end of standard input with `until_stdin_closes`.
 
-    `on_stop` is called when it begins to end, for whatever reason. Metadata that does not answer is waited for.
-    Raises BookieError or MetadataError when it cannot serve, or cannot go on.
+    `on_stop` is called when it begins to end, for whatever reason. Waits for metadata that does not answer. Raises
+    BookieError or MetadataError when it cannot serve, or cannot go on.
     """
     work = _serve(config, on_ready, peers_of)
     await until_stopped(work, on_stop=on_stop, until_stdin_closes=until_stdin_closes)
@@ -118,7 +117,7 @@ async def _serve(config: BookieConfig, on_ready: Callable[[RunningBookie], None]
     async def start(stack: AsyncExitStack) -> RunningBookie:
         store = await open_store(config.metadata_uri)
         stack.push_async_callback(store.close)
-        if doubt := (await store.health()).doubt:  # one of an old version is refused
+        if doubt := (await store.health()).doubt:  # an old version is refused
             log.warning("%s", doubt)
         return await stack.enter_async_context(serving(config, store, peers_of))
 
@@ -129,7 +128,7 @@ async def _serve(config: BookieConfig, on_ready: Callable[[RunningBookie], None]
 
 
 async def until_one_fails(*running: RunningBookie) -> NoReturn:
-    """Waits until a bookie's log fails, and raises why; cancelled otherwise."""
+    """Waits until a bookie's log fails, and raises that error."""
     failures = [one.bookie.failed for one in running]
     done, _ = await asyncio.wait(failures, return_when=asyncio.FIRST_COMPLETED)
     raise done.pop().result()
@@ -141,7 +140,7 @@ async def serving(
 ) -> AsyncIterator[RunningBookie]:
     """A bookie that serves inside the `async with` block and is stopped cleanly after it.
 
-    `peers_of` gives what it mends itself with.
+    `peers_of` makes the client by which it repairs itself from others.
     """
     async with AsyncExitStack() as stack:
         with lines_of(directory.name_in(config.data_directory)):
@@ -166,7 +165,7 @@ async def _serving(
             async with _registered(config, store, registration) as registrar:
                 await directory.check_cookie(
                     config.data_directory, store
-                )  # it may have been forgotten meanwhile
+                )  # another process may have replaced it in the metadata meanwhile
                 lived = await life.look(locked.path, cookie, store)
                 bookie = await _open_bookie(config, locked, cookie, lived)
                 storage.push_async_callback(_close, bookie)  # after the listener has stopped
@@ -197,7 +196,7 @@ async def _serving(
 
 @contextmanager
 def _told(running: RunningBookie, config: BookieConfig, seconds: float) -> Iterator[None]:
-    """Says in the log what begins, and what ends: who comes later wants to know."""
+    """Logs start and stop."""
     cookie, about = running.cookie, {"bookie": running.cookie.bookie_id}
     bookie = running.bookie
     LIFE.info(
@@ -242,7 +241,7 @@ async def _listening(config: BookieConfig) -> AsyncIterator[Listener]:
 async def _registered(
     config: BookieConfig, store: MetadataStore, registration: Registration
 ) -> AsyncIterator[Registrar]:
-    """The name is ours inside the block, also while the log is read: the lease is kept beside it."""
+    """Holds the name's registration inside the block, and renews its lease, also while the log is replayed."""
     registrar = Registrar(
         store, registration, config.lease_seconds, lock_identity=lock_identity(config.data_directory)
     )
@@ -273,7 +272,7 @@ def _registration(config: BookieConfig, cookie: Cookie, address: str, key: Booki
 
 
 def _kind_of(config: BookieConfig) -> type[Bookie]:
-    """Nothing of OpenTelemetry is imported where nobody traces."""
+    """The class of the bookie; imports OpenTelemetry only where tracing is configured."""
     if config.tracing is None:
         return Bookie
     from ..storage.traced import TracedBookie
@@ -282,7 +281,7 @@ def _kind_of(config: BookieConfig) -> type[Bookie]:
 
 
 async def _open_bookie(config: BookieConfig, locked: LockedDirectory, cookie: Cookie, lived: Lives) -> Bookie:
-    """The directory is locked, and its name ours. Raises DataDirectoryError for an older copy that is not accepted."""
+    """Opens index and log, with directory and name locked. Raises DataDirectoryError for a refused older copy."""
 
     def is_lacking(log_end: int) -> bool:
         if not config.accept_loss:
@@ -301,7 +300,7 @@ async def _open_bookie(config: BookieConfig, locked: LockedDirectory, cookie: Co
 
 
 async def _close(bookie: Bookie) -> None:
-    """Raises LogFailed also where it was the very last sync that failed, or where it is told to stop meanwhile (B1)."""
+    """Closes the bookie. Raises LogFailed, also where the very last sync failed, or it is cancelled meanwhile (B1)."""
     try:
         await bookie.close()
     finally:
@@ -310,7 +309,7 @@ async def _close(bookie: Bookie) -> None:
 
 
 async def _begin_life(bookie: Bookie, lived: Lives, rollback: RollbackDetector) -> Life:
-    """When it returns what may be lost is accounted for, and metadata that is older than this bookie is held back."""
+    """Begins a generation, after possible losses are in limbo and metadata older than this bookie is on hold."""
     await _vouch_for_nothing_lost(bookie, lived)
     await rollback.look_once()
     await give_no_id_twice(lived.store, bookie.index.ledger_ids())
@@ -318,7 +317,7 @@ async def _begin_life(bookie: Bookie, lived: Lives, rollback: RollbackDetector) 
 
 
 async def _vouch_for_nothing_lost(bookie: Bookie, lived: Lives) -> None:
-    """All that the bookie may have lost is in limbo when it returns."""
+    """Puts all that the bookie may have lost into limbo."""
     if bookie.has_lost:
         me = BookieRef(lived.cookie.bookie_id, lived.cookie.incarnation)
         await enter_limbo(bookie, LedgerStore(lived.store), me)
@@ -349,7 +348,7 @@ def _service(
 
 @asynccontextmanager
 async def _beside(*work: Coroutine[object, object, None]) -> AsyncIterator[None]:
-    """Runs coroutines beside the block; the block is cancelled when one fails, they are when it ends."""
+    """Runs coroutines beside the block: cancels the block when one fails, and them when it ends."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in work]
@@ -358,7 +357,7 @@ async def _beside(*work: Coroutine[object, object, None]) -> AsyncIterator[None]
             finally:
                 for task in tasks:
                     task.cancel()
-    except BaseExceptionGroup as failed:  # callers are told what went wrong, not how it came to light
+    except BaseExceptionGroup as failed:  # callers get the error itself, without the group
         raise failed.exceptions[0] from None
 
 

@@ -1,4 +1,4 @@
-"""A bookie's data directory: formatted once, locked while in use, matched with the metadata at every start.
+"""Formats, locks and checks a bookie's data directory; the metadata must have the same cookie at every start.
 
     cookie.json   cluster id, bookie id, incarnation, format version; locked (flock) by the running bookie
     log/          segment files
@@ -48,16 +48,16 @@ LOG = "log"
 INDEX = "index"
 
 LEASES_TO_WAIT = 3
-"""How often a lease may have more left when it should have run out: in a store that was restarted, or that had still to
-renew it for the dead bookie."""
+"""How many times a lease may last longer than it said: in a store that was restarted, or had still to renew it for the
+dead bookie."""
 
 LEASE_LOOK_SECONDS = 0.2
 
 LEASE_GRACE_SECONDS = 1.0
-"""How much longer a lease may last than it said, for stores count in whole seconds."""
+"""How much longer a lease may last than it said, as stores count in whole seconds."""
 
 COOKIE_BYTES_MAX = 4096
-"""A longer file is no cookie; no more of it is read."""
+"""A longer file is no cookie, and is not read further."""
 
 _ORDERED = {OrderKind.DRAIN: "drained", OrderKind.GIVEN_UP: "given up"}
 _CANCEL = {
@@ -84,7 +84,7 @@ class LockedDirectory:
         return self.path / INDEX
 
     def lasting_paths(self) -> tuple[Path, ...]:
-        """What stays the same from one start to the next."""
+        """Paths of files and directories that stay the same from one start to the next."""
         return self.path, self.log, self.index, self.index / "data.mdb", self.path / COOKIE
 
     def close(self) -> None:
@@ -110,7 +110,7 @@ def lock(path: Path) -> LockedDirectory:
 
 
 def _no_cookie(path: Path) -> DataDirectoryError:
-    """Whether it was never formatted, or a bookie's data is there and says no more whose."""
+    """The error for a missing cookie: never formatted, or its cookie is lost."""
     if not (path / LOG).is_dir() or (path / UNFINISHED).exists():
         return not_formatted(path)
     return DataDirectoryError(
@@ -132,15 +132,15 @@ def read_cookie(path: Path) -> Cookie:
 
 
 def name_in(path: Path) -> str:
-    """Whose the directory is, for who only wants to say so; empty where it does not tell."""
+    """The bookie id of a directory, for log lines; "" where it cannot be read."""
     try:
         return read_cookie(path).bookie_id
-    except (DataDirectoryError, OSError):  # told in full by whoever needs more of it
+    except (DataDirectoryError, OSError):  # whoever needs the cookie reports it in full
         return ""
 
 
 def _cookie_in(file: Path) -> Cookie:
-    """What this file says. Raises ValueError for what is no cookie, DataDirectoryError for one of another version."""
+    """Parses a cookie file. Raises ValueError for what is no cookie, DataDirectoryError for one of another version."""
     found = _json_in(file)
     version = found.pop("format_version", None) if isinstance(found, dict) else None
     if type(version) is not int:
@@ -156,7 +156,7 @@ def _cookie_in(file: Path) -> Cookie:
 
 
 def _json_in(file: Path) -> Any:
-    """Raises ValueError."""
+    """Parses a small JSON file. Raises ValueError."""
     with open(file, "rb") as opened:
         data = opened.read(COOKIE_BYTES_MAX + 1)
     if len(data) > COOKIE_BYTES_MAX:
@@ -170,14 +170,13 @@ def _json_in(file: Path) -> Any:
 async def format_directory(
     path: Path, bookie_id: str, store: MetadataStore, *, replace: bool = False, wait: bool = False
 ) -> Cookie:
-    """Makes an empty directory into a bookie's, with a new incarnation, and registers its cookie.
+    """Formats an empty directory for a bookie, with a new incarnation, and registers its cookie.
 
-    With `replace` the name may be that of a bookie which is gone for good: its incarnation is refused from then on, and
-    what the metadata places on it stays there until a repair has the new one take it over (rule W7), and an order to
-    drain it or to give it up ends. One that was
-    killed is registered until its lease runs out; `wait` waits for that.
-    Raises DataDirectoryError, and changes nothing, where the directory holds anything or the name
-    is taken. A format that a crash interrupted is finished by formatting again:
+    With `replace` the name may be that of a bookie which is gone for good: its incarnation is refused from then on,
+    and what the metadata places on it stays there until a repair has the new one take it over (rule W7), and a
+    request to drain it or to give it up ends. A killed bookie stays registered until its lease runs out; `wait`
+    waits for that. Raises DataDirectoryError, and changes nothing, where the directory holds anything or the name is
+    taken. A format that a crash interrupted is finished by formatting again:
 
     1. The identity is written to `cookie.json.new`. Nothing else knows it yet.
     2. The cookie goes into the metadata. From here on the name belongs to this directory.
@@ -232,7 +231,7 @@ async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: b
 
 
 async def _end_order(store: MetadataStore, bookie_id: str) -> None:
-    """What was ordered of the former bookie's disk is not meant for this one; maintenance is the host's."""
+    """Withdraws requests to drain or give up the former bookie's disk; maintenance is the host's, and stays."""
     order = await orders.read(store, bookie_id)
     if order is None or order.kind is OrderKind.MAINTENANCE:
         return
@@ -258,7 +257,7 @@ async def _until_gone(store: MetadataStore, key: str, seconds_max: float) -> Non
 
 
 async def _take_name(store: MetadataStore, cookie: Cookie, known: Versioned | None) -> None:
-    """The metadata names this cookie when it returns. A cookie is recognised by its incarnation (rule M1)."""
+    """Writes this cookie to the metadata; recognises a lost answer by the incarnation (rule M1)."""
     key, value = keys.cookie(cookie.bookie_id), cookie.encode()
     if known is not None and known.value == value:
         return
@@ -275,7 +274,7 @@ async def _take_name(store: MetadataStore, cookie: Cookie, known: Versioned | No
 
 
 def _interrupted_format(path: Path) -> Cookie | None:
-    """The identity an interrupted format left; None for an empty or missing directory.
+    """The identity that an interrupted format left; None for an empty or missing directory.
 
     Raises DataDirectoryError where the directory holds anything else.
     """
@@ -290,7 +289,7 @@ def _interrupted_format(path: Path) -> Cookie | None:
     try:
         return _cookie_in(path / UNFINISHED)
     except ValueError:
-        return None  # the crash came while it was written: nobody knows that identity
+        return None  # a crash interrupted the write: nothing else knows that identity
 
 
 def _write_unfinished(path: Path, cookie: Cookie) -> None:
@@ -306,7 +305,7 @@ def _write_unfinished(path: Path, cookie: Cookie) -> None:
 def _finish(path: Path, cookie: Cookie) -> None:
     (path / LOG).mkdir(exist_ok=True)
     (path / INDEX).mkdir(exist_ok=True)
-    # From now on there is always a segment: a log without any has lost what was in it.
+    # From now on there is always a segment: a log without any has lost them.
     segments.resume_or_begin(OsDisk(path / LOG), 0, cookie.incarnation).close()
     # The cookie comes last: a directory without it is not formatted, whatever else it holds.
     os.rename(path / UNFINISHED, path / COOKIE)
@@ -337,7 +336,7 @@ def check_part(part: Path) -> None:
 
 
 async def check_cookie(path: Path, store: MetadataStore) -> Cookie:
-    """The directory's cookie, if the metadata knows the same. Raises DataDirectoryError."""
+    """Returns the directory's cookie if the metadata has the same. Raises DataDirectoryError."""
     cookie = read_cookie(path)
     known = await cluster.read_cookie(store, cookie.bookie_id)
     if await cluster.cluster_id(store) != cookie.cluster_id:
@@ -368,7 +367,7 @@ async def _is_newer_than_backup(path: Path, store: MetadataStore) -> bool:
 
 
 async def _rejoined(path: Path, store: MetadataStore, cookie: Cookie) -> Cookie:
-    """A bookie that was formatted after the backup from which the metadata came is one of its cluster again."""
+    """Adds a bookie again that was formatted after the backup from which the metadata was restored."""
     if await hold.read(store) is None:
         raise DataDirectoryError(
             f"{path} belongs to bookie {cookie.bookie_id}, which this cluster does not know: it was decommissioned. "

@@ -1,7 +1,7 @@
-"""What gRPC's own tools ask any server: is it healthy (grpc.health.v1), and what does it serve (server reflection).
+"""Standard gRPC services: health checks (grpc.health.v1) and server reflection.
 
-Both are for probes and for people, so they are short: a look at the health is one answer, and a reflection has an end.
-Watching the health is left out, for each watcher would hold a call for ever; probes ask again instead.
+Both are for probes and people, so calls are short: a health check is one answer, and a reflection is bounded. There
+is no health watch, as each watcher would hold a call for ever; probes check again instead.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from ..wire.trust.identity import Peer
 from ..wire.trust.roles import METHODS
 
 REFLECTIONS_MAX = 4
-"""Under way at a time."""
+"""Concurrent reflection calls."""
 
 REFLECTION_REQUESTS_MAX = 100
 REFLECTION_SECONDS_MAX = 10.0
-"""Of one reflection: a tool asks a handful of questions at once."""
+"""Bounds of one reflection: a tool asks a handful of questions at once."""
 
 NO_WATCH = "health is not watched here: ask Check again"
 
@@ -35,7 +35,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class GrpcTools:
-    """Of one bookie. `why_not_ready`: why clients should not come to it, empty while they should."""
+    """Health and reflection of one bookie. `why_not_ready`: why clients should not use it, "" while they should."""
 
     def __init__(self, who_is: Callable[[str], Peer], why_not_ready: Callable[[], str]) -> None:
         self._who_is = who_is
@@ -44,7 +44,7 @@ class GrpcTools:
         self._reflections = 0
 
     def handlers(self) -> tuple[grpc.GenericRpcHandler, ...]:
-        """For a gRPC server; each method has a rule in METHODS."""
+        """Handlers for a gRPC server; each method has a rule in METHODS."""
         check = grpc.unary_unary_rpc_method_handler(
             self._check, health_pb2.HealthCheckRequest.FromString, _bytes_of
         )
@@ -93,7 +93,7 @@ class GrpcTools:
 
 
 async def _first(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """So many of them at most."""
+    """Passes on REFLECTION_REQUESTS_MAX requests at most."""
     asked = 0
     async for request in requests:
         yield request

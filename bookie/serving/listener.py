@@ -1,8 +1,8 @@
-"""A bookie's port: bound before its log is touched, and what answers there until the bookie can serve.
+"""Listens on a bookie's port: data protocol and gRPC; refuses calls until the log is replayed.
 
-A bound port and a registered name together keep a second process of the same bookie away, so both
-are had before the log is read, which can take a minute. Whoever calls meanwhile is told so at once: a
-writer that asks for a sign of life takes another bookie instead of waiting.
+A bound port and a registered name together keep a second process of the same bookie away, so both come before the
+log is replayed, which can take a minute. Clients that call meanwhile are told so at once: a writer that probes the
+bookie takes another one instead of waiting.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ STOP_SECONDS_MAX = 10.0
 """How long open calls may take to end when the bookie stops."""
 
 ABORT_SECONDS_MAX = 1.0
-"""How long it may take until all connections that were cut have said so."""
+"""How long to wait until cut connections report that they are lost."""
 
 
 log = logging.getLogger(__name__)
 
 
 class Listener:
-    """One bookie's port: its data protocol, and gRPC behind it. Nothing is served until `serve` names what serves."""
+    """One bookie's port: its data protocol, and gRPC behind it. Serves nothing until `serve`."""
 
     def __init__(self, config: BookieConfig) -> None:
-        """Binds the port. Raises BookieError where that cannot be done, saying why."""
+        """Binds the port. Raises BookieError where that fails."""
         mine = descriptors.allow_most() // config.bookies_in_process
         self._certificates = _certificates(config)
         self.guard = Guard(config.limits, mine, asyncio.get_running_loop().time)
         self._socket = _bound(config)
         port = self._socket.getsockname()[1]
         self.address = joined(bare(config.advertised_host or config.host), port)
-        """What clients reach this bookie by."""
+        """The address that clients connect to."""
         self._inside = (
-            f"bookledger-{secrets.token_hex(16)}"  # abstract: nothing of it is left when we are killed
+            f"bookledger-{secrets.token_hex(16)}"  # an abstract name: nothing of it is left after a kill
         )
         self._grpc = grpc.aio.server(options=rpc.SERVER_OPTIONS, maximum_concurrent_rpcs=rpc.CALLS_OF_ALL_MAX)
         self._gate = _Gate()
@@ -83,12 +83,12 @@ class Listener:
             self._reception = Reception(self._socket, self.guard.crowd, self._certificates, self._door)
 
     def serve(self, bookie: Bookie, service: BookieService, *others: grpc.GenericRpcHandler) -> None:
-        """From now on calls reach the bookie."""
+        """Passes calls to the bookie from now on."""
         self._bookie, self._service = bookie, service
         self._gate.handlers = (service.handlers(), *others)
 
     async def stop(self) -> None:
-        """Answers what was accepted, takes nothing more, and gives the port back."""
+        """Answers what was accepted, takes nothing more, and closes the port."""
         if self._service is not None:
             self._service.stop()
         if self._server is not None:
@@ -132,7 +132,7 @@ class Listener:
             self._all_lost.set()
 
     def _new_forwarding(self, visitor: Visitor) -> Forwarding:
-        name = f"{self._inside}-{secrets.token_hex(16)}"  # nobody on this host can take it before us
+        name = f"{self._inside}-{secrets.token_hex(16)}"  # no other process can bind it before us
 
         def gone(forwarding: Forwarding) -> None:
             self.guard.crowd.leave(visitor)
@@ -148,7 +148,7 @@ class Listener:
         return forwarding
 
     def who_is(self, grpc_peer: str) -> Peer:
-        """Whose a connection inside is. One that did not come through our port is nobody's, and may do nothing."""
+        """Who is behind a connection of the gRPC proxy: NOBODY, who may do nothing, if it bypassed our port."""
         return self._tools.get(grpc_peer.removeprefix("unix-abstract:"), NOBODY)
 
     def _gone(self, other: Door | Forwarding) -> None:
@@ -174,7 +174,7 @@ class Listener:
 
 
 class _Gate(grpc.GenericRpcHandler):
-    """Finds the handler of a gRPC call, once the bookie serves."""
+    """Routes gRPC calls to the bookie's handlers, once it serves."""
 
     handlers: tuple[grpc.GenericRpcHandler, ...] = ()
 
@@ -192,7 +192,7 @@ async def _is_starting(_: AsyncIterator[bytes], context: grpc.aio.ServicerContex
 
 
 def _certificates(config: BookieConfig) -> Certificates | None:
-    """None for plain text, which is for one machine only, unless it is asked for. Raises BookieError."""
+    """Loads the certificates; None for plain text, on loopback or with `insecure`. Raises BookieError."""
     try:
         if config.certificates is not None:
             return Certificates(config.certificates)

@@ -1,4 +1,4 @@
-"""What can be looked up of a bookie when somebody asks: for Prometheus, beside what `storage/counting` counts."""
+"""Prometheus metrics read from a bookie's state at scrape time, beside what `storage/counting` counts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .registration import Registrar
 
 
 class Lookups(Collector):
-    """One bookie's. Belongs to its event loop."""
+    """Collector of one bookie. Belongs to its event loop."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Lookups(Collector):
         }
 
     def describe(self) -> list[Metric]:
-        """Nothing is asked of a bookie while it is made."""
+        """Empty: registration must not collect from a bookie that is not complete yet."""
         return []
 
     def collect(self) -> Iterator[Metric]:

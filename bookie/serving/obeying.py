@@ -1,4 +1,4 @@
-"""A bookie does what an operator has ordered of it: drained, it takes nothing new."""
+"""Applies operator requests: a bookie that is drained or given up takes nothing new."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DRAINED = "the bookie is being drained"
 
 
 async def obey_orders(store: MetadataStore, bookie_id: str, space: SpaceGuard, look_seconds: float) -> None:
-    """Looks again and again until cancelled. What was ordered last holds while the metadata does not answer."""
+    """Polls the requests until cancelled. The last one holds while the metadata does not answer."""
     stands: OrderKind | None = None
     while True:
         try:
@@ -34,7 +34,7 @@ async def obey_orders(store: MetadataStore, bookie_id: str, space: SpaceGuard, l
 
 
 def _told(bookie_id: str, before: OrderKind | None, now: OrderKind | None) -> OrderKind | None:
-    """What is ordered now; the audit log is told when it changes."""
+    """Returns the current request, and audits changes."""
     if before is not now:
         tell(Act.ORDER, bookie=bookie_id, order="taken back" if now is None else now.value)
     return now

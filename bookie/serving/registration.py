@@ -1,10 +1,9 @@
-"""Being registered while alive (rule M2).
+"""Registers a bookie in the metadata under a lease, while it is alive (rule M2).
 
-The registration is a key under a lease. It is kept by renewing the lease, retaken when the store
-comes back after losing it, and never taken from a living bookie of the same name. A registration
-left by this bookie's own last life is taken over at once where that life is certainly over: it was
-made under the very lock that we now hold. The same directory locked on another machine, through a
-file system that does not share locks, is another lock, and such a bookie waits for the lease.
+The bookie renews the lease, registers anew when the store comes back after losing it, and never takes a living
+bookie's name. It takes over at once what its own last process left, if that has certainly ended: it registered under
+the very lock that we now hold. The same directory locked on another machine, through a file system that does not
+share locks, is another lock, and such a bookie waits for the lease.
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ RENEWALS_PER_LEASE = 3
 """A lease survives two lost renewals."""
 
 LEASES_TO_WAIT = 2
-"""How many lease times a foreign registration is given to run out before the name counts as taken."""
+"""How many lease times to wait for another's registration to run out before the name counts as taken."""
 
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def lock_identity(data_directory: Path) -> bytes:
-    """Which lock it is that a bookie of this directory holds: of this running kernel, on this very file.
+    """Identifies the lock that a bookie of this directory holds: of this running kernel, on this very file.
 
-    Two processes cannot hold the same one at once. b"" where the kernel cannot be told from others.
+    Two processes cannot hold the same one at once. b"" where the kernel has no boot id.
     """
     try:
         boot = BOOT_ID.read_text().strip()
@@ -54,7 +53,7 @@ def lock_identity(data_directory: Path) -> bytes:
 class Registrar:
     """Keeps one registration. `register` once, then `keep` until cancelled, then `unregister`.
 
-    Whoever gives a `lock_identity` holds that lock from before `register` until after `unregister`.
+    A caller that gives a `lock_identity` holds that lock from before `register` until after `unregister`.
     """
 
     def __init__(
@@ -75,10 +74,10 @@ class Registrar:
         self._changed = asyncio.Event()
 
     async def register(self) -> None:
-        """Returns when the registration stands. Raises NameTaken while another bookie lives under it.
+        """Returns when the registration stands. Raises NameTaken while another living bookie has the name.
 
-        Called again after an error, it goes on with the same lease: a creation whose answer was lost
-        may stand under it.
+        Called again after an error, it goes on with the same lease: a creation whose answer was lost may stand under
+        it.
         """
         self._is_registered = False
         deadline = asyncio.get_running_loop().time() + LEASES_TO_WAIT * self._lease_seconds
@@ -97,23 +96,23 @@ class Registrar:
 
     @property
     def is_registered(self) -> bool:
-        """As far as is known: a lease that was not renewed in its time has run out."""
+        """As far as is known: a lease that was not renewed in time has run out."""
         return self._is_registered and self.lease_age_seconds < self._lease_seconds
 
     @property
     def lease_age_seconds(self) -> float:
-        """How long ago the lease was renewed last."""
+        """Time since the last renewal of the lease."""
         return asyncio.get_running_loop().time() - self._renewed_at
 
     async def _keep_or_replace_lease(self) -> None:
         assert self._lease is not None
         try:
             await self._store.keep_lease(self._lease)
-        except LeaseLost:  # it ran out while we waited
+        except LeaseLost:  # it ran out meanwhile
             await self._take_lease()
 
     async def _take_lease(self) -> None:
-        """With a session of its own: what stands under an older lease of ours goes with that, and is not ours now."""
+        """Takes a lease, and a new session: what stands under our older lease ends with that, and is not ours now."""
         self._lease = await self._store.grant_lease(self._lease_seconds)
         session = self._lock_identity + settle.new_nonce()
         self._registration = replace(self._registration, session=session)
@@ -128,13 +127,13 @@ class Registrar:
             return await self._is_ours_or_gone(key, value)
 
     async def _is_ours_or_gone(self, key: str, value: bytes) -> bool:
-        """Whether the key is our own creation whose answer was lost; removes what our last life left."""
+        """Whether we created the key, and the answer was lost (ambiguous CAS); deletes what our last process left."""
         found = await self._store.get(key)
         if found is None:
             return False
         other = _decoded(key, found.value)
         if other is None:
-            return False  # somebody's, whoever that is; it ends with its lease
+            return False  # unreadable, another's: it ends with its lease
         if other.session == self._registration.session:
             if found.value != value:
                 self._changed.set()  # created before it was changed
@@ -152,12 +151,12 @@ class Registrar:
         return same_lock and other.bookie == self._registration.bookie
 
     def set_read_only(self, read_only: bool) -> None:
-        """Has `keep` tell the cluster, as soon as it can, whether the bookie takes new entries (rule B4)."""
+        """Has `keep` publish, as soon as it can, whether the bookie takes new entries (rule B4)."""
         self._registration = replace(self._registration, writable=not read_only)
         self._changed.set()
 
     def set_disk(self, total_bytes: int, free_bytes: int) -> None:
-        """Has `keep` tell the cluster how much room there is."""
+        """Has `keep` publish the disk's size and free space."""
         self._registration = replace(
             self._registration, disk_bytes_total=total_bytes, disk_bytes_free=free_bytes
         )
@@ -184,7 +183,7 @@ class Registrar:
                     await asyncio.sleep(self._lease_seconds / RENEWALS_PER_LEASE)
 
     async def _publish(self) -> None:
-        """Writes the registration as it is now over what stands under our lease; the lease stays attached."""
+        """Writes the changed registration over the one under our lease; the lease stays attached."""
         self._changed.clear()
         key, mine = self._registration.key, self._registration
         try:
@@ -214,13 +213,13 @@ class Registrar:
         return self._lease is not None and self._is_registered
 
     async def _stands(self) -> bool:
-        """Whether the key is there: a store that was restored from a backup may have kept our lease alone."""
+        """Whether the key exists: a store that was restored from a backup may have kept our lease alone."""
         found = await self._store.get(self._registration.key)
         stands = None if found is None else _decoded(self._registration.key, found.value)
         return stands is not None and stands.session == self._registration.session
 
     async def unregister(self) -> None:
-        """Gives the registration up at once, so that no client tries a stopped bookie."""
+        """Revokes the registration at once, so that no client tries a stopped bookie."""
         if self._lease is not None:
             try:
                 await self._store.revoke_lease(self._lease)
@@ -230,7 +229,7 @@ class Registrar:
 
 
 def _decoded(key: str, value: bytes) -> Registration | None:
-    """What stands under our name; None for what a newer program, or nobody that we know, has written."""
+    """Decodes a registration; None for one that a newer or unknown program has written."""
     try:
         return decode(key, value)
     except BadRecord as error:

@@ -1,4 +1,4 @@
-"""What a bookie answers, whatever the protocol it is asked by. Refusals are statuses in the reply."""
+"""Authorizes and answers a bookie's requests, whatever the protocol. Refusals are statuses in the reply."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ HAS_A_PASSWORD = "the ledger has a password, and what was shown does not prove t
 
 
 class Proofs(Protocol):
-    """Checks what one peer brings."""
+    """Verifies the proofs that one peer brings."""
 
     async def may_read(self, ledger_id: int, credential: Credential) -> bool:
         """Whether the credential is proven for reading this ledger."""
         ...
 
     async def is_proven(self, credential: Credential, signed: bytes) -> bool:
-        """Whether the proof fits its verifier; a blank credential proves what it claims, nothing."""
+        """Whether the proof fits its verifier; a blank credential claims nothing and holds."""
         ...
 
 
 class Requests:
-    """Answers for one bookie."""
+    """Answers requests for one bookie."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Requests:
     async def last_add_confirmed(
         self, request: LacRequest, proofs: Proofs, hurried: asyncio.Future[None] | None = None
     ) -> LacReply:
-        """Waits no longer than until `hurried` is done."""
+        """The last-add-confirmed, with a long poll if asked for, which `hurried` ends early."""
         if request.incarnation != self.bookie.incarnation:
             return LacReply(Status.WRONG_INCARNATION, detail=self._who_we_are())
         if request.ledger_id < 0 or request.wait_ms > LONG_POLL_SECONDS_MAX * 1000:
@@ -130,7 +130,7 @@ class Requests:
     async def _refuses_reading(
         self, request: ReadRequest | LacRequest, proofs: Proofs
     ) -> tuple[Status, str] | None:
-        """Who reads what has a password knows that, or is a bookie that has to hold a copy."""
+        """Authorizes reads of a ledger with a password: by that password, or by the key of a live bookie."""
         ledger_id, credential = request.ledger_id, request.credential
         verifier = self.bookie.readers_verifier(ledger_id) if ledger_id >= 0 else b""
         if not verifier:
@@ -146,7 +146,7 @@ class Requests:
     async def _refuses_now(
         self, request: ReadRequest | LacRequest, proofs: Proofs, status: Status
     ) -> tuple[Status, str] | None:
-        """Once more, before it is answered: the ledger's first frame, and with that its verifier, may have come."""
+        """Authorizes a read again before the reply: the first frame, with the verifier, may have come meanwhile."""
         if request.fence or status is not Status.OK:
             return None
         return await self._refuses_reading(request, proofs)
@@ -166,7 +166,7 @@ class Requests:
 
 
 def too_large(frame: Frame) -> bool:
-    """Whether the frame or some entry of it is over its limit; a small frame is not looked into."""
+    """Whether the frame or an entry of it is over its limit; looks into large frames only."""
     columns = frame.columns
     if len(columns) > FRAME_ENTRIES_MAX:
         return True

@@ -1,7 +1,7 @@
-"""The gRPC face of a bookie, for what is rare and for tools: who it is, and maintenance.
+"""gRPC service of a bookie, for rare calls and tools: info and maintenance.
 
-Refusals travel as a status in the reply. A gRPC error code only means that the call did not happen: a message that
-cannot be decoded, or a bookie that is stopping. Entries, reads and fences go over the data protocol (`data`).
+Refusals are statuses in the reply. A gRPC error code only means that the call did not happen: a message that cannot
+be decoded, or a bookie that is stopping. Entries, reads and fences go over the data protocol (`data`).
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ WhoIs = Callable[[str], Peer]
 
 
 class BookieService:
-    """Serves one bookie. `handlers` is what a gRPC server is given.
+    """Serves one bookie. `handlers` is for a gRPC server.
 
-    `maintain` does what an operator asks for, and is cancelled when the operator waits no longer or the
-    bookie stops; what it raises of BookieError, MetadataError and OSError is the answer. At most `maintenance_max`
-    at a time. `who_is`: whose a connection is, by what gRPC calls its peer.
+    `maintain` does what an operator asks for, and is cancelled when the operator waits no longer or the bookie
+    stops; its BookieError, MetadataError and OSError are the answer. At most `maintenance_max` at a time. `who_is`:
+    identity of a connection, by its gRPC peer.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class BookieService:
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
-        """Ends whatever waits for news, or for a maintenance."""
+        """Ends long polls and maintenance."""
         self._stopping.set()
         self.requests.bookie.end_waits()
 
@@ -84,7 +84,7 @@ class BookieService:
     def _serving(
         self, method: str, decode: Callable[[bytes], Any], serve: Callable[[Any], Any]
     ) -> Callable[[bytes, Context], Any]:
-        """A handler for those who may call it; it decodes by itself, so that a bad message gets a clear answer."""
+        """Wraps `serve` with authorization and decoding, so that a bad message gets a clear error."""
 
         async def handler(data: bytes, context: Context) -> Any:
             who = self._who_is(context.peer())
@@ -100,7 +100,7 @@ class BookieService:
         return handler
 
     async def _told(self, who: Peer, request: MaintainRequest) -> MaintainReply:
-        """The audit log hears of what was begun, however it ends."""
+        """Does maintenance, and audits it with its outcome."""
         outcome = "given up"
         try:
             reply = await self._maintained(request)
@@ -131,7 +131,7 @@ class BookieService:
         return reply
 
     async def _unless_stopping(self, work: Awaitable[MaintainReply]) -> MaintainReply:
-        """A bookie that stops does not sit out its own maintenance, which can take hours."""
+        """Runs maintenance, which can take hours, until the bookie stops."""
         working, stopping = asyncio.ensure_future(work), asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)

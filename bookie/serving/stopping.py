@@ -1,4 +1,4 @@
-"""A daemon's work until it is told to stop: by SIGTERM or SIGINT, or by the end of its standard input."""
+"""Runs a daemon until SIGTERM or SIGINT, or the end of its standard input."""
 
 from __future__ import annotations
 

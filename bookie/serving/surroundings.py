@@ -1,4 +1,4 @@
-"""What a machine must have before a daemon can do its work there; each error says what is missing and what to do."""
+"""Checks a daemon's environment: clock, directories, permissions. Each error says what is missing and what to do."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..errors import BookieError, DataDirectoryError
 from ..log.appender import DISK_FULL
 
 EARLIEST = datetime(2025, 1, 1, tzinfo=UTC)
-"""This program is younger: a clock that says so was never set."""
+"""This program is younger: an earlier clock was never set."""
 
 
 def check_clock() -> None:
-    """Raises BookieError. Leases need no clock, but records say when, and the auditor counts by it who is lost."""
+    """Raises BookieError for a clock that was never set. Leases need none, but records and the auditor's delays do."""
     now = datetime.fromtimestamp(time.time(), UTC)
     if now < EARLIEST:
         raise BookieError(
@@ -27,7 +27,7 @@ def check_clock() -> None:
 
 
 def check_is_directory(path: Path) -> None:
-    """Raises DataDirectoryError where there is none that this user may look into."""
+    """Raises DataDirectoryError unless it is a directory that this user can access."""
     try:
         os.stat(path)
     except FileNotFoundError:
@@ -39,7 +39,7 @@ def check_is_directory(path: Path) -> None:
 
 
 def check_is_writable(*paths: Path) -> None:
-    """Raises DataDirectoryError for the first in which this user may not write."""
+    """Raises DataDirectoryError for the first path that exists and this user may not write."""
     for path in paths:
         if path.exists() and not os.access(path, os.W_OK | (os.X_OK if path.is_dir() else 0)):
             is_mounted_so = os.statvfs(path).f_flag & os.ST_RDONLY
@@ -53,7 +53,7 @@ def check_is_writable(*paths: Path) -> None:
 
 @contextmanager
 def disk_is_not_full(path: Path) -> Iterator[None]:
-    """Raises DataDirectoryError where what the block writes there finds no space."""
+    """Turns a full disk inside the block into DataDirectoryError."""
     try:
         yield
     except OSError as error:
@@ -63,7 +63,7 @@ def disk_is_not_full(path: Path) -> Iterator[None]:
 
 
 def make_directory(path: Path) -> None:
-    """With those above it, where there is none.
+    """Creates a directory with its parents, if it does not exist.
 
     Raises DataDirectoryError where it cannot be made, or written, OSError for a full disk.
     """
@@ -78,7 +78,7 @@ def make_directory(path: Path) -> None:
 
 
 def not_formatted(path: Path) -> DataDirectoryError:
-    """It is there, and no bookie's."""
+    """The error for a directory without a bookie."""
     return DataDirectoryError(f"{path} is not a formatted bookie directory; {_how_to_format(path)}")
 
 

@@ -1,4 +1,4 @@
-"""A bookie that starts while the metadata is away waits for it, as one that runs does."""
+"""Retries a daemon's start, with back-off, while the metadata is unavailable."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 START_PAUSE_SECONDS_MAX = 5.0
-"""Between two attempts to start."""
+"""Longest pause between two attempts."""
 
 
 async def started(start: Callable[[AsyncExitStack], Awaitable[T]], stack: AsyncExitStack) -> T:
-    """What `start` gives, which is ended with the stack. It is tried until the metadata answers.
+    """Calls `start` until the metadata answers; what it made is closed with the stack.
 
-    Whatever else is wrong is raised at once, also metadata that answers and refuses.
+    Other errors are raised at once, also of metadata that answers and refuses.
     """
     async for attempt in AsyncRetrying(
         retry=retry_if_exception(_is_away),

@@ -1,1 +1,1 @@
-"""What a bookie keeps and answers, from the pure core to the class that holds it all."""
+"""A bookie's storage: the pure core with its rules, log intake, checkpoints, reads, long polls."""

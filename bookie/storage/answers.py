@@ -1,4 +1,4 @@
-"""When those who wait are told: once for all that was answered together."""
+"""Batches callbacks of answers, so that what is answered together is sent together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Tell = Callable[[], None]
 
 
 class Answers:
-    """Use as `with answers:` around what answers many at once. Belongs to the event loop."""
+    """Use as `with answers:` around what answers many requests. Belongs to the event loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -19,7 +19,7 @@ class Answers:
         self._to_tell: list[Tell] = []
 
     def tell_soon(self, tell: Tell) -> None:
-        """Calls it when all that is answered together is, or else at the end of this turn of the loop."""
+        """Calls `tell` at the end of the `with` block, or of this loop iteration if outside of one."""
         if self._are_together:
             self._to_tell.append(tell)
         else:
@@ -36,11 +36,11 @@ class Answers:
             for tell in waiting:
                 tell()
         finally:
-            for tell in waiting:  # one has failed; the others are told all the same
+            for tell in waiting:  # one has failed: call the others all the same
                 self._loop.call_soon(tell)
 
 
 def set_once(answered: asyncio.Future[tuple[Status, str]], status: Status, detail: str) -> None:
-    """The answer, unless it has one, or nobody waits for it any more."""
+    """Sets the answer, unless it is set, or the waiter was cancelled."""
     if not answered.done():
         answered.set_result((status, detail))

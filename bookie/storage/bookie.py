@@ -1,7 +1,7 @@
-"""A bookie's storage at work: the core's effects performed on log, index and waiting requests.
+"""A bookie's storage engine: performs the core's effects on log, index and waiting requests.
 
-One event loop owns core, ledger states and the recent part of the index; the log's thread writes
-and syncs; read threads read. Everything accepted and not yet on disk is bounded in bytes.
+One event loop owns core, ledger states and the recent part of the index; the log's thread writes and syncs; read
+threads read. Everything accepted and not yet on disk is bounded in bytes.
 """
 
 from __future__ import annotations
@@ -93,10 +93,10 @@ class Bookie:
         self._log: LogWriter
         self.replayed = Replayed()
         self.has_lost = index.limbo_is_due
-        """Whether the log has lost something of which nobody knows what it was (rule R6)."""
+        """Whether the log lost something unknown, so that every ledger may be concerned (rule R6)."""
 
     def _begin_log(self, disk: Disk, is_lacking: IsLacking) -> None:
-        """Applies the log behind the checkpoint, and makes its writer. Nobody else uses this bookie yet."""
+        """Replays the log behind the checkpoint, and makes its writer. Nothing else uses this bookie yet."""
         check_log(disk, self.index)
         self.replayed = replay_log(disk, self.incarnation, self.index, self.states, self._note)
         self._checkpointer.log_grew(self.replayed.served_through, 0)
@@ -126,13 +126,13 @@ class Bookie:
         incarnation: str,
         is_lacking: IsLacking = lambda _: False,
     ) -> Bookie:
-        """Reads the log's tail, brings the index up to it, and starts the log's thread.
+        """Replays the log's tail into the index, and starts the log's thread.
 
-        `is_lacking` is told where the log ends, and says whether something that was behind it is gone, or raises.
+        `is_lacking` is called with the log's end, and says whether something that was behind it is gone, or raises.
         Raises DamagedLog where what was once on disk cannot be read.
         """
         bookie = cls(config, disk, index, incarnation)
-        # The lease is kept meanwhile; and it must not outlive the directory's lock.
+        # Uncancellable: the lease is renewed meanwhile, and must not outlive the directory's lock.
         await to_the_end(
             bookie._loop.run_in_executor(None, copy_context().run, bookie._begin_log, disk, is_lacking)
         )
@@ -142,7 +142,7 @@ class Bookie:
         return bookie
 
     async def close(self) -> None:
-        """Finishes what is accepted, syncs, checkpoints, and lets go of files and threads."""
+        """Finishes what is accepted, syncs, checkpoints, and closes files and threads."""
         await to_the_end(self._loop.run_in_executor(None, self._log.stop))
         await asyncio.sleep(0)  # the log thread's last reports are already in the loop's queue
         if not self.failed.done() and not self._checkpointer.has_failed:
@@ -155,37 +155,37 @@ class Bookie:
 
     @property
     def has_room(self) -> bool:
-        """Whether the log's queue takes more now."""
+        """Back-pressure: whether the log's queue takes more now."""
         return self._intake.has_room
 
     @property
     def queue_bytes(self) -> int:
-        """What waits for the log."""
+        """Bytes that wait for the log."""
         return self._intake.bytes
 
     @property
     def queue_bytes_max(self) -> int:
-        """Past it nothing is read from clients."""
+        """Bound past which nothing is read from clients."""
         return self._config.log_queue_bytes_max
 
     async def room(self) -> None:
-        """Returns when the log's queue takes more; callers read nothing from the network before."""
+        """Waits until the log's queue takes more; callers read nothing from the network before."""
         await self._intake.room()
 
     def verifier_of(self, ledger_id: int) -> bytes | None:
-        """Who may use the ledger, None where that is not known; a ledger nobody asked for is not remembered."""
+        """The ledger's verifier, None if unknown; an unknown ledger is not remembered."""
         return self.states.peek(ledger_id).verifier
 
     def readers_verifier(self, ledger_id: int) -> bytes:
-        """Who may read the ledger; b"" for everybody."""
+        """The verifier that readers must prove; b"" for everybody."""
         return self.states.peek(ledger_id).readers_verifier
 
     def learn(self, record: LedgerRecord) -> None:
-        """The metadata says who may write to the ledger, and which one it is; what is known already stays."""
+        """Adopts verifier and identity from the ledger's record; what is known already stays."""
         self.states.hold(record.ledger_id).learn(record.verifier, record.identity)
 
     def holds_another(self, ledger: LedgerRecord | VersionedRecord | Tombstone) -> bool:
-        """Whether what is here under that id is not that ledger's (rule W8)."""
+        """Whether the bookie holds another ledger under that id (rule W8)."""
         return self.states.peek(ledger.ledger_id).is_another(ledger.identity)
 
     def append(self, frame: Frame, answer: OnAnswer) -> None:
@@ -201,7 +201,7 @@ class Bookie:
     async def store(self, records: Sequence[Record]) -> None:
         """Appends records of the bookie's own making; they are on disk when it returns.
 
-        Raises LogFailed, and DiskIsFull where the disk takes some of them not; those before may be there.
+        Raises LogFailed, and DiskIsFull where the disk has no space for some of them; those before may be there.
         """
         if self.failed.done():
             raise self.failed.result()
@@ -219,16 +219,16 @@ class Bookie:
                 raise DiskIsFull(detail)
 
     async def forget(self, ledger_ids: Collection[int]) -> None:
-        """Deletes all that is known of these ledgers. Whoever comes for one of them is a stranger again."""
+        """Deletes all that is known of these ledgers. A later request for one looks its verifier up again."""
         self.states.forget(ledger_ids)  # what comes in meanwhile is there again after the next checkpoint
         await self._checkpointer.apart(self.index.forget, ledger_ids)
 
     async def drop(self, frames: Sequence[tuple[int, Place]]) -> None:
-        """Forgets where these frames stand; the index has held them since its last checkpoint."""
+        """Drops these frames from the index, which has held them since its last checkpoint."""
         await self._checkpointer.apart(self.index.drop, frames)
 
     async def remove_segments(self, numbers: Collection[int]) -> None:
-        """Deletes segments that nothing points into; the log says durably already that they are gone."""
+        """Deletes segments that the index no longer points into, after the log's manifest has dropped them durably."""
         await self._checkpointer.apart(self.index.clear_usage, numbers)
         try:
             await to_the_end(self._loop.run_in_executor(None, segments.remove, self.disk, numbers))
@@ -236,7 +236,7 @@ class Bookie:
             self.files.forget(numbers)  # last, so that no reader opens them again
 
     async def leave_loss_behind(self) -> None:
-        """What the log has lost is accounted for: every ledger that may have been in it is in limbo, on disk."""
+        """Marks the log's loss as dealt with: every ledger that may have been in it is in limbo, on disk."""
         await self._checkpointer.run_now()
         await self._checkpointer.apart(self.index.set_limbo_due, False)
         self.has_lost = False
@@ -279,7 +279,7 @@ class Bookie:
         return reply
 
     async def holdings(self, request: HoldingsRequest) -> HoldingsReply:
-        """Where the bytes of a ledger lie on this disk; says nothing of what is absent, or damaged."""
+        """The extents of a ledger on this disk; omits what is absent or damaged."""
         if not 0 <= request.first_entry <= request.last_entry or request.ledger_id < 0:
             detail = f"entries {request.first_entry} to {request.last_entry} are no range"
             return HoldingsReply(Status.BAD_REQUEST, detail=detail)
@@ -291,7 +291,7 @@ class Bookie:
     async def last_add_confirmed(
         self, request: LacRequest, hurried: asyncio.Future[None] | None = None
     ) -> LacReply:
-        """The highest on this disk; may fence first, or wait for a later one, at most until `hurried` is done."""
+        """The highest on this disk; may fence first, or long-poll for a later one, until `hurried` is done at most."""
         if request.fence:
             status, detail = await self._fence(request)
             if status is not Status.OK:
@@ -307,7 +307,7 @@ class Bookie:
         return LacReply(Status.OK if state.known else Status.NO_SUCH_LEDGER, state.last_add_confirmed)
 
     def end_waits(self) -> None:
-        """Answers everybody who waits for a last-add-confirmed with the present one, now and from now on."""
+        """Answers all long polls with the present last-add-confirmed, now and from now on."""
         self._lac_waiters.end()
 
     async def run_checkpoints(self) -> None:
@@ -315,7 +315,7 @@ class Bookie:
         await self._checkpointer.run_when_due()
 
     async def watch_space(self, on_change: Callable[[SpaceGuard], None]) -> None:
-        """Keeps the bookie read-only while its disk is full, until cancelled; tells each time it changes."""
+        """Keeps the bookie read-only while its disk is full, until cancelled; calls `on_change` at each change."""
 
         def changed() -> None:
             self._core.read_only = self.space.why_read_only
@@ -327,7 +327,7 @@ class Bookie:
 
     @property
     def log_position(self) -> int:
-        """Everything before it is on disk and served."""
+        """The log's end: everything before it is on disk and served."""
         return self._checkpointer.position
 
     @property
@@ -378,7 +378,7 @@ class Bookie:
             self._perform(self._core.written(self._intake.release(item.ticket)))
 
     def _note(self, record: Record, position: int, size: int) -> None:
-        """What every durable record changes besides its ledger's state, live and in replay."""
+        """Applies a durable record to checkpoint state and index, live and in replay."""
         if record.ledger_id == NO_LEDGER:
             return
         self._checkpointer.changed(record.ledger_id)
@@ -395,6 +395,6 @@ class Bookie:
         self.space.filled_up()
 
     def fail(self, error: Exception) -> None:
-        """Nothing is acknowledged from now on, and the process must end (rule B1)."""
+        """Stops acknowledging for good; the process must end (rule B1)."""
         if not self.failed.done():
             self.failed.set_result(LogFailed(f"the log could not be written or synced: {error}"))

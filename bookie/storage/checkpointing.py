@@ -1,7 +1,7 @@
-"""When the index catches up with the log, and doing it beside the work.
+"""Checkpoints: when the index is brought up to the log, beside appends and reads.
 
-A checkpoint is due after so much log, so many frames, or so long a time; it runs in a thread of
-its own while appends and reads go on. The states it writes are those of the moment it begins.
+A checkpoint is due after so much log, so many frames, or so long a time; it runs in a thread of its own while
+appends and reads go on. The states it writes are those of the moment it begins.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ P = ParamSpec("P")
 
 
 CHANGE_BYTES = 4 * 1024 * 1024
-"""More than the index grows by in one change that frees space."""
+"""More than one change of the index that frees space adds to it."""
 
 
 class Checkpointer:
-    """Moves the index forward. All methods belong to the event loop."""
+    """Runs checkpoints. All methods belong to the event loop."""
 
     def __init__(
         self,
@@ -54,19 +54,19 @@ class Checkpointer:
         self._due = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
         self.has_failed = False
-        """Whether the index could not be written, for another reason than want of space."""
+        """Whether the index could not be written, for another reason than a full disk."""
 
     def changed(self, ledger_id: int) -> None:
-        """The ledger's state is not what the index holds."""
+        """Marks the ledger's state as changed since the last checkpoint."""
         self._changed.add(ledger_id)
 
     @property
     def position(self) -> int:
-        """The log before it is on disk, and applied."""
+        """The log before this position is on disk and applied."""
         return self._position
 
     def is_dirty(self, ledger_id: int) -> bool:
-        """Whether the index may not hold the ledger's state as it is."""
+        """Whether the index may not hold the ledger's present state."""
         return ledger_id in self._changed or ledger_id in self._writing
 
     def log_grew(self, position: int, size: int) -> None:
@@ -81,12 +81,12 @@ class Checkpointer:
             self._due.set()
 
     async def run_when_due(self) -> None:
-        """Checkpoints as needed until cancelled. An error ends it, and with it the bookie, except for want of space."""
+        """Checkpoints as needed until cancelled. An error ends it, and with it the bookie, except on a full disk."""
         while True:
             try:
                 async with asyncio.timeout(self._config.checkpoint_seconds_max):
                     await self._due.wait()
-            except TimeoutError:  # quiet times: whatever there is
+            except TimeoutError:  # quiet: checkpoint what there is
                 pass
             await self.run_if_there_is_room()
 
@@ -101,7 +101,7 @@ class Checkpointer:
             log.warning("no room to bring the index up to date, trying again later: %s", error)
 
     async def run_for_space(self) -> None:
-        """As `run_now`, out of the reserve if need be: what comes of it is that space is freed (rule B4)."""
+        """As `run_now`, but draws on the reserve if need be: the checkpoint helps to free space (rule B4)."""
         try:
             await self.run_now()
         except IndexUnusable:
@@ -125,7 +125,7 @@ class Checkpointer:
             try:
                 await to_the_end(commit)
             finally:
-                # Also where we are cancelled the transaction goes its way, and its outcome decides.
+                # A cancellation does not stop the transaction, and its outcome decides.
                 self._writing = set()
                 if commit.exception() is None:
                     self._index.end_checkpoint()
@@ -135,9 +135,9 @@ class Checkpointer:
                     self._index.abandon_checkpoint()
 
     async def apart(self, change: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Runs a change of the index between two checkpoints, which may be run twice. Raises IndexUnusable.
+        """Runs an idempotent change of the index between two checkpoints. Raises IndexUnusable.
 
-        It frees space in the end, and so it may take some of the reserve where there is none (rule B4).
+        It frees space in the end, so it may draw on the reserve where there is none (rule B4).
         """
         try:
             await self._apart(change, *args, **kwargs)

@@ -1,14 +1,14 @@
 """The bookie's rules as a pure machine: requests and syncs in, log writes and answers out.
 
-The shell around it writes records in the order it is told, reports them back in that order once
-they are on disk, and delivers answers. Rules kept here:
+The shell around it writes records in this order, reports them back in the same order once they are on disk, and
+delivers answers. Rules kept here:
 
 - R1: a fencing request is answered only when its fence is on disk; a fence needs no prior
   knowledge of the ledger.
 - B1: an append is answered OK only when it is on disk.
-- Whoever writes to a ledger or fences it must have shown its verifier, the one that came with the
-  first such request; the shell has checked the proof (`ledger_keys`).
-- W8: of another ledger than the one that it holds under an id it takes nothing.
+- A client that writes to a ledger or fences it must have shown its verifier, the one of the first such request; the
+shell has checked the proof (`ledger_keys`).
+- W8: a request for another ledger than the one held under that id is refused.
 - A ledger that is fenced, or whose fence is on its way to disk, takes recovery adds only.
 - B4: a bookie that is read-only takes fences and recovery adds still.
 - What was submitted before a fence is on disk before the fence is answered, because the log is
@@ -37,7 +37,7 @@ class Write(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The request of this ticket is decided."""
+    """Answers the request of this ticket."""
 
     ticket: object
     status: Status
@@ -48,17 +48,17 @@ Effect = Write | Answer
 
 
 class BookieCore:
-    """Fencing, admission and acknowledgement for every ledger of a bookie.
+    """State machine of fencing, admission and acknowledgement for every ledger of a bookie.
 
     `state_of` gives the state of a ledger, a new blank one where nothing is known of it.
     """
 
     def __init__(self, state_of: Callable[[int], LedgerState]) -> None:
         self._state_of = state_of
-        self.read_only = ""  # why, while it takes no new entries
+        self.read_only = ""  # the reason, while it takes no new entries
 
     def append(self, frame: Frame, ticket: object) -> list[Effect]:
-        """A frame arrived for this incarnation."""
+        """Admits or refuses a frame that arrived for this incarnation."""
         state, verifier = self._state_of(frame.ledger_id), frame.credential.verifier
         if refused := _refused(state, verifier, frame.identity, ticket):
             return [refused]
@@ -80,7 +80,7 @@ class BookieCore:
     def fence(
         self, ledger_id: int, ticket: object, verifier: bytes = b"", identity: bytes = NO_IDENTITY
     ) -> list[Effect]:
-        """A request that fences arrived; the ticket is answered OK when the fence is on disk."""
+        """Fences a ledger; the ticket is answered OK when the fence is on disk."""
         state = self._state_of(ledger_id)
         if refused := _refused(state, verifier, identity, ticket):
             return [refused]
@@ -95,11 +95,11 @@ class BookieCore:
                 return [Write(Record(Kind.FENCE, ledger_id, verifier=verifier, identity=identity), ticket)]
 
     def written(self, ticket: object) -> list[Effect]:
-        """A record with deferred sync is in the log, and not yet on disk."""
+        """Answers WRITTEN for a record with deferred sync that is in the log, and not yet on disk."""
         return [Answer(ticket, Status.WRITTEN)]
 
     def on_disk(self, record: Record, ticket: object | None) -> list[Effect]:
-        """A record is on disk; called once for each, in log order. No ticket: it was answered before."""
+        """Applies and answers a durable record; called once for each, in log order. No ticket: answered before."""
         answers: list[Effect] = [] if ticket is None else [Answer(ticket, Status.OK)]
         if record.ledger_id == NO_LEDGER:
             return answers
@@ -110,7 +110,7 @@ class BookieCore:
         return answers
 
     def refused(self, written: Iterable[tuple[object, Record]], detail: str) -> list[Effect]:
-        """The disk took none of these records, and none of them is in the log."""
+        """Answers READ_ONLY for records that a full disk kept out of the log; a pending fence is withdrawn."""
         answers: list[Effect] = []
         for ticket, record in written:
             answers.append(Answer(ticket, Status.READ_ONLY, detail))
@@ -126,7 +126,7 @@ class BookieCore:
 
 
 def _refused(state: LedgerState, verifier: bytes, identity: bytes, ticket: object) -> Answer | None:
-    """The first who may write to a ledger, or fence it, says which one it is, and whose."""
+    """Checks verifier and identity; the first writer or fencer of a ledger sets both."""
     if state.verifier is not None and not state.admits(verifier):
         return Answer(ticket, Status.UNAUTHORIZED)
     if why := state.identity_mismatch(identity):
@@ -136,7 +136,7 @@ def _refused(state: LedgerState, verifier: bytes, identity: bytes, ticket: objec
 
 
 def is_of_another(state: LedgerState, record: Record) -> bool:
-    """Whether the record is not of this ledger, but of another one under its id (rule W8)."""
+    """Whether the record is of another ledger under the same id (rule W8)."""
     if record.kind is not Kind.STATE:
         return state.is_another(record.identity)
     theirs = LedgerState.decode(record.ledger_id, record.content).identity
@@ -144,7 +144,7 @@ def is_of_another(state: LedgerState, record: Record) -> bool:
 
 
 def remember(state: LedgerState, record: Record) -> bool:
-    """What a record on disk says of its ledger, live and in replay; True when its LAC rose."""
+    """Applies a durable record to its ledger's state, live and in replay; True when the LAC rose."""
     if record.kind is Kind.STATE:
         state.absorb(LedgerState.decode(record.ledger_id, record.content))
         return False

@@ -1,4 +1,4 @@
-"""One frame of the log, read and held against what the index says of it."""
+"""Reads one frame from the log and verifies that it is the one that the index points to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OPEN_SEGMENTS_MAX = 64
 
 
 class SegmentFiles:
-    """Open segment files by number, the least recently used closed first. For any thread."""
+    """Cache of open segment files, the least recently used closed first. Thread-safe."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
@@ -33,11 +33,11 @@ class SegmentFiles:
                 file = self._open[segment] = self._disk.open(segments.name_of(segment))
             self._open.move_to_end(segment)
             if len(self._open) > OPEN_SEGMENTS_MAX:
-                self._open.popitem(last=False)  # closes when the last reader lets go of it
+                self._open.popitem(last=False)  # closes when the last reader drops it
             return file
 
     def forget(self, numbers: Iterable[int]) -> None:
-        """These segments are about to be deleted."""
+        """Closes segments that are about to be deleted."""
         with self._lock:
             for number in numbers:
                 self._open.pop(number, None)
@@ -48,7 +48,7 @@ class SegmentFiles:
 
 
 class Unreadable(NamedTuple):
-    """Why a frame cannot be read, and whether the disk gave something, which is not what the index says."""
+    """Why a frame cannot be read; `is_damaged`: the disk returned something else than the index says."""
 
     why: str
     is_damaged: bool = True
@@ -57,7 +57,7 @@ class Unreadable(NamedTuple):
 def read_frame(
     files: SegmentFiles, ledger_id: int, place: Place, identity: bytes | None = None
 ) -> Columns | Unreadable:
-    """The frame at this place, or why there is none; with an identity, only of that very ledger."""
+    """Reads the frame at this place, or says why it cannot; with an identity, only of that very ledger."""
     segment, offset = place_of(place.position)
     name = segments.name_of(segment)
     try:

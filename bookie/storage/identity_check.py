@@ -1,7 +1,7 @@
-"""A bookie that holds one ledger takes and gives nothing of another under its id (rule W8).
+"""Refuses requests for another ledger than the bookie holds under that id (rule W8).
 
-Ids are never given twice, unless the metadata went back: an older copy of it was put in place, and knows nothing of the
-ledgers that were made since. The identity that each ledger gets at its creation tells two of one id apart.
+Ids are never given twice, unless the metadata went back: an older copy of it was put in place, and lacks the ledgers
+that were made since. The identity that each ledger gets at its creation tells two of one id apart.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from .counting.seldom import Seldom
 log = logging.getLogger(__name__)
 
 TOLD_SECONDS_MIN = 10.0
-"""Between one line of the log and the next."""
+"""Least time between two such lines of the log."""
 
 
 class IdentityCheck:
-    """Refuses requests for other ledgers than those that are here, and logs that, at most each TOLD_SECONDS_MIN.
-    Belongs to the event loop."""
+    """Refuses requests for another ledger of the id, and logs them, rate-limited. Belongs to the event loop."""
 
     def __init__(self, state_of: Callable[[int], LedgerState], clock: Callable[[], float]) -> None:
         self._state_of = state_of
@@ -29,13 +28,13 @@ class IdentityCheck:
         self._seldom = Seldom(TOLD_SECONDS_MIN)
 
     def why(self, request: ReadRequest | LacRequest | HoldingsRequest) -> str:
-        """Why it is refused, where the ledger here is another than the one that is asked for; empty where it is not."""
+        """Why the request is refused, if the ledger here has another identity; "" if it has not."""
         if why := self._state_of(request.ledger_id).identity_mismatch(request.identity):
             self.tell(why)
         return why
 
     def tell(self, why: str) -> None:
-        """A request was refused."""
+        """Logs a refusal, or counts it."""
         if (untold := self._seldom.untold(self._clock())) is None:
             return
         more = f"; {untold} more requests were refused since the last such line" if untold else ""

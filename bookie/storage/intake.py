@@ -1,4 +1,4 @@
-"""What a bookie has accepted for its log and has not reported yet, bounded in bytes."""
+"""The log's intake queue: what a bookie has accepted and not yet reported durable, bounded in bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OnAnswer = Callable[[Status, str], None]
 
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """A request that waits for the disk: how to answer it, since when it waits, and what it holds of the queue's bytes.
+    """A request that waits for the disk: how to answer it, since when it waits, and its bytes in the queue.
 
     `is_ours`: the bookie itself asks, for a record that is a copy of others.
     """
@@ -28,7 +28,7 @@ class Ticket:
 
 
 class Intake:
-    """The way into the log. Belongs to the event loop."""
+    """Bounded queue into the log, for back-pressure. Belongs to the event loop."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -41,24 +41,24 @@ class Intake:
         return self._room.is_set()
 
     async def room(self) -> None:
-        """Returns when the log's queue takes more; callers read nothing from the network before."""
+        """Waits until the log's queue takes more; callers read nothing from the network before."""
         while not self._room.is_set():
             await self._room.wait()
 
     @property
     def bytes(self) -> int:
-        """What waits."""
+        """Bytes that wait."""
         return self._bytes
 
     def submit(self, log: LogWriter, record: Record, ticket: Ticket, *, deferred_sync: bool = False) -> None:
-        """Hands the record to the log, which reports the ticket back."""
+        """Submits the record to the log, which reports the ticket back."""
         ticket.log_bytes = log.submit(record, ticket, deferred_sync=deferred_sync)
         self._bytes += ticket.log_bytes
         if self._bytes >= self._bytes_max:
             self._room.clear()
 
     def release(self, ticket: object) -> Ticket | None:
-        """Gives back the queue's bytes; the ticket, unless that was done before and it has its answer."""
+        """Frees the ticket's bytes and returns it; None if that was done, and it was answered before."""
         assert isinstance(ticket, Ticket)
         if ticket.is_answered:
             return None

@@ -1,4 +1,4 @@
-"""Requests that wait for a later last-add-confirmed of their ledger (long polls)."""
+"""Long polls: requests that wait for a later last-add-confirmed of their ledger."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..wire.messages import LacStatement
 
 
 class LacWaiters:
-    """Who waits for news of which ledger. Belongs to the event loop."""
+    """Long polls by ledger. Belongs to the event loop."""
 
     def __init__(self, lac_of: Callable[[int], LacStatement | None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -20,15 +20,15 @@ class LacWaiters:
 
     @property
     def ledgers(self) -> int:
-        """How many ledgers are waited for."""
+        """Number of ledgers with long polls."""
         return len(self._lines)
 
     async def wait(
         self, ledger_id: int, beyond: int, seconds: float, hurried: asyncio.Future[None] | None = None
     ) -> None:
-        """Returns when a last-add-confirmed past `beyond` is known, the time is up, or nobody may wait.
+        """Waits for a last-add-confirmed past `beyond`, until the time is up, or long polls end.
 
-        This one no longer than until `hurried` is done, which is done then in any case.
+        Ends early when `hurried` is done, which is done afterwards in any case.
         """
         lac = self._lac_of(ledger_id)
         if self._ended or seconds <= 0 or (lac is not None and lac.last_entry > beyond):
@@ -46,20 +46,20 @@ class LacWaiters:
                 del self._lines[ledger_id]
 
     def wake(self, ledger_id: int) -> None:
-        """There is news of this ledger: for those who know less."""
+        """Wakes the long polls for which the ledger's last-add-confirmed is news."""
         line, lac = self._lines.get(ledger_id), self._lac_of(ledger_id)
         if line is not None and lac is not None:
             line.wake(lac.last_entry)
 
     def end(self) -> None:
-        """Answers everybody with what there is, now and from now on."""
+        """Ends all long polls, now and from now on."""
         self._ended = True
         for line in self._lines.values():
             line.wake_all()
 
 
 class _Line:
-    """Who waits for one ledger, by what they know. Nobody is looked at whom the news does not concern."""
+    """Long polls of one ledger, by the entry they know: only those that a new one concerns are woken."""
 
     def __init__(self) -> None:
         self.beyond: list[int] = []

@@ -1,4 +1,4 @@
-"""What a bookie holds in memory of its ledgers: as many as fit, the others stand in the index."""
+"""Cache of ledger states: as many as fit in memory, the others are in the index."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..index.index import Index
 from ..index.ledger_state import Fence, LedgerState
 
 STATES_MAX = 20_000
-"""Ledgers held in memory between two checkpoints; those at work are held beyond that."""
+"""Ledgers in memory between two checkpoints; those with changes are kept beyond that."""
 
 IN_LIMBO = (
     "the bookie may have lost some of this ledger; it vouches for it again after `bookledger bookie repair`"
@@ -16,39 +16,39 @@ IN_LIMBO = (
 
 
 class LedgerStates:
-    """States by ledger. Belongs to the event loop. `is_dirty`: the index does not hold the ledger as it is."""
+    """States by ledger. Belongs to the event loop. `is_dirty`: the index does not hold the ledger's present state."""
 
     def __init__(self, index: Index, is_dirty: Callable[[int], bool]) -> None:
         self._index = index
         self._is_dirty = is_dirty
         self._held: dict[int, LedgerState] = {}
         self.forgets = 0
-        """How often ledgers were forgotten: what was learnt of one before that may be out of date."""
+        """Counts calls of `forget`: what was read of a ledger's record before one may be out of date."""
 
     def __len__(self) -> int:
         return len(self._held)
 
     def hold(self, ledger_id: int) -> LedgerState:
-        """The ledger's state, to be changed; a blank one where nothing is known of it."""
+        """The ledger's state, to be changed; a blank one if unknown."""
         state = self._held.get(ledger_id)
         if state is None:
             state = self._held[ledger_id] = self._index.ledger(ledger_id) or LedgerState(ledger_id)
         return state
 
     def peek(self, ledger_id: int) -> LedgerState:
-        """The ledger's state, for looking at; what strangers ask for is not kept."""
+        """The ledger's state, to be read; not cached, so that requests for unknown ledgers cost no memory."""
         return self._held.get(ledger_id) or self._index.ledger(ledger_id) or LedgerState(ledger_id)
 
     def is_fenced(self, ledger_id: int) -> bool:
-        """Whether its writer is refused here, on disk."""
+        """Whether a fence on disk refuses its writer here."""
         return self.peek(ledger_id).fence is Fence.DURABLE
 
     def row(self, ledger_id: int) -> bytes:
-        """The row of the index that says what the state is now."""
+        """Encodes the present state as a row of the index."""
         return self.hold(ledger_id).encode()
 
     def shrink(self) -> None:
-        """Lets go of ledgers beyond the bound that the index knows as well, those held longest first."""
+        """Evicts ledgers beyond the bound whose state the index has, those held longest first."""
         surplus = len(self._held) - STATES_MAX
         if surplus <= 0:
             return
@@ -57,27 +57,27 @@ class LedgerStates:
             del self._held[ledger_id]
 
     def _may_go(self, ledger_id: int, state: LedgerState) -> bool:
-        # What waits for the disk is in no row yet.
+        # A pending fence is in no row yet.
         return state.fence is not Fence.PENDING and not self._is_dirty(ledger_id)
 
     def forget_new_verifiers(self) -> None:
-        """Whoever wants to write to a ledger that is in no row makes the bookie ask the metadata once more whose it is:
-        it may have been forgotten, and the log, of which all this was read, does not say so."""
+        """Clears the verifiers of ledgers that the index does not know, so that the next writer has them looked up: the
+        ledger may have been forgotten, which the log does not say."""
         for ledger_id, state in self._held.items():
             if self._index.ledger(ledger_id) is None:
                 state.verifier_in_log, state.verifier = state.verifier, None
 
     def forget(self, ledger_ids: Iterable[int]) -> None:
-        """These ledgers are deleted. Whoever still writes to one of them is fenced, as long as it is held; then the
-        metadata is asked, where its deletion stands."""
+        """Forgets deleted ledgers. A writer that goes on is fenced while the state is cached; then the metadata is
+        asked, which has the tombstone."""
         self.forgets += 1
         for ledger_id in ledger_ids:
             before = self.peek(ledger_id)
-            if before.fence is not Fence.PENDING:  # else somebody waits for it
+            if before.fence is not Fence.PENDING:  # else a request waits for it
                 fenced = LedgerState(ledger_id, fence=Fence.DURABLE, verifier=before.verifier)
                 fenced.identity = before.identity
                 self._held[ledger_id] = fenced
 
     def forget_former(self, ledger_id: int) -> None:
-        """Nothing is known of the ledger; for who applies the log, of which that follows."""
+        """Drops the ledger's state; for replay, when a record of another ledger of that id follows."""
         self._held.pop(ledger_id, None)

@@ -1,4 +1,4 @@
-"""Pages of a ledger, read on threads beside the event loop."""
+"""Reads pages of a ledger, on threads beside the event loop."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from .reading import EntryPage, read_page
 log = logging.getLogger(__name__)
 
 LOOKS_MAX = 16
-"""How often a page with damage is looked up at most, while compaction goes on moving frames."""
+"""Look-ups of a damaged page at most, while compaction goes on moving frames."""
 
 WHOLE_MAX = 100_000
-"""Ledgers of which it is remembered that the index has all their frames."""
+"""Ledgers remembered as having all their frames in the index."""
 
 
 class PageReader:
-    """Looks up and reads. `read` belongs to the event loop."""
+    """Looks pages up in the index and reads them. `read` belongs to the event loop."""
 
     def __init__(self, index: Index, files: SegmentFiles, threads: int) -> None:
         self._index = index
@@ -38,10 +38,10 @@ class PageReader:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="bookie-read", initializer=thread_of())
 
     async def read(self, request: ReadRequest) -> EntryPage:
-        """What the index points to; looked up once more where compaction may have moved it meanwhile."""
+        """Reads a page; looks it up again where compaction may have moved a damaged frame meanwhile."""
         before, now = None, await self._read_once(request)
         looks = 1
-        # What a second look finds damaged too may be another frame, moved only now: until two looks are the same.
+        # A second look-up may find another frame damaged, moved only now: repeat until two look-ups are the same.
         while now[1].damaged and now != before and looks < LOOKS_MAX:
             before, now = now, await self._read_once(request)
             looks += 1
@@ -51,7 +51,7 @@ class PageReader:
         return _unsure(request.first_entry, page)
 
     async def holdings(self, request: HoldingsRequest, state: LedgerState) -> tuple[tuple[Holding, ...], int]:
-        """Where the ledger's bytes lie, as the index tells it, and the entry through which that is told."""
+        """The ledger's extents by the index, and the entry through which they are complete."""
         asked = request.ledger_id, request.first_entry, request.last_entry
         recent = self._index.recent_holding(*asked)
 
@@ -61,7 +61,7 @@ class PageReader:
         return await asyncio.get_running_loop().run_in_executor(self._threads, look)
 
     async def _may_deny(self, ledger_id: int, first_entry: int, page: EntryPage) -> bool:
-        """Whether what the page lacks is not there: the index is asked, once in a life, if it has lost anything."""
+        """Whether entries that the page lacks may be denied: checks, once per process, that no frames are lost."""
         has_all = len(page.columns) == page.covered_through - first_entry + 1
         if has_all or ledger_id in self._whole:
             return True
@@ -90,7 +90,7 @@ class PageReader:
         return await asyncio.get_running_loop().run_in_executor(self._threads, read)
 
     def close(self) -> None:
-        """Waits for reads under way."""
+        """Waits for reads under way, and closes files."""
         self._threads.shutdown()
         self._files.close()
 
@@ -100,7 +100,7 @@ def _unsure(first_entry: int, page: EntryPage) -> EntryPage:
 
 
 def _overhead_of(state: LedgerState) -> Overhead:
-    """Digests of entries are as wide as that of the last-add-confirmed."""
+    """Record overhead of a ledger. Digests of entries are as wide as that of the last-add-confirmed."""
     digest_bytes = len(state.last_add_confirmed.digest) if state.last_add_confirmed else 0
     frame_bytes = RECORD_HEADER.size + digest_bytes + len(state.verifier or b"")
     return Overhead(frame_bytes, ID_BYTES + LENGTH_BYTES + digest_bytes)

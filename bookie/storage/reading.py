@@ -1,4 +1,4 @@
-"""Reading entries back: from frames' places to one page of columns.
+"""Reads one page of entries: frames at given places in, columns out.
 
 A frame's record is read whole and its checksum verified before anything of it is served; a record
 that cannot be read or verified makes its entry range *damaged*, never absent (rule R6).
@@ -18,8 +18,8 @@ from .frames import SegmentFiles, Unreadable, read_frame
 log = logging.getLogger(__name__)
 
 PAGE_BYTES_MAX = ENTRY_BYTES_MAX
-"""Most bytes of one page, all its columns counted, whatever was asked for; one larger entry is a page
-alone. So a page always fits into a message."""
+"""Bytes of one page at most, all its columns counted, whatever was asked for; one larger entry is a page alone. So a
+page always fits into a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def read_page(
 ) -> EntryPage:
     """The entries of [first_entry, last_entry] found in `places`: ordered, and all that may hold them (`Index.page`).
 
-    About `bytes_max`; not less than what is known of the first entry. With `whole_frames` it ends with the last frame
+    About `bytes_max`; not less than all frames of the first entry. With `whole_frames` it ends with the last frame
     that fits.
     """
     bytes_max = min(bytes_max, PAGE_BYTES_MAX)

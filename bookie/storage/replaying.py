@@ -1,5 +1,4 @@
-"""What the log says, applied to states and index: at a start behind the checkpoint, and from the beginning of the log
-where the index is made anew."""
+"""Applies log records to states and index: at a start those behind the checkpoint, for an index rebuild all."""
 
 from __future__ import annotations
 
@@ -18,15 +17,15 @@ from .ledger_states import LedgerStates
 
 StateOf = Callable[[int], LedgerState]
 Note = Callable[[Record, int, int], None]
-"""Is told of each record, its position and its size."""
+"""Called with each record, its position and its size."""
 
 
 @dataclass(slots=True)
 class Replayed:
-    """What of the log stood behind the checkpoint, and was read again.
+    """Result of replaying the log behind the checkpoint.
 
-    `log_end`: how far the log went. `has_lost`: something in it is lost, of which nobody knows what it was.
-    `next_segment`: the first to write to. `served_through`: all before this position is known.
+    `log_end`: how far the log went. `has_lost`: it has LOST records. `next_segment`: the first to write to.
+    `served_through`: all before this position is applied.
     """
 
     records: int = 0
@@ -38,7 +37,7 @@ class Replayed:
 
 
 def replay_log(disk: Disk, incarnation: str, index: Index, states: LedgerStates, note: Note) -> Replayed:
-    """Applies the log behind the checkpoint. Raises DamagedLog."""
+    """Replays the log behind the checkpoint. Raises DamagedLog."""
     done = Replayed(served_through=index.checkpoint_position)
     for found in replay(disk, incarnation, done.served_through):
         done.records += 1
@@ -57,10 +56,10 @@ def replay_log(disk: Disk, incarnation: str, index: Index, states: LedgerStates,
 
 
 def apply(record: Record, index: Index, state_of: StateOf, forget: Callable[[int], None]) -> None:
-    """A record of the log, in its order, changes the state of its ledger.
+    """Applies a record, in log order, to the state of its ledger.
 
-    Where it is of another ledger than the records before it, that one had been forgotten when it was written: no bookie
-    takes two of one id (rule W8).
+    A record with another identity than those before it means that the former ledger had been forgotten: no bookie
+    takes two ledgers of one id (rule W8).
     """
     if record.ledger_id == NO_LEDGER:
         return

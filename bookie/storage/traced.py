@@ -1,6 +1,6 @@
-"""A bookie that makes spans: of each frame until it is answered, with the sync that it waited for, of pages and fences.
+"""A Bookie with OpenTelemetry spans: of frames until answered, the sync that they waited for, pages and fences.
 
-Imported only where the bookie traces. A span costs some twenty microseconds, once for a frame or a page.
+Imported only where the bookie traces. A span costs some 20 µs, once for a frame or a page.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RECORDS = "bookledger.group_records"
 
 
 class TracedBookie(Bookie):
-    """See the module."""
+    """Adds spans to a bookie's appends, reads and fences."""
 
     def __init__(self, config: BookieConfig, disk: Disk, index: Index, incarnation: str) -> None:
         assert config.tracing is not None
@@ -67,7 +67,7 @@ class TracedBookie(Bookie):
         return _Traced(self._tracer.start_span("bookie.append", context, SpanKind.SERVER, about), answer)
 
     def _from_log_thread(self, callback: Callable[..., None]) -> Callable[..., None]:
-        """What is durable has its span before the loop hears of it: the next sync may come earlier."""
+        """Ends the spans of syncs on the log's thread, before the loop is told: the next sync may come earlier."""
         report = super()._from_log_thread(callback)
         if callback != self._on_durable:
             return report
@@ -82,7 +82,7 @@ class TracedBookie(Bookie):
         return report_durable
 
     def _tell_sync(self, parent: Span, records: int) -> None:
-        """On the log's thread, right after the sync."""
+        """Adds the span of the sync; on the log's thread, right after it."""
         if parent.is_recording():
             began, ended = self._syncs.last_ns
             context, about = set_span_in_context(parent), {RECORDS: records}
@@ -90,7 +90,7 @@ class TracedBookie(Bookie):
 
 
 class _TimedSyncs(BookieMetrics):
-    """It also knows when the last sync was, from when to when."""
+    """Also remembers when the last sync began and ended."""
 
     def __init__(self, slow_seconds: float, slow_told_seconds: float) -> None:
         super().__init__(slow_seconds, slow_told_seconds)

@@ -1,4 +1,4 @@
-"""What can be looked up of a bookie's upkeep, and of an auditor, when Prometheus asks."""
+"""Prometheus metrics of a bookie's upkeep, of an auditor, and of metadata calls, read at scrape time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .upkeep import Upkeep
 
 
 def of_upkeep(upkeep: Upkeep) -> Iterator[Metric]:
-    """Everything that one bookie does by itself."""
+    """Metrics of all background work of one bookie."""
     yield gauge("bookie_upkeep_suspended", "1 while upkeep is suspended.", upkeep.is_suspended)
     yield from _of_scrubs(upkeep)
     yield from _of_rounds(upkeep)
@@ -69,7 +69,7 @@ def _of_healing(upkeep: Upkeep) -> Iterator[Metric]:
 
 
 def of_auditor(auditor: Auditor) -> Iterator[Metric]:
-    """What the auditor saw; a candidate who is not elected tells of the last time that it was."""
+    """Metrics of the last audit; of a candidate that is not elected, the last one while it was."""
     last = auditor.last
     yield gauge("auditor_elected", "1 while this process is the cluster's auditor.", auditor.is_elected)
     yield counter("auditor_audits", "Looks at all records that ended.", auditor.audits)
@@ -87,7 +87,7 @@ def of_auditor(auditor: Auditor) -> Iterator[Metric]:
 
 
 def of_metadata(store: CountingStore) -> Iterator[Metric]:
-    """What was asked of the metadata by this process, and what came of it."""
+    """Metrics of this process's calls to the metadata."""
     calls = CounterMetricFamily(
         "metadata_calls",
         "Calls to the metadata store, by name and how they ended.",
@@ -104,7 +104,7 @@ def of_metadata(store: CountingStore) -> Iterator[Metric]:
 
 
 class MetadataMetrics(Collector):
-    """Of a process that asks the metadata, and does nothing else that is counted here."""
+    """Metrics of a process that calls the metadata, and has no other metrics here."""
 
     def __init__(self, store: CountingStore) -> None:
         self._store = store
@@ -114,14 +114,14 @@ class MetadataMetrics(Collector):
 
 
 class AuditorMetrics(Collector):
-    """Of an auditor by itself. Belongs to its event loop."""
+    """Metrics of a standalone auditor. Belongs to its event loop."""
 
     def __init__(self, auditor: Auditor, store: CountingStore) -> None:
         self._auditor = auditor
         self._store = store
 
     def describe(self) -> list[Metric]:
-        """Nothing is asked while it is made."""
+        """Empty: registration must not collect from an auditor that is not complete yet."""
         return []
 
     def collect(self) -> Iterator[Metric]:

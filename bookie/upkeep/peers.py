@@ -1,6 +1,6 @@
-"""What a bookie needs from the rest of the cluster in order to mend itself.
+"""The client that a bookie needs to repair itself from the rest of the cluster.
 
-The bookie knows no client: whoever starts it hands in something that has these methods, such as
+The bookie imports no client: its caller hands in an implementation of this protocol, such as
 `ledgers.recovering.peers.ClusterPeers`.
 """
 
@@ -18,7 +18,7 @@ __all__ = ["NoPeers", "Peers", "PeersFailed"]
 
 
 class Peers(Protocol):
-    """The other replicas of every ledger, and the power to close one. Belongs to one event loop."""
+    """Reads entries from other replicas, and recovers ledgers. Belongs to one event loop."""
 
     def entries(
         self, record: LedgerRecord, first_entry: int, last_entry: int, *, without: BookieRef
@@ -39,23 +39,23 @@ class Peers(Protocol):
     async def recover(self, ledger_id: int) -> LedgerRecord | None:
         """Fences, recovers and closes a ledger as opening it does; its closed record, or None where it is deleted.
 
-        A closed one is left as it is. Whoever still writes to the ledger is fenced. Raises PeersFailed where
-        it could not be decided, and the ledger stays in recovery; also for a ledger with a password,
-        whose bookies let nobody else fence it, and nothing is touched then.
+        A closed one is left as it is. A writer that goes on is fenced. Raises PeersFailed where the outcome is
+        undecided, and the ledger stays in recovery; also for a ledger with a password, whose bookies let nobody else
+        fence it, and nothing is touched then.
         """
         ...
 
     async def why_unreachable(self, bookie: BookieRef) -> str:
-        """Why the bookie does not answer at the address it advertises; empty where it does. Raises MetadataError."""
+        """Why the bookie does not answer at the address it advertises; "" where it does. Raises MetadataError."""
         ...
 
     async def close(self) -> None:
-        """Ends all calls and connections; calls that wait raise PeersFailed. Twice is fine."""
+        """Ends all calls and connections; waiting calls raise PeersFailed. May be called twice."""
         ...
 
 
 class NoPeers:
-    """For a bookie that stands alone: nobody can be asked for anything. Implements `Peers`."""
+    """Peers of a standalone bookie: every fetch and recovery fails. Implements `Peers`."""
 
     async def entries(
         self, record: LedgerRecord, first_entry: int, last_entry: int, *, without: BookieRef
@@ -68,12 +68,12 @@ class NoPeers:
         raise _alone(ledger_id)
 
     async def why_unreachable(self, bookie: BookieRef) -> str:
-        """Nobody is called, so nobody is said to be out of reach."""
+        """Empty: without a call no bookie counts as unreachable."""
         del bookie
         return ""
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Does nothing."""
 
 
 def _alone(ledger_id: int, entry_id: int | None = None) -> PeersFailed:

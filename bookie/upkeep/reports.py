@@ -1,4 +1,4 @@
-"""What became of mending a bookie, for its operator. Plain values that `dataclasses.asdict` makes JSON of."""
+"""Reports of repairs and scrubs for operators. Plain values that `dataclasses.asdict` turns into JSON."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 LISTED_MAX = 1000
-"""Ledgers a report names; the rest are only counted."""
+"""Ledgers that a report names; the others are only counted."""
 
 WHY_CHARS_MAX = 500
-"""Of the reason for each: a whole report fits `wire.messages.REPORT_BYTES_MAX`."""
+"""Length of each reason: a whole report fits `wire.messages.REPORT_BYTES_MAX`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unrepaired:
-    """A ledger that still lacks something here, and why. Nothing absent of it is denied meanwhile (rule R6)."""
+    """A ledger that still lacks entries here, and why. Meanwhile none of its absent entries are denied (rule R6)."""
 
     ledger_id: int
     why: str
@@ -23,7 +23,7 @@ class Unrepaired:
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What was done for one ledger. `why_not` is empty where everything is here that the metadata places here.
+    """Result of one ledger's repair. `why_not` is empty where everything is here that the metadata places here.
 
     `frames_unreadable`: of those that were suspected.
     """
@@ -39,7 +39,7 @@ class Repaired:
 
 @dataclass(frozen=True, slots=True)
 class RepairReport:
-    """What a repair did. `unrepaired` names LISTED_MAX of the `ledgers_unrepaired`."""
+    """Result of a repair. `unrepaired` names LISTED_MAX of the `ledgers_unrepaired`."""
 
     ledgers: int = 0
     ledgers_unrepaired: int = 0
@@ -50,7 +50,7 @@ class RepairReport:
     unrepaired: tuple[Unrepaired, ...] = ()
 
     def plus(self, other: RepairReport) -> RepairReport:
-        """Both together; a ledger that stands in both counts twice."""
+        """Sums two reports; a ledger in both counts twice."""
         both = (mine + theirs for mine, theirs in zip(_values(self), _values(other), strict=True))
         added = RepairReport(*both)
         return replace(added, unrepaired=added.unrepaired[:LISTED_MAX])
@@ -62,13 +62,13 @@ def _values(report: RepairReport) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class ScrubReport:
-    """What a pass over the log found, and what became of it.
+    """Result of a scrub pass over the log.
 
     `damaged`: stretches of the log that hold no records and once did; they stay until their segments,
     `segments_damaged`, are emptied and deleted. `frames_damaged` were pointed to and could not be read;
-    `entries_repaired` were fetched in their stead. `frames_restored` stood in the log, unknown to the index.
-    `states_rewritten`: ledgers whose fence, or the like, stood in a damaged segment. `unread`: segments that
-    could not be opened.
+    `entries_repaired` were fetched in their stead. `frames_restored` were in the log, unknown to the index.
+    `states_rewritten`: ledgers that had a fence or state in a damaged segment. `unread`: segments that could not be
+    opened.
     """
 
     segments: int = 0
@@ -87,9 +87,9 @@ class ScrubReport:
 
 @dataclass(slots=True)
 class RoundTotals:
-    """What all rounds of collection and compaction did since the start; `unlisted` is what the last one found.
+    """Totals of all rounds of collection and compaction since the start; `unlisted` is from the last one.
 
-    `rounds`: how many ended well, and how many did not.
+    `rounds`: how many succeeded, and how many failed.
     """
 
     rounds: dict[str, int] = field(default_factory=lambda: {"done": 0, "failed": 0})
@@ -101,7 +101,7 @@ class RoundTotals:
     bytes_freed: int = 0
 
     def add(self, report: Mapping[str, Any]) -> None:
-        """Of one round that ended well."""
+        """Adds a round that succeeded."""
         self.rounds["done"] += 1
         self.unlisted = report["unlisted"]
         for name in ("ledgers_forgotten", "frames_dropped", "segments_dropped", "bytes_moved", "bytes_freed"):
@@ -110,7 +110,7 @@ class RoundTotals:
 
 @dataclass(slots=True)
 class Progress:
-    """How far a repair is; read it while it runs."""
+    """Progress of a repair, to be read while it runs."""
 
     ledgers: int = 0
     ledgers_done: int = 0
@@ -119,7 +119,7 @@ class Progress:
 
 
 class Summary:
-    """Adds up what was done for one ledger after the other. One that comes more than once is unrepaired once."""
+    """Sums up repairs of ledgers. One that comes more than once is unrepaired once."""
 
     def __init__(self) -> None:
         self._sum = RepairReport()

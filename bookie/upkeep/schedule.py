@@ -1,4 +1,4 @@
-"""When which upkeep is due. Pure: times come from the caller."""
+"""Schedules rounds of collection and compaction. Pure: times come from the caller."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..upkeep_config import UpkeepConfig
 
 
 class Depth(Enum):
-    """How far a round goes; each does what the one before it does."""
+    """How thorough a round is; each does what the one before it does."""
 
     COLLECT = "collect"
     MINOR = "minor"
@@ -18,7 +18,7 @@ class Depth(Enum):
 
 @dataclass(slots=True)
 class Schedule:
-    """Rounds of one bookie. A bookie that has just started owes none."""
+    """Schedule of one bookie. None is due right after a start."""
 
     config: UpkeepConfig
     collected: float
@@ -41,7 +41,7 @@ class Schedule:
         return Depth.COLLECT if now - self.collected >= config.collection_seconds else None
 
     def done(self, depth: Depth, now: float) -> None:
-        """A round has come to an end, well or not."""
+        """Notes that a round has ended, well or not."""
         self.collected = now
         if depth is not Depth.COLLECT:
             self.minor = now

@@ -1,4 +1,4 @@
-"""Work that blocks, done beside the event loop and never left behind."""
+"""Runs blocking work in a thread beside the event loop, uncancellably."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ T = TypeVar("T")
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Its result. Also when cancelled, this ends only after the work has: the index may be closed right behind it."""
+    """Returns its result. Even a cancelled caller waits for the work: the index may be closed right behind it."""
     return await to_the_end(asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs)))

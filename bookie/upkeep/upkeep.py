@@ -1,7 +1,7 @@
-"""A bookie's upkeep: garbage collection and compaction in rounds, scrubbing, and what an operator asks for.
+"""Background maintenance of a bookie: collection, compaction, scrubbing, re-replication, operator requests.
 
-One lock keeps all that moves or drops frames apart. A round that fails is logged and comes again when it is due;
-nothing that it may have done half needs to be undone (`compactor.py`, `collector.py`). Suspending interrupts it.
+One lock keeps all that moves or drops frames apart. A round that fails is logged and repeated when it is due;
+nothing half-done needs to be undone (`compactor.py`, `collector.py`). Suspending interrupts it.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ from .threads import in_thread
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
-"""How often it is asked whether something is due."""
+"""How often the schedule is checked."""
 
 Report = dict[str, Any]
 
 
 class Upkeep:
-    """Keeps one bookie in order. Belongs to the event loop; `run` until cancelled.
+    """Maintains one bookie. Belongs to the event loop; `run` until cancelled.
 
-    `also_told` is what an operator who asks for the bookie's state is told besides.
+    `also_told` gives more fields of the status report.
     """
 
     def __init__(
@@ -100,11 +100,11 @@ class Upkeep:
 
     @property
     def repaired(self) -> Progress:
-        """What was fetched from other bookies since the start."""
+        """Progress: what was fetched from other bookies since the start."""
         return self._repair.progress
 
     async def run(self) -> None:
-        """Does each round when it is due, and scrubs. Ends only when it is cancelled, or the log has failed."""
+        """Runs rounds when due, scrubs and re-replicates. Ends only when it is cancelled, or the log has failed."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._run_rounds())
             group.create_task(
@@ -139,7 +139,7 @@ class Upkeep:
             schedule.done(depth, loop.time())
 
     async def round(self, depth: Depth) -> Report:
-        """One round, now; its report. Raises BookieError, MetadataError or OSError: call it again later."""
+        """Runs one round now; returns its report. Raises BookieError, MetadataError or OSError: call it again later."""
         if self._suspended:
             raise BookieError("upkeep is suspended; run: bookledger bookie gc resume")
         working = asyncio.ensure_future(self._do_alone(depth))
@@ -183,7 +183,7 @@ class Upkeep:
     # --- what an operator asks for ------------------------------------------------------------
 
     async def maintain(self, request: MaintainRequest) -> MaintainReply:
-        """Does it, and reports. Raises BookieError, MetadataError or OSError."""
+        """Executes an operator's request. Raises BookieError, MetadataError or OSError."""
         match request.action:
             case MaintenanceAction.COLLECT:
                 return _reply(await self.round(Depth.MAJOR))
@@ -220,7 +220,7 @@ class Upkeep:
             return asdict(limbo.plus(report))
 
     async def _check_adoptable(self, bookie_id: str) -> None:
-        """Raises BookieError for a bookie that is not lost, as far as anybody knows."""
+        """Raises BookieError for a bookie that was never formatted, or is registered."""
         if await cluster.read_cookie(self._store, bookie_id) is None:
             raise BookieError(f"no bookie was ever formatted as {bookie_id}")
         alive = await bookie_registry.find_bookie(self._store, bookie_id)

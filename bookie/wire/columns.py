@@ -1,12 +1,12 @@
-"""Entries as columns: ids, lengths, digests and one payload, the form they keep from client to disk and back.
+"""Columnar batches of entries: ids, lengths, digests and one payload, their form from client to disk and back.
 
     entry_ids  i64 little-endian each, strictly ascending
     lengths    u32 little-endian each
     digests    count × width bytes, width by the ledger's digest type
     payload    the entries' bytes, one after the other
 
-The first three are plain `bytes`; the payload may be a part of what was received or read, and keeps that alive. Taking
-many entries apart or together is work per batch, done in C.
+The first three are plain `bytes`; the payload may be a part of what was received or read, and keeps that alive.
+Splitting and joining is work per batch, done in C.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ Payload = bytes | memoryview
 
 
 class BadColumns(ValueError):
-    """The columns do not fit together; nothing of them can be used."""
+    """Columns that do not fit together; nothing of them can be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Entries in ascending id order. Immutable; slices and joins make new ones."""
+    """A batch of entries in ascending id order. Immutable; slices and joins make new ones."""
 
     entry_ids: bytes
     lengths: bytes
@@ -129,7 +129,7 @@ class Columns:
         return self.cut(start, bisect_left(ids, last_entry + 1, start))
 
     def run_from(self, first_entry: int) -> Columns:
-        """The entries from this one, which must be the first, to the first gap; none where another one is."""
+        """The entries from `first_entry` on to the first gap; none if the batch does not begin with it."""
         if not len(self) or self.first_entry != first_entry:
             return NO_ENTRIES
         if self.last_entry - first_entry == len(self) - 1:

@@ -1,4 +1,4 @@
-"""What a credential proves, and checking it.
+"""Proofs that a client knows a ledger's password, by Ed25519 signatures, and their verification.
 
 A ledger with a password has an Ed25519 key pair that is derived from the password and the ledger's id
 (`ledgers/integrity/ledger_keys.py`). The private key never leaves the client; bookies and metadata know the
@@ -6,12 +6,12 @@ public one, the ledger's *verifier*. A proof is a signature over
 
     purpose | ledger id | nonce of the append stream | incarnation of the bookie
 
-so it is worth nothing for another ledger or at another bookie, and a proof for appending nothing on
-another stream. Fencing has no nonce: a fence sent again changes nothing. Nor has reading: who can see
-another's proof sees what is read with it too, and TLS shows neither.
+so it cannot be replayed for another ledger or at another bookie, nor a proof for appending on another stream.
+Fencing has no nonce: a fence sent again changes nothing. Nor has reading: who can see another's proof sees what is
+read with it too, and TLS shows neither.
 
-A bookie reads what it has to hold a copy of with a key of its own (`BookieKey`). The public half stands in its
-registration, which bookies alone may write.
+A bookie that re-replicates reads with a key of its own (`BookieKey`). The public half stands in its registration,
+which bookies alone may write.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from .messages import NO_CREDENTIAL, PROOF_BYTES, VERIFIER_BYTES, Credential
 
 NONCE_BYTES = 16
-"""A bookie gives each connection one, with its welcome."""
+"""A bookie sends one with the server hello of each connection."""
 
 PROOFS_KEPT_MAX = 16_384
-"""Ledgers of one stream whose proof need not be checked again; past it all are."""
+"""Ledgers of one stream whose verified proof is cached; past it all are verified again."""
 
 _LEDGER = struct.Struct("<q")
 
 
 class Purpose(Enum):
-    """What is asked for."""
+    """What a proof authorizes."""
 
     APPEND = b"bookledger append"
     FENCE = b"bookledger fence."
@@ -49,7 +49,7 @@ def statement(purpose: Purpose, ledger_id: int, incarnation: str, nonce: bytes =
 
 
 def is_proven(credential: Credential, signed: bytes) -> bool:
-    """Whether the proof fits its verifier; a blank credential proves what it claims, nothing."""
+    """Whether the proof fits its verifier; a blank credential claims nothing and holds."""
     if credential == NO_CREDENTIAL:
         return True
     if len(credential.verifier) != VERIFIER_BYTES or len(credential.proof) != PROOF_BYTES:
@@ -62,23 +62,23 @@ def is_proven(credential: Credential, signed: bytes) -> bool:
 
 
 class BookieKey:
-    """What one run of a bookie proves to others that it is a bookie with."""
+    """Key pair of one run of a bookie, to prove to others that it is a bookie."""
 
     def __init__(self) -> None:
         self._private = Ed25519PrivateKey.generate()
 
     @property
     def verifier(self) -> bytes:
-        """What its registration says of it."""
+        """Public key, for its registration."""
         return self._private.public_key().public_bytes_raw()
 
     def credential(self, ledger_id: int, incarnation: str) -> Credential:
-        """For reading a ledger at the bookie of this incarnation."""
+        """Proof for reading a ledger at the bookie of this incarnation."""
         return Credential(self.verifier, self._private.sign(statement(Purpose.READ, ledger_id, incarnation)))
 
 
 class StreamProofs:
-    """The proofs for one purpose on one connection: the same one comes with every request, and is checked once."""
+    """Verifies the proofs for one purpose on one connection, and caches them: each request brings the same one."""
 
     def __init__(self, incarnation: str, nonce: bytes, purpose: Purpose = Purpose.APPEND) -> None:
         self._incarnation = incarnation
@@ -87,7 +87,7 @@ class StreamProofs:
         self._checked: dict[int, Credential] = {}
 
     def knows(self, ledger_id: int, credential: Credential) -> bool:
-        """Whether this very one was checked before."""
+        """Whether exactly this credential was verified before."""
         return self._checked.get(ledger_id) == credential
 
     def hold(self, ledger_id: int, credential: Credential) -> bool:

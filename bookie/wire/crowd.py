@@ -1,4 +1,4 @@
-"""Who is connected. Strangers make way for newcomers; where all places are taken, the largest crowd does."""
+"""Connection table: caps connections, in total and per peer; evicts unidentified or idle ones for newcomers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .trust.identity import Identity, Peer
 log = logging.getLogger(__name__)
 
 STRANGER_SECONDS_MIN = 1.0
-"""So long a stranger has to say what it is, however many come behind it."""
+"""Least time that an unidentified connection has to identify itself, however many come behind it."""
 
 
 @dataclass(eq=False, slots=True)
 class Visitor:
-    """One connection. `cut` ends it; `is_idle` tells whether it waits for nothing. `identity`: by its certificate."""
+    """One connection. `cut` ends it; `is_idle` says whether no request is under way. `identity`: by certificate."""
 
     peer: str
     came_at: float
@@ -34,7 +34,7 @@ class Visitor:
 
 
 class Bounds(Protocol):
-    """What every port that counts connections has among its settings."""
+    """Limits that are among the settings of every port."""
 
     @property
     def connections_max(self) -> int: ...
@@ -48,10 +48,10 @@ class Bounds(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """How many connections a port has places for: in all, of those that have not said what they speak, of tools.
+    """Caps of a port: all connections, unidentified ones (whose protocol is unknown), those that speak gRPC.
 
-    `own_idle_go`: at its own bound an address loses its oldest connection that is idle, and not the new one. `busy_go`:
-    for somebody else the largest crowd loses one that is at work, where none is idle.
+    `own_idle_go`: at its own cap an address loses its oldest idle connection, and the new one is admitted.
+    `busy_go`: for a newcomer of another address the one with most connections loses a busy one, where none is idle.
     """
 
     connections_max: int
@@ -65,7 +65,7 @@ class Places:
 
     @classmethod
     def of(cls, limits: Bounds, **more: Any) -> Places:
-        """What a port's settings say; `more` is said besides, or instead."""
+        """Takes the caps from a port's settings; `more` adds or overrides."""
         return cls(
             **{
                 "connections_max": limits.connections_max,
@@ -78,13 +78,13 @@ class Places:
 
 
 def address_of(transport: asyncio.BaseTransport) -> str:
-    """Whose connection it is, as far as the network tells."""
+    """Peer address of a connection, by which it is counted; "" if unknown."""
     name = transport.get_extra_info("peername")
     return peer_of(str(name[0])) if name else ""
 
 
 class Crowd:
-    """All connections of a port. Belongs to one event loop."""
+    """Table of all connections of a port. Belongs to one event loop."""
 
     def __init__(self, places: Places) -> None:
         self._places = places
@@ -99,7 +99,7 @@ class Crowd:
         return len(self._strangers)
 
     def enter(self, peer: str, cut: Callable[[str], None]) -> Visitor | str:
-        """A newcomer, or why it cannot be let in."""
+        """Admits a new connection, or says why it is refused."""
         if why := self._full(peer):
             self.refused += 1
             return why
@@ -112,12 +112,12 @@ class Crowd:
         return visitor
 
     def is_known(self, visitor: Visitor, is_idle: Callable[[], bool]) -> None:
-        """It has said what it is."""
+        """Marks a connection as identified."""
         visitor.is_stranger, visitor.is_idle = False, is_idle
         self._strangers.pop(visitor, None)
 
     def is_tool(self, visitor: Visitor) -> bool:
-        """It speaks gRPC; whether there is room for one more that does."""
+        """Marks a connection as speaking gRPC; False if there are too many of those."""
         mine = sum(one.peer == visitor.peer for one in self._tools)
         if len(self._tools) >= self._places.tools_max or mine >= self._places.tools_a_peer_max:
             self.refused += 1
@@ -127,7 +127,7 @@ class Crowd:
         return True
 
     def leave(self, visitor: Visitor) -> None:
-        """Its connection has ended."""
+        """Removes a connection that has ended."""
         mine = self._all.get(visitor.peer, {})
         if visitor not in mine:
             return
@@ -152,7 +152,7 @@ class Crowd:
         return self._places.own_idle_go and self._ends_idle(self._all[peer], "another of its address came")
 
     def _make_way(self, mine: int) -> bool:
-        """Ends one of the peer that has the most, if that has more than the newcomer will."""
+        """Evicts a connection of the peer that has the most, if that has more than the newcomer will."""
         largest = max(self._all.values(), key=len)
         if len(largest) <= mine + 1:
             return False
@@ -170,7 +170,7 @@ class Crowd:
         return idle is not None
 
     def _make_strangers_way(self, newcomer: Visitor) -> None:
-        """Strangers past their bound go, the oldest first, if they have had the time to say what they are."""
+        """Evicts the oldest unidentified connection past the cap, if it has had the time to identify itself."""
         of_peer = [one for one in self._strangers if one.peer == newcomer.peer]
         if len(of_peer) >= self._places.strangers_a_peer_max:
             oldest = of_peer[0]

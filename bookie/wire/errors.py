@@ -1,4 +1,4 @@
-"""What goes wrong when the rest of the cluster is asked for help: known to the bookie, and to who helps it."""
+"""Error of calls to the rest of the cluster during a repair, shared by the bookie and the client that helps it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ..errors import BookieError
 class PeersFailed(BookieError):
     """The other bookies, or the metadata, could not help with a ledger. `str()` says what to do next.
 
-    Nothing was lost or decided by it: the same call may be made again, and has to be where the ledger is
-    still to be mended. `entry_id` is the first entry that nobody could give, None where it is no
-    entry that failed; `answers` holds what each of the other replicas said of it.
+    It lost and decided nothing: the same call may be made again, and has to be where the ledger is still to be
+    repaired. `entry_id` is the first entry that no replica could give, None where it is no entry that failed;
+    `answers` holds what each of the other replicas said of it.
     """
 
     def __init__(

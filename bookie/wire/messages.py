@@ -1,4 +1,4 @@
-"""What clients and bookies say to each other, as frozen values. The codec alone knows their bytes."""
+"""Messages between clients and bookies, as frozen values. Only the codec knows their bytes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ VERIFIER_BYTES = 32
 PROOF_BYTES = 64
 
 NO_IDENTITY = b""
-"""Of a ledger that an older program has made; all others have one of `IDENTITY_BYTES`, in their record (rule W8)."""
+"""Identity of a ledger of an older program; all others have one of `IDENTITY_BYTES`, in their record (rule W8)."""
 
 
 class Credential(NamedTuple):
-    """Says that the sender knows a ledger's password, without telling it; blank where there is none.
+    """Proves that the sender knows a ledger's password, without revealing it; blank where there is none.
 
     `verifier` is the ledger's public key, `proof` a signature made with the private one over what is asked
     of which bookie (`ledger_keys`). A bookie remembers a ledger's first verifier and refuses any other.
@@ -60,7 +60,7 @@ class LacStatement(NamedTuple):
 
 
 NO_TRACE = b""
-"""Of a message that belongs to no trace; `tracing` has what else there is."""
+"""A message that belongs to no trace; `tracing` encodes the others."""
 
 
 class Frame(NamedTuple):
@@ -129,8 +129,8 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReadReply:
-    """Entries found. For ids through `covered_through`, what is neither in `columns` nor inside a
-    `damaged` range is not on this bookie; beyond it, nothing is said."""
+    """A page of entries. For ids through `covered_through`, what is neither in `columns` nor inside a `damaged` range
+    is not on this bookie; beyond it, nothing is said."""
 
     status: Status
     columns: Columns = NO_ENTRIES
@@ -158,12 +158,12 @@ class ScanRequest:
     identity: bytes = NO_IDENTITY
 
     def page_from(self, first_entry: int) -> ReadRequest:
-        """What is read next, where everything before this entry was sent."""
+        """The read request for the next page, after everything before this entry was sent."""
         asked = self.incarnation, self.ledger_id, first_entry, self.last_entry, self.page_bytes
         return ReadRequest(*asked, credential=self.credential, whole_frames=True, identity=self.identity)
 
     def ends(self, reply: ReadReply) -> bool:
-        """Whether nothing comes behind this page: it is the last, or says of what it covers that not all is there."""
+        """Whether this page ends the scan: it is the last, or something that it covers is damaged or refused."""
         return (
             reply.status is not Status.OK or bool(reply.damaged) or reply.covered_through >= self.last_entry
         )
@@ -171,7 +171,7 @@ class ScanRequest:
 
 @dataclass(frozen=True, slots=True)
 class LacRequest:
-    """Asks for the highest last-add-confirmed the bookie has seen; may fence, may wait for a later one."""
+    """Asks for the highest last-add-confirmed on the bookie; may fence, or wait for a later one (long poll)."""
 
     incarnation: str
     ledger_id: int
@@ -191,17 +191,17 @@ class LacReply:
 
 
 HOLDINGS_MAX = 4096
-"""Most runs of one reply."""
+"""Extents of one reply at most."""
 
 HOLDINGS_BYTES_MAX = 256 * 1024
-"""Of one reply: four numbers for each run, of nine bytes at most, and what is around them."""
+"""Size of one reply: four numbers for each extent, of nine bytes at most, and what is around them."""
 
 
 @dataclass(frozen=True, slots=True)
 class HoldingsRequest:
-    """Asks where the bytes of a ledger lie on a bookie: of all frames that begin in this range of entries.
+    """Asks for a ledger's extents on a bookie: of all frames that begin in this range of entries.
 
-    Frames one after the other are told as one run, of `step_bytes` at most unless it is a single frame.
+    Successive frames make one extent, of `step_bytes` at most unless it is a single frame.
     """
 
     incarnation: str
@@ -213,9 +213,9 @@ class HoldingsRequest:
 
 
 class Holding(NamedTuple):
-    """A run of frames: the entries they span, how many they hold, and about how many bytes of payload.
+    """An extent, a run of frames: the entries they span, how many they hold, and about how many bytes of payload.
 
-    What was stored twice counts twice.
+    Entries that were stored twice count twice.
     """
 
     first_entry: int
@@ -226,7 +226,7 @@ class Holding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HoldingsReply:
-    """Runs in order of their first entries. Nothing is said of frames that begin past `covered_through`."""
+    """Extents in order of their first entries. Frames that begin past `covered_through` are left out."""
 
     status: Status
     holdings: tuple[Holding, ...] = ()
@@ -236,9 +236,10 @@ class HoldingsReply:
 
 @dataclass(frozen=True, slots=True)
 class InfoReply:
-    """What a bookie says about itself; counters since it started.
+    """A bookie's status; counters since it started.
 
-    `append_counts`: frames of entries that took at most `append_seconds_bounds` until they were on disk, and one count
+    `append_counts`: frames of entries that took at most `append_seconds_bounds` until they were on disk, and one
+    count
     more for the slower ones. Both are empty from bookies of older programs.
     """
 
@@ -259,23 +260,23 @@ class InfoReply:
 
 
 class MaintenanceAction(StrEnum):
-    """What a bookie can be told to do for its own upkeep."""
+    """Maintenance that an operator can request of a bookie."""
 
     STATUS = "status"
     COLLECT = "collect"  # garbage, now
-    SUSPEND = "suspend"  # collecting by itself, until RESUME
+    SUSPEND = "suspend"  # pauses its own collections, until RESUME
     RESUME = "resume"
     SCRUB = "scrub"  # verify everything on its disk
     REPAIR = "repair"  # fetch what it should hold and does not from the other replicas
 
 
 REPORT_BYTES_MAX = 1024 * 1024
-"""Largest report of a maintenance, in UTF-8."""
+"""Size of a maintenance report at most, in UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaintainRequest:
-    """Asks a bookie to look after itself. `adopt`, with REPAIR: a bookie whose places it shall take over."""
+    """Requests maintenance of a bookie. `adopt`, with REPAIR: a lost bookie whose positions it shall take over."""
 
     action: MaintenanceAction
     adopt: str = ""
@@ -283,7 +284,7 @@ class MaintainRequest:
 
 @dataclass(frozen=True, slots=True)
 class MaintainReply:
-    """What came of it; `report` is a JSON object of at most REPORT_BYTES_MAX, or empty."""
+    """Result of maintenance; `report` is a JSON object of at most REPORT_BYTES_MAX, or empty."""
 
     status: Status
     detail: str = ""

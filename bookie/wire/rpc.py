@@ -1,10 +1,10 @@
-"""Method names and channel settings that both ends must share."""
+"""gRPC method names, limits and channel settings that both ends must share."""
 
 from __future__ import annotations
 
 SERVICE = "bookledger.bookie.Bookie"
 OLD_METHODS = tuple(f"/{SERVICE}/{name}" for name in ("Append", "Read", "LastAddConfirmed", "Holdings"))
-"""What went over gRPC once; clients of that time are told so."""
+"""Methods of former versions, now on the data protocol; their callers get an error that says so."""
 
 INFO = f"/{SERVICE}/Info"
 MAINTAIN = f"/{SERVICE}/Maintain"
@@ -13,7 +13,7 @@ HEALTH_SERVICE = "grpc.health.v1.Health"
 REFLECTION_SERVICE = "grpc.reflection.v1alpha.ServerReflection"
 HEALTH, HEALTH_WATCH = f"/{HEALTH_SERVICE}/Check", f"/{HEALTH_SERVICE}/Watch"
 REFLECTION = f"/{REFLECTION_SERVICE}/ServerReflectionInfo"
-"""What gRPC's own tools ask any server."""
+"""Standard gRPC services: health checks and reflection."""
 
 MESSAGE_BYTES_MAX = 8 * 1024 * 1024
 """Largest message of either direction: the largest entry, or a full frame and one entry more, with room."""
@@ -28,7 +28,7 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.keepalive_timeout_ms", KEEPALIVE_MS),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
-    # A bookie that restarts is back within a second; do not sit out gRPC's long reconnect pause.
+    # A bookie that restarts is back within a second: reconnect sooner than gRPC would.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
     # Each client object has connections of its own: closing one never disturbs another.
@@ -43,7 +43,7 @@ REQUEST_BYTES_MAX = 64 * 1024
 METADATA_BYTES_MAX = 8 * 1024
 GREETING_MS_MAX = 5_000
 IDLE_MS_MAX = 600_000
-"""What tools may ask of a bookie over gRPC: few calls, and short ones. Connections that ask nothing end."""
+"""Limits for gRPC clients: few, short calls. Idle connections are closed."""
 
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_receive_message_length", REQUEST_BYTES_MAX),
@@ -55,6 +55,6 @@ SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
     ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_MS // 2),
     ("grpc.http2.max_ping_strikes", 0),
-    # Without this a second bookie would bind the same port and share the connections in silence.
+    # Otherwise a second bookie could bind the same port and silently share the connections.
     ("grpc.so_reuseport", 0),
 )

@@ -1,12 +1,12 @@
-"""A message's bytes on the wire.
+"""Message bytes on the wire: a checksum, a protobuf message, and attachments (columns of entries) behind it.
 
     checksum      u32 little-endian: CRC32C over all that follows
     header_bytes  u32 little-endian
     header        a protobuf message, see bookie.proto
     columns       of each frame in turn: entry ids, lengths, digests, payload, as they are in memory
 
-What a damaged frame, id or status would say is never acted upon. Entries stay outside of protobuf, which copies them
-many times over on their way in and out: most of the time of reading went there.
+The checksum rejects damaged messages before anything is decoded. Payloads are attached because protobuf copies what
+it carries many times: most of the time of reading went there. Nothing is encrypted.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _HEADER_BYTES = struct.Struct("<I")
 _HEADER_AT = _CHECKSUM.size + _HEADER_BYTES.size
 
 _SEED = crc32c(b"bookledger 2")
-"""Tells messages laid out so from those of another layout: where that changes, this does."""
+"""Tells this layout from others; change it with the layout."""
 
 
 Sealed = list[bytes | memoryview]
-"""A message in parts, to be sent one behind the other: the columns' bytes are nowhere copied."""
+"""A message in parts, to be sent in order: attached columns are not copied."""
 
 
 class BadMessage(ValueError):
@@ -36,7 +36,7 @@ class BadMessage(ValueError):
 
 
 def sealed(message: Message, columns: Iterable[Columns] = ()) -> Sealed:
-    """A message and its frames' columns, behind a checksum: damage on the way changes no meaning."""
+    """Encodes a message with its attachments, behind a checksum."""
     header = message.SerializeToString()
     parts: Sealed = [_HEADER_BYTES.pack(len(header)), header]
     for one in columns:
@@ -48,16 +48,16 @@ def sealed(message: Message, columns: Iterable[Columns] = ()) -> Sealed:
 
 
 def checksum_fits(data: bytes | bytearray) -> bool:
-    """Whether these are bytes as `sealed` made them, all of them."""
+    """Whether these are exactly the bytes of a sealed message, undamaged."""
     if len(data) < _HEADER_AT:
         return False
     return bool(_CHECKSUM.unpack_from(data)[0] == crc32c(memoryview(data)[_CHECKSUM.size :], _SEED))
 
 
 class Unsealed:
-    """What was sealed: the header, and columns to be taken one after the other.
+    """Decodes a sealed message: the header, and attached columns to be taken one after the other.
 
-    Raises BadMessage where anything of it has changed.
+    Raises BadMessage for a wrong checksum or length.
     """
 
     def __init__(self, data: bytes | bytearray) -> None:
@@ -71,7 +71,7 @@ class Unsealed:
         self._body, self._at = view, end
 
     def columns(self, entries: int, digests_bytes: int, payload_bytes: int) -> Columns:
-        """The next columns. Raises BadMessage where they do not fit together, or there are none of this size."""
+        """Takes the next columns. Raises BadMessage where they do not fit together, or the message is too short."""
         body, ids = self._body, self._at
         lengths = ids + ID_BYTES * entries
         digests = lengths + LENGTH_BYTES * entries
@@ -92,6 +92,6 @@ class Unsealed:
         return columns
 
     def end(self) -> None:
-        """Raises BadMessage where the message says more than its header does."""
+        """Raises BadMessage for bytes behind the last attachment."""
         if (left := len(self._body) - self._at) > 0:
             raise BadMessage(f"{left} bytes are left over behind a message")

@@ -1,8 +1,8 @@
-"""OpenTelemetry across the data protocol: whose work a message is a part of. Imported only where somebody traces.
+"""OpenTelemetry context propagation over the data protocol. Imported only where tracing is configured.
 
-A trace's context travels in an optional field of appends, reads and fences, in the form below. Peers that do not know
-the field pass over it, and who does not trace sends none: so no version of the protocol is needed. Spans of a bookie
-whose client is older, or does not trace, begin traces of their own, to be found by their ledger and entries.
+A trace's context travels in an optional field of appends, reads and fences, in the form below. Peers that do not
+know the field ignore it, and one that does not trace sends none: no version of the protocol is needed. Spans of a
+bookie whose client is older, or does not trace, begin traces of their own, to be found by their ledger and entries.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def tracer_of(provider: TracerProvider) -> Tracer:
 
 
 def encode(span: Span) -> bytes:
-    """The span as a message carries it: trace id, span id, flags."""
+    """Encodes the span's context: trace id, span id, flags."""
     context = span.get_span_context()
     if not context.is_valid:
         return NO_TRACE
@@ -38,7 +38,7 @@ def encode(span: Span) -> bytes:
 
 
 def decode(trace: bytes) -> Context:
-    """What a span is made a child of: that of the peer; nobody's where it sent none, or what is none."""
+    """Decodes the parent context of a span; an empty one where the peer sent none, or an invalid one."""
     if len(trace) != TRACE_BYTES:
         return Context()
     trace_id = int.from_bytes(trace[:_TRACE_ID_BYTES], "big")

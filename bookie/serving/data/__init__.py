@@ -1,1 +1,1 @@
-"""A bookie's end of the data protocol."""
+"""Server side of the data protocol: protocol detection, TLS accept, sessions, appends, calls, gRPC proxy."""

@@ -1,8 +1,8 @@
-"""One connection's appends: frames in, acknowledgements out, each message as full as it can be.
+"""Serves a connection's appends: receives frames, and acknowledges them in batches.
 
-What waits to be written is bounded by the bookie's log queue: nothing more is read from the connection while that is
-full, nor while the client does not take its answers, and TCP holds the client back. What a large message takes before
-that is counted against `memory`.
+Back-pressure: nothing more is read from the connection while the bookie's log queue is full, nor while the client
+does not take its answers, and TCP holds the client back. What a large message takes before that is counted against
+`memory`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Refused = Mapping[int, tuple[Status, str]]
 
 
 class Appends:
-    """See the module. `on_answered` is called after each message of answers."""
+    """Appends of one connection. Calls `on_answered` after each message of answers."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Appends:
         self._loop = asyncio.get_running_loop()
         self._acks: list[Ack] = []
         self._will_tell = False
-        # Came while something of an earlier message is looked up, with what they take of the memory.
+        # Messages that came while an earlier one is looked up, with the bytes that they take of the memory.
         self._waiting: deque[tuple[AppendRequest, int]] = deque()
         self._working: asyncio.Task[None] | None = None
         self._unanswered = 0
@@ -66,7 +66,7 @@ class Appends:
         return not (self._unanswered or self._acks or self._waiting)
 
     def received(self, body: Body) -> None:
-        """A message of frames. Raises BadMessage."""
+        """Handles a message of frames. Raises BadMessage."""
         request = codec.decode_append_request(body)
         large_bytes = len(body) if isinstance(body, bytearray) else 0
         if self._working is None and self._is_ready_for(request):
@@ -78,18 +78,18 @@ class Appends:
             self._work()
 
     def end(self) -> None:
-        """The connection is lost: what is answered later goes nowhere."""
+        """Stops working for a lost connection: later answers are dropped."""
         if self._working is not None:
             self._working.cancel()
 
     # ------------------------------------------------------------------------------------------
 
     def _is_ready_for(self, request: AppendRequest) -> bool:
-        """Whether it can be taken here and now."""
+        """Whether it can be submitted now, without a wait or a look-up."""
         return self._bookie.has_room and all(map(self._knows, request.frames))
 
     def _knows(self, frame: Frame) -> bool:
-        """Whether nothing needs to be looked up for it."""
+        """Whether a frame's proof, owner and verifier are known already."""
         ledger_id, requests = frame.ledger_id, self._requests
         if not self._proofs.knows(ledger_id, frame.credential):
             return False
@@ -113,14 +113,14 @@ class Appends:
             self._take(request, {**unproven, **unwelcome}, large_bytes)
 
     async def _unproven(self, request: AppendRequest) -> Refused:
-        """Everything from the first false proof on: it ends the stream."""
+        """Refuses everything from the first false proof on: it ends the stream."""
         for number, frame in enumerate(request.frames):
             if not await self._proofs.may_append(frame.ledger_id, frame.credential):
                 return {one.ledger_id: (Status.UNAUTHORIZED, "") for one in request.frames[number:]}
         return {}
 
     async def _unwelcome(self, ledger_ids: Sequence[int]) -> Refused:
-        """Ledgers that it may not write to, whoever knows the password. There is room in the log's queue then."""
+        """Refuses ledgers that this client may not write to, whatever it proves. Waits for room in the log's queue."""
         others = await self._of_others(ledger_ids)
         verifiers = self._requests.verifiers
         while True:
@@ -130,7 +130,7 @@ class Appends:
                 return {**refused, **others}
 
     async def _of_others(self, ledger_ids: Sequence[int]) -> Refused:
-        """Where it may use one owner's ledgers only."""
+        """Refuses ledgers of other owners, where the client is confined to one owner's."""
         if not self._who.owner:
             return {}
         assert self._requests.owners is not None
@@ -146,13 +146,13 @@ class Appends:
         if (error := task.exception()) is not None:
             self._connection.abort(f"the bookie failed: {error!r}")
             raise error
-        if self._waiting:  # came between the task's last look and here
+        if self._waiting:  # arrived after the task's last look
             self._work()
         else:
             self._connection.go_on(TAKES)
 
     def _take(self, request: AppendRequest, refused: Refused, large_bytes: int) -> None:
-        self._memory.change(-large_bytes)  # from here on the log's queue counts it
+        self._memory.change(-large_bytes)  # the log's queue counts it from here on
         wrong = request.incarnation != self._bookie.incarnation
         for sequence, frame in enumerate(request.frames, request.first_sequence):
             self._unanswered += 1
@@ -179,15 +179,15 @@ class Appends:
             self._bookie.answers.tell_soon(self._tell)
 
     def _tell(self) -> None:
-        """All that was answered together, in one message."""
+        """Sends all acknowledgements that came together in one message."""
         self._will_tell = False
         if not self._connection.is_writable and not self._connection.is_lost:
-            return  # nothing more is read from it meanwhile
+            return  # nothing more is read from it until it is writable
         acks, self._acks = tuple(self._acks), []
         self._connection.send(Kind.ACKS, 0, codec.encode_append_reply(AppendReply(acks)))
         self._on_answered()
 
     def writable(self) -> None:
-        """The client takes its answers again."""
+        """Sends what waited until the client took earlier answers."""
         if self._acks and not self._will_tell:
             self._tell()

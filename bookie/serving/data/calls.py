@@ -1,4 +1,4 @@
-"""One connection's calls: each a task, with one answer, or many where it is a scan, until nobody waits any more."""
+"""Serves a connection's calls, each in a task: reads, scans, LAC requests with long polls, fences, info."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from .scan import NOT_TAKEN, Scan
 Reply = TypeVar("Reply", ReadReply, LacReply)
 
 CALL_BYTES_MAX = 2 * 1024
-"""Largest call; none needs a tenth of it."""
+"""Largest call; real ones need less than a tenth of it."""
 
 TOO_MANY = "too many calls of this connection are under way"
 TOO_MANY_OF_ALL = "too many calls of this bookie's clients are under way; ask again later, or another bookie"
 
 
 class Calls:
-    """See the module. `on_answered` is called after each answer."""
+    """Calls of one connection. Invokes `on_answered` after each answer."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Calls:
         return not self._running
 
     def received(self, kind: Kind, call: int, body: Body) -> None:
-        """A call, or what belongs to one that is under way."""
+        """Handles a call, or a message for one that is under way: a cancellation, or a scan's flow control."""
         if kind is Kind.CANCEL:
             if call in self._running:
                 self._running[call].cancel()
@@ -92,14 +92,14 @@ class Calls:
             task.add_done_callback(lambda _: self._ended(call))
 
     def stop(self) -> None:
-        """Scans end where they are; all other calls are answered."""
+        """Ends scans where they are; all other calls are answered."""
         self._is_stopping = True
         for call in list(self._scans):
             self._running[call].cancel()
             self._refuse(call, STOPPING)
 
     def end(self) -> None:
-        """The connection is lost: nobody waits for anything."""
+        """Cancels all calls of a lost connection."""
         self._untaken.close()
         for task in self._running.values():
             task.cancel()
@@ -220,7 +220,7 @@ class Calls:
     async def _fencing(
         self, ledger_id: int, ask: Callable[[], Awaitable[Reply]], refusal: Callable[[str], Reply]
     ) -> Reply:
-        """What fences is told of once: a recovery's later reads find the fence there."""
+        """Fences a ledger, and audits that once: a recovery's later reads find it fenced."""
         if why := self._may_not(Right.FENCE, ledger_id):
             return refusal(why)
         before = self._requests.bookie.is_fenced(ledger_id)
@@ -242,7 +242,7 @@ class Calls:
         return why
 
     async def _of_others(self, ledger_id: int) -> tuple[Status, str] | None:
-        """Why it may not use this ledger, where it may use one owner's only."""
+        """Refuses the ledger of another owner, where the client is confined to one owner's; None if it may use it."""
         if not self._who.owner:
             return None
         assert self._requests.owners is not None
@@ -252,7 +252,7 @@ class Calls:
         return why
 
     async def _room(self) -> None:
-        """Until the client has taken what was sent to it."""
+        """Back-pressure: waits until the client has taken what was sent to it."""
         while not self._connection.is_writable and not self._connection.is_lost:
             self._writable.clear()
             await self._writable.wait()
@@ -260,7 +260,7 @@ class Calls:
     async def _answer_large(
         self, kind: Kind, call: int, bytes_max: int, answer: Callable[[], Awaitable[Sequence[Part]]]
     ) -> int:
-        """Makes the answer once there is room for it; it is counted until the kernel has it. Returns its size."""
+        """Makes and sends a reply once there is memory for it; it counts until the kernel has it. Returns its size."""
         await self._room()
         reserved = await self._untaken.reserve(bytes_max)
         try:

@@ -1,7 +1,8 @@
-"""The first bytes of a connection say what it speaks: the data protocol, or gRPC, which is handed on.
+"""Protocol detection: tells the data protocol from gRPC by a connection's first bytes.
 
-So a bookie has one port, for its clients and for the tools that speak gRPC. Where there are certificates, both speak
-inside of TLS (`reception`), and who shows one that names nobody goes no further.
+So a bookie has one port, for its clients and for gRPC clients, whose connections go through a proxy (`forwarding`).
+Where there are certificates, both speak inside of TLS (`reception`), and a certificate without a valid identity is
+refused.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from .session import HELLO_SECONDS_MAX
 log = logging.getLogger(__name__)
 
 GRPC_BEGINS = b"PRI "
-"""HTTP/2 connections begin so; a frame of the data protocol that did would be larger than any may be."""
+"""HTTP/2 begins with this; as a frame of the data protocol it would be larger than any may be."""
 
 
 class Door(asyncio.Protocol):
-    """The protocol of a connection until it has said enough to be known; `on_known` hears of it then, or at its end.
+    """Handles a connection until its protocol is known, then hands it on; calls `on_known` then, or when it is lost.
 
-    Who finds no room is told so in words that clients of the data protocol understand.
+    Refuses connections past the limits with a goodbye that clients of the data protocol understand.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class Door(asyncio.Protocol):
         certificates: Certificates | None = None,
         visitor: Visitor | None = None,
     ) -> None:
-        """`visitor`: who was counted before, with TLS."""
+        """`visitor`: the connection, if it was admitted before the TLS handshake."""
         self._crowd = crowd
         self._certificates = certificates
         self._session = session
@@ -87,7 +88,7 @@ class Door(asyncio.Protocol):
         self._on_known(self)
 
     def abort(self, why: str = "") -> None:
-        """Ends the connection; who has not said what he speaks cannot be told why."""
+        """Cuts the connection, without a reason: the client's protocol is unknown."""
         log.debug("a connection was cut: %s", why)
         if self._transport is not None:
             self._transport.abort()
@@ -95,7 +96,7 @@ class Door(asyncio.Protocol):
     # ------------------------------------------------------------------------------------------
 
     def _enter(self, transport: asyncio.Transport) -> str:
-        """Why it may not; empty where it may."""
+        """Admits the connection and checks its identity; returns why it is refused, or ""."""
         if self._visitor is None:
             entered = self._crowd.enter(address_of(transport), self.abort)
             if isinstance(entered, str):

@@ -1,6 +1,6 @@
-"""A connection that speaks gRPC, handed on to the server that does: bytes both ways, as fast as the slower end.
+"""Proxies gRPC connections to the bookie's gRPC server: copies bytes both ways, with back-pressure.
 
-What comes in is for tools, which say little: a flood of it is let through at a rate that disturbs nobody.
+Rate-limited from client to server: gRPC clients are tools that say little, and a flood of it must disturb nobody.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FULL, CONNECTING, TOO_FAST = "the other end is full", "there is no other end yet
 
 
 class _End(asyncio.Protocol):
-    """One of two connections: what comes in here goes out there, and one ends with the other."""
+    """One of a proxy's two connections: copies what it receives to the other, and closes with it."""
 
     other: _End
 
@@ -25,7 +25,7 @@ class _End(asyncio.Protocol):
         self._holds: set[str] = set()
 
     def hold(self, reason: str) -> None:
-        """Nothing more is read here until `go_on` was called for every reason there is."""
+        """Pauses reading until `go_on` was called for every reason."""
         if not self._holds and self.transport is not None and not self.transport.is_closing():
             self.transport.pause_reading()
         self._holds.add(reason)
@@ -55,7 +55,7 @@ class _End(asyncio.Protocol):
 
 
 class _Inner(_End):
-    """The end inside; its name is given back when it has ended."""
+    """The connection to the gRPC server; calls `on_lost` when it has ended."""
 
     def __init__(self, on_lost: Callable[[], None]) -> None:
         super().__init__()
@@ -67,10 +67,11 @@ class _Inner(_End):
 
 
 class Forwarding(_End):
-    """The outer end. `path`: the Unix socket of the inner one, abstract or not. `on_lost` is called once at the end.
+    """The client's connection. `path`: Unix socket of the gRPC server, abstract or not. `on_lost` is called once at the
+    end.
 
-    `name`: what the inner end calls itself, so that the server knows whose connection it is. `rate`: what all of them
-    together may hand on. `on_inner_lost` is called before the name is given back.
+    `name`: address that the inner connection binds, so that the server knows whose it is. `rate`: shared rate limit.
+    `on_inner_lost` is called before that name is free again.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class Forwarding(_End):
         self._connecting = asyncio.get_running_loop().create_task(self._connect())
 
     def feed(self, data: bytes) -> None:
-        """Bytes that came before this was the connection's protocol."""
+        """Takes bytes that came before this was the connection's protocol."""
         self._early += data
 
     def data_received(self, data: bytes) -> None:
@@ -112,14 +113,14 @@ class Forwarding(_End):
         super().connection_lost(exc)
         if self._connecting is not None:
             self._connecting.cancel()
-        if self.other.transport is None:  # it never came about
+        if self.other.transport is None:  # never connected
             self.other.connection_lost(None)
         if self._waits is not None:
             self._waits.cancel()
         self._on_lost(self)
 
     def abort(self, why: str = "") -> None:
-        """Ends the connection; HTTP/2 knows no words for the reason."""
+        """Cuts the connection, without a reason: HTTP/2 has no words for it."""
         del why
         if self.transport is not None:
             self.transport.abort()

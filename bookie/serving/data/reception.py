@@ -1,4 +1,4 @@
-"""Connections that have to begin with TLS: each is counted, then its certificate is looked at, then it is let in."""
+"""TLS accept: admits connections, does the TLS handshake, then hands them on to protocol detection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class Reception:
-    """Accepts on a socket that is bound until it is closed. `door` makes the protocol of a visitor."""
+    """Accepts connections on a bound socket until closed. `door` makes a connection's protocol."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Reception:
         self._accepting = asyncio.get_running_loop().create_task(self._accept())
 
     async def close(self) -> None:
-        """Takes nobody more; who is not greeted yet is sent away."""
+        """Stops accepting, and cuts connections in the TLS handshake."""
         tasks = [self._accepting, *self._greeting]
         for task in tasks:
             task.cancel()
@@ -48,7 +48,7 @@ class Reception:
     def _receive(self, connection: socket.socket, peer: str) -> None:
         visitor = self._crowd.enter(peer, lambda _: None)
         if isinstance(visitor, str):
-            connection.close()  # before the greeting there are no words that it would understand
+            connection.close()  # before the handshake nothing could be sent that it understands
             return
         task = asyncio.get_running_loop().create_task(self._greet(connection, visitor))
 
@@ -64,7 +64,7 @@ class Reception:
         door = self._door(visitor)
         try:
             await sockets.secured(connection, lambda: door, self._certificates.server)
-        except Exception as error:  # whatever a certificate can make of the parsers below
+        except Exception as error:  # any error: a bad certificate can make the parsers below raise anything
             log.info("%s cannot be greeted: %s", visitor.peer, error)
             tell(Act.REFUSED, f"it cannot be greeted with TLS: {error}", where=visitor.peer)
             self._send_away(connection, door)
@@ -74,4 +74,4 @@ class Reception:
 
     def _send_away(self, connection: socket.socket, door: Door) -> None:
         connection.close()
-        door.connection_lost(None)  # which nobody says of a connection that was not greeted
+        door.connection_lost(None)  # asyncio does not call it without a finished handshake

@@ -1,4 +1,4 @@
-"""How far one scan may go: what was sent of it, and what its client has taken."""
+"""Flow control of a scan: a window of bytes sent and not yet taken by the client."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import asyncio
 from ...wire.messages import ReadReply, ScanRequest
 
 UNTAKEN_SECONDS_MAX = 60.0
-"""A client that takes nothing for so long has its scan ended; it asks anew when it goes on."""
+"""A client that takes nothing for so long has its scan ended; it sends a new one when it goes on."""
 
 NOT_TAKEN = f"nothing of it was taken for {UNTAKEN_SECONDS_MAX:.0f} s"
 
 
 class Scan:
-    """One scan: `next_entry` is read next, unless it `has_ended`. Belongs to the event loop."""
+    """State of one scan: `next_entry` is read next, unless it `has_ended`. Belongs to the event loop."""
 
     def __init__(self, request: ScanRequest) -> None:
         self.next_entry = request.first_entry
@@ -35,7 +35,8 @@ class Scan:
         return True
 
     def was_read(self, reply: ReadReply) -> None:
-        """The next page. Nothing of it is kept: a scan that waits for its client holds no entries."""
+        """Moves on past a page that was read, and keeps nothing of it: a scan that waits for its client holds no
+        entries."""
         self.has_ended = self._ends(reply)
         self.next_entry = reply.covered_through + 1
 
@@ -43,7 +44,7 @@ class Scan:
         self._sent += size_bytes
 
     def taken(self, through_bytes: int) -> None:
-        """What the client says. Who says more than was sent, or less than before, says nothing."""
+        """Moves the window to what the client says it took; ignores more than was sent, or less than before."""
         if self._taken < through_bytes <= self._sent:
             self._taken = through_bytes
             self._changed.set()

@@ -1,4 +1,4 @@
-"""One client's connection, from the greeting to the end."""
+"""Session of one data protocol client, from the handshake to the end."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from .calls import Calls
 log = logging.getLogger(__name__)
 
 HELLO_SECONDS_MAX = 5.0
-"""A connection whose client has not said hello by then is ended."""
+"""Handshake timeout: a connection without a client hello by then is ended."""
 
 UNTAKEN_BYTES_MAX = 16 * 1024
-"""Answers that a client does not take: past it nothing more is read from it. Pages are counted apart (`Limits`)."""
+"""Send backlog of answers past which nothing more is read from a client. Pages count apart (`Limits`)."""
 
 LARGE_KINDS = frozenset({Kind.APPEND})
-"""What may be large of what a client says."""
+"""Kinds of large messages that a client may send."""
 
 SILENCE_SECONDS_MAX = 60.0
-"""A client is heard of every ten seconds; one that is stopped for less than this finds its connection as it was."""
+"""Clients send something every ten seconds; one that is stopped for less than this keeps its connection."""
 
 PENALTY = "its address brought false proofs"
 
@@ -43,7 +43,7 @@ RequestsOf = Callable[[], Requests | None]
 
 
 class Session:
-    """The handler of one connection. `requests_of` gives None until the bookie can serve."""
+    """Handles one connection. `requests_of` returns None until the bookie can serve."""
 
     def __init__(
         self, requests_of: RequestsOf, guard: Guard, visitor: Visitor, on_lost: Callable[[Session], None]
@@ -76,7 +76,7 @@ class Session:
             except BadMessage as error:
                 self.end(str(error))
             return
-        if isinstance(body, bytearray):  # what is small is taken at once
+        if isinstance(body, bytearray):  # small messages are processed at once
             self._memory.change(-len(body))
         if self._calls is None:
             self._greet(kind, body)
@@ -108,7 +108,7 @@ class Session:
         self._end_if_stopped()
 
     def end(self, why: str) -> None:
-        """Says so, and ends the connection."""
+        """Sends a goodbye with the reason, and ends the connection."""
         if not self._has_ended:
             self._has_ended = True
             self.connection.send(Kind.GOODBYE, 0, [why.encode()])
@@ -148,7 +148,7 @@ class Session:
         self.connection.send(Kind.WELCOME, 0, [welcome.encode()])
 
     def _answered(self) -> None:
-        """Something was answered."""
+        """Ends the session if a proof was false, or it is stopping, once everything is answered."""
         if self._proofs is not None and self._proofs.is_false:
             if FALSE_PROOF not in self.connection.holds:
                 self._visitor.who.tell(Act.REFUSED, FALSE_PROOF)
@@ -168,13 +168,13 @@ class Session:
         )
 
     def _received(self) -> int | None:
-        """What has come so far, while it is the client's turn to send the rest of a message."""
+        """For stalled-peer detection: bytes received so far; None unless the client has a message to finish."""
         connection = self.connection
         return (
             connection.received_bytes if connection.reader.is_under_way and not connection.is_held else None
         )
 
     def _cut(self, why: str) -> None:
-        """Now: who does not take what is sent takes no goodbye either."""
+        """Cuts the connection now: a peer that takes nothing would not take a goodbye either."""
         self.connection.send(Kind.GOODBYE, 0, [why.encode()])
         self.connection.abort(why)

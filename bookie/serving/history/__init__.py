@@ -1,1 +1,1 @@
-"""Older copies: of a bookie's directory, noticed by the metadata, and of the metadata, noticed by the bookies."""
+"""Detects older copies: of a bookie's directory by the metadata, and of the metadata by the bookies."""

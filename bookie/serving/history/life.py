@@ -1,14 +1,14 @@
-"""Which of its lives a bookie is in, and how far its log has got: an older copy of its directory is noticed (rule R6).
+"""Generation number of a data directory: detects that an older copy of it was restored (rule R6).
 
-    life    in the data directory, in a line each: the number of starts, and what it has seen of the metadata last: the
-            version of its own key there, and the store's revision (`metadata_rollback.py`); 20 digits each
+life    in the data directory, in a line each: the number of starts, and what it has seen of the metadata last: the
+        version of its own key there, and the store's revision (`metadata_rollback.py`); 20 digits each
 
 The same number stands in the metadata, and from time to time the position in the log up to which everything is on
-disk. A directory that is behind either was restored from a backup or a snapshot: what the bookie took since is not in
-it. What it took in the last PUBLISH_SECONDS before it died nobody can miss in it.
+disk. A directory that is behind either was restored from a backup or a snapshot, and lacks what the bookie stored
+since. What it stored in the last PUBLISH_SECONDS before it died is not noticed as missing.
 
-A life is begun, the directory's number raised first, then the metadata's, when nothing is lost, or every ledger that
-may be concerned is in limbo on disk. A crash in between leaves the directory one ahead.
+A start raises the directory's number first, then the metadata's, when nothing is lost, or every ledger that may be
+concerned is in limbo on disk. A crash in between leaves the directory one ahead.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ log = logging.getLogger(__name__)
 NAME = "life"
 
 PUBLISH_SECONDS = 30.0
-"""How often the metadata is told how far the log has got, if it has."""
+"""How often the log's durable position is published in the metadata, if it has moved."""
 
 
 @dataclass(slots=True)
 class Lives:
-    """Of one bookie: what its directory says, and what the metadata says.
+    """Generations of one bookie: what its directory says, and what the metadata says.
 
     `version`: of the metadata's record as this bookie wrote it last. `revision`: of the store, as seen last.
     """
@@ -53,11 +53,11 @@ class Lives:
     revision: int = 0
 
     def is_older_copy(self, position: int) -> bool:
-        """Whether the cluster knows of a later life, or of more in this one than the log's end at `position`."""
+        """Whether the metadata has a later generation, or in this one a log beyond `position`."""
         return self.here < self.known.number or position < self.known.position
 
     def refuse_older_copy(self, position: int) -> None:
-        """Raises DataDirectoryError for one."""
+        """Raises DataDirectoryError if the directory is an older copy."""
         if self.is_older_copy(position):
             raise DataDirectoryError(
                 f"{self.path} is an older copy of this bookie's directory, or its newest files are gone (life "
@@ -67,7 +67,7 @@ class Lives:
             )
 
     async def begin(self, position: int) -> Life:
-        """The next life. The directory is locked, the name is ours, and nothing is unaccounted for."""
+        """Begins the next generation. The directory is locked, the name registered, and no loss unaccounted for."""
         self.here = max(self.here, self.known.number) + 1
         self.keep()
         life, self.version = Life(self.here, position), 0
@@ -75,7 +75,7 @@ class Lives:
         return life
 
     def keep(self) -> None:
-        """Has the directory say what is known now; on disk when it returns."""
+        """Saves what is known to the directory; on disk when it returns."""
         _write(self.path, self.here, self.version, self.revision)
 
     async def write(self, life: Life) -> None:
@@ -83,7 +83,7 @@ class Lives:
         self.version = await lives.write(self.store, *me, life, version=written)
 
     async def publish(self, life: Life, position: Callable[[], int]) -> None:
-        """Tells the metadata how far the log has got, again and again until cancelled."""
+        """Publishes the log's durable position periodically until cancelled."""
         published = life.position
         while True:
             await asyncio.sleep(PUBLISH_SECONDS)
@@ -96,7 +96,7 @@ class Lives:
 
 
 async def look(path: Path, cookie: Cookie, store: MetadataStore) -> Lives:
-    """The lives so far. Raises DataDirectoryError where the directory's number cannot be read."""
+    """Reads the generations. Raises DataDirectoryError where the directory's number cannot be read."""
     known = await lives.read(store, cookie.bookie_id, cookie.incarnation)
     here, version, revision = _read(path)
     return Lives(path, cookie, store, here, known, version, revision)

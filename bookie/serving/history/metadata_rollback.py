@@ -1,12 +1,13 @@
 """Detects a rollback of the metadata store: it went back to an older copy of itself.
 
-An etcd restored from a snapshot, or an older SQLite file in its place, knows nothing of what came after it: it gives
-ids out twice, and would have bookies collect what is newer. Two things only rise in a store that never went back: its
-revision, and the version of the key that this bookie alone writes (`life.py`). Whoever sees one of them fall, while it
-lives or since its last life, has the cluster hold back as after a restore (`metadata/backup/hold.py`), and the counter
-of ids moved past what it holds.
+An etcd restored from a snapshot, or an older SQLite file in its place, lacks what came after it: it gives ids out
+twice, and would have bookies collect newer ledgers. Two things only rise in a store that never went back: its
+revision, and the version of the key that this bookie alone writes (`life.py`). A bookie that sees one of them fall,
+while it runs or since its last run, has the cluster hold back as after a restore (`metadata/backup/hold.py`), and
+the counter of ids moved past what it holds.
 
-Not noticed is a store that went back to a copy younger than this bookie's last write, and in which others have written
+Not noticed is a store that went back to a copy younger than this bookie's last write, and in which others have
+written
 more since than this bookie has seen: there the identities of ledgers keep them apart (rule W8).
 """
 
@@ -31,7 +32,7 @@ from .restored_metadata import give_no_id_twice
 log = logging.getLogger(__name__)
 
 KEPT_SECONDS = 30.0
-"""How often the directory is told what was seen of the store, if that has changed; and at the end."""
+"""How often what was seen of the store is saved to the directory, if it has changed; and at the end."""
 
 
 class RollbackDetector:
@@ -46,7 +47,7 @@ class RollbackDetector:
         self._kept = (0, 0)
 
     async def run(self, look_seconds: float) -> None:
-        """Looks until cancelled. What cannot be looked at now is looked at later."""
+        """Checks periodically until cancelled; retries after errors."""
         try:
             while True:
                 try:
@@ -65,14 +66,15 @@ class RollbackDetector:
             self._keep_at, self._kept = now + KEPT_SECONDS, seen
 
     def _keep(self) -> None:
-        """A disk that does not take it has other watchers, and what it remembers is only older then."""
+        """Saves what was seen. A failure is only logged: the saved values are older then, and the disk is monitored
+        elsewhere."""
         try:
             self._lives.keep()
         except OSError as error:
             log.info("what was seen of the metadata is not kept: %s", error)
 
     async def look_once(self) -> bool:
-        """Whether it went back; then everything is done that has to be. Raises BookieError, MetadataError."""
+        """Returns whether the store went back, after acting on it. Raises BookieError, MetadataError."""
         version, revision = self._lives.version, self._lives.revision
         page = await self._store.list_page(self._key, limit=1)
         mine = next((one.version for one in page.items if one.key == self._key), 0)
@@ -83,8 +85,8 @@ class RollbackDetector:
             why = f"{self._key} is at version {mine}, and was at {version}"
         if why:
             await self._hold_back(why)
-            self._lives.version = mine  # once it has: until then it is found again
-        # What stands there is this bookie's own, also where the answer to its writing was lost.
+            self._lives.version = mine  # only once that succeeded: until then it is detected again
+        # The key is written by this bookie alone, also where the answer to a write was lost.
         self._lives.version = max(self._lives.version, mine)
         self._lives.revision = page.revision
         return bool(why)

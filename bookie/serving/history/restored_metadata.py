@@ -1,8 +1,8 @@
-"""What a bookie does when it starts on an older copy of the metadata, restored from a backup.
+"""Handles metadata restored from a backup, when a bookie starts: no ledger id may be given twice.
 
-The counter of ledger ids has gone back with it. An id that it gives twice would make a new ledger of which bookies hold
-entries already, those of the old one; its readers could be shown them. And what the copy says of older ledgers may have
-changed since: it holds back until an operator has looked (`metadata/backup/hold.py`).
+The counter of ledger ids has gone back with the metadata. An id given twice would make a new ledger of which bookies
+hold entries already, those of the old one; readers could be shown them. And what the copy says of older ledgers may
+have changed since: the bookie holds back until an operator has looked (`metadata/backup/hold.py`).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from metadata.store import MetadataStore, list_all
 log = logging.getLogger(__name__)
 
 ASKED_MAX = 100
-"""Ids that are asked for one after the other, the highest first; what is below them is listed."""
+"""Ids that are looked up one by one, the highest first; those below them are listed."""
 
 COUNTED_MAX = 2**62
-"""No counter comes so far; ids from there on were chosen by hand."""
+"""Counted ids stay below this; ids from there on were chosen by hand."""
 
 
 async def give_no_id_twice(store: MetadataStore, held: Sequence[int]) -> None:
-    """Moves the counter past every ledger that the bookie holds and the metadata has never heard of.
+    """Moves the id counter past every ledger that the bookie holds and the metadata has no key for.
 
     `held`: the ids of the bookie's ledgers, ascending.
     """
@@ -57,7 +57,7 @@ async def _highest_unheard_of(store: MetadataStore, held: Sequence[int]) -> int 
 
 
 async def _highest_not_listed(store: MetadataStore, held: Sequence[int]) -> int | None:
-    """The same by a listing beside them: to ask for a million ids that applications chose would take minutes."""
+    """The same by one listing: to look up a million ids that applications chose would take minutes."""
     highest, at = None, 0
     before = keys.ledger(held[0] - 1) if held[0] else None
     async with aclosing(list_all(store, keys.LEDGERS, after=before)) as listed:

@@ -1,1 +1,1 @@
-"""What peers may use of a bookie: who comes in, what they hold, and who goes when it is short."""
+"""Admission control: limits, quotas and rate limits for what peers use of a bookie."""

@@ -1,6 +1,6 @@
-"""A quantity that peers share: bytes, or calls. Who asks for more than is left waits; who holds the least is next.
+"""A quota shared by peers, of bytes or calls. Requests past it wait; the peer that holds the least is served next.
 
-The last quarter is for those that hold little: however much a few take, others find something.
+The last quarter is reserved for peers that hold little, so that a few large ones cannot starve the others.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 LITTLE_SHARE = 48
-"""A peer that holds less than this part of all holds little: of 64 MiB, a writer's message of a whole frame (1 MiB and
-what goes with it). Were it less, those that send halves of messages would make every writer wait."""
+"""A peer holds little if it holds less than this part of all: of 64 MiB, a writer's message of a whole frame (1 MiB and
+what goes with it). With less, peers that send halves of messages would make every writer wait."""
 
 
 class _Wish(NamedTuple):
@@ -21,10 +21,10 @@ class _Wish(NamedTuple):
 
 
 class Budget:
-    """`in_all` for everybody, `a_peer` for each address. Belongs to one event loop.
+    """A quota of `in_all` for all peers, `a_peer` for each address. Belongs to one event loop.
 
-    `held_max` and `waits` tell how far it was used, and how often somebody had to wait or was refused; `on_short` hears
-    when somebody begins to wait.
+    `held_max`: the most that was held; `waits`: how often a request waited or was refused; `on_short` is called when
+    one begins to wait.
     """
 
     def __init__(self, in_all: int, a_peer: int, on_short: Callable[[], None] = lambda: None) -> None:
@@ -33,7 +33,7 @@ class Budget:
         self._for_many = max(self.a_peer, in_all - in_all // 4)
         self.held = self.held_max = self.waits = 0
         self.accounts: dict[Account, None] = {}
-        """Those that hold something."""
+        """Accounts that hold something."""
         self._by_peer: dict[str, int] = {}
         self._lines: dict[str, deque[_Wish]] = {}
 
@@ -42,13 +42,13 @@ class Budget:
         return bool(self._lines)
 
     def is_short_for(self, peer: str) -> bool:
-        """Whether somebody waits for what this peer holds: others for what there is in all, its own for its share."""
+        """Whether a request waits for what this peer holds: another peer's for the total, or its own for its share."""
         return peer in self._lines or any(
             self._fits_peer(other, line[0].amount) for other, line in self._lines.items()
         )
 
     def take_now(self, peer: str, amount: int) -> bool:
-        """Takes so much if it is there and nobody of this peer waits."""
+        """Takes the amount if it is free and no request of this peer waits; returns whether it did."""
         if peer in self._lines or not self._fits(peer, amount):
             self.waits += 1
             return False
@@ -56,7 +56,7 @@ class Budget:
         return True
 
     async def take(self, peer: str, amount: int) -> None:
-        """Returns when so much is taken; `amount` is at most `a_peer`."""
+        """Waits until the amount is taken; it is at most `a_peer`."""
         if peer not in self._lines and self._fits(peer, amount):
             self.force(peer, amount)
             return
@@ -73,13 +73,13 @@ class Budget:
             raise
 
     def force(self, peer: str, amount: int) -> None:
-        """Takes it whatever is left: it is in memory already."""
+        """Takes the amount even past the quota: it is in memory already."""
         self.held += amount
         self.held_max = max(self.held_max, self.held)
         self._by_peer[peer] = self._by_peer.get(peer, 0) + amount
 
     def give(self, peer: str, amount: int) -> None:
-        """So much is free again."""
+        """Frees the amount."""
         self.held -= amount
         self._by_peer[peer] -= amount
         if not self._by_peer[peer]:
@@ -101,10 +101,10 @@ class Budget:
         line.remove(wish)
         if not line:
             del self._lines[peer]
-        self._serve_lines()  # what stands behind it may be smaller
+        self._serve_lines()  # requests behind it may be smaller
 
     def _serve_lines(self) -> None:
-        """One of each peer in turn, beginning with the one that holds the least, as long as anything fits."""
+        """Grants waiting requests, one of each peer in turn, least holder first, as long as any fits."""
         found = bool(self._lines)
         while found:
             found = False
@@ -125,10 +125,10 @@ class Budget:
 
 
 class Account:
-    """What one connection holds of a budget. `close` gives all of it back, and nothing is taken afterwards.
+    """What one connection holds of a quota. `close` frees all of it, and nothing is taken afterwards.
 
-    `moved` tells how many bytes have moved so far, or None while it is not the peer's turn to move something;
-    `cut` ends the connection; `on_held` hears when something is held that was nothing before.
+    `moved` returns how many bytes have moved so far, or None while it is not the peer's turn to move something;
+    `cut` ends the connection; `on_held` is called when it begins to hold something.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class Account:
         self._on_held = on_held
         self.held = 0
         self.seen: int | None = None
-        """What `moved` told when it was looked at last."""
+        """The last result of `moved`."""
         self.slow_seconds = self.still_seconds = 0.0
         self._is_closed = False
 
@@ -159,7 +159,7 @@ class Account:
         self._note(amount)
 
     def change(self, amount: int) -> None:
-        """It turned out to be so much more, or less."""
+        """Corrects the amount held, upwards or downwards."""
         if self._is_closed:
             return
         if amount > 0:

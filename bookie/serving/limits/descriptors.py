@@ -1,4 +1,4 @@
-"""File descriptors: as many as the system allows, and enough kept back for what a bookie needs to live."""
+"""File descriptor limits: raises the soft limit, and reserves what a bookie needs for itself."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import resource
 from ...errors import BookieError
 
 DESCRIPTORS_KEPT = 192
-"""For the log, segments that are read, the index, the metadata, and connections to other bookies."""
+"""Reserved for the log, segments that are read, the index, the metadata, and connections to other bookies."""
 
 CONNECTIONS_MIN = 16
-"""With room for fewer nobody would be served well."""
+"""With fewer connections a bookie refuses to start."""
 
 UNLIMITED = 1 << 30
 
 DESCRIPTORS_A_TOOL = 2
-"""More than its own: the two ends inside."""
+"""Descriptors of a proxied gRPC connection besides its own: both ends of the inner one."""
 
 
 def allow_most() -> int:
@@ -27,7 +27,7 @@ def allow_most() -> int:
 
 
 def connections_that_fit(descriptors: int, tools: int) -> int:
-    """How many connections may be open where the process has so many descriptors. Raises BookieError for too few."""
+    """How many connections fit into so many descriptors. Raises BookieError for too few."""
     left = descriptors - DESCRIPTORS_KEPT - DESCRIPTORS_A_TOOL * tools
     if left < CONNECTIONS_MIN:
         least = DESCRIPTORS_KEPT + DESCRIPTORS_A_TOOL * tools + CONNECTIONS_MIN

@@ -1,4 +1,4 @@
-"""All limits of one bookie at work, and what an operator is told of them."""
+"""Admission control: all limits of one bookie, and the operator's report of their use."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .turns import Turns
 
 
 class Guard:
-    """See the module. `descriptors`: how many this process may have open; `now`: the loop's clock.
+    """All limits. `descriptors`: how many the process may have open; `now`: the loop's clock.
 
-    Raises BookieError for too few.
+    Raises BookieError for too few descriptors.
     """
 
     def __init__(self, limits: Limits, descriptors: int, now: Callable[[], float]) -> None:
@@ -43,14 +43,14 @@ class Guard:
         self.standstill = Standstill((self.received, self.untaken), limits.still_seconds_max)
 
     def account(self, budget: Budget, visitor: Visitor, moved: Callable[[], int | None]) -> Account:
-        """What this connection holds of one of the budgets."""
+        """Opens the connection's account with one of the quotas."""
         return Account(budget, visitor.peer, moved, visitor.cut, self.standstill.begin)
 
     def close(self) -> None:
         self.standstill.end()
 
     def report(self) -> dict[str, Any]:
-        """Each limit: what is held now, what was held at most, how often somebody came past it."""
+        """Each limit: what is held now, the most that was held, and how often it was exceeded."""
         crowd, limits = self.crowd, self.limits
         told = {
             "connections": _told(crowd.count, crowd.held_max, limits.connections_max, crowd.refused),

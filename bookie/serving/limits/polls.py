@@ -1,4 +1,4 @@
-"""Calls that wait for news. Past the bound one of those who wait is answered at once, with what there is."""
+"""Caps long polls. Past the bound the oldest one is answered at once, with what there is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 
 class Polls:
-    """By peer, the one that waits the longest first. Belongs to one event loop."""
+    """Long polls by peer, the oldest first. Belongs to one event loop."""
 
     def __init__(self, in_all: int, a_peer: int) -> None:
         self._in_all, self._a_peer = in_all, a_peer
@@ -14,7 +14,7 @@ class Polls:
         self.held = self.held_max = self.hurried = 0
 
     def begin(self, peer: str) -> asyncio.Future[None]:
-        """One more waits: until it `ends`, or what is returned is done and it is to be answered."""
+        """Registers a long poll until `end`. When the returned future is done it must be answered, to make room."""
         if len(self._waiting.get(peer, ())) >= self._a_peer:
             self._hurry(peer)
         elif self.held >= self._in_all:
@@ -26,7 +26,7 @@ class Polls:
         return hurried
 
     def end(self, peer: str, hurried: asyncio.Future[None]) -> None:
-        """It is answered, or nobody waits for it any more."""
+        """Removes a long poll that was answered or given up."""
         mine = self._waiting.get(peer, {})
         if hurried not in mine:
             return

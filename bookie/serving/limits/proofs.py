@@ -1,4 +1,4 @@
-"""The proofs that one connection brings: checked in bounded turns, and the first false one ends it."""
+"""Verifies one connection's proofs of passwords, a bounded number per loop iteration; the first false one ends it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FALSE_PROOF = "a proof that it brought is false"
 
 
 class PeerProofs:
-    """See the module. `is_false` once one was: the connection ends as soon as that is answered."""
+    """Proofs of one connection. `is_false` once one was: the connection ends as soon as that is answered."""
 
     def __init__(self, guard: Guard, peer: str, incarnation: str, nonce: bytes) -> None:
         self._guard = guard
@@ -20,7 +20,7 @@ class PeerProofs:
         self.is_false = False
 
     def knows(self, ledger_id: int, credential: Credential) -> bool:
-        """Whether nothing needs to be checked for appending with it."""
+        """Whether an append with it needs no check."""
         return credential == NO_CREDENTIAL or self._stream.knows(ledger_id, credential)
 
     async def may_append(self, ledger_id: int, credential: Credential) -> bool:
@@ -38,7 +38,7 @@ class PeerProofs:
         return self._noted(self._readers.hold(ledger_id, credential))
 
     async def is_proven(self, credential: Credential, signed: bytes) -> bool:
-        """Whether the proof fits its verifier; a blank credential proves what it claims, nothing."""
+        """Whether the proof fits its verifier; a blank credential claims nothing and holds."""
         if credential == NO_CREDENTIAL:
             return True
         await self._guard.proofs.take()

@@ -1,4 +1,4 @@
-"""So much a second: who spends more pauses until it is earned again."""
+"""A rate limit (token bucket): who spends more pauses until it is earned again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Rate:
         self._earned_at = now()
 
     def spend(self, amount: float) -> float:
-        """It is spent in any case; returns the seconds after which something is left again."""
+        """Spends the amount in any case; returns the seconds to pause until something is left again."""
         now = self._now()
         earned = (now - self._earned_at) * self._a_second
         self._left = min(self._a_second, self._left + earned) - amount

@@ -1,6 +1,6 @@
-"""Who holds memory of the bookie and does not move: cut at once where others wait for it, in the end anyhow.
+"""Cuts stalled peers, which hold memory and make no progress: at once where others wait for it, or after a time limit.
 
-A peer moves by sending the rest of a message, or by taking what was sent to it.
+Progress is sending the rest of a message, or taking what was sent.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from .budget import Account, Budget
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
-"""Between one look and the next, while anybody holds anything."""
+"""Check interval while anything is held."""
 
 SHORT_LOOK_SECONDS = 0.05
-"""While somebody waits."""
+"""Check interval while a request waits."""
 
 SLOW_SECONDS_MAX = 0.2
-"""Who is slow for so long makes room for those that wait."""
+"""A peer that is slow for so long is cut if others wait for what it holds."""
 
 PAUSE_SECONDS = 1.0
-"""A look that comes so late comes after a pause of our own: nobody is to blame, what they sent has not been read."""
+"""A check so late comes after a pause of our own: no peer counts as stalled, what they sent has not been read."""
 
 PACE_BYTES_A_SECOND_MIN = 64 * 1024
-"""Who moves less is slow."""
+"""A peer with less progress is slow."""
 
 
 class Standstill:
-    """Looks at the accounts of some budgets. `begin` is called whenever one has come to hold something."""
+    """Checks the accounts of some quotas. Call `begin` whenever one begins to hold something."""
 
     def __init__(self, budgets: Sequence[Budget], still_seconds_max: float) -> None:
-        """Who moves nothing for so long is cut even where there is room."""
+        """`still_seconds_max`: a peer without progress for so long is cut even if nobody waits."""
         self._still_seconds_max = still_seconds_max
         self.cuts = 0
         self._budgets = budgets
@@ -86,7 +86,7 @@ class Standstill:
 
 
 def _note_pace(account: Account, seconds: float) -> None:
-    """For how long it has been slow, and for how long it has not moved at all."""
+    """Updates for how long it has been slow, and for how long without any progress."""
     moved, before = account.moved(), account.seen
     account.seen = moved
     if moved is None or before is None or not seconds:

@@ -1,4 +1,4 @@
-"""Peers that brought false proofs: each one makes them wait twice as long before they are welcomed again."""
+"""Authentication back-off: each false proof of a peer doubles the delay of its next handshake."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Callable
 
 PENALTY_SECONDS = 0.1
 PENALTY_SECONDS_MAX = 2.0
-"""Below what clients wait for a welcome: others behind the same address are slowed down, not kept out."""
+"""Less than clients wait for a server hello: others behind the same address are slowed down, not kept out."""
 
 FORGIVEN_SECONDS = 60.0
-"""So long after its last false proof a peer is like any other."""
+"""So long after its last false proof a peer's count starts anew."""
 
 SUSPECTS_MAX = 1024
-"""Peers that are remembered; the one that was false the longest ago is forgotten first."""
+"""Peers that are remembered; the one whose last false proof is oldest is forgotten first."""
 
 
 class Suspects:
-    """`now` is the loop's clock."""
+    """Counts false proofs by peer. `now` is the loop's clock."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -25,7 +25,7 @@ class Suspects:
         self.proofs_refused = 0
 
     def was_false(self, peer: str) -> None:
-        """A proof of this peer did not hold."""
+        """Counts a false proof of this peer."""
         self.proofs_refused += 1
         count = self._count(peer)
         self._false[peer] = (count + 1, self._now())
@@ -34,7 +34,7 @@ class Suspects:
             self._false.popitem(last=False)
 
     def penalty_seconds(self, peer: str) -> float:
-        """How long its next connection waits for a welcome."""
+        """Delay of the peer's next handshake."""
         count = self._count(peer)
         return min(PENALTY_SECONDS_MAX, PENALTY_SECONDS * 2.0 ** min(count - 1, 16)) if count else 0.0
 

@@ -1,11 +1,11 @@
-"""So much of something costly in each turn of the event loop, whoever asks for it: the others go on in between."""
+"""A quota of a costly operation per event-loop iteration, so that other work goes on in between."""
 
 from __future__ import annotations
 
 import asyncio
 
 PROOFS_A_TURN = 8
-"""A signature is checked in a tenth of a millisecond; appends do not wait for more of them than this."""
+"""Checking a signature takes 0.1 ms; appends wait for no more of them than this."""
 
 
 class Turns:
@@ -16,7 +16,7 @@ class Turns:
         self._line = asyncio.Lock()
 
     async def take(self) -> None:
-        """Returns when the caller may do it once, now."""
+        """Waits for the caller's turn to do it once, now."""
         async with self._line:
             if not self._left:
                 await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Pages of one connection in memory: from before they are read until the kernel has taken them."""
+"""Send backlog: memory of a connection's pages, from before they are read until the kernel has taken them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .guard import Guard
 
 
 class Untaken:
-    """See the module. What turns out larger than it was reserved for counts as it is."""
+    """Send backlog of one connection. A page larger than reserved counts as it is."""
 
     def __init__(self, connection: Connection, guard: Guard, visitor: Visitor) -> None:
         self._connection = connection
@@ -19,24 +19,24 @@ class Untaken:
         self._ends: deque[tuple[int, int]] = deque()
 
     async def reserve(self, bytes_max: int) -> int:
-        """Returns when there is room for a reply of about so many bytes, and what was reserved for it."""
+        """Waits until there is memory for a reply of about so many bytes; returns what was reserved."""
         self.settle()
         reserved = max(1, min(bytes_max, ENTRY_BYTES_MAX))
         await self._account.take(reserved)
         return reserved
 
     def release(self, reserved: int) -> None:
-        """There is no reply."""
+        """Frees a reservation without a reply."""
         self._account.change(-reserved)
 
     def sent(self, reserved: int, size_bytes: int) -> None:
-        """The reply is with the connection."""
+        """Counts a reply that was given to the connection."""
         self._account.change(size_bytes - reserved)
         self._ends.append((self._connection.sent_bytes, size_bytes))
         self.settle()
 
     def settle(self) -> None:
-        """What the kernel has taken is not held any more."""
+        """Frees what the kernel has taken."""
         taken = self._connection.taken_bytes
         while self._ends and self._ends[0][0] <= taken:
             self._account.change(-self._ends.popleft()[1])
@@ -46,6 +46,6 @@ class Untaken:
         self._account.close()
 
     def _taken(self) -> int | None:
-        """What the client has taken so far, while there is something for it to take."""
+        """For stalled-peer detection: bytes that the client has taken so far; None if it has nothing to take."""
         self.settle()
         return self._connection.taken_bytes if self._ends else None

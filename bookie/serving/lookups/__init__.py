@@ -1,1 +1,1 @@
-"""What a bookie looks up in the metadata of those who come to it."""
+"""Looks up in the metadata what authorizes clients: verifiers, owners, keys of bookies."""

@@ -1,7 +1,7 @@
-"""Whose a ledger is, for who may use one owner's ledgers only: custom metadata `owner` of its record says.
+"""Authorizes clients that are confined to one owner's ledgers: custom metadata `owner` of a record names it.
 
-An owner's are also those of owners below it, as in `team-a/billing`. Custom metadata never changes, nor is an id given
-twice: what was read once holds.
+An owner's are also those of owners below it, as in `team-a/billing`. Custom metadata never changes, nor is an id
+given twice: a cached owner stays true.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ...wire.messages import Status
 from .verifiers import LOOKUP_SECONDS_MAX, LOOKUPS_AT_ONCE_MAX
 
 OWNERS_KEPT_MAX = 65_536
-"""Ledgers whose owner is remembered; past it all are looked up again."""
+"""Ledgers whose owner is cached; past it the cache is cleared."""
 
 Refused = dict[int, tuple[Status, str]]
 
 
 class Owners:
-    """Looks them up, for one bookie. Belongs to one event loop."""
+    """Looks up and caches owners, for one bookie. Belongs to one event loop."""
 
     def __init__(self, ledgers: LedgerStore) -> None:
         self._ledgers = ledgers
@@ -31,11 +31,11 @@ class Owners:
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE_MAX)
 
     def knows(self, ledger_id: int, owner: str) -> bool:
-        """Whether it is known to be this owner's."""
+        """Whether the ledger is known to be this owner's."""
         return is_of(self._known.get(ledger_id), owner)
 
     async def refused(self, ledger_ids: Iterable[int], owner: str) -> Refused:
-        """Those that are not this owner's, or of which that cannot be told, and why."""
+        """Those that are not this owner's, or whose owner cannot be looked up, and why."""
         asked = [n for n in dict.fromkeys(ledger_ids) if not self.knows(n, owner)]
         refused: Refused = {}
         for first in range(0, len(asked), LOOKUPS_AT_ONCE_MAX):
@@ -55,7 +55,7 @@ class Owners:
         return Status.UNAUTHORIZED, f"the ledger is {whose}; this certificate is for those whose {wanted}"
 
     async def _look_up(self, ledger_id: int) -> str:
-        """Why it cannot be told; empty where it could."""
+        """Looks the owner up; returns why that failed, or ""."""
         try:
             async with self._lookups, asyncio.timeout(LOOKUP_SECONDS_MAX):
                 found = await self._ledgers.read(ledger_id) if ledger_id >= 0 else None

@@ -1,4 +1,4 @@
-"""Which keys belong to live bookies: their registrations say so, which bookies alone may write."""
+"""Authenticates other bookies by the keys in their registrations, which bookies alone may write."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from metadata.store import MetadataStore
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS_MIN = 1.0
-"""Registrations are read no more often, whoever shows a key that nobody knows."""
+"""Rate limit: registrations are read no more often, however many unknown keys come."""
 
 LOOK_SECONDS_MAX = 3.0
-"""How long a look may take; then the key counts as unknown."""
+"""Time limit for reading them; then the key counts as unknown."""
 
 KNOWN_SECONDS_MAX = 60.0
-"""What was read of registrations longer ago is believed no more: a bookie may have gone."""
+"""Age at which cached registrations are no longer believed: a bookie may have gone."""
 
 
 class RegisteredKeys:
-    """Belongs to one event loop."""
+    """Keys of live bookies, cached. Belongs to one event loop."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
@@ -33,12 +33,12 @@ class RegisteredKeys:
         self._looking = asyncio.Lock()
 
     async def hold(self, key: bytes) -> bool:
-        """Whether a live bookie has this key; one that has just started is found by a look of its own."""
+        """Whether a live bookie has this key; reads the registrations for one that has just started."""
         if self._knows(key):
             return True
         asked_at = self._now()
         async with self._looking:
-            if self._looked_at < asked_at:  # else a look that began since was for us as well
+            if self._looked_at < asked_at:  # else a read that began since serves this call, too
                 await asyncio.sleep(max(0.0, self._looked_at + LOOK_SECONDS_MIN - self._now()))
                 await self._look()
         return self._knows(key)
@@ -58,6 +58,6 @@ class RegisteredKeys:
                 found = await list_bookies(self._store)
         except (MetadataError, TimeoutError) as error:
             log.log(weight(error), "cannot look up whose key a bookie is that wants to copy: %s", error)
-            return  # what was known stands, as long as it is fresh
+            return  # the cached keys stand, as long as they are fresh
         self._seen_at = began
         self._keys = [one.reading_key for one in found if one.reading_key]

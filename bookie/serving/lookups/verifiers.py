@@ -1,7 +1,7 @@
-"""Who may write to a ledger that this bookie has not seen yet: its record in the metadata says.
+"""Looks up in the metadata who may write to a ledger that this bookie has not seen yet.
 
-Were the first to ask believed, a stranger who comes before the writer would own the ledger at this bookie.
-After the first request what is in the log counts, and the metadata is not asked again.
+If the first client were believed, one without the password that comes before the writer would own the ledger at this
+bookie. After the first request what is in the log counts, and the metadata is not asked again.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ LOOKUP_SECONDS_MAX = 3.0
 """How long a stream waits for the metadata before its new ledgers are refused for now."""
 
 LOOKUPS_AT_ONCE_MAX = 16
-"""A message may bring a thousand new ledgers: one after the other they would take as many round trips. So many at a
-time of all messages, or strangers who name ledgers that do not exist would fall upon the metadata through us."""
+"""Concurrent look-ups of all messages. A message may bring a thousand new ledgers: one by one they would take as many
+round trips, and without a bound clients that name made-up ledgers would flood the metadata through us."""
 
 
 class Verifiers:
@@ -32,9 +32,9 @@ class Verifiers:
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE_MAX)
 
     async def refused(self, ledger_ids: Iterable[int]) -> dict[int, tuple[Status, str]]:
-        """Makes sure that each ledger's verifier is known; those that cannot be written to, and why.
+        """Makes sure that each ledger's verifier is known; returns those that cannot be written to, and why.
 
-        What it says holds until the caller awaits something: a ledger may be deleted at any time.
+        The result holds until the caller awaits something: a ledger may be deleted at any time.
         """
         wanted, refused = dict.fromkeys(ledger_ids), dict[int, tuple[Status, str]]()
         while unknown := [n for n in wanted if n not in refused and self._bookie.verifier_of(n) is None]:
@@ -53,7 +53,7 @@ class Verifiers:
         except (MetadataError, TimeoutError) as error:
             return Status.UNKNOWN, f"the metadata does not tell who may write to it: {error}"
         if forgets != self._bookie.states.forgets:
-            return None  # perhaps this very one: what was read may be older than its deletion
+            return None  # forgotten meanwhile, perhaps this one: what was read may be older than its deletion
         if found is None:
             return Status.UNAUTHORIZED, "there is no such ledger in the metadata"
         self._bookie.learn(found.record)

@@ -1,1 +1,1 @@
-"""What a bookie counts and times while it works."""
+"""A bookie's metrics: counters, latency histograms, log lines for slow appends."""

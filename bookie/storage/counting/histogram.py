@@ -1,6 +1,6 @@
-"""A histogram that costs little where something is counted: Prometheus' own takes eight times as long for each.
+"""A histogram with cheap observations: Prometheus' own takes eight times as long for each.
 
-It is told to a registry when somebody asks; what is added is two numbers.
+An observation adds two numbers; the registry gets buckets when it collects.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from prometheus_client.utils import floatToGoString
 
 
 class CheapHistogram(Collector):
-    """How many of what was observed are at most as large as each bound. Observed from one thread, told to any."""
+    """Counts observations by upper bound. Observed from one thread, collected on any."""
 
     def __init__(self, registry: CollectorRegistry, name: str, told: str, bounds: Sequence[float]) -> None:
         self._name, self._told, self._bounds = name, told, bounds
         self._total = 0.0
         self.counts = [0] * (len(bounds) + 1)
-        """By bound, and behind them what is larger than all; each is counted once."""
+        """By bound, and last what is larger than all; each observation is counted once."""
         registry.register(self)
 
     def observe(self, amount: float) -> None:
@@ -34,5 +34,5 @@ class CheapHistogram(Collector):
         yield HistogramMetricFamily(self._name, self._told, buckets=buckets, sum_value=self._total)
 
     def describe(self) -> Iterable[HistogramMetricFamily]:
-        """So that no other metric takes its name."""
+        """Describes itself, so that no other metric takes its name."""
         return self.collect()

@@ -1,4 +1,4 @@
-"""What a bookie counts and times while it works, for Prometheus: `serving/metrics.py` adds what it can look up."""
+"""Prometheus metrics that a bookie counts and times while it works; `serving/metrics.py` adds what it can look up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .histogram import CheapHistogram
 from .slow_appends import SlowAppends
 
 SECONDS = (0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
-"""Buckets: what a disk does well, and how badly it can do."""
+"""Buckets of latencies, from a good disk's to a very bad one's."""
 
 GROUP_BYTES = tuple(float(2**n) for n in range(10, 25, 2))
 GROUP_RECORDS = tuple(float(2**n) for n in range(11))
@@ -24,7 +24,7 @@ GROUP_RECORDS = tuple(float(2**n) for n in range(11))
 
 @dataclass(slots=True)
 class Counters:
-    """What a bookie has done since it started."""
+    """Entries and bytes added and read since the bookie started."""
 
     entries_added: int = 0
     bytes_added: int = 0
@@ -33,7 +33,7 @@ class Counters:
 
 
 class BookieMetrics:
-    """Belongs to the event loop, but for `synced`, which the log's thread calls."""
+    """A bookie's metrics. For the event loop, but for `synced`, which the log's thread calls."""
 
     def __init__(self, slow_seconds: float, slow_told_seconds: float) -> None:
         self.registry = CollectorRegistry()
@@ -70,7 +70,7 @@ class BookieMetrics:
         self._refused: dict[Status, Counter] = {status: refused.labels(status.name.lower()) for status in bad}
 
     def stored(self, written: Sequence[Written], now: float) -> None:
-        """These records are on disk."""
+        """Counts records that are on disk."""
         for record, _, _, ticket in written:
             assert isinstance(ticket, Ticket)
             if record.kind is Kind.FENCE:
@@ -83,14 +83,14 @@ class BookieMetrics:
                 self._slow.stored(record.ledger_id, seconds, now)
 
     def synced(self, seconds: float, records: int, size_bytes: int) -> None:
-        """A group was synced."""
+        """Counts a sync of a group."""
         self._sync_seconds.observe(seconds)
         self._group_records.observe(records)
         self._group_bytes.observe(size_bytes)
         self._slow.synced(seconds)
 
     def read(self, reply: ReadReply, seconds: float) -> None:
-        """A page was read."""
+        """Counts a page that was read."""
         self._read_seconds.observe(seconds)
         self.counters.entries_read += len(reply.columns)
         self.counters.bytes_read += len(reply.columns.payload)
@@ -99,7 +99,7 @@ class BookieMetrics:
         self._damaged.inc(len(reply.damaged))
 
     def told(self) -> dict[str, Any]:
-        """What an InfoReply tells of it, besides what was stored."""
+        """Fields of an InfoReply, besides what was stored."""
         return {
             "entries_read": self.counters.entries_read,
             "bytes_read": self.counters.bytes_read,
@@ -108,7 +108,7 @@ class BookieMetrics:
         }
 
     def answered(self, status: Status) -> None:
-        """An append or a fence got an answer that is not good."""
+        """Counts an append or a fence that was refused."""
         self._refused[status].inc()
 
     def _histogram(self, name: str, help_text: str, bounds: Sequence[float]) -> CheapHistogram:

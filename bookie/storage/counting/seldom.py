@@ -1,4 +1,4 @@
-"""Lines of the log that are told so often at most, and how many were not."""
+"""Rate-limits log lines, and counts those that were suppressed."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import math
 
 
 class Seldom:
-    """Says when it is time for a line. Belongs to one thread; `now` is any clock that only rises."""
+    """Says when a line may be logged. Belongs to one thread; `now` is any monotonic clock."""
 
     def __init__(self, seconds_min: float) -> None:
-        """So much is between one line and the next."""
+        """`seconds_min`: least time between two lines."""
         self._seconds_min = seconds_min
         self._told_at = -math.inf
         self._untold = 0
 
     def untold(self, now: float) -> int | None:
-        """How many were passed over since the last line, where it is time for another; None where it is not."""
+        """How many were suppressed since the last line, if another may be logged; None if not."""
         if now - self._told_at < self._seconds_min:
             self._untold += 1
             return None

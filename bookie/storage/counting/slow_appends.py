@@ -1,4 +1,4 @@
-"""Appends that took long are told in the log, with where the time went: how seldom is bounded, how slow is named."""
+"""Logs slow appends, with where the time went; rate-limited."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ log = logging.getLogger(__name__)
 
 
 class SlowAppends:
-    """`synced` comes from the log's thread, `stored` from the event loop, soon afterwards."""
+    """Logs slow appends. `synced` is called on the log's thread, `stored` on the event loop, soon afterwards."""
 
     def __init__(self, slow_seconds: float, told_seconds_min: float) -> None:
-        """What takes longer from arrival to disk is worth a line; so much time is between one line and the next."""
+        """`slow_seconds`: from arrival to disk, past which an append is slow; `told_seconds_min`: between two lines."""
         self._slow_seconds = slow_seconds
         self._seldom = Seldom(told_seconds_min)
         self._sync_seconds = 0.0
 
     def synced(self, seconds: float) -> None:
-        """So long took the sync of the latest group."""
+        """Notes how long the sync of the latest group took."""
         self._sync_seconds = seconds
 
     def stored(self, ledger_id: int, seconds: float, now: float) -> None:
-        """An append took so long. `now` is the loop's clock."""
+        """Logs an append if it was slow. `now` is the loop's clock."""
         if seconds < self._slow_seconds or (untold := self._seldom.untold(now)) is None:
             return
         log.warning(

@@ -1,1 +1,1 @@
-"""Forgetting deleted ledgers, and emptying thin segments."""
+"""Garbage collection of deleted ledgers, and compaction of segments."""

@@ -1,13 +1,13 @@
-"""Garbage collection: what the metadata no longer places here is forgotten (rule B3).
+"""Garbage collection: forgets ledgers that the metadata has deleted, and drops frames that it places elsewhere (B3).
 
 A ledger is forgotten only where the metadata says that it is deleted, twice: in a listing that came to its end, and
-once more when it is the ledger's turn. An id that the metadata has never heard of is no evidence of anything: the store
-may be the wrong one, or restored from a backup. A forgotten ledger stays closed to late writers: whoever appends to it
-makes the bookie ask the metadata, where the deletion stands for ever (`verifiers.py`).
+once more when it is the ledger's turn. An id without a key in the metadata is no evidence of anything: the store may
+be the wrong one, or restored from a backup. A forgotten ledger stays closed to late writers: an append to it makes
+the bookie ask the metadata, which has its tombstone for ever (`verifiers.py`).
 
 Frames of a closed ledger that no fragment places here (the bookie was replaced, or a repair has moved them) are
-dropped. Only this bookie's own repair puts entries of closed ledgers here before the metadata says so, and the lock of
-all upkeep keeps the two apart; the record is read once more under it.
+dropped. Only this bookie's own repair stores entries of closed ledgers here before the metadata says so, and the
+lock of all upkeep keeps the two apart; the record is read once more under it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FRAMES_PER_BATCH = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What one collection did. `unlisted` ledgers stand here and not in the metadata, and stay.
+    """Result of one collection. `unlisted` ledgers are on disk and not in the metadata, and are kept.
 
     `held_back`: the metadata came from a backup, and nothing was collected.
     """
@@ -74,7 +74,7 @@ class Collector:
         self._pace = pace
 
     async def collect(self, *, also_misplaced: bool) -> Collected:
-        """Forgets what is deleted, and with `also_misplaced` what the metadata places elsewhere.
+        """Forgets deleted ledgers, and with `also_misplaced` drops frames that the metadata places elsewhere.
 
         Raises MetadataError where the metadata fails: nothing was forgotten that it had not confirmed.
         """
@@ -100,7 +100,7 @@ class Collector:
         listing = _Listing(unlisted=set(here))
         async for found in self._ledgers.list_with_deleted():
             if found.ledger_id not in listing.unlisted or self._bookie.holds_another(found):
-                continue  # of an id that was given twice the metadata knows the other ledger (rule W8)
+                continue  # an id given twice: the metadata has the other ledger (rule W8)
             listing.unlisted.remove(found.ledger_id)
             if isinstance(found, Tombstone):
                 listing.deleted.append(found)
@@ -109,9 +109,9 @@ class Collector:
         return listing
 
     def _is_elsewhere(self, record: LedgerRecord) -> bool:
-        """Whether some of the ledger cannot be ours, and nobody is about to change that.
+        """Whether some of a closed ledger is placed elsewhere, and is not about to change.
 
-        Where a copy lacks something, what is here may be the last that there is (H1).
+        Where a copy is lacking something, what is here may be the last copy (H1).
         """
         is_whole = not any(fragment.lacking for fragment in record.fragments)
         return record.is_closed and is_whole and not all(self._me in f.ensemble for f in record.fragments)

@@ -1,15 +1,14 @@
-"""Compaction: what is alive in thin segments is appended to the log's tail, and the segments are deleted.
+"""Compaction: copies live frames of mostly dead segments to the log's tail, and deletes the segments.
 
 A segment goes in this order, so that a crash at any point leaves every entry where the index, or the log behind the
 checkpoint, finds it:
 
-1. Its live frames stand at the tail, synced.
-2. A checkpoint points to the copies, and no longer into the segment; the states of the ledgers whose fences, or the
-   like, stand in the segment are written anew, synced.
-3. A SEGMENTS record that no longer names the segment is synced (`log/manifest.py`).
-4. The file is deleted.
+1. Its live frames are copied to the tail, and synced. 2. A checkpoint points to the copies, and no longer into the
+segment; ledgers that have fences or states in the segment get new state records, synced. 3. A SEGMENTS record that
+no longer names the segment is synced (`log/manifest.py`). 4. The file is deleted.
 
-Before 2 the originals count, and the copies are found again behind the checkpoint or moved once more; before 4 the file
+Before 2 the originals count, and the copies are found again behind the checkpoint or moved once more; before 4 the
+file
 holds nothing that is pointed to, and the next run deletes it.
 """
 
@@ -33,25 +32,25 @@ from ..threads import in_thread
 log = logging.getLogger(__name__)
 
 BATCH_BYTES = 256 * 1024
-"""About as much is read, and appended, at once: an append that comes meanwhile waits for little else."""
+"""Step of reading and appending: a client's append that comes meanwhile waits for little else."""
 
 SEGMENTS_PER_DROP = 64
 """Segments deleted behind one SEGMENTS record."""
 
 
 STATE_BYTES = 160
-"""About what the state of a ledger takes in the log."""
+"""A ledger's state takes about so much in the log."""
 
 STATES_PER_BATCH = 1000
 """States appended together."""
 
 COPIES_LOOKED_AT_MAX = 64
-"""Frames that begin at the same entry, of which one may be a copy."""
+"""Frames with the same first entry that are searched for a copy, at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What one run did. `segments_kept` are thin, and hold something that cannot be read."""
+    """Result of one run. `segments_kept` are mostly dead, and hold something that cannot be read."""
 
     segments_dropped: int = 0
     segments_kept: int = 0
@@ -64,7 +63,7 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class _Sealed:
-    """A segment that takes nothing more, and of which the index knows everything."""
+    """A segment that takes nothing more, and whose records are all in the index."""
 
     number: int
     size: int
@@ -96,7 +95,7 @@ class Compactor:
         return done
 
     async def empty_all(self, numbers: Iterable[int]) -> Compacted:
-        """Empties those of these segments that are there and sealed, however much of them is alive."""
+        """Empties those of these segments that exist and are sealed, however much of them is alive."""
         done = Compacted()
         sealed = {one.number for one in await in_thread(self._sealed)}
         for number in sorted(sealed.intersection(numbers)):
@@ -104,7 +103,7 @@ class Compactor:
         return done
 
     async def empty(self, segment: int) -> Compacted:
-        """Moves what the segment holds, and deletes it, unless something in it cannot be read."""
+        """Moves what is alive in the segment, and deletes it, unless something in it cannot be read."""
         moved = await self._move_frames(segment)
         await self._bookie.checkpoint()
         if not await in_thread(self._index_is_whole):
@@ -162,7 +161,7 @@ class Compactor:
         return [one for one, is_alive in zip(batch, alive, strict=True) if is_alive]
 
     def _index_is_whole(self) -> bool:
-        """Whether frames that seemed dead are: they are not, where the index has lost some of a ledger it knows."""
+        """Whether the index has lost none of the ledgers' frames, so that those that seemed dead are."""
         index = self._bookie.index
         for ledger_id in sorted(self._owners_of_dead):
             if index.ledger(ledger_id) is not None and not index.is_whole(ledger_id):
@@ -179,7 +178,7 @@ class Compactor:
             self._bookie.index.remove(found.record.ledger_id, place)
 
     def _copies(self, batch: Sequence[tuple[Found, Place]]) -> list[Record]:
-        # What a run that was interrupted has copied already needs no second copy.
+        # What an interrupted run has copied already needs no second copy.
         return [
             found.record._replace(recovery=False)
             for found, place in batch
@@ -187,7 +186,7 @@ class Compactor:
         ]
 
     def _has_copy(self, found: Found, place: Place) -> bool:
-        """Whether the index points to the same frame farther back in the log, and it can be read there."""
+        """Whether the index has an intact copy of the frame farther back in the log."""
         bookie, first = self._bookie, place.first_entry
         others = bookie.index.holding(found.record.ledger_id, first, first, (), COPIES_LOOKED_AT_MAX)
         for other in others:
@@ -200,7 +199,7 @@ class Compactor:
     # --- states, and the end of a segment ---------------------------------------------------
 
     async def _move_states(self, segment: int) -> None:
-        """Writes the state anew of every ledger whose fence, or the like, stands in the segment."""
+        """Writes a new state record of every ledger that has fences or states in the segment."""
         usage = await in_thread(self._bookie.index.usage.of, segment)
         ledger_ids = [ledger_id for ledger_id, held in usage.items() if held.states]
         for start in range(0, len(ledger_ids), STATES_PER_BATCH):
@@ -208,7 +207,7 @@ class Compactor:
             await self._bookie.store([state_record(self._bookie.states.peek(n)) for n in batch])
 
     async def _delete(self, empty: Sequence[_Sealed]) -> Compacted:
-        """Deletes segments that nothing points into, and whose states stand elsewhere."""
+        """Deletes segments that the index no longer points into, and whose states were rewritten."""
         if not empty:
             return Compacted()
         numbers = {one.number for one in empty}
@@ -220,7 +219,7 @@ class Compactor:
         return Compacted(segments_dropped=len(empty), bytes_freed=freed)
 
     def _segments_that_should_be(self) -> set[int]:
-        """Those on the disk, and those that the index points into: one that was lost is not given up (rule R6)."""
+        """Segments on the disk, and those that the index points into: a lost one is not dropped (rule R6)."""
         return {*segments.numbers(self._bookie.disk), *self._bookie.index.usage.totals()}
 
 
@@ -229,7 +228,7 @@ def _say_the_same(one: Record, other: Record) -> bool:
 
 
 def state_record(state: LedgerState) -> Record:
-    """The record that says all that is known of a ledger besides its entries."""
+    """The record with a ledger's whole state besides its entries."""
     return Record(Kind.STATE, state.ledger_id, content=state.encode())
 
 

@@ -1,1 +1,1 @@
-"""Copies that are missing are made anew: who notices, who decides, who copies."""
+"""Re-replication: auditor, replication worker, local consistency check, planned moves."""

@@ -1,8 +1,8 @@
-"""The auditor: one bookie of all looks at the whole, and marks the ledgers that have fewer copies than they should.
+"""The auditor: one elected bookie reads the whole metadata, and marks under-replicated ledgers.
 
-It is elected by a lease, so another one is within seconds of its death. It notes since when each bookie is absent. When
-a bookie is lost, comes anew or is to be drained, and from time to time anyway, it reads all records and marks what
-needs healing. Two of them at once would do no harm.
+It is elected by a lease, so another one is within seconds of its death. It notes since when each bookie is absent.
+When a bookie is lost, new or to be drained, and periodically, it reads all records and marks what needs
+re-replication. Two auditors at once would do no harm.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from .view import ClusterView, look
 log = logging.getLogger(__name__)
 
 LEAVING_SHARE = 4.0
-"""While copies have to leave some bookie, the next audit is due after so many times what the last one took."""
+"""While copies have to leave some bookie, the next audit is due after this multiple of the last one's duration."""
 
 LEDGERS_PER_TURN = 50
-"""Records looked at before others have their turn: a few milliseconds."""
+"""Records checked in one loop iteration: a few milliseconds."""
 
 WHOLE = "whole"
-"""The state of a fragment that needs nothing; others have the name of a Reason."""
+"""State of a fragment that needs nothing; the other states are named after a Reason."""
 
 BRAKE_TOLD_SECONDS = 30.0
-"""So long so many bookies are absent before it is told: longer than it takes to start a cluster."""
+"""How long so many bookies are absent before it is logged: longer than it takes to start a cluster."""
 
 NOT_CLOSED = "it is not closed, and seems to have nobody who does it"
 NO_TAKER = "no other living bookie may take its place: add one"
@@ -53,7 +53,7 @@ NO_TAKER = "no other living bookie may take its place: add one"
 
 @dataclass(slots=True)
 class Audit:
-    """What one look at all records found."""
+    """Result of one pass over all records."""
 
     ledgers: int = 0
     fragments: int = 0
@@ -63,7 +63,7 @@ class Audit:
     """Fragments by WHOLE, or the name of the first Reason why not, in small letters."""
 
     def add(self, record: LedgerRecord, found: Sequence[Need]) -> None:
-        """Counts a record and what it needs."""
+        """Counts a record and its needs."""
         self.ledgers += 1
         self.fragments += len(record.fragments)
         self.needs.update(need.reason.value for need in found)
@@ -76,7 +76,7 @@ class Audit:
 
 
 class Auditor:
-    """One bookie's candidate for the office. Belongs to the event loop; `run` until cancelled."""
+    """Candidate for auditor on one bookie. Belongs to the event loop; `run` until cancelled."""
 
     def __init__(
         self,
@@ -104,15 +104,15 @@ class Auditor:
         self.audits = 0
         self.audit_seconds = 0.0
         self.last = Audit()
-        """Of the last whole look, and how many there were and how long it took."""
+        """Result of the last complete audit; `audits` and `audit_seconds`: their number and the last one's duration."""
 
     @property
     def is_elected(self) -> bool:
-        """Whether this one is the auditor, as far as it knows."""
+        """Whether this bookie is the auditor, as far as it knows."""
         return self._lease is not None
 
     async def run(self) -> None:
-        """Is the auditor whenever there is no other."""
+        """Stands for election and audits while elected."""
         try:
             while True:
                 try:
@@ -152,7 +152,7 @@ class Auditor:
         return True
 
     async def look_once(self) -> None:
-        """Notes who is absent, and audits where something has changed or it is time. Raises MetadataError."""
+        """Notes absent bookies, and audits where something has changed or it is time. Raises MetadataError."""
         self._view = view = await look(self._store, self._now_ms(), self._config.lost_bookie_ms)
         await self._note_absences(view)
         self._tell_of_brake(view)
@@ -164,7 +164,7 @@ class Auditor:
             self.audit_seconds = self._audited_at - began
 
     async def _call_bookies(self) -> None:
-        """Has the living bookies called when it is time, beside its other work: one that hangs takes seconds to fail.
+        """Starts or collects calls of all living bookies, in a task: one that hangs takes seconds to fail.
 
         Raises MetadataError.
         """
@@ -178,7 +178,7 @@ class Auditor:
             await self._tell_unreachable(calls.result())
 
     async def _tell_unreachable(self, found: dict[str, str]) -> None:
-        """Puts it beside the office where it has changed. Raises MetadataError."""
+        """Writes unreachable bookies to the auditor's key, where they have changed. Raises MetadataError."""
         if found == self._office.unreachable:
             return
         for name in found.keys() - self._office.unreachable.keys():
@@ -189,7 +189,7 @@ class Auditor:
             self._office, self._office_version = office, version
 
     def _tell_of_brake(self, view: ClusterView) -> None:
-        """Where a whole cluster starts, its bookies come one after the other."""
+        """Logs that re-replication is held back while many bookies are absent; not while a cluster starts."""
         now = asyncio.get_running_loop().time()
         if not view.is_braked:
             self._braked_at = None
@@ -198,10 +198,10 @@ class Auditor:
         elif now - self._braked_at >= BRAKE_TOLD_SECONDS:
             names = ", ".join(view.unexpectedly_absent)
             log.error("%s are absent: nothing is copied while so many are", names)
-            self._braked_at = math.inf  # told once, until it ends
+            self._braked_at = math.inf  # once, until it ends
 
     def _seconds_to_next(self, view: ClusterView) -> float:
-        """Soon while some bookie is to be left: ledgers that were open on it are closed one after the other."""
+        """Time to the next audit; short while copies have to leave a bookie, as ledgers open on it close one by one."""
         if not view.leaves_any:
             return self._config.audit_seconds
         return min(
@@ -219,7 +219,7 @@ class Auditor:
                 await absences.forget(self._store, name)
 
     async def audit(self, view: ClusterView) -> Audit:
-        """Reads all records, sets the marks that are missing and takes away those that are too many."""
+        """Reads all records, sets missing marks and removes obsolete ones."""
         marks = {mark.ledger_id: mark async for mark in self._marks.list()}
         audit = Audit()
         async for found in LedgerStore(self._store).list():
@@ -229,7 +229,7 @@ class Auditor:
             audit.add(record, found_needs)
             await self._mark(record, found_needs, is_left, marks.pop(record.ledger_id, None), view)
             if audit.ledgers % LEDGERS_PER_TURN == 0:
-                await asyncio.sleep(0)  # the bookie's clients come first
+                await asyncio.sleep(0)  # yield to the bookie's clients
         for ledger_id in marks:
             await self._marks.remove(ledger_id)  # deleted meanwhile
         return audit
@@ -252,7 +252,7 @@ class Auditor:
 
 
 def _state(view: ClusterView) -> object:
-    """What makes an audit worth while when it changes."""
+    """The part of the view whose change makes a new audit due."""
     formatted = [BookieRef(name, incarnation) for name, incarnation in view.formatted.items()]
     return (
         view.is_braked,

@@ -1,5 +1,6 @@
-"""Whether what a bookie holds fits to metadata that was restored from a backup. It only looks; a restored cluster holds
-back until an operator has seen what was found (`metadata/backup/hold.py`).
+"""Checks a bookie's entries against metadata that was restored from a backup.
+
+It only reports: a restored cluster holds back until an operator has seen the findings (`metadata/backup/hold.py`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class Fitting:
-    """Compares one bookie's holdings, once for each restoring. `upkeep` keeps frames where they are meanwhile."""
+    """Compares one bookie's entries, once for each restore. Holding `upkeep` keeps frames in place meanwhile."""
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class Fitting:
         self._upkeep = upkeep
 
     async def run(self, look_seconds: float) -> None:
-        """Looks whether the metadata was restored, until cancelled."""
+        """Polls whether the metadata was restored, until cancelled."""
         while True:
             try:
                 await self.look_once()
@@ -56,11 +57,11 @@ class Fitting:
             await asyncio.sleep(look_seconds)
 
     async def look_once(self) -> None:
-        """Tells what does not fit, unless it has been told. Raises BookieError, MetadataError and OSError."""
+        """Reports mismatches, unless that was done for this restore. Raises BookieError, MetadataError and OSError."""
         restored = await hold.read(self._store)
         if restored is None or self._me.bookie_id in await hold.told(self._store, restored):
             return
-        await self._stock_taker.take_once()  # what lacks here goes into the records
+        await self._stock_taker.take_once()  # what is missing here goes into the records
         async with self._upkeep:
             misfits = await self._compare(restored)
         await hold.tell(self._store, misfits)
@@ -99,12 +100,12 @@ class Fitting:
         )
 
     def _lacks(self, record: LedgerRecord) -> bool:
-        """Whether its record says, since stock was taken, that something lacks here."""
+        """Whether the record says, since the local consistency check, that this bookie lacks entries."""
         mine = (one for one in record.fragments if self._me in one.ensemble)
         return any(one.lacking_at(one.ensemble.index(self._me)) is not None for one in mine)
 
     def _has_nothing_of(self, record: LedgerRecord, held: Collection[int]) -> bool:
-        """Of a ledger that is still written: it may be empty, or was deleted since, and collected here."""
+        """Whether nothing of an open ledger is here: it may be empty, or was deleted since, and collected here."""
         is_open_here = not record.is_closed and self._me in record.fragments[-1].ensemble
         return is_open_here and record.ledger_id not in held
 
@@ -114,7 +115,7 @@ class Fitting:
         return await in_thread(self._holds_elsewhere, record)
 
     def _holds_elsewhere(self, record: LedgerRecord) -> bool:
-        """Whether something up to the end is here that no fragment places here."""
+        """Whether entries up to the ledger's end are here that no fragment places here."""
         end = ENTRY_MAX if record.last_entry is None else record.last_entry
         ours = [EntryRange(share.first_entry, share.last_entry) for share in shares(record, self._me)]
         spans = (span_of(place) for _, place in self._bookie.index.places(record.ledger_id))

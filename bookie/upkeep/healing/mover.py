@@ -1,6 +1,7 @@
-"""Moving copies here from bookies that hold more, as an operator has had it planned (`metadata/healing/moves`).
+"""Moves copies to this bookie from fuller ones, as an operator has planned (`metadata/healing/moves`).
 
-It is the healer's way: everything is here before the record says so (H1). A move that does not fit any more is dropped.
+It works as the healer: everything is here before the record says so (H1). A move that does not fit any more is
+dropped.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class Mover:
-    """Takes what is to be moved to one bookie. Belongs to the event loop; `run` until cancelled."""
+    """Executes planned moves to one bookie. Belongs to the event loop; `run` until cancelled."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class Mover:
         self._clock = clock
 
     async def run(self) -> None:
-        """Looks again and again until cancelled, or until the log has failed."""
+        """Polls planned moves until cancelled, or until the log has failed."""
         while True:
             await asyncio.sleep(self._config.heal_look_seconds)
             try:
@@ -61,7 +62,7 @@ class Mover:
                 log.log(weight(error), "moving was interrupted, and will be tried again: %s", error)
 
     async def look_once(self) -> None:
-        """Takes what is to be moved here now. Raises BookieError, MetadataError and OSError."""
+        """Executes the present moves to this bookie. Raises BookieError, MetadataError and OSError."""
         if await hold.read(self._store) is not None:
             return
         view: ClusterView | None = None
@@ -73,11 +74,11 @@ class Mover:
                 now_ms = int(self._clock() * 1000)
                 view = await look(self._store, now_ms, self._config.lost_bookie_ms)
             if all(one.bookie != self._me for one in view.takers()):
-                return  # full, draining or registered no more: later, or never
+                return  # full, draining or not registered any more: later, or never
             await self._take(found.ledger_id, mine, view)
 
     async def _take(self, ledger_id: int, mine: Sequence[Move], view: ClusterView) -> None:
-        """Whatever comes of it, it is not tried again: the next plan sees how things stand."""
+        """Executes one ledger's moves, once: after a failure the next plan sees how things stand."""
         tally = Tally(ledger_id)
         try:
             async with self._upkeep:
@@ -90,9 +91,9 @@ class Mover:
 
 
 def wanted(record: LedgerRecord, mine: Sequence[Move], view: ClusterView) -> list[Need]:
-    """Those moves that still fit: of copies that are whole, in fragments in which nothing has to be healed.
+    """Moves that still fit: of whole copies, in fragments that need no re-replication.
 
-    Of a ledger in recovery that is none: whoever recovers it would find another record, and begin again.
+    A ledger in recovery has none: its recoverer would find another record, and begin again.
     """
     part = None if record.state is LedgerState.IN_RECOVERY else record.closed_part()
     if part is None:

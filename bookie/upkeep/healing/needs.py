@@ -1,4 +1,4 @@
-"""What of a ledger must be copied, and who may take it. Pure: a record and a view of the cluster in, needs out."""
+"""Computes what to re-replicate of a ledger, and which bookies may take it. Pure: record and view in, needs out."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .view import ClusterView, Fate
 
 
 def needs(record: LedgerRecord, view: ClusterView) -> list[Need]:
-    """Every copy of what nobody writes any more that must be made, completed or moved.
+    """Every copy of closed parts of a ledger that must be made, completed or moved.
 
-    Of a ledger in recovery that is none: its record is about to change.
+    A ledger in recovery has none: its record is about to change.
     """
     part = None if record.state is LedgerState.IN_RECOVERY else record.closed_part()
     if part is None:
@@ -48,7 +48,7 @@ def _reason(fragment: Fragment, position: int, fate: Fate) -> Reason | None:
 
 
 def _is_urgent(fragment: Fragment, fates: list[Fate], write_quorum: int) -> bool:
-    """Whether in some write set a second copy is gone: then the delay is too long."""
+    """Whether some write set lacks two copies: then waiting longer is too dangerous."""
     size = len(fates)
     gone = [f in (Fate.AWAY, Fate.LOST) or fragment.lacking_at(n) is not None for n, f in enumerate(fates)]
     worst = max(sum(gone[(first + step) % size] for step in range(write_quorum)) for first in range(size))
@@ -58,7 +58,7 @@ def _is_urgent(fragment: Fragment, fates: list[Fate], write_quorum: int) -> bool
 def _misplaced(
     fragment: Fragment, last_entry: int, fates: list[Fate], view: ClusterView, write_quorum: int
 ) -> list[Need]:
-    """One copy at most, of a fragment that is whole: where another bookie would stand better."""
+    """At most one copy of a whole fragment that would stand better on another bookie, by fault domains."""
     if any(fate is not Fate.LIVING for fate in fates) or not _share_a_domain(fragment, view):
         return []
     for n, bookie in enumerate(fragment.ensemble):
@@ -81,9 +81,9 @@ def _share_a_domain(fragment: Fragment, view: ClusterView) -> bool:
 
 
 def takers(need: Need, view: ClusterView, *, second_best: bool = False) -> list[Registration]:
-    """The bookies that may take the copy's place: of all that can, those that stand best beside the others.
+    """Bookies that may take over the copy: of all candidates, those best placed beside the other copies.
 
-    With `second_best` all others too, unless the copy is only to be moved to a better place.
+    With `second_best` all candidates, unless the copy is only to be moved to a better place.
     """
     candidates = _candidates(need, view)
     if second_best and need.reason is not Reason.MISPLACED:
@@ -103,10 +103,10 @@ def _beside(need: Need, view: ClusterView) -> list[Registration]:
 
 
 def is_left_behind(record: LedgerRecord, view: ClusterView) -> bool:
-    """Whether the ledger is not closed and seems to have nobody who would do it.
+    """Whether the ledger is not closed, and seems to have no writer or recoverer that would close it.
 
-    In recovery: whoever began that may be gone. Open: a writer that lives would have replaced a bookie that is lost,
-    if there is another.
+    In recovery: the recoverer may be gone. Open: a live writer would have replaced a lost bookie, if there is
+    another.
     """
     if record.state is LedgerState.IN_RECOVERY:
         return True

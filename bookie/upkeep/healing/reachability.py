@@ -1,7 +1,7 @@
-"""Whether living bookies answer at the addresses that they advertise, as the auditor finds by calling each of them.
+"""Health probes: the auditor calls each living bookie at the address that it advertises.
 
 A registration says only that a bookie reaches the metadata. With a wrong `--advertise`, or a firewall before its
-port, it lives and nobody can use it.
+port, it lives and no client can use it.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from metadata.records.ledger_record import BookieRef
 from ..peers import Peers
 
 CALLS_MAX = 16
-"""Bookies that are called at the same time."""
+"""Concurrent calls."""
 
 TOLD_MAX = 32
-"""Unreachable bookies that are told of."""
+"""Unreachable bookies reported at most."""
 
 WHY_CHARACTERS_MAX = 200
 
 
 class Reachability:
-    """Remembers who did not answer; one that fails twice in a row is unreachable: it may just have been restarted."""
+    """Probes bookies. Two failures in a row make one unreachable: after one it may just have been restarted."""
 
     def __init__(self, peers: Peers) -> None:
         self._peers = peers
         self._failed_before: frozenset[BookieRef] = frozenset()
 
     async def unreachable(self, living: Collection[BookieRef]) -> dict[str, str]:
-        """Calls each bookie; why those cannot be reached that did not answer the last time either, by name.
+        """Calls each bookie; returns those that failed now and the last time, by name, with the error.
 
         Raises MetadataError.
         """

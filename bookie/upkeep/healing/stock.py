@@ -1,7 +1,8 @@
-"""Taking stock: a bookie compares what it holds with what the metadata places on it, ledger by ledger, slowly.
+"""Local consistency check: compares a bookie's index with what the metadata places on it, ledger by ledger, slowly.
 
-It only tells: what lacks goes into the ledger's record, and a mark beside it. The worker heals. So whatever was lost
-without anybody noticing, by a writer that died or an index that forgot, is found within one round.
+It only reports: what is missing goes into the ledger's record, and an under-replication mark beside it, for the
+replication worker. So losses that went unnoticed, by a writer that died or an index that lost rows, are found within
+one round.
 """
 
 from __future__ import annotations
@@ -29,21 +30,21 @@ from ..pace import Pace
 log = logging.getLogger(__name__)
 
 TOLD_TRIES_MAX = 16
-"""Others change the record of a ledger while stock is taken of it: after so many looks the next round goes on."""
+"""Tries to change a record that others change meanwhile; after so many the round goes on."""
 
 FOUND = "stock-taking: bookie %s lacks entries %d to %d"
 
 
 @dataclass(slots=True)
 class Stock:
-    """What one round has looked at and found so far."""
+    """Results of a round so far."""
 
     ledgers: int = 0
     ledgers_lacking: int = 0
 
 
 class StockTaker:
-    """Takes stock of one bookie. `upkeep` keeps frames where they are while they are looked at."""
+    """Checks one bookie. Holding `upkeep` keeps frames in place while they are checked."""
 
     def __init__(
         self,
@@ -67,7 +68,7 @@ class StockTaker:
         self.last = Stock()
 
     async def run(self) -> None:
-        """A round each `stock_seconds`, until cancelled or the log has failed. The first one begins soon."""
+        """Checks every `stock_seconds`, until cancelled or the log has failed. The first round begins soon."""
         loop = asyncio.get_running_loop()
         next_at = loop.time() + min(self._config.stock_seconds, self._config.first_round_seconds)
         while True:
@@ -85,7 +86,7 @@ class StockTaker:
                 )
 
     async def take_once(self) -> Stock:
-        """One round. Raises BookieError, MetadataError and OSError: what was found so far is told."""
+        """One round. Raises BookieError, MetadataError and OSError: what was found before is reported."""
         stock = Stock()
         async for found in self._ledgers.list():
             if self._may_lack(found.record):
@@ -99,7 +100,7 @@ class StockTaker:
         return part is not None and any(self._me in fragment.ensemble for fragment in part.fragments)
 
     async def _look_at(self, found: VersionedRecord | None) -> bool:
-        """Whether something lacks that nobody knew of."""
+        """Checks one ledger; returns whether something is missing that was not reported yet."""
         for _ in range(TOLD_TRIES_MAX):
             if found is None or not self._may_lack(found.record):
                 break
@@ -108,17 +109,17 @@ class StockTaker:
             except (
                 NoSuchKey,
                 VersionConflict,
-            ):  # another replica tells the same of itself just now: look again
+            ):  # another replica reports its own gaps just now: read it again
                 found = await self._ledgers.read(found.record.ledger_id)
         return False
 
     async def _tell_of(self, found: VersionedRecord) -> bool:
-        """The same, by this version of its record; raises NoSuchKey or VersionConflict where there is a newer."""
+        """The same for this version of the record; raises NoSuchKey or VersionConflict where there is a newer."""
         part = found.record.closed_part()
         assert part is not None
         async with self._upkeep:
             if self._bookie.states.peek(part.ledger_id).limbo:
-                return False  # the worker sees to it
+                return False  # left to the worker
             gaps = await self._inventory.missing(part, self._me, EVERYTHING, verify=False)
         told = _told(found.record, part, self._me, gaps)
         if told == found.record:
@@ -131,7 +132,7 @@ class StockTaker:
 
 
 def _told(record: LedgerRecord, part: LedgerRecord, me: BookieRef, gaps: list[EntryRange]) -> LedgerRecord:
-    """The record with these gaps of ours."""
+    """Adds our gaps to the record."""
     for fragment, last in part.spans():
         if me not in fragment.ensemble or last is None:
             continue

@@ -1,4 +1,4 @@
-"""The cluster as it stands at one moment: who lives, who is away, who is lost. Pure, but for `look`, which reads it."""
+"""Snapshot of the cluster: which bookies are living, draining, away or lost. Pure, but for `look`, which reads it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from metadata.records.unreadable import skip
 from metadata.store import MetadataStore, list_all
 
 RESTART_MS = 30_000
-"""A bookie that restarts is back by then."""
+"""A bookie that restarts is back within this."""
 
 
 class Fate(StrEnum):
-    """What is to become of the copies on a bookie.
+    """Decides what happens to the copies on a bookie.
 
-    AWAY: it is waited for. LOST: what it held is copied from others. DRAINING: from it, too, while it lives.
+    AWAY: they wait for its return. LOST: they are copied from others. DRAINING: from it, too, while it lives.
     """
 
     LIVING = "living"
@@ -35,10 +35,10 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """`formatted` has the incarnation of every bookie that there ever was, `absent_since_ms` of those not registered.
+    """Snapshot. `formatted`: incarnation of every bookie ever formatted; `absent_since_ms`: of those not registered.
 
-    A bookie that is absent for `wait_ms` is lost, unless half of the cluster went at once: then nothing is copied until
-    an operator says which of them are given up.
+    A bookie that is absent for `wait_ms` is lost, unless half of the cluster went at once: then nothing is copied
+    until an operator says which of them are given up.
     """
 
     now_ms: int
@@ -49,13 +49,13 @@ class ClusterView:
     orders: Mapping[str, OrderKind] = field(default_factory=dict)
 
     def fate(self, bookie: BookieRef) -> Fate:
-        """Of a bookie that some record names."""
+        """The fate of a bookie that some record names."""
         order = self.orders.get(bookie.bookie_id)
         if bookie in self.living:
             leaves = order in (OrderKind.DRAIN, OrderKind.GIVEN_UP)
             return Fate.DRAINING if leaves else Fate.LIVING
         if self.formatted.get(bookie.bookie_id) != bookie.incarnation:
-            return Fate.LOST  # another one has its name, or nobody: it will never come back
+            return Fate.LOST  # its name is another's by now, or no bookie's: it will never come back
         if order is OrderKind.MAINTENANCE:
             return Fate.AWAY
         if order is OrderKind.GIVEN_UP:
@@ -67,7 +67,7 @@ class ClusterView:
         return since is not None and self.now_ms - since >= self.wait_ms
 
     def is_missed(self, bookie: BookieRef) -> bool:
-        """Whether it is away for longer than a restart takes, and nobody has said that this is as it should be."""
+        """Whether it is away for longer than a restart takes, and not in maintenance."""
         since = self.absent_since_ms.get(bookie.bookie_id)
         is_expected = self.orders.get(bookie.bookie_id) is OrderKind.MAINTENANCE
         return (
@@ -76,13 +76,13 @@ class ClusterView:
 
     @property
     def unexpectedly_absent(self) -> list[str]:
-        """Bookies that are not registered, and of which no operator has said anything."""
+        """Bookies that are not registered, without an operator's request about them."""
         alive = {bookie.bookie_id for bookie in self.living}
         return sorted(name for name in self.formatted if name not in alive and name not in self.orders)
 
     @property
     def is_braked(self) -> bool:
-        """Whether so many bookies vanished that it looks like a failed network, not like failed disks."""
+        """Whether so many bookies are absent that it looks like a network partition, not like failed disks."""
         unexpected = len(self.unexpectedly_absent)
         given_up = sum(order is OrderKind.GIVEN_UP for order in self.orders.values())
         return unexpected > 1 and 2 * (unexpected + given_up) >= len(self.formatted)
@@ -94,7 +94,7 @@ class ClusterView:
         return any(self.fate(bookie) in (Fate.DRAINING, Fate.LOST) for bookie in formatted)
 
     def takers(self) -> list[Registration]:
-        """The bookies that copies may go to: whoever takes one has to copy it."""
+        """Bookies that can take copies: writable, living, and with re-replication on, as the taker does the copying."""
         return [
             registration
             for bookie, registration in sorted(self.living.items())
@@ -102,13 +102,13 @@ class ClusterView:
         ]
 
     def copies_nothing(self, bookie: BookieRef) -> bool:
-        """Whether it lives, and what it lacks has to go to another."""
+        """Whether it lives with re-replication off, so that what it lacks has to go to another."""
         registration = self.living.get(bookie)
         return registration is not None and not registration.heals
 
 
 async def look(store: MetadataStore, now_ms: int, wait_ms: int) -> ClusterView:
-    """As it is now. Raises MetadataError."""
+    """Reads the present state. Raises MetadataError."""
     formatted = {}
     async for item in list_all(store, keys.COOKIES):
         try:

@@ -1,8 +1,8 @@
-"""The worker in every bookie: it looks at what is marked, and heals what it can take.
+"""The replication worker in every bookie: re-replicates marked ledgers that it can take.
 
-What lacks on this very bookie only this bookie can fetch. A place that another one lost goes to one of those that stand
-best beside the other copies: whoever claims the ledger first, for as long as its lease lasts. What comes to nothing is
-tried again at growing intervals, and the mark says why.
+Only the bookie itself fetches entries that it lacks. A position that was lost goes to one of the bookies that are
+placed best beside the other copies: the first one to claim the ledger, for as long as its lease lasts. Failures are
+retried with exponential back-off, and the mark says why.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from .view import ClusterView, look
 log = logging.getLogger(__name__)
 
 TELL_SECONDS = 5.0
-"""How often the claim is renewed, and says how much was copied."""
+"""How often a claim is renewed, with the number of copied bytes."""
 
 BACKOFFS_MAX = 100_000
-"""Ledgers whose failures are remembered; more of them are just tried again."""
+"""Ledgers with a back-off; more of them are just tried again."""
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class _Backoff:
 
 
 class Worker:
-    """Heals on one bookie, a ledger at a time. Belongs to the event loop; `run` until cancelled."""
+    """Re-replicates on one bookie, a ledger at a time. Belongs to the event loop; `run` until cancelled."""
 
     def __init__(
         self,
@@ -83,17 +83,17 @@ class Worker:
         self._backoffs: dict[int, _Backoff] = {}
         self._limbo: _Backoff | None = (
             _Backoff()
-        )  # a ledger gets into limbo before the bookie serves, and never later
+        )  # ledgers get into limbo before the bookie serves, and never later
         self._left_behind: dict[int, float] = {}
         self.ledgers_healed = self.ledgers_closed = self.failures = 0
 
     @property
     def waiting(self) -> int:
-        """Ledgers that are left alone for a while."""
+        """Ledgers in back-off."""
         return len(self._backoffs)
 
     async def run(self) -> None:
-        """Looks again and again until cancelled, or until the log has failed."""
+        """Polls the marks until cancelled, or until the log has failed."""
         while True:
             await asyncio.sleep(self._config.heal_look_seconds)
             try:
@@ -104,9 +104,9 @@ class Worker:
                 log.log(weight(error), "healing was interrupted, and will be tried again: %s", error)
 
     async def look_once(self) -> None:
-        """Heals what can be healed now. Raises BookieError, MetadataError and OSError.
+        """Re-replicates what can be done now. Raises BookieError, MetadataError and OSError.
 
-        Restored metadata is not acted upon before it is accepted: what stands here may be of another ledger's time.
+        Does nothing on restored metadata before that is accepted: its records may be outdated.
         """
         if await hold.read(self._store) is not None:
             return
@@ -118,10 +118,10 @@ class Worker:
             if view is None:
                 view = await look(self._store, self._now_ms(), self._config.lost_bookie_ms)
             if self._me not in view.living:
-                return  # another one has the name, or the lease was lost: not for us to say what is whole
+                return  # the name is another's, or the lease was lost: we must not judge copies
             try:
                 await self._see_to(mark, view)
-            except BadRecord as error:  # of this one ledger: the others are healed all the same
+            except BadRecord as error:  # in this one ledger's record: the others are healed all the same
                 tally = Tally(mark.ledger_id)
                 tally.fail(str(error))
                 await self._tell(tally)
@@ -175,21 +175,21 @@ class Worker:
         return self._now_ms() - mark.since_ms >= self._config.overdue_seconds * 1000
 
     def _not_before(self, ledger_id: int, seconds: float) -> None:
-        """Others have to do something first."""
+        """Defers a ledger that other bookies have to repair first."""
         if ledger_id in self._backoffs or len(self._backoffs) < BACKOFFS_MAX:
             backoff = self._backoffs.setdefault(ledger_id, _Backoff())
             backoff.not_before = asyncio.get_running_loop().time() + seconds
 
     def _is_given_up(self, ledger_id: int) -> bool:
-        """Whether it has been left behind for so long that nobody will close it but us."""
+        """Whether the ledger has been left open for the grace period, so that this bookie closes it."""
         now = asyncio.get_running_loop().time()
         since = self._left_behind.setdefault(ledger_id, now)
         return now - since >= self._config.open_ledger_grace_seconds
 
     def _mine(self, record: LedgerRecord, view: ClusterView, *, overdue: bool = False) -> list[Need]:
-        """What lacks here, and one place of each fragment at most that this bookie may take.
+        """Entries that this bookie lacks, and at most one position of each fragment that it may take over.
 
-        Once it is `overdue`, those that would stand best have had their time.
+        Once it is `overdue`, also where other bookies would be placed better.
         """
         mine: dict[int, Need] = {}
         for need in needs(record, view):
@@ -205,7 +205,7 @@ class Worker:
         return any(one.bookie == self._me for one in takers(need, view, second_best=overdue))
 
     async def _held_for_others(self, record: LedgerRecord, view: ClusterView) -> list[Need]:
-        """Places of others that lack something of them, of which all is here.
+        """Positions of bookies that lack entries, all of which are here.
 
         So what was moved here after the backup from which the metadata came is found again.
         """
@@ -247,7 +247,7 @@ class Worker:
             await self._marks.remove(ledger_id)
 
     async def _close(self, ledger_id: int, view: ClusterView) -> None:
-        """Nobody else will: its writer is gone, or whoever was recovering it."""
+        """Recovers and closes a ledger whose writer or recoverer is gone."""
         tally = Tally(ledger_id)
         try:
             record = await self._peers.recover(ledger_id)
@@ -278,7 +278,7 @@ class Worker:
     async def _claimed(
         self, ledger_id: int, view: ClusterView, work: Callable[[int, ClusterView], Awaitable[None]]
     ) -> None:
-        """Does the work while the ledger is claimed, unless another has claimed it."""
+        """Does the work under a claim on the ledger, unless another bookie has one."""
         lease = await self._store.grant_lease(self._config.claim_lease_seconds)
         try:
             mine = Holder(self._me, self._now_ms())
@@ -292,7 +292,7 @@ class Worker:
 
     @asynccontextmanager
     async def _kept(self, ledger_id: int, lease: Lease, mine: Holder, version: int) -> AsyncIterator[None]:
-        """Inside, the claim is renewed and tells how far the work is. Losing it costs double work, and nothing else."""
+        """Renews the claim inside the block, with progress. Losing it costs double work, and nothing else."""
 
         async def keep() -> None:
             key, stands = keys.healing(ledger_id), version

@@ -1,1 +1,1 @@
-"""What this bookie should hold of each ledger, and what it holds."""
+"""Compares what this bookie should hold of each ledger with what it holds."""

@@ -1,4 +1,4 @@
-"""What is missing between what is there: arithmetic on ranges of entry ids. Pure.
+"""Finds gaps: arithmetic on ranges of entry ids. Pure.
 
 A *gap* of a striped ledger spans entries of other bookies too: all its entries that are placed here are missing, the
 first and the last among them.
@@ -42,7 +42,7 @@ def uncovered(first_entry: int, last_entry: int, covered: Iterable[EntryRange]) 
 
 
 def runs(ids: Ids) -> Iterator[EntryRange]:
-    """The stretches of ids that follow each other without a hole."""
+    """Splits ids into runs without holes."""
     if not len(ids):
         return
     if ids[-1] - ids[0] == len(ids) - 1:
@@ -58,7 +58,7 @@ def runs(ids: Ids) -> Iterator[EntryRange]:
 
 
 def merged(ranges: Iterable[EntryRange]) -> list[EntryRange]:
-    """The same entries in as few ranges as can be, ascending."""
+    """Merges ranges into as few as can be, ascending."""
     found: list[EntryRange] = []
     for one in sorted(ranges, key=lambda one: one.first_entry):
         if found and one.first_entry <= found[-1].last_entry + 1:
@@ -69,7 +69,7 @@ def merged(ranges: Iterable[EntryRange]) -> list[EntryRange]:
 
 
 def overlap(one: EntryRange, other: EntryRange) -> bool:
-    """Whether some entry lies in both."""
+    """Whether the ranges share an entry."""
     return one.first_entry <= other.last_entry and other.first_entry <= one.last_entry
 
 

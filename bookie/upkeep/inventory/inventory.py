@@ -1,4 +1,4 @@
-"""What of a ledger's entries stands on this bookie's disk, a bounded part of the ledger at a time."""
+"""Finds which entries of a ledger are on this bookie's disk, a bounded part of the ledger at a time."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from .placed import ENTRY_MAX, Share, parts
 log = logging.getLogger(__name__)
 
 WINDOW_ENTRIES = 64 * 1024
-"""Entries looked at together."""
+"""Entries checked together."""
 
 BATCH_BYTES = 1024 * 1024
-"""About as much is read at once."""
+"""Bytes read at once, about."""
 
 FRAMES_PER_WINDOW = 4096
-"""Frames looked at together; more only where so many hold one and the same entry."""
+"""Frames checked together; more only where so many hold one and the same entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What was found of some entries: those placed here that are missing, as gaps, and frames that cannot be read."""
+    """Findings for some entries: gaps, that is missing ones that are placed here, and unreadable frames."""
 
     gaps: tuple[EntryRange, ...]
     unreadable: tuple[Place, ...]
 
 
 class Inventory:
-    """Takes stock for one bookie, no faster than its pace allows."""
+    """Checks one bookie's entries, rate-limited."""
 
     def __init__(self, bookie: Bookie, pace: Pace) -> None:
         self._bookie = bookie
@@ -49,10 +49,10 @@ class Inventory:
     async def windows(
         self, ledger_id: int, share: Share, asked: EntryRange, *, verify: bool
     ) -> AsyncGenerator[Window, None]:
-        """The entries of `asked`, a part of the share's range, from the first to the last.
+        """Yields findings for the entries of `asked`, a part of the share's range, from the first to the last.
 
-        With `verify` each frame is read. Else the index is believed for frames without holes, and those with
-        holes are read for their ids.
+        With `verify` each frame is read. Else the index is believed for frames without holes, and those with holes
+        are read for their ids.
         """
         at = asked.first_entry
         while at <= asked.last_entry:
@@ -63,7 +63,7 @@ class Inventory:
             at = through + 1
 
     async def missing_of(self, part: LedgerRecord, bookie: BookieRef, fragment: Fragment) -> list[EntryRange]:
-        """The gaps here in what one fragment of a closed ledger places at that bookie."""
+        """The gaps here in the entries that one fragment of a closed ledger places at that bookie."""
         first = fragment.first_entry
         last = next(end for one, end in part.spans() if one.first_entry == first)
         assert last is not None
@@ -72,7 +72,7 @@ class Inventory:
     async def missing(
         self, record: LedgerRecord, bookie: BookieRef, within: EntryRange, *, verify: bool
     ) -> list[EntryRange]:
-        """The gaps here in what the metadata places at `bookie`. What is here of another ledger fills none (W8)."""
+        """The gaps here in what the metadata places at `bookie`. Another ledger's entries fill none (W8)."""
         assert record.is_closed or within.last_entry < ENTRY_MAX, "an open ledger has no end"
         placed = parts(record, bookie, [within])
         if self._bookie.holds_another(record):
@@ -86,7 +86,7 @@ class Inventory:
         return found
 
     async def unreadable(self, ledger_id: int, places: Iterable[Place]) -> list[Place]:
-        """Those of these frames that cannot be read as what the index says; each is logged with the reason."""
+        """Those of these frames that cannot be read, or are not what the index says; logs each with the reason."""
         bad: list[Place] = []
         for batch in _batches(places):
             await self._pace.keep(sum(place.size for place in batch))
@@ -137,7 +137,7 @@ def is_solid(place: Place) -> bool:
 
 
 def span_of(place: Place) -> EntryRange:
-    """From the frame's first entry to its last."""
+    """The entry range of a frame."""
     return EntryRange(place.first_entry, place.last_entry)
 
 

@@ -1,4 +1,4 @@
-"""Which entries of a ledger the metadata places at one bookie (rule W1). Pure: ranges in, ranges out."""
+"""Computes which entries of a ledger the metadata places at one bookie (rule W1). Pure: ranges in, ranges out."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from metadata.records.ledger_record import BookieRef, LedgerRecord, Shape
 from ...wire.messages import EntryRange
 
 ENTRY_MAX = 2**63 - 1
-"""No entry has a larger id: the last fragment of a ledger that is not closed reaches so far."""
+"""The largest entry id: the last fragment of an open ledger reaches so far."""
 
 EVERYTHING = EntryRange(0, ENTRY_MAX)
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one fragment places at one bookie: the entries of [first_entry, last_entry] that its position holds.
+    """The entries that one fragment places at one bookie: those of [first_entry, last_entry] that its position holds.
 
     Position p holds entry i where (p − i) mod E < Qw. So of every E entries it holds Qw in a row, and all of them
     where the ledger is not striped.
@@ -31,7 +31,7 @@ class Share:
 
     @property
     def is_striped(self) -> bool:
-        """Whether entries of the range stand at other bookies only."""
+        """Whether some entries of the range are at other bookies only."""
         return self.shape.ensemble_size > self.shape.write_quorum
 
     def holds(self, entry_id: int) -> bool:
@@ -39,16 +39,16 @@ class Share:
         return self._turn(entry_id) < self.shape.write_quorum
 
     def first_from(self, entry_id: int) -> int:
-        """The first entry placed here that is not before this one, be it in the range or behind it."""
+        """The first entry placed here from this one on, in the range or behind it."""
         return entry_id + max(0, self._turn(entry_id) - self.shape.write_quorum + 1)
 
     def last_until(self, entry_id: int) -> int:
-        """The last entry placed here that is not behind this one, be it in the range or before it."""
+        """The last entry placed here up to this one, in the range or before it."""
         turn = self._turn(entry_id)
         return entry_id if turn < self.shape.write_quorum else entry_id - self.shape.ensemble_size + turn
 
     def between(self, first_entry: int, last_entry: int) -> EntryRange | None:
-        """From the first to the last entry of [first_entry, last_entry] placed here; None where there is none."""
+        """From the first to the last entry of [first_entry, last_entry] placed here; None if there is none."""
         first = self.first_from(max(first_entry, self.first_entry))
         last = self.last_until(min(last_entry, self.last_entry))
         return EntryRange(first, last) if first <= last else None
@@ -66,11 +66,11 @@ class Share:
 
 
 EVERY_ENTRY = Share(0, ENTRY_MAX, 0, Shape(1, 1, 1))
-"""What a bookie would have that holds everything."""
+"""The share of a bookie that holds every entry."""
 
 
 def shares(record: LedgerRecord, bookie: BookieRef) -> list[Share]:
-    """What each fragment that names this bookie, with this incarnation, places there, by ascending entries."""
+    """The shares of this bookie, with this incarnation, in each fragment that names it, by ascending entries."""
     return [
         share
         for share in _named(record, bookie)
@@ -83,7 +83,7 @@ Part = tuple[Share, EntryRange]
 
 
 def parts(record: LedgerRecord, bookie: BookieRef, spans: Sequence[EntryRange]) -> list[Part]:
-    """What of these spans, which ascend and lie apart, is placed at this bookie, by ascending entries."""
+    """The parts of these spans, ascending and disjoint, that are placed at this bookie, by ascending entries."""
     found: list[Part] = []
     begin = 0
     for share in shares(record, bookie):

@@ -1,1 +1,1 @@
-"""Fetching what is missing, and taking over what others lost."""
+"""Repair from other replicas: of fragments, of whole ledgers, of the index; takeover of lost copies."""

@@ -1,7 +1,7 @@
-"""Taking over a lost bookie's places because an operator says so: another one's, or those of its own former selves.
+"""Takes over a lost bookie's positions at an operator's request, also those of its own former incarnations.
 
-`healer.py` says how a place changes hands. A ledger whose last ensemble names the lost bookie is closed first; of
-another one that is open only what its writer has left behind is taken.
+`healer.py` says how a position changes hands. A ledger whose last ensemble names the lost bookie is closed first; of
+other open ledgers only closed fragments are taken.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ STANDS_WORSE = (
 FRAGMENTS_NAMED_MAX = 10
 
 MayTake = Callable[[Need], bool]
-"""Whether no other bookie would stand better beside the copies that there are."""
+"""Whether no other bookie would be placed better beside the remaining copies."""
 
 
 class Adoption:
-    """Puts `me` into the places of every `bookie_id` that is not in `alive`. Callers hold the lock of all upkeep."""
+    """Replaces every `bookie_id` that is not in `alive` by `me`. Callers hold the lock of all upkeep."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Adoption:
         return found
 
     async def adopt(self, tally: Tally) -> None:
-        """Takes over one ledger's places; what cannot be done is in the tally.
+        """Takes over one ledger's positions; records in the tally what cannot be done.
 
         Raises PeersFailed, MetadataError and DiskIsFull: what was copied may be there, and the record is as it was.
         """
@@ -69,7 +69,7 @@ class Adoption:
             self._tell_left(record, tally)
 
     def _must_be_closed(self, record: LedgerRecord) -> bool:
-        """A writer that lives would have replaced the lost bookie."""
+        """Whether to recover it first: a live writer would have replaced the lost bookie."""
         in_use = record.fragments[-1].ensemble
         is_named = any(one in in_use for one in self._lost(record))
         return record.state is LedgerState.IN_RECOVERY or (not record.is_closed and is_named)
@@ -81,7 +81,7 @@ class Adoption:
         return need.fragment.admits(self._me, in_place_of=need.bookie)
 
     def _needs(self, record: LedgerRecord) -> list[Need]:
-        """The places of the lost in what nobody writes any more."""
+        """The lost bookies' positions in the closed part of the ledger."""
         part, lost = record.closed_part(), self._lost(record)
         spans = () if part is None else part.spans()
         return [
@@ -103,6 +103,6 @@ class Adoption:
                 tally.fail(why % ", ".join(str(n.fragment.first_entry) for n in needs[:FRAGMENTS_NAMED_MAX]))
 
     def _lost(self, record: LedgerRecord) -> list[BookieRef]:
-        """Everybody of the name whom the record names and who is no more."""
+        """Incarnations of that name that the record names, and that are not alive."""
         named = {bookie for fragment in record.fragments for bookie in fragment.ensemble}
         return sorted(one for one in named if one.bookie_id == self._bookie_id and one not in self._alive)

@@ -1,10 +1,10 @@
-"""Healing one ledger on one bookie: what lacks here is fetched, and places are taken over from others.
+"""Re-replicates one ledger to one bookie: fetches entries that it lacks, and takes over positions from others.
 
 For each change, in this order, so that a crash at any point leaves the old record, under which what was copied is
 garbage (`collector.py` drops it, under the lock that is held here), or the new one with every entry here:
 
-1. All that the places hold is fetched and stored here, synced; what stands here already counts.
-2. One compare-and-swap says that this bookie holds it. On a conflict all is decided anew.
+1. All entries of the positions are fetched and stored here, synced; those that are here already count. 2. One
+compare-and-swap says that this bookie holds it. On a conflict it starts over.
 
 No copy that counts is ever dropped before another one counts.
 """
@@ -22,19 +22,19 @@ from .mending import Mender, Tally
 from .need import Need, Reason
 
 TRIES_MAX = 5
-"""How often a ledger is decided anew whose record somebody else keeps changing."""
+"""Tries with a ledger whose record others keep changing."""
 
 COPIED_FROM_ITSELF = (Reason.DRAINING, Reason.MOVED, Reason.MISPLACED)
-"""Why a copy is made anew of which the old one can be read."""
+"""Reasons to copy although the old copy can be read."""
 
 KEEPS_CHANGING = "the ledger's record kept changing: try again"
 
 Chosen = Callable[[LedgerRecord], Sequence[Need]]
-"""Of a record, the needs that this bookie shall see to."""
+"""Chooses the needs of a record that this bookie is to serve."""
 
 
 class Healer:
-    """Heals on `me`. Callers hold the lock of all upkeep."""
+    """Re-replicates to `me`. Callers hold the lock of all upkeep."""
 
     def __init__(self, ledgers: LedgerStore, me: BookieRef, mender: Mender) -> None:
         self._ledgers = ledgers
@@ -42,7 +42,7 @@ class Healer:
         self._mender = mender
 
     async def heal(self, tally: Tally, chosen: Chosen) -> LedgerRecord | None:
-        """Sees to what is `chosen`; the record as it stands then, None where the ledger is deleted.
+        """Serves the `chosen` needs; returns the record as it is then, None if the ledger is deleted.
 
         What cannot be done is in the tally. Raises PeersFailed, MetadataError and DiskIsFull: what was copied may be
         there, and the record is as it was.
@@ -72,7 +72,7 @@ class Healer:
     async def _healed(
         self, record: LedgerRecord, healed: LedgerRecord, need: Need, tally: Tally
     ) -> LedgerRecord:
-        """With this need seen to; as it was where something could not be had."""
+        """The record with this need served; unchanged if something could not be fetched."""
         mine = Tally(tally.ledger_id)
         part, first = record.closed_part(), need.fragment.first_entry
         assert part is not None
@@ -88,7 +88,7 @@ class Healer:
 
 
 def _parts(part: LedgerRecord, need: Need, *, only_lacking: bool) -> list[Part]:
-    """What the fragment places at the bookie, or what of it may be lacking: the rest is there, at that very bookie."""
+    """What to fetch: all that the fragment places at the bookie, or, on that very bookie, what it may lack."""
     held = [share for share in shares(part, need.bookie) if share.first_entry == need.fragment.first_entry]
     lack = need.fragment.lacking_at(need.position) if only_lacking else None
     first, last = (

@@ -1,8 +1,9 @@
-"""A bookie that has lost some of its log without knowing what: it vouches for nothing that it may have held (rule R6).
+"""Puts ledgers into limbo on a bookie that lost an unknown part of its log: it vouches for none of them (rule R6).
 
 Before it serves, every ledger that the metadata places on it is put into limbo, on disk: what is absent there is
-UNKNOWN, never "no such entry". And it is fenced, since its fence may be among what was lost: a closed one, too, or its
-old writer could still find an ack quorum behind the end. `repair.py` takes ledgers out of limbo again; fences stay.
+UNKNOWN, never "no such entry". And it is fenced, since its fence may be among what was lost: a closed one, too, or
+its old writer could still find an ack quorum behind the end. `repair.py` takes ledgers out of limbo again; fences
+stay.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ..collecting.compactor import state_record
 log = logging.getLogger(__name__)
 
 LEDGERS_PER_BATCH = 1000
-"""Ledgers whose states are on disk together."""
+"""Ledgers whose states are synced together."""
 
 
 async def enter_limbo(bookie: Bookie, ledgers: LedgerStore, me: BookieRef) -> int:
@@ -55,11 +56,11 @@ def _names(record: LedgerRecord, me: BookieRef) -> bool:
 
 
 def _doubtful(bookie: Bookie, unknown: list[BadRecord]) -> list[Record]:
-    """Ledgers of which only the id can be read. Who may write to them is asked when somebody does."""
+    """States of ledgers whose record is unreadable: verifier and identity stay unknown, and are looked up on demand."""
     records = []
     for error in unknown:
         skip(error)
-        with suppress(BadRecord):  # a stray key is nobody's ledger
+        with suppress(BadRecord):  # a stray key belongs to no ledger
             state = bookie.states.hold(ledger_id_of(error.key))
             state.fence, state.limbo = Fence.DURABLE, True
             records.append(state_record(state))
@@ -68,7 +69,7 @@ def _doubtful(bookie: Bookie, unknown: list[BadRecord]) -> list[Record]:
 
 def _in_limbo(bookie: Bookie, record: LedgerRecord) -> Record:
     state = bookie.states.hold(record.ledger_id)
-    state.fence = Fence.DURABLE  # nobody is served before it is
+    state.fence = Fence.DURABLE  # no request is served before it is
     state.limbo = True
     state.learn(record.verifier, record.identity)
     return state_record(state)

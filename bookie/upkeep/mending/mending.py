@@ -1,10 +1,10 @@
-"""Filling the gaps of one ledger from the other replicas, and letting go of frames that cannot be read.
+"""Fills gaps of one ledger from the other replicas, and removes unreadable frames from the index.
 
 In this order, so that a crash at any point leaves what was there, or more:
 
 1. What is missing is fetched and stored, synced.
-2. A frame that cannot be read is pointed to no more, once every entry of its span that is placed here has been looked
-   for and stands elsewhere in the log. Until then it makes its span an I/O error, never "no such entry" (rule R6).
+2. An unreadable frame is removed from the index once every entry of its span that is placed here has been looked for
+and is elsewhere in the log. Until then it makes its span an I/O error, never "no such entry" (rule R6).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from ..peers import Peers, PeersFailed
 from ..reports import Progress, Repaired
 
 STORE_BYTES = 4 * 1024 * 1024
-"""About as much is handed to the log at once."""
+"""Bytes stored at once, about."""
 
 FAILURES_MAX = 16
-"""Entries that no replica gives, after which a ledger is left for another time: its bookies may be down."""
+"""Entries that no replica gives, after which a ledger is left for later: its bookies may be down."""
 
 HOLDS_ANOTHER = (
     "another ledger is here under this id, and stays: the metadata went back to an older copy; give the place to "
@@ -48,7 +48,7 @@ NOT_CLOSED = (
 
 @dataclass(slots=True)
 class Tally:
-    """What was done for one ledger so far, and what of it could not be had."""
+    """What was done for one ledger so far, and what could not be fetched."""
 
     ledger_id: int
     entries: int = 0
@@ -61,12 +61,12 @@ class Tally:
     lacking: list[EntryRange] = field(default_factory=list)
 
     def fail(self, why: str, *lacking: EntryRange) -> None:
-        """Something stays undone; the first reason is the one that is told."""
+        """Records that something stays undone; the first reason is reported."""
         self.why_not = self.why_not or why
         self.lacking += lacking
 
     def add(self, other: Tally) -> None:
-        """What was done for another part of the same ledger."""
+        """Adds the tally of another part of the same ledger."""
         for name in (
             "entries",
             "bytes",
@@ -92,11 +92,11 @@ class Tally:
 
 
 class _GivenUp(Exception):
-    """The rest of the ledger is left for another time."""
+    """Skips the rest of the ledger for this time."""
 
 
 class Mender:
-    """Mends the ledgers of one bookie. Callers hold the lock of all upkeep."""
+    """Repairs the ledgers of one bookie. Callers hold the lock of all upkeep."""
 
     def __init__(self, bookie: Bookie, peers: Peers, inventory: Inventory, pace: Pace) -> None:
         self._bookie = bookie
@@ -116,15 +116,15 @@ class Mender:
         unreadable: Iterable[Place] = (),
         verify: bool = True,
     ) -> None:
-        """Reads every frame that may hold entries of these parts, and fetches what is in none of them.
+        """Reads every frame that may hold entries of these parts, and fetches entries that are in none of them.
 
         Without `verify` the index is believed for frames without holes.
 
-        What could not be had is in the tally. `parts` ascend. In `examined` they leave out nothing that is
+        What could not be fetched is in the tally. `parts` ascend. In `examined` they leave out nothing that is
         placed here: frames within that cannot be read, and those in `unreadable`, are removed from the index, which
-        holds that when this returns. Raises DiskIsFull: what was stored before is there.
+        has committed that when this returns. Raises DiskIsFull: what was stored before is there.
         """
-        # What is here fills none of its gaps, nor is anything put beside it.
+        # Frames of another ledger fill none of its gaps, and no entries may be put beside them.
         if self._bookie.holds_another(record):
             tally.fail(HOLDS_ANOTHER)
             return
@@ -147,7 +147,7 @@ class Mender:
     async def _fetch(
         self, record: LedgerRecord, share: Share, gap: EntryRange, tally: Tally, without: BookieRef
     ) -> None:
-        """All of the gap that others have."""
+        """Fetches all of the gap that other replicas have."""
         if not record.is_closed:
             self._give_up(tally, gap.first_entry, NOT_CLOSED)
         at = gap.first_entry
@@ -175,12 +175,12 @@ class Mender:
         assert at == gap.last_entry + 1
 
     def _next_after(self, failed: PeersFailed, share: Share, at: int, tally: Tally) -> int:
-        """Where to go on behind an entry that nobody gave."""
+        """Where to go on behind an entry that no replica gave."""
         tally.failures += 1
         entry_id = failed.entry_id
         if entry_id is None or tally.failures == FAILURES_MAX:
             self._give_up(tally, at if entry_id is None else entry_id, str(failed))
-        if share.holds(entry_id):  # else it is in the gap only because entries of others lie between ours
+        if share.holds(entry_id):  # other gaps include entries of other bookies between ours
             tally.fail(str(failed), EntryRange(entry_id, entry_id))
         return share.first_from(entry_id + 1)
 
@@ -191,7 +191,7 @@ class Mender:
     # --- storing ----------------------------------------------------------------------------
 
     async def _store(self, record: LedgerRecord, columns: Columns, tally: Tally) -> None:
-        """On disk when it returns."""
+        """Stores entries; on disk when it returns."""
         batch: list[Record] = []
         size = 0
         for frame in frames_of(columns):
@@ -207,7 +207,7 @@ class Mender:
 
     async def _store_batch(self, batch: Sequence[Record]) -> None:
         await self._bookie.room()
-        # What is left of a disk that is nearly full is for those who cannot wait (rule B4).
+        # The last space of a nearly full disk is for requests that cannot wait (rule B4).
         if self._bookie.space.why_read_only:
             raise DiskIsFull(self._bookie.space.why_read_only)
         await self._bookie.store(batch)
@@ -232,7 +232,7 @@ def _entries_of(record: LedgerRecord, frame: Columns) -> Record:
 
 
 def frames_of(columns: Columns) -> Iterator[Columns]:
-    """The entries in frames as large as a client's."""
+    """Splits entries into frames as large as a client's."""
     while len(columns):
         frame = columns.cut(0, min(len(columns), FRAME_ENTRIES_MAX)).start_of(FRAME_BYTES_MAX)
         yield frame

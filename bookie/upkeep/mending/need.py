@@ -1,4 +1,4 @@
-"""One copy of one fragment that must be made, completed or moved."""
+"""A re-replication task: one copy of one fragment that must be made, completed or moved."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from metadata.records.ledger_record import BookieRef, Fragment
 
 
 class Reason(StrEnum):
-    """Why a copy does not count for what it should."""
+    """Why a copy needs work."""
 
     LACKING = "lacks entries"
     LOST = "is lost"
@@ -21,7 +21,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One copy of one fragment: that of this bookie, at this position. Its ledger has this write quorum."""
+    """The copy of one fragment at this position. Its ledger has this write quorum."""
 
     fragment: Fragment
     last_entry: int

@@ -1,12 +1,13 @@
-"""Repair: what the metadata places on this bookie and is not on its disk is copied from the other replicas (rule R6).
+"""Repair: copies entries that the metadata places on this bookie, and its disk lacks, from other replicas (rule R6).
 
 A ledger leaves limbo in this order, so that a crash at any point leaves it in limbo, or all of it here:
 
 1. It is closed: recovered where it was not, since only a closed ledger has an end up to which it can be complete.
 2. Every frame of it here is read; what is missing is fetched and stored, synced.
-3. A STATE record without limbo is synced; only then "no such entry" is said again.
+3. A STATE record without limbo is synced; only then the bookie answers "no such entry" again.
 
-Whatever cannot be had leaves the ledger in limbo and is reported; the next repair finds what this one has copied.
+A ledger of which entries could not be fetched stays in limbo and is reported; the next repair reuses what this one
+has copied.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ log = logging.getLogger(__name__)
 NEVER_HEARD_OF = "the metadata has never heard of this ledger: is it the right store?"
 
 COULD_NOT = (PeersFailed, MetadataError, DiskIsFull)
-"""What keeps one ledger from being repaired, and no other."""
+"""Errors that keep one ledger from being repaired, and no other."""
 
 
 class Repair:
     """Repairs one bookie. Callers hold the lock of all upkeep; `progress` may be read meanwhile.
 
-    `me` is the bookie as the metadata names it. Reads and fetches together keep to the pace.
+    `me` is the bookie as the metadata names it. The rate limit is for reads and fetches together.
     """
 
     def __init__(self, bookie: Bookie, ledgers: LedgerStore, me: BookieRef, peers: Peers, pace: Pace) -> None:
@@ -61,24 +62,24 @@ class Repair:
 
     @property
     def progress(self) -> Progress:
-        """How far `repair_limbo` or `adopt` is."""
+        """Progress of `repair_limbo` or `adopt`."""
         return self.mender.progress
 
     async def missing(
         self, record: LedgerRecord, *, within: EntryRange = EVERYTHING, verify: bool = False
     ) -> list[EntryRange]:
-        """What the metadata places here and this bookie cannot read: its gaps (`gaps.py`) in `within`.
+        """Gaps (`gaps.py`): entries in `within` that the metadata places here, and this bookie cannot read.
 
-        With `verify` each frame is read. Else what the index says of frames without holes is believed. A ledger
-        that is not closed has no end: then `within` says how far to look.
+        With `verify` each frame is read. Else the index is believed for frames without holes. A ledger that is not
+        closed has no end: then `within` says how far to look.
         """
         return await self._inventory.missing(record, self._me, within, verify=verify)
 
     async def repair_ledger(self, ledger_id: int) -> Repaired:
-        """Makes one ledger complete here, and takes it out of limbo then. Closes it where it is not closed.
+        """Completes one ledger here, and then takes it out of limbo. Closes it if it is open.
 
         A deleted ledger leaves limbo as it is. One with a password that is not closed stays, and the report says
-        what its owner must do. Raises LogFailed and IndexUnusable; what else goes wrong is in the report.
+        what its owner must do. Raises LogFailed and IndexUnusable; other errors are in the report.
         """
         tally = Tally(ledger_id)
         try:
@@ -104,10 +105,10 @@ class Repair:
         return summary.report()
 
     async def mend(self, ledger_id: int, suspected: Sequence[Place]) -> Repaired:
-        """Those of these frames that cannot be read: fetches what is placed here of what they held, and removes them.
+        """Replaces those of these frames that are unreadable: fetches their entries placed here, and removes them.
 
         Recovers nothing: a frame of a ledger that is not closed stays, an I/O error for its readers, unless its
-        entries stand here once more. Errors as for `repair_ledger`.
+        entries are here in another frame. Errors as for `repair_ledger`.
         """
         bad = await self._inventory.unreadable(ledger_id, suspected)
         tally = Tally(ledger_id, frames_unreadable=len(bad))
@@ -126,13 +127,13 @@ class Repair:
     async def adopt(
         self, bookie_id: str, *, living: str | None, may_take: MayTake = lambda _: True
     ) -> RepairReport:
-        """Takes over what the metadata places at a lost bookie of this name, its own former selves included.
+        """Takes over what the metadata places at a lost bookie of this name, its own former incarnations included.
 
         `living` is the incarnation that is registered under the name, None where none is: what is placed at that
         one, and at this bookie itself, stays. Every entry is on disk here before the metadata names this bookie.
-        Fragments that name this bookie already are left alone, and reported; so are those that it `may_take` not.
-        Raises MetadataError where the
-        ledgers cannot be listed: nothing was done; else errors as for `repair_ledger`.
+        Fragments that name this bookie already are left alone, and reported; so are those that `may_take` rejects.
+        Raises MetadataError where the ledgers cannot be listed: nothing was done; else errors as for
+        `repair_ledger`.
         """
         alive = {self._me} | ({BookieRef(bookie_id, living)} if living else set())
         healer = Healer(self._ledgers, self._me, self.mender)
@@ -160,16 +161,17 @@ class Repair:
 
     async def _replace(self, record: LedgerRecord, bad: Sequence[Place], tally: Tally) -> None:
         spans = merged(map(span_of, bad))
-        # A recovery may have written here what it will only place here when it closes the ledger (rule R4).
+        # A recovery may have written here what it only places here when it closes the ledger (rule R4).
         wanted = [(EVERY_ENTRY, span) for span in spans]
         if record.is_closed:
             wanted = parts(record, self._me, spans)
         await self.mender.fill(record, wanted, tally, without=self._me, examined=spans, unreadable=bad)
 
     async def _ended(self, ledger_id: int, tally: Tally) -> LedgerRecord | None:
-        """All that the ledger places here, as a closed one; None where it is deleted.
+        """The ledger's part that is placed here, as a closed ledger; None if it is deleted.
 
-        A ledger whose writer may live without us is not closed for our sake: what we hold of it nobody writes any more.
+        A ledger whose writer may go on without this bookie is not closed for it: nothing is written to our part any
+        more.
         """
         found = await self._ledgers.read(ledger_id)
         if found is not None and (found.record.is_closed or not self._may_be_fenced(found.record)):
@@ -180,11 +182,11 @@ class Repair:
         return record
 
     def _may_be_fenced(self, record: LedgerRecord) -> bool:
-        # A writer whose last ensemble names us is refused by us already: this bookie is fenced in limbo.
+        # We refuse a writer whose last ensemble names us already: a ledger in limbo is fenced.
         return record.state is LedgerState.IN_RECOVERY or self._me in record.fragments[-1].ensemble
 
     async def _leave_limbo(self, ledger_id: int) -> None:
-        """On disk when it returns; the state in memory follows the record."""
+        """Clears limbo; on disk when it returns, and the state in memory follows the record."""
         state = self._bookie.states.peek(ledger_id)
         if state.limbo:
             await self._bookie.store([state_record(replace(state, limbo=False))])

@@ -1,4 +1,4 @@
-"""Frames that stand in the log and that the index has lost are put back into it."""
+"""Repairs the index: restores frames that are in the log, and that the index has lost."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ..threads import in_thread
 log = logging.getLogger(__name__)
 
 RECORDS_KEPT_MAX = 1000
-"""Ledgers' records remembered through a pass: frames that were dropped with leave lie about in the log."""
+"""Cache of ledger records during a pass: the log also has many frames that were rightly dropped."""
 
 
 class Restorer:
-    """Puts back what the metadata places at `me`. Callers of `put_back` hold the lock of all upkeep."""
+    """Restores frames that the metadata places at `me`. Callers of `put_back` hold the lock of all upkeep."""
 
     def __init__(self, bookie: Bookie, ledgers: LedgerStore, me: BookieRef, inventory: Inventory) -> None:
         self._bookie = bookie
@@ -35,18 +35,18 @@ class Restorer:
         self._records: OrderedDict[int, LedgerRecord | None] = OrderedDict()
 
     def begin_pass(self) -> None:
-        """The metadata is asked anew for every ledger."""
+        """Clears the cache of records."""
         self._records.clear()
 
     async def put_back(self, ledger_id: int, places: Sequence[Place]) -> int:
-        """Points to those of these frames again that hold what is missing here; returns how many.
+        """Adds those of these frames to the index that have entries missing here; returns how many.
 
-        The index holds them when this returns. Raises MetadataError.
+        The index has committed them when this returns. Raises MetadataError.
         """
         record = await self._record(ledger_id)
         if record is None or self._bookie.holds_another(
             record
-        ):  # deleted: what is left of it is on its way out
+        ):  # deleted: its frames are about to be collected
             return 0
         restored = 0
         for place in places:
@@ -69,7 +69,7 @@ class Restorer:
         frame = await in_thread(read_frame, self._bookie.files, ledger_id, place, record.identity)
         if not isinstance(
             frame, Columns
-        ):  # its segment was deleted before the lock was had, or it is another's
+        ):  # its segment was deleted before we had the lock, or it is another ledger's
             return False
         self._bookie.index.add(ledger_id, place)
         segment, offset = place_of(place.position)

@@ -1,1 +1,1 @@
-"""Reading everything again, to find what has rotted."""
+"""Scrubbing: reads everything on disk again, to find bit rot, and repairs it."""

@@ -1,8 +1,8 @@
-"""The index held against one segment of the log, in both directions. The index's own pages have no checksums.
+"""Cross-checks the index and one segment of the log, in both directions; the index's pages have no checksums.
 
-What the index says of a segment before it is surveyed is counted down by the live frames that the survey finds. Where
-the count comes out even, every frame that is pointed to is there and whole; where it does not, frames may be damaged,
-or point elsewhere, or may have been moved meanwhile, and have to be looked at one by one.
+The index's byte counts of a segment, taken before the survey, are counted down by the live frames that the survey
+finds. If a ledger's count reaches zero, every frame that is pointed to is there and whole; if not, frames may be
+damaged, or point elsewhere, or may have been moved meanwhile, and are checked one by one.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from ..inventory.gaps import uncovered
 from ..inventory.inventory import is_solid
 
 COPIES_LOOKED_AT_MAX = 4096
-"""Frames with entries of one frame that the index does not know."""
+"""Index entries that are compared with a frame that the index does not point to."""
 
 
 class Audit:
-    """Of one segment. Reads the index as of the last checkpoint; for one thread at a time."""
+    """Cross-check of one segment. Reads the index as of the last checkpoint; for one thread at a time."""
 
     def __init__(self, index: Index, segment: int) -> None:
         self._index = index
         self._left = Counter({n: held.frame_bytes for n, held in index.usage.of(segment).items()})
 
     def hidden(self, frames: Sequence[Frame]) -> list[Frame]:
-        """Takes these frames of the log into account; those that the index knows neither here nor elsewhere.
+        """Counts frames of the log; returns those that the index has neither here nor elsewhere.
 
-        Only of ledgers that it knows. Whether they should be known, the metadata says.
+        Only of ledgers that it knows. Whether it should have them, the metadata says.
         """
         hidden: list[Frame] = []
         for (ledger_id, place), alive in zip(frames, self._index.still_points_to(frames), strict=True):
@@ -46,10 +46,10 @@ class Audit:
 
     def _is_nowhere(self, ledger_id: int, place: Place) -> bool:
         if self._index.ledger(ledger_id) is None:
-            return False  # forgotten, and its frames with it
+            return False  # forgotten, with its frames
         first, last = place.first_entry, place.last_entry
         others = self._index.holding(ledger_id, first, last, (), COPIES_LOOKED_AT_MAX)
         if any(other[2:] == place[2:] and other.first_entry == first for other in others):
-            return False  # it was moved, or fetched anew
+            return False  # moved, or fetched again
         whole = (EntryRange(one.first_entry, one.last_entry) for one in others if is_solid(one))
         return any(uncovered(first, last, whole))

@@ -1,15 +1,15 @@
-"""Scrubbing: everything on the disk is read slowly in the background, so that rot is found before a reader finds it.
+"""Scrubbing: reads the whole disk slowly in the background, finds bit rot before a reader does, and repairs it.
 
-One segment after the other is surveyed, without any lock, while the bookie writes and compacts; what looks wrong is
-looked at once more under the lock of all upkeep, and mended:
+It surveys one segment after the other, without any lock, while the bookie writes and compacts; checks what looks
+wrong once more under the lock of all upkeep, and repairs it:
 
-- a frame that the index points to and that cannot be read as itself: its entries are fetched from other replicas;
-- a stretch of the log that holds no records any more: every ledger with a fence, or the like, in that segment has its
-  state written anew, since nobody can tell what stood there;
+- a frame that the index points to and that is unreadable: its entries are fetched from other replicas;
+- a damaged stretch of the log: every ledger with a fence or state in that segment gets a new state record, since the
+lost records are unknown;
 - a frame that the index has lost: it is put back;
 - a place that the index has wrong: it is removed.
 
-Nothing before the last checkpoint is passed over, and nothing that is not synced is looked at.
+A pass covers everything before the last checkpoint, and nothing that is not synced.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from .survey import Stretch, survey
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS_MIN = 1.0
-"""Between two passes, however long the first one took."""
+"""Least pause between two passes."""
 
 STRETCHES_NAMED_MAX = 1000
 """Damaged stretches of one segment that are told apart; more are only counted."""
 
 STRETCHES_REMEMBERED_MAX = 100_000
-"""Damaged stretches that were dealt with in this life and still stand in the log."""
+"""Damaged stretches remembered as dealt with by this process, and still in the log."""
 
 LEDGERS_PER_STEP = 100
-"""Ledgers whose rows in the index are summed up in one go."""
+"""Ledgers whose rows in the index are summed up in one step."""
 
 NOT_WHOLE = (
     "the index has rotted: what it had lost of this ledger is put back, but only making it anew tells whether that is "
@@ -57,7 +57,7 @@ NOT_WHOLE = (
 
 
 class Scrubber:
-    """Scrubs one bookie. `scrub_once` is called without the lock of all upkeep, which is `upkeep`."""
+    """Scrubs one bookie. Call `scrub_once` without the lock of all upkeep, which is `upkeep`."""
 
     def __init__(self, bookie: Bookie, repair: Repair, upkeep: asyncio.Lock, pace: Pace) -> None:
         self._bookie = bookie
@@ -68,12 +68,12 @@ class Scrubber:
         self._hurry = asyncio.Event()
         self._known: OrderedDict[Stretch, None] = OrderedDict()
         self.last: ScrubReport | None = None
-        """Of the last whole pass."""
+        """Report of the last complete pass."""
         self.under_way: tuple[int, int] | None = None
-        """Of the pass under way: segments read, and segments there were when it began."""
+        """Progress of the running pass: segments read, and segments there were when it began."""
 
     async def scrub_for_ever(self, pass_seconds: float, first_seconds: float) -> None:
-        """A pass each so many seconds, until cancelled or the log has failed; the first one after `first_seconds`."""
+        """Scrubs every `pass_seconds`, until cancelled or the log has failed; first after `first_seconds`."""
         loop = asyncio.get_running_loop()
         next_at = loop.time() + min(pass_seconds, first_seconds)
         while True:
@@ -96,11 +96,11 @@ class Scrubber:
             pass
 
     def hurry(self) -> None:
-        """`scrub_for_ever` begins its next pass now."""
+        """Has `scrub_for_ever` begin its next pass now."""
         self._hurry.set()
 
     async def scrub_once(self) -> ScrubReport:
-        """One pass over all that is synced when it begins. What it finds it mends, or says why it could not.
+        """One pass over all that is synced when it begins. Repairs what it finds, or reports why it could not.
 
         Raises LogFailed and IndexUnusable.
         """
@@ -130,7 +130,7 @@ class Scrubber:
     async def _scrub(self, segment: int, end: int, this: _Pass) -> None:
         try:
             await self._survey(segment, end, this)
-        except FileNotFoundError:  # it was compacted, and its frames stand in a later one
+        except FileNotFoundError:  # compacted meanwhile: its frames are in a later one
             return
         except OSError as error:
             log.error("cannot go through %s: %s", segments.name_of(segment), error)
@@ -155,7 +155,7 @@ class Scrubber:
                     await self._mend(found, suspects, this)
 
     async def _put_back(self, hidden: Sequence[Frame], this: _Pass) -> None:
-        """Frames of the log that the index does not know, if they should be known."""
+        """Restores frames of the log that the index lacks, if the metadata places them here."""
         if not hidden:
             return
         by_ledger: defaultdict[int, list[Place]] = defaultdict(list)
@@ -172,7 +172,7 @@ class Scrubber:
     # --- mending, with the lock held ----------------------------------------------------------
 
     async def _mend(self, found: _Damage, suspects: Sequence[int], this: _Pass) -> bool:
-        """Returns whether the states that stood there stand elsewhere now."""
+        """Repairs a segment's damage; returns whether the states that were in it are rewritten."""
         this.damaged += found.count
         if found.count:
             this.segments_damaged.append(found.segment)
@@ -182,7 +182,7 @@ class Scrubber:
         for ledger_id in suspects:
             await self._mend_ledger(ledger_id, found.segment, this)
         if not new:
-            return True  # they were written when the damage was new
+            return True  # they were rewritten when the damage was new
         try:
             this.states_rewritten += await self._write_states_anew(found.segment)
             await self._name_segments()
@@ -194,7 +194,7 @@ class Scrubber:
         return True
 
     async def _mend_ledger(self, ledger_id: int, segment: int | None, this: _Pass) -> None:
-        """All frames of the ledger, in this segment or anywhere, that the index points to in vain."""
+        """Replaces the ledger's unreadable frames, in this segment or all."""
         done = await self._repair.mend(ledger_id, await in_thread(self._pointed_to, ledger_id, segment))
         this.frames_damaged += done.frames_unreadable
         this.repaired.add(done)
@@ -204,7 +204,7 @@ class Scrubber:
         return [place for _, place in places if segment in (None, place.position >> 32)]
 
     async def _write_states_anew(self, segment: int) -> int:
-        """The states of all ledgers of which records that are no frames stood in the segment; on disk then."""
+        """Rewrites the states of all ledgers with state records in the segment; on disk when it returns."""
         usage = await in_thread(self._bookie.index.usage.of, segment)
         ledger_ids = [ledger_id for ledger_id, held in usage.items() if held.states]
         for start in range(0, len(ledger_ids), STATES_PER_BATCH):
@@ -213,15 +213,15 @@ class Scrubber:
         return len(ledger_ids)
 
     async def _name_segments(self, given_up: Collection[int] = ()) -> None:
-        """Says in the log which segments there are. One that is missing and still pointed into was not dropped."""
+        """Writes a manifest of the segments to the log. A missing one that is still pointed into was not dropped."""
         used = await in_thread(self._bookie.index.usage.totals)
         there = await in_thread(segments.numbers, self._bookie.disk)
         await self._bookie.store([manifest.to_record((used.keys() | set(there)) - set(given_up))])
 
     async def _mend_missing_segments(self, end: int, this: _Pass) -> None:
-        """Segments that the index points into, and that there are not; the one that is written to is left alone."""
+        """Repairs after missing segments that the index points into, except for the one that is written to."""
         used = await in_thread(self._bookie.index.usage.totals)
-        # After the index: since then there are only more.
+        # Read after the index: segments may only be added meanwhile.
         there = await in_thread(segments.numbers, self._bookie.disk)
         for segment in sorted(used.keys() - set(there)):
             if segment < end >> 32 or segment > there[-1]:
@@ -231,14 +231,14 @@ class Scrubber:
                     await self._give_up(segment)
 
     async def _give_up(self, segment: int) -> None:
-        """A segment that is gone, and nothing of which is pointed to any more, is missed no longer."""
+        """Drops a missing segment from the manifest, once the index does not point into it any more."""
         usage = await in_thread(self._bookie.index.usage.of, segment)
         if not any(held.frame_bytes for held in usage.values()):
             await self._name_segments(given_up=[segment])
             await self._bookie.remove_segments([segment])
 
     async def _check_index(self, this: _Pass) -> None:
-        """Removes what the index has wrong; what it has lost, or lacks then, the survey finds in the log."""
+        """Removes wrong rows of the index; the survey finds in the log what it has lost, or lacks then."""
         ledger_ids = await in_thread(self._bookie.index.ledger_ids)
         for start in range(0, len(ledger_ids), LEDGERS_PER_STEP):
             for ledger_id in await in_thread(self._not_whole, ledger_ids[start : start + LEDGERS_PER_STEP]):
@@ -258,7 +258,7 @@ class Scrubber:
 
 @dataclass(slots=True)
 class _Damage:
-    """The damaged stretches of one segment: all counted, the first ones named."""
+    """Damaged stretches of one segment: all counted, the first ones named."""
 
     segment: int
     count: int = 0
@@ -271,7 +271,7 @@ class _Damage:
 
 @dataclass(slots=True)
 class _Pass:
-    """What one pass has seen and done so far."""
+    """Findings and repairs of one pass so far."""
 
     segments: int = 0
     bytes_read: int = 0

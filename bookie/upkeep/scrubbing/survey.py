@@ -1,4 +1,4 @@
-"""Reading a segment to verify every record of it, also behind damage and on a disk that fails, a step at a time."""
+"""Verifies every record of a segment, also behind damage and on a failing disk, in small steps."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from ...log.format import (
 from ...log.records import Found, read_record
 
 STEP_BYTES = 1024 * 1024
-"""Read at once; a step ends at the first record that passes it, or at the first damage."""
+"""Bytes read at once; a step ends at the first record that passes it, or at the first damage."""
 
 SEARCH_BYTES = 4096
-"""Step of the search for the next record: what a disk fails to read, it fails in blocks."""
+"""Step of the search for the next record: disks fail to read in blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Bytes [offset, end) of a segment that were on disk as records once and are none now."""
+    """Damaged bytes [offset, end) of a segment: they held records once, and hold none now."""
 
     segment: int
     offset: int
@@ -43,7 +43,7 @@ class Stretch:
 
 @dataclass(slots=True)
 class Step:
-    """What one step has read: every frame, as the index should know it, and what is damaged."""
+    """Findings of one step: every frame, as the index should have it, and damage."""
 
     bytes: int = 0
     records: int = 0
@@ -60,10 +60,10 @@ class Step:
 
 
 def survey(disk: Disk, segment: int, incarnation: str, synced: int | None = None) -> Iterator[Step]:
-    """Everything in a segment, to its end if it is sealed, else to where it is `synced`.
+    """Surveys a segment, to its end if it is sealed, else to where it is `synced`.
 
-    A sealed segment holds nothing but records, and so does the synced part of the newest. For one thread at a
-    time. Raises FileNotFoundError where there is no such segment, and OSError where it cannot be opened.
+    A sealed segment holds nothing but records, and so does the synced part of the newest. For one thread at a time.
+    Raises FileNotFoundError where there is no such segment, and OSError where it cannot be opened.
     """
     file = disk.open(segments.name_of(segment))
     try:
@@ -82,7 +82,7 @@ def survey(disk: Disk, segment: int, incarnation: str, synced: int | None = None
 
 
 def _end_of(disk: Disk, segment: int, size: int) -> int:
-    """Where a sealed segment ended when the next one was begun, if that can be told."""
+    """The end of a sealed segment by the header of the next one, or by its own size."""
     try:
         following = segments.header_of(disk, segment + 1)
     except OSError:  # deleted just now, or unreadable, which its own survey finds
@@ -121,7 +121,7 @@ def _step(file: LogFile, segment: int, offset: int, end: int) -> Step:
 def _chunk(file: LogFile, offset: int, end: int) -> bytes:
     try:
         return file.read(min(STEP_BYTES, end - offset), offset)
-    except OSError:  # some of it may be read: record by record
+    except OSError:  # part of it may be readable: go record by record
         return b""
 
 
@@ -130,7 +130,7 @@ def _records_in(data: bytes, position: int) -> Iterator[Found]:
     while view:
         try:
             found = Found(position, *decode_record(view, position=position))
-        except BadRecordBytes:  # damaged, or only cut by the end of the step: the next one begins here
+        except BadRecordBytes:  # damaged, or cut by the end of the step: the next step begins here
             return
         yield found
         size = found.header.record_bytes
@@ -147,7 +147,7 @@ def _record_at(file: LogFile, position: int) -> Found | str:
 
 def _next_record(file: LogFile, segment: int, offset: int, end: int) -> int:
     """Where the next record begins behind an unreadable place; `end` where there is none."""
-    # What stood here had a header at least.
+    # The unreadable record had a header at least.
     for at in _magic_offsets(file, offset + RECORD_HEADER.size, end):
         if isinstance(_record_at(file, position_of(segment, at)), Found):
             return at
@@ -155,7 +155,7 @@ def _next_record(file: LogFile, segment: int, offset: int, end: int) -> int:
 
 
 def _magic_offsets(file: LogFile, start: int, end: int) -> Iterator[int]:
-    """Aligned offsets at which a record may begin; none where the disk cannot be read."""
+    """Aligned offsets at which a record may begin; skips blocks that the disk cannot read."""
     for offset in range(start, end, SEARCH_BYTES):
         try:
             block = file.read(min(SEARCH_BYTES, end - offset), offset)

@@ -1,7 +1,8 @@
-"""Messages to bytes and back: the only modules that touch the generated code.
+"""Encodes and decodes messages: the only modules that touch the generated protobuf code.
 
-Every message is sealed (`sealing`), and encoded in parts. Decoding never trusts: columns that do not fit together, a
-wrong checksum or an unknown status raise BadMessage, and nothing of the message is used.
+Every message has a checksum and columns attached (`sealing`), and is encoded in parts. Decoding never trusts:
+columns that do not fit together, a wrong checksum or an unknown status raise BadMessage, and nothing of the message
+is used.
 """
 
 from .appends import (

@@ -1,4 +1,4 @@
-"""Frames of entries, and what became of them."""
+"""Encodes and decodes appends: frames of entries, and their acknowledgements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .parts import (
 )
 
 FRAMES_MAX = 1024
-"""No client sends more of them in one message; a bookie's other clients wait while it takes a message apart."""
+"""Frames of one message at most, kept by clients; a bookie's other clients wait while it decodes a message."""
 
 APPEND_HEADER_BYTES_MAX = 512 * 1024
 """So many frames need half of it. A frame may be a byte or two, and each costs memory once it is parsed."""
@@ -33,7 +33,7 @@ def encode_append_request(request: AppendRequest) -> Sealed:
 
 
 def _frame_to(frame: Frame, message: pb.Frame) -> None:
-    """Field by field: messages given to a constructor take three times as long, and this is once a frame."""
+    """Sets field by field: nested constructors take three times as long, and this runs for each frame."""
     message.ledger_id = frame.ledger_id
     columns, shape = frame.columns, message.columns
     shape.entries = len(columns)

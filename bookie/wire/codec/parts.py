@@ -1,4 +1,4 @@
-"""What several messages have: headers and columns, statements, credentials, statuses."""
+"""Encodes and decodes what messages share: headers and columns, LAC statements, credentials, statuses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..rpc import MESSAGE_BYTES_MAX
 from ..sealing import BadMessage, Unsealed
 
 LAC_DIGEST_BYTES_MAX = 64
-"""No digest is wider; bounds what a bookie keeps for each ledger."""
+"""Width of a digest at most; bounds what a bookie keeps for each ledger."""
 
 
 M = TypeVar("M", bound=Message)

@@ -1,4 +1,4 @@
-"""Pages, scans, last-add-confirmed, and where the bytes of a ledger lie."""
+"""Encodes and decodes reads: pages, scans, last-add-confirmed, and a ledger's extents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a bookie says of itself, and its maintenance."""
+"""Encodes and decodes what goes over gRPC: info and maintenance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..sealing import BadMessage, Sealed, sealed
 from .parts import STATUS_TO_PB, Body, parse, status_from
 
 BUCKETS_MAX = 64
-"""Of the times that a bookie tells of."""
+"""Buckets of an append histogram at most."""
 
 _ACTION_TO_PB: dict[MaintenanceAction, pb.MaintenanceAction] = {
     action: cast("pb.MaintenanceAction", pb.MaintenanceAction.Value(action.name))

@@ -1,1 +1,1 @@
-"""The data protocol: entries, reads and fences between clients and bookies, framed on plain sockets. See README.md."""
+"""The data protocol: entries, reads and fences between clients and bookies, framed over TCP or TLS. See README.md."""

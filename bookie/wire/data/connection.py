@@ -1,7 +1,7 @@
-"""One end of a connection of the data protocol: frames both ways, back-pressure, signs of life.
+"""One end of a connection of the data protocol: frames both ways, back-pressure, keepalive pings.
 
-Client and bookie use the same class; what the frames mean is their handlers' business. Whatever happens, the handler
-is told once that the connection is lost, and why.
+Client and bookie use the same class; their handlers interpret the frames. Whatever happens, the handler is told once
+that the connection is lost, and why.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from .framing import BadFrame, Body, FrameReader, Kind, Part, Received, framed
 from .outbox import Outbox
 
 WRITE_BUFFER_BYTES_MAX = 1024 * 1024
-"""Sent and not taken by the kernel: past it `is_writable` says no, and nobody but answers is added."""
+"""Send backlog past which `is_writable` is False, and only replies are added."""
 
 KEEPALIVE_SECONDS = 10.0
-"""An end that has heard nothing for so long asks for a sign of life."""
+"""An end that has received nothing for so long sends a ping."""
 
 ASKED_SHARE_MIN = 0.1
-"""Of these seconds lie between one question and the next, or nothing is read until they are over."""
+"""Rate limit of pings: reading pauses for this share of KEEPALIVE_SECONDS after pings closer together than that."""
 
 SILENCE_SECONDS_MAX = 20.0
-"""A connection is given up when nothing is heard for so long by an end that asks."""
+"""Idle timeout of an end that sends pings: it gives the connection up after such a silence."""
 
 BUSY_TURN_SECONDS = 0.001
-"""A turn of the event loop that takes longer has much to do."""
+"""A longer loop iteration means that the loop is busy."""
 
 LOOK_SECONDS_MIN = 0.01
-"""Between one look and the next."""
+"""Least time between two liveness checks."""
 
 LATE_SECONDS = 1.0
-"""A timer this late means that the process stood still: what came meanwhile has not been read."""
+"""A timer this late means that the process was stopped: what came meanwhile has not been read."""
 
 _KIND = attrgetter("kind")
 
@@ -46,7 +46,7 @@ NEXT_TURN = "the rest of what came is for the next turn"
 
 
 class Memory(Protocol):
-    """Room for large bodies. Whoever gets one with `received` gives its room back once it is done with it."""
+    """Memory quota for large bodies. A handler frees a body's memory once it is done with it."""
 
     def take_now(self, amount: int) -> bool: ...
 
@@ -54,26 +54,26 @@ class Memory(Protocol):
 
 
 class Handler(Protocol):
-    """Whose frames they are."""
+    """Handles a connection's frames and events."""
 
     def received(self, kind: Kind, call: int, body: Body) -> None:
-        """A frame came. What is raised here ends the connection."""
+        """Handles a frame. An exception ends the connection."""
         ...
 
     def writable(self) -> None:
-        """What was buffered has gone: `is_writable` again."""
+        """Called when the send backlog is gone: `is_writable` again."""
         ...
 
     def lost(self, why: str) -> None:
-        """Nothing more comes or goes. Called once, also after `close` and `abort`."""
+        """Called once when the connection is lost, also after `close` and `abort`."""
         ...
 
 
 class Connection(asyncio.BufferedProtocol):
-    """See the module. `asks`: whether this end sends pings; the other then only listens for them.
+    """One end. `asks`: whether it sends pings; the other then only answers them.
 
-    `heard_at`: when something came last, by the loop's clock. An end that serves (`untaken_bytes_max`) reads nothing
-    more from a peer that has not taken so much of what was sent to it; where `memory` is set, large bodies wait for it.
+    `heard_at`: when something was received last, by the loop's clock. A server (`untaken_bytes_max`) reads nothing
+    more from a peer with so large a send backlog; where `memory` is set, large bodies wait for it.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Connection(asyncio.BufferedProtocol):
     # --- what an owner uses -------------------------------------------------------------------
 
     def send(self, kind: Kind, call: int = 0, body: Sequence[Part] = ()) -> None:
-        """Queues a frame; nothing happens on a connection that is lost, or was ended by this side."""
+        """Queues a frame; does nothing on a connection that is lost, or was ended by this side."""
         if self._transport is None or self.is_lost or self._is_ending:
             return
         buffers = framed(kind, call, body)
@@ -123,7 +123,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(buffer)
 
     def hold(self, reason: str) -> None:
-        """Reads nothing more from the peer until `go_on` was called for every reason there is."""
+        """Pauses reading from the peer until `go_on` was called for every reason."""
         if not self._holds and self._transport is not None and not self.is_lost:
             self._transport.pause_reading()
         self._holds.add(reason)
@@ -131,35 +131,35 @@ class Connection(asyncio.BufferedProtocol):
     def go_on(self, reason: str) -> None:
         self._holds.discard(reason)
         if not self._holds and self._transport is not None and not self.is_lost:
-            self.heard_at = self._loop.time()  # who is not read from may not be blamed for silence
+            self.heard_at = self._loop.time()  # a peer we did not read from was not silent
             self._transport.resume_reading()
 
     @property
     def tls(self) -> ssl.SSLObject:
-        """Of a connection with TLS: what it knows of the other end. Raises ConnectionError if it is lost."""
+        """TLS state of the connection, with the peer's certificate. Raises ConnectionError if it is lost."""
         if self._transport is None:
             raise ConnectionResetError(self._why or "the connection was lost")
         return cast("ssl.SSLObject", self._transport.get_extra_info("ssl_object"))
 
     @property
     def taken_bytes(self) -> int:
-        """Of what was sent, so much is with the kernel."""
+        """Sent bytes that the kernel has accepted."""
         if self._outbox is not None:
             return self.sent_bytes - self._outbox.size_bytes
         return self.sent_bytes - (0 if self._transport is None else self._transport.get_write_buffer_size())
 
     @property
     def holds(self) -> frozenset[str]:
-        """The reasons for which nothing is read from the peer."""
+        """The reasons for which reading is paused."""
         return frozenset(self._holds)
 
     @property
     def is_held(self) -> bool:
-        """Whether nothing is read from the peer, for whatever reason."""
+        """Whether reading is paused, for whatever reason."""
         return bool(self._holds)
 
     def close(self, why: str = "it was closed") -> None:
-        """Ends the connection once all that was sent is with the kernel."""
+        """Ends the connection once the kernel has accepted all that was sent."""
         self._why, self._is_ending = self._why or why, True
         if self._outbox is not None and not self.is_lost:
             self._outbox.close()
@@ -167,7 +167,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def abort(self, why: str) -> None:
-        """Ends it now."""
+        """Ends the connection now."""
         self._why, self._is_ending = self._why or why, True
         if self._transport is not None and not self.is_lost:
             self._transport.abort()
@@ -233,14 +233,14 @@ class Connection(asyncio.BufferedProtocol):
         self.reader.drop()
         if self._outbox is not None:
             self._outbox.drop()
-        # Beneath TLS the transport holds us, and its buffers: in a circle they would wait for the collector.
+        # Beneath TLS the transport refers to us and our buffers: break the cycle, which would wait for the collector.
         self._transport = self._outbox = None
         self.handler.lost(self._why or ("it ended the connection" if exc is None else _told(exc)))
 
     # ------------------------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> None:
-        """Bytes that came before this was the connection's protocol."""
+        """Takes bytes that came before this was the connection's protocol."""
         view = memoryview(data)
         while view and not self._is_ending:
             room = self.reader.buffer()
@@ -252,7 +252,7 @@ class Connection(asyncio.BufferedProtocol):
                 self.abort("it says more than a greeting before it is welcomed")
 
     def _take_all(self, frames: Sequence[Received]) -> None:
-        """What a turn has; the rest in later turns, before anything more is read."""
+        """Handles one loop iteration's frames; the rest in later iterations, before anything more is read."""
         if Kind.PING in map(_KIND, frames):
             self._is_asked()
         for frame in frames:
@@ -270,7 +270,7 @@ class Connection(asyncio.BufferedProtocol):
             self.go_on(NEXT_TURN)
 
     def _is_asked(self) -> None:
-        """One answer tells that we live. Who asks far more often than anybody needs is not heard for a while."""
+        """Answers pings with one pong. Pauses reading from a peer that sends far too many."""
         self.send(Kind.PONG)
         before, self._asked_at = self._asked_at, self._loop.time()
         pause = KEEPALIVE_SECONDS * ASKED_SHARE_MIN
@@ -284,7 +284,7 @@ class Connection(asyncio.BufferedProtocol):
             self._take_more()
 
     def _turn_is_over(self) -> None:
-        """Who has more to say than a turn allows gets half of a busy loop, and the others the rest."""
+        """Takes a peer's remaining frames: at once, or, if the loop is busy, after an equal pause for others."""
         seconds = self._loop.time() - self._turn_began_at
         if seconds < BUSY_TURN_SECONDS:
             self._take_more()
@@ -322,13 +322,13 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self.handler.received(*frame)
         except Exception as error:
-            # Whatever it was, the owner must hear of it, or somebody waits for ever.
+            # Whatever the error, the owner must hear of it, or a caller waits for ever.
             self.abort(f"its stream failed: {error!r}")
             raise
 
     def _look_later(self, seconds: float) -> None:
-        """Looks again when it has been silent for so long, counted from when something came last."""
-        # A timer may ring a tick early, or differ by a rounding: then not at once again.
+        """Schedules the next liveness check, counted from when something was received last."""
+        # A timer may fire early by a tick or a rounding error: then do not check again at once.
         self._look_at = max(self.heard_at + seconds, self._loop.time() + LOOK_SECONDS_MIN)
         self._look = self._loop.call_at(self._look_at, self._look_for_life)
 
@@ -350,7 +350,7 @@ class Connection(asyncio.BufferedProtocol):
             self._look_later(self._silence_seconds_max)
         elif silent < KEEPALIVE_SECONDS:
             self._look_later(KEEPALIVE_SECONDS)
-        else:  # who does not answer this until then is given up, and nobody who was not asked
+        else:  # ping: without a reply until then the connection is given up
             self.send(Kind.PING)
             self._look_later(self._silence_seconds_max)
 

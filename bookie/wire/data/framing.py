@@ -1,11 +1,11 @@
-"""Frames on a connection: bytes in, whole frames out. A pure machine that owns the memory bytes are received into.
+"""Frames of the data protocol: bytes in, whole frames out. A pure machine that owns the receive buffers.
 
     body_bytes  u32 little-endian
     call        u32: of which call this is a part; 0 where there is none
     kind        u32: see Kind
-    body        a sealed message, or the JSON of a greeting
+    body        a sealed message, or the JSON of a handshake
 
-What is small is received many frames at a time. The rest of a large body is received where it stays.
+Small frames are received many at a time. A large body is received into its own buffer, without a copy.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ HEADER = struct.Struct("<III")
 
 RECEIVE_BYTES_MIN = 4 * 1024
 RECEIVE_BYTES = 64 * 1024
-"""Received at a time while no large body is under way; a frame that does not fit is received in place. A connection
-begins with the least, and has the most once it has filled that: a thousand that say little take little."""
+"""Receive buffer while no large body is under way; a frame that does not fit gets its own. A connection begins with the
+smaller size, and gets the larger once it has filled that: a thousand quiet ones take little memory."""
 
 FRAMES_AT_ONCE_MAX = 4
-"""Of one connection in one turn of the event loop: the others have their turn in between."""
+"""Frames of one connection in one loop iteration: others have their turn in between."""
 
 SMALL_BODY_BYTES_MAX = 16 * 1024
-"""Of kinds that need no more, where the reader is told which may be large."""
+"""Cap on the body of small kinds, where the reader is told which kinds may be large."""
 
 GREETING_BYTES_MAX = 4096
-"""Largest body before both sides know each other: no stranger makes anybody keep more."""
+"""Cap on bodies before the handshake is over: unidentified peers can make nobody buffer more."""
 
 LARGE_PART_BYTES = 64 * 1024
-"""Of this size a part is sent by itself: a call of the kernel costs less than the copy."""
+"""A part of this size is sent by itself: a system call costs less than the copy."""
 
 Body = bytes | bytearray
 
@@ -42,10 +42,10 @@ Part = bytes | memoryview
 
 
 class Kind(IntEnum):
-    """What a frame is. A bookie answers a call with the same kind and number."""
+    """Type of a frame. A bookie answers a call with the same kind and number."""
 
-    HELLO = 1  # client: what it speaks
-    WELCOME = 2  # bookie: what was chosen, who it is
+    HELLO = 1  # client hello: the versions it speaks
+    WELCOME = 2  # server hello: the chosen version, the bookie's incarnation
     GOODBYE = 3  # bookie: why it ends the connection
     APPEND = 4
     ACKS = 5
@@ -53,12 +53,12 @@ class Kind(IntEnum):
     LAST_ADD_CONFIRMED = 7
     HOLDINGS = 8
     INFO = 9
-    CANCEL = 10  # client: nobody waits for this call any more
+    CANCEL = 10  # client: cancels this call
     PING = 11
     PONG = 12
-    REFUSED = 13  # bookie: this call cannot be understood, and why
+    REFUSED = 13  # bookie: error: why this call cannot be understood
     SCAN = 14  # as READ, with many answers
-    TAKEN = 15  # client: so much of this scan is taken
+    TAKEN = 15  # client: flow control: bytes of this scan taken so far
 
 
 ALL_KINDS = frozenset(Kind)
@@ -73,11 +73,11 @@ class Received(NamedTuple):
 
 
 class BadFrame(ValueError):
-    """Bytes that are no frame of this protocol; nothing that follows them can be understood."""
+    """Bytes that are no frame of this protocol; the connection cannot be used any more."""
 
 
 def framed(kind: Kind, call: int, body: Sequence[Part]) -> list[Part]:
-    """The frame as buffers to be sent one behind the other: what is large is not copied, what is small is joined."""
+    """The frame as buffers to be sent in order: large parts are not copied, small ones are joined."""
     parts = [HEADER.pack(sum(map(len, body)), call, kind), *body]
     if max(map(len, parts)) < LARGE_PART_BYTES:
         return [b"".join(parts)]
@@ -93,9 +93,9 @@ def framed(kind: Kind, call: int, body: Sequence[Part]) -> list[Part]:
 
 
 class FrameReader:
-    """Takes bytes in: receive into `buffer()`, then say how many came.
+    """Incremental parser: receive into `buffer()`, then pass the number of bytes to `received`.
 
-    Frames are taken a few at a time: while it `has_more`, `more` gives the next ones, and nothing can be received. Nor
+    Frames come a few at a time: while it `has_more`, `more` returns the next ones, and nothing can be received. Nor
     can it where a large body begins: `wanted` says how many bytes it takes, until `go_on`.
     """
 
@@ -112,16 +112,16 @@ class FrameReader:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a large body has begun to come, and is not whole."""
+        """Whether part of a large body was received."""
         return self._large is not None
 
     def has_greeted(self, large_kinds: Collection[Kind] = ALL_KINDS) -> None:
-        """From here on frames may have the size that messages have; all, or only those of some kinds."""
+        """Raises the cap on frames after the handshake; for all kinds, or only some."""
         self.body_bytes_max = MESSAGE_BYTES_MAX
         self._large_kinds = large_kinds
 
     def go_on(self) -> None:
-        """There is room for the large body that was `wanted`: it is received where it stays."""
+        """Allocates the buffer for the large body that was `wanted`."""
         size, call, kind = self._header()
         self._begin += HEADER.size
         frame = Received(kind, call, bytearray(size))
@@ -133,13 +133,13 @@ class FrameReader:
         self._close_up()
 
     def buffer(self) -> memoryview:
-        """Where the next bytes belong; never empty."""
+        """The buffer for the next bytes; never empty."""
         if self._large is not None:
             return memoryview(self._large.body)[self._filled :]
         return self._view[self._end :]
 
     def received(self, count: int) -> list[Received]:
-        """The first frames that are whole with these bytes. Raises BadFrame."""
+        """Counts received bytes; returns the first frames that are whole now. Raises BadFrame."""
         if self._large is None:
             self._end += count
             return self.more()
@@ -170,7 +170,7 @@ class FrameReader:
         return frames
 
     def drop(self) -> None:
-        """Nothing more is received: lets go of what was, whoever still holds this."""
+        """Frees the buffers of a lost connection, whoever still refers to this."""
         self._large, self.wanted, self.has_more = None, 0, False
         self._small = bytearray()
         self._view = memoryview(self._small)
@@ -189,7 +189,7 @@ class FrameReader:
         return size, call, known
 
     def _close_up(self) -> None:
-        """What is left moves to the front, so that there is room for the rest of it."""
+        """Moves an incomplete frame to the buffer's front, or to a larger buffer."""
         left = self._end - self._begin
         if self._end == len(self._small) < RECEIVE_BYTES:
             larger = bytearray(RECEIVE_BYTES)

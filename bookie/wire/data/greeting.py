@@ -1,7 +1,7 @@
-"""How client and bookie begin: what each speaks, and who the bookie is. JSON, once per connection.
+"""Handshake of the data protocol: client hello and server hello, with version negotiation. JSON, once per connection.
 
-A version is one number. The bookie takes the highest that both speak, or says which it speaks and ends the connection.
-Members that a side does not know are left alone, so that later versions can say more.
+A version is one number. The bookie chooses the highest that both speak, or says which it speaks and ends the
+connection. Unknown members are ignored, so that later versions can add some.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ VERSION_MIN = 1
 VERSION_MAX = 3
 
 SCANS_SINCE = 2
-"""Bookies of earlier versions know no scans."""
+"""Bookies of earlier versions do not support scans."""
 
 IDENTITIES_SINCE = 3
 """Bookies of earlier versions store entries and fences without the identity of their ledger (rule W8)."""
 
 
 class BadGreeting(ValueError):
-    """No greeting of this protocol, or none that can be answered."""
+    """A hello that is malformed, or that cannot be accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """A client speaks these versions."""
+    """Client hello: the versions that the client speaks."""
 
     version_min: int = VERSION_MIN
     version_max: int = VERSION_MAX
@@ -39,7 +39,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Welcome:
-    """The version that was chosen, the bookie's incarnation, and the nonce that proofs on this connection sign."""
+    """Server hello: the chosen version, the bookie's incarnation, and the nonce that proofs on this connection sign."""
 
     version: int
     incarnation: str
@@ -50,13 +50,13 @@ class Welcome:
 
 
 def decode_hello(body: Body) -> Hello:
-    """Raises BadGreeting."""
+    """Decodes a client hello. Raises BadGreeting."""
     found = _decoded(body)
     return Hello(_number(found, "version_min"), _number(found, "version_max"))
 
 
 def decode_welcome(body: Body) -> Welcome:
-    """Raises BadGreeting."""
+    """Decodes a server hello. Raises BadGreeting."""
     found = _decoded(body)
     try:
         nonce = bytes.fromhex(str(found["nonce"]))
@@ -66,7 +66,7 @@ def decode_welcome(body: Body) -> Welcome:
 
 
 def chosen_version(hello: Hello) -> int:
-    """The highest that both speak. Raises BadGreeting."""
+    """Chooses the highest version that both speak. Raises BadGreeting."""
     version = min(hello.version_max, VERSION_MAX)
     if version < max(hello.version_min, VERSION_MIN):
         raise BadGreeting(

@@ -1,8 +1,8 @@
-"""What is sent over TLS, handed on little by little.
+"""Send backlog of a TLS connection, passed to the transport in small slices.
 
-A TLS transport encrypts at once whatever it is given, and pours it into a buffer below that nobody can look into. So
-it is given a slice at a time, and the next only when the last is with the kernel, but for that buffer (64 KiB). What
-waits is counted here.
+A TLS transport encrypts at once whatever it is given, and puts it into a buffer below that cannot be inspected. So
+it gets a slice at a time, and the next only when the kernel has the last, but for that buffer (64 KiB). What waits
+is counted here.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from .framing import Part
 
 SLICE_BYTES = 64 * 1024
-"""Encrypted and handed over together."""
+"""Bytes encrypted and passed on together."""
 
 ROOM_SHARE = 4
-"""Who was told to wait is told to go on when a quarter of the bound is left."""
+"""A paused writer resumes when the backlog has shrunk to a quarter of the bound."""
 
 
 class Outbox:
-    """In front of one TLS transport. `on_full` and `on_room` are called as `pause_writing` and `resume_writing` are."""
+    """Backlog of one TLS transport. `on_full` and `on_room` are called like `pause_writing` and `resume_writing`."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Outbox:
 
     @property
     def size_bytes(self) -> int:
-        """Of what was sent, so much is not with the kernel, but for what is below TLS."""
+        """Sent bytes that the kernel has not accepted, except for those below TLS."""
         return self._waiting_bytes + self._transport.get_write_buffer_size()
 
     def send(self, buffers: Sequence[Part]) -> None:
@@ -57,11 +57,11 @@ class Outbox:
             self._on_full()
 
     def hold(self) -> None:
-        """The transport has enough."""
+        """The transport's `pause_writing`."""
         self._is_held = True
 
     def go_on(self) -> None:
-        """The transport takes more."""
+        """The transport's `resume_writing`: sends on."""
         self._is_held = False
         self._hand_on()
         if self._is_full and self.size_bytes <= self._bytes_max // ROOM_SHARE:
@@ -69,12 +69,12 @@ class Outbox:
             self._on_room()
 
     def close(self) -> None:
-        """Closes the transport behind what waits."""
+        """Closes the transport once the backlog is sent."""
         self._is_closing = True
         self._hand_on()
 
     def drop(self) -> None:
-        """Nothing of it goes anywhere any more."""
+        """Drops the backlog of a lost connection."""
         self._waiting.clear()
         self._waiting_bytes = 0
 

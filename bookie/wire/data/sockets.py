@@ -1,4 +1,4 @@
-"""Where connections come from: the one place of the data protocol that opens sockets."""
+"""Opens the sockets of the data protocol: listens, accepts, connects, with or without TLS."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from collections.abc import AsyncIterator, Callable
 from ...addresses import ipv6, parted, peer_of
 
 BACKLOG = 1024
-"""Connections that may wait to be accepted."""
+"""Listen backlog: connections that may wait to be accepted."""
 
 ACCEPTED_A_TURN_MAX = 32
-"""Of them in one turn of the event loop: a crowd at the door stops nobody inside."""
+"""Connections accepted in one loop iteration: a flood of new ones must not stall the others."""
 
 ACCEPT_PAUSE_SECONDS = 1.0
-"""After the kernel would give no connection, for example without file descriptors, none is asked for so long."""
+"""Pause after the kernel fails to accept, for example without file descriptors."""
 
 HANDSHAKE_SECONDS_MAX = 5.0
 GOODBYE_SECONDS_MAX = 5.0
-"""How long the other end may take to greet with TLS, and to say that it has heard our goodbye."""
+"""Time limits for the peer's TLS handshake, and for its reply to our TLS shutdown."""
 
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 def why_not_bound(error: OSError) -> str:
-    """Why `bound` has failed, and what to do, for people."""
+    """Explains a failure of `bound`, and what to do, for people."""
     match error.errno:
         case errno.EADDRINUSE:
             return "another process has that port (`ss -ltnp` tells which): stop it, or choose another port"
@@ -54,7 +54,7 @@ def why_not_bound(error: OSError) -> str:
 
 async def listen(sock: socket.socket, protocol: Callable[[], asyncio.BaseProtocol]) -> asyncio.AbstractServer:
     """Accepts connections on a socket that is bound, each with a protocol of its own."""
-    # The event loop accepts as many at a time as it is told that may wait; the kernel is told another number.
+    # asyncio uses `backlog` also as the number to accept per iteration; the kernel gets another one below.
     server = await asyncio.get_running_loop().create_server(protocol, sock=sock, backlog=ACCEPTED_A_TURN_MAX)
     sock.listen(BACKLOG)
     return server
@@ -80,7 +80,7 @@ async def connect(
 
 
 async def arrivals(sock: socket.socket) -> AsyncIterator[tuple[socket.socket, str]]:
-    """Connections to a socket that is bound, and the addresses that they come from, without an end."""
+    """Accepts connections on a bound socket for ever; yields them with their peer addresses."""
     sock.setblocking(False)
     while True:
         try:
@@ -90,15 +90,15 @@ async def arrivals(sock: socket.socket) -> AsyncIterator[tuple[socket.socket, st
             await asyncio.sleep(ACCEPT_PAUSE_SECONDS)
         else:
             yield connection, peer_of(str(address[0]))
-            await asyncio.sleep(0)  # while there are more, accepting gives nobody else a turn
+            await asyncio.sleep(0)  # while there are more, sock_accept does not yield to the loop
 
 
 async def secured(
     sock: socket.socket, protocol: Callable[[], asyncio.BaseProtocol], tls: ssl.SSLContext
 ) -> None:
-    """Serves a connection that was accepted, with TLS. Raises OSError; the protocol has heard nothing then.
+    """Does the TLS handshake of an accepted connection. Raises OSError; the protocol was not called then.
 
-    The buffers of TLS, some 300 KiB, are made when it has said something: many that say nothing cost little.
+    The buffers of TLS, some 300 KiB, are allocated when the peer has sent something: silent ones cost little.
     """
     async with asyncio.timeout(HANDSHAKE_SECONDS_MAX):
         await _readable(sock)
@@ -112,7 +112,7 @@ async def secured(
 
 
 async def _readable(sock: socket.socket) -> None:
-    """Waits for bytes, or the end."""
+    """Waits for bytes, or the end of the connection."""
     loop = asyncio.get_running_loop()
     has_come = asyncio.Event()
     loop.add_reader(sock, has_come.set)
@@ -123,13 +123,13 @@ async def _readable(sock: socket.socket) -> None:
 
 
 async def connect_inside(path: str, name: str, protocol: Callable[[], asyncio.BaseProtocol]) -> None:
-    """Connects to a Unix socket, abstract or not; `name` is our end's. Raises OSError."""
+    """Connects to a Unix socket, abstract or not, from the address `name`. Raises OSError."""
     loop = asyncio.get_running_loop()
     sock = socket.socket(socket.AF_UNIX)
     try:
         sock.setblocking(False)
         sock.bind(name)
-        await loop.sock_connect(sock, path)  # by ourselves: uvloop takes no abstract path
+        await loop.sock_connect(sock, path)  # without the loop's help: uvloop takes no abstract path
         await loop.create_unix_connection(protocol, sock=sock)
     except BaseException:
         sock.close()

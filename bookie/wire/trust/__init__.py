@@ -1,1 +1,1 @@
-"""Who is at the other end of a connection, and what they may ask."""
+"""Authentication by certificates, and authorization by roles."""

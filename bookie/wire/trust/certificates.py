@@ -1,12 +1,12 @@
-"""A process's certificate, its key and the authorities it trusts: files of one directory, read again when they change.
+"""TLS certificate, key and trusted authorities of a process: files of one directory, reloaded when they change.
 
-    ca.pem       certificates of the authorities that others' certificates have to come from
-    cert.pem     our own certificate, and those between it and the authority
+    ca.pem       certificates of the authorities that peers' certificates must be signed by
+    cert.pem     our own certificate, and intermediate ones up to the authority
     key.pem      its key, for its owner alone
     names.json   optional: {"DNS:nn1.example.org": "journal:nn1"}, for certificates of another authority
 
-What cannot be used when it is read again, for example because only half of it was renewed yet, changes nothing:
-connections go on with what was there before, and the next one looks again.
+A reload that fails, for example because only half of the files were renewed yet, changes nothing: connections go on
+with what was loaded before, and the next change is tried again.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from .identity import Identity, NoIdentity, identity_of, parse_identity
 CA, CERTIFICATE, KEY, NAMES = "ca.pem", "cert.pem", "key.pem", "names.json"
 
 ENVIRONMENT = "BOOKLEDGER_CERTS"
-"""Names the directory where nothing else does."""
+"""Environment variable for the directory, where nothing else names it."""
 
 log = logging.getLogger(__name__)
 
 
 class BadCertificates(ValueError):
-    """The files cannot be used; says which, and why."""
+    """The files cannot be used; the message says which, and why."""
 
 
 def directory_of_environment() -> str | None:
-    """What BOOKLEDGER_CERTS names."""
+    """The directory that BOOKLEDGER_CERTS names."""
     return os.environ.get(ENVIRONMENT) or None
 
 
 @dataclass(frozen=True, slots=True)
 class Pem:
-    """The files' content."""
+    """Contents of the files."""
 
     authorities: bytes
     certificate: bytes
@@ -61,7 +61,7 @@ class _Loaded:
 
 
 class Certificates:
-    """Those of one directory. Raises BadCertificates, also when it is made."""
+    """Certificates of one directory. Raises BadCertificates, also when it is made."""
 
     def __init__(self, directory: str | Path) -> None:
         self._directory = Path(directory)
@@ -70,7 +70,7 @@ class Certificates:
 
     @property
     def server(self) -> ssl.SSLContext:
-        """For whoever accepts a connection: TLS 1.3, and a certificate of ours is asked for."""
+        """Context for servers: TLS 1.3, with client certificates required."""
         return self._newest().server
 
     @property
@@ -80,7 +80,7 @@ class Certificates:
 
     @property
     def client(self) -> ssl.SSLContext:
-        """For whoever makes a connection. Who answers is told by `identity_of`, not by the name of a host."""
+        """Context for clients. Verify the server by `identity_of`, not by host name."""
         return self._newest().client
 
     @property
@@ -89,14 +89,14 @@ class Certificates:
 
     @property
     def identity(self) -> Identity | None:
-        """Who we are by our own certificate; None where it names nobody, which bookies then say."""
+        """Our own identity by our certificate; None where it has none, for which bookies then refuse us."""
         try:
             return identity_of(_own_names(self.pem.certificate), self._loaded.names)
         except NoIdentity:
             return None
 
     def identity_of(self, connection: ssl.SSLObject) -> Identity:
-        """Who is at the other end. Raises NoIdentity."""
+        """The peer's identity. Raises NoIdentity."""
         return identity_of(connection.getpeercert(), self._loaded.names)
 
     # ------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class Certificates:
         return self._loaded
 
     def _look(self) -> tuple[object, ...]:
-        """What changes with the files: links are followed, for whoever exchanges a whole directory behind one."""
+        """Fingerprint of the files; follows links, so that a whole directory can be exchanged behind one."""
         found: list[object] = []
         for name in (CA, CERTIFICATE, KEY, NAMES):
             try:
@@ -140,12 +140,12 @@ class Certificates:
         return read_bounded(self._directory / name, private=private)
 
     def _context(self, serves: str = "") -> ssl.SSLContext:
-        """For a client, or for a server of what `serves` names: tools that speak gRPC insist that it is told."""
+        """A client's context, or a server's for the protocol `serves`, negotiated by ALPN as gRPC clients require."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if serves else ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.check_hostname = False
         context.verify_mode = ssl.CERT_REQUIRED
-        # A key with a password of its own would be asked for on the terminal.
+        # Otherwise an encrypted key's password would be asked for on the terminal.
         context.load_cert_chain(self._directory / CERTIFICATE, self._directory / KEY, password=b"")
         context.load_verify_locations(self._directory / CA)
         if serves:
@@ -155,7 +155,7 @@ class Certificates:
 
 
 def _own_names(certificate: bytes) -> Mapping[str, Any]:
-    """As `ssl` tells them of others' certificates."""
+    """Alternative names of our certificate, in the form in which `ssl` gives those of others."""
     from cryptography import x509  # needed once, and by clients with certificates alone
 
     extensions = x509.load_pem_x509_certificate(certificate).extensions

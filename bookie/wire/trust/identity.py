@@ -1,7 +1,8 @@
-"""Who a certificate says that its owner is: a role and a name, from the subject's alternative names.
+"""Reads an identity, a role and a name, from a certificate's subject alternative names.
 
-Certificates made for this purpose carry a URI, `urn:bookledger:ROLE:NAME`. For those of another authority a file maps
-any alternative name to a role and a name. With `?owner=OWNER` behind it, it may use the ledgers of that owner only.
+Certificates made for this purpose carry a URI, `urn:bookledger:ROLE:NAME`. For those of another authority a file
+maps any alternative name to a role and a name. With `?owner=OWNER` behind it, it may use the ledgers of that owner
+only.
 """
 
 from __future__ import annotations
@@ -19,24 +20,24 @@ URN = "urn:bookledger:"
 NAME_CHARACTERS_MAX = 200
 
 OWNED_BY = "?owner="
-"""Between a name and an owner."""
+"""Separator between a name and an owner."""
 
 CONFINED = frozenset({Role.CLIENT, Role.READER, Role.JOURNAL})
-"""Roles that can be confined to an owner's ledgers; the others are there for all of them."""
+"""Roles that can be confined to an owner's ledgers; the others need all of them."""
 
 
 class NoIdentity(ValueError):
-    """A certificate that names nobody, or more than one."""
+    """A certificate without an identity, or with more than one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Somebody with a certificate."""
+    """Role and name of a certificate's owner."""
 
     role: Role
     name: str
     owner: str = ""
-    """Whose ledgers it may use; everybody's where it is empty."""
+    """Owner whose ledgers it may use; "" for all ledgers."""
 
     @property
     def rights(self) -> frozenset[Right]:
@@ -52,7 +53,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who asks: an address, an identity where there are certificates, and what it may do."""
+    """Who sends a request: address, identity where there are certificates, and rights."""
 
     address: str
     identity: Identity | None = None
@@ -60,16 +61,16 @@ class Peer:
 
     @classmethod
     def of(cls, address: str, identity: Identity | None) -> Peer:
-        """With the rights of its certificate; with all of them where there are none."""
+        """With the rights of its certificate; with all rights where there are no certificates."""
         return cls(address) if identity is None else cls(address, identity, identity.rights)
 
     @property
     def owner(self) -> str:
-        """Whose ledgers it may use; everybody's where it is empty."""
+        """Owner whose ledgers it may use; "" for all ledgers."""
         return "" if self.identity is None else self.identity.owner
 
     def may_not(self, right: Right) -> str:
-        """Why it may not do this; empty where it may."""
+        """Why it lacks this right; "" if it has it."""
         if right in self.rights:
             return ""
         roles = " or ".join(role.value for role in Role if right in MAY[role])
@@ -78,7 +79,7 @@ class Peer:
         )
 
     def tell(self, act: Act, outcome: str = DONE, **about: int | str | None) -> None:
-        """Tells the audit log what it did, or was refused."""
+        """Writes what it did, or was refused, to the audit log."""
         tell(act, outcome, who=str(self.identity or ""), where=self.address, **about)
 
 
@@ -86,7 +87,7 @@ NOBODY = Peer("a stranger on this host", rights=frozenset())
 
 
 def parse_identity(text: str) -> Identity:
-    """Of "role:name", or "role:name?owner=owner". Raises NoIdentity."""
+    """Parses "role:name", or "role:name?owner=owner". Raises NoIdentity."""
     role, _, rest = text.partition(":")
     name, is_confined, owner = rest.partition(OWNED_BY)
     told = text[:NAME_CHARACTERS_MAX]
@@ -105,14 +106,14 @@ def parse_identity(text: str) -> Identity:
 
 
 def is_name(text: str) -> bool:
-    """Whether it can be a name, or an owner."""
+    """Whether it is valid as a name, or as an owner."""
     return 0 < len(text) <= NAME_CHARACTERS_MAX and text.isascii() and text.isprintable()
 
 
 def identity_of(certificate: Mapping[str, Any] | None, names: Mapping[str, str]) -> Identity:
-    """Of a certificate as `ssl` describes it. `names` maps alternative names, such as "DNS:nn1", to "role:name".
+    """Reads the identity of a certificate in the form that `ssl` gives.
 
-    Raises NoIdentity.
+    `names` maps alternative names, such as "DNS:nn1", to "role:name". Raises NoIdentity.
     """
     found = set(_identities(certificate or {}, names))
     if len(found) != 1:

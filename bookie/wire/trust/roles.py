@@ -1,6 +1,6 @@
-"""Which role may ask what of a daemon: the one table.
+"""Authorization: the one table of what each role may request of a daemon.
 
-A certificate names one role. Without certificates everybody may do everything, so plain text is for one machine.
+A certificate names one role. Without certificates all rights are everybody's, so plain text is for one machine.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..data.framing import Kind
 
 
 class Right(StrEnum):
-    """Something that can be asked of a bookie; the last two are asked of the metadata, and of nobody else."""
+    """A right to request something of a bookie; the last two concern the metadata alone."""
 
     APPEND = "append entries"
     READ = "read entries"
@@ -29,7 +29,7 @@ EVERYTHING = frozenset(Right)
 
 
 class Role(StrEnum):
-    """What a process is in a cluster."""
+    """The role of a process in a cluster."""
 
     BOOKIE = "bookie"
     CLIENT = "client"
@@ -43,11 +43,11 @@ class Role(StrEnum):
 _WRITERS = frozenset({Right.APPEND, Right.READ, Right.FENCE, Right.INFO})
 
 MAY: dict[Role, frozenset[Right]] = {
-    Role.BOOKIE: _WRITERS,  # heals what it has to hold, and recovers what nobody writes any more
+    Role.BOOKIE: _WRITERS,  # re-replicates, and recovers ledgers without a writer
     Role.CLIENT: _WRITERS,
     Role.JOURNAL: _WRITERS,
     Role.READER: frozenset({Right.READ, Right.INFO}),
-    Role.AUDITOR: frozenset({Right.INFO}),  # it asks the metadata
+    Role.AUDITOR: frozenset({Right.INFO}),  # it only reads the metadata
     Role.CONSOLE: frozenset({Right.INFO, Right.OBSERVE}),
     Role.ADMIN: EVERYTHING,
 }
@@ -60,10 +60,10 @@ CALLS: dict[Kind, Right] = {
     Kind.HOLDINGS: Right.READ,
     Kind.INFO: Right.INFO,
 }
-"""What a frame asks for. A read or a look at the LAC that fences takes Right.FENCE as well."""
+"""The right that each kind of frame takes. A read or a LAC request that fences takes Right.FENCE as well."""
 
 FREE = frozenset({Kind.HELLO, Kind.CANCEL, Kind.TAKEN, Kind.PING, Kind.PONG})
-"""Of what a client may say, this asks for nothing."""
+"""Kinds of frames from clients that take no right."""
 
 METHODS: dict[str, Right] = {
     rpc.INFO: Right.INFO,
@@ -72,7 +72,7 @@ METHODS: dict[str, Right] = {
     rpc.HEALTH_WATCH: Right.INFO,
     rpc.REFLECTION: Right.INFO,
 }
-"""What a gRPC method asks for."""
+"""The right that each gRPC method takes."""
 
 ROUTES: dict[str, Right] = {
     "/healthz": Right.INFO,
@@ -96,4 +96,4 @@ ROUTES: dict[str, Right] = {
     "/events": Right.OBSERVE,
     "/static/{name}": Right.OBSERVE,
 }
-"""What a path of HTTP asks for."""
+"""The right that each HTTP path takes."""
