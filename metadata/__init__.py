@@ -1,4 +1,4 @@
-"""Versioned keys, compare-and-swap, and the records kept under them."""
+"""Metadata: versioned keys with compare-and-swap, leases and watches, and the records kept under them."""
 
 import importlib
 import os
@@ -47,8 +47,8 @@ __all__ = [
     "open_store",
 ]
 
-# Before gRPC is loaded: its own fork handlers cannot do their work in a process with an event loop, and some of them
-# crash the child (also one that `subprocess` forks to run a program). See `metadata.forked_grpc`.
+# Set before gRPC is loaded: its own fork handlers fail in a process with an event loop, and some of them crash the
+# child (also one that `subprocess` forks to run a program). See `metadata.forked_grpc`.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 _IN_STORE = ("EventKind", "Lease", "MetadataStore", "Page", "Versioned", "WatchEvent")
@@ -60,7 +60,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a public name when it is first used: the stores bring gRPC, which errors and keys do not need."""
+    """Imports a public name lazily: the stores bring gRPC, which errors and keys do not need."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES.get(name, "metadata.errors")), name)

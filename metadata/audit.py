@@ -1,10 +1,10 @@
-"""What somebody may have to answer for later: one line of JSON each, for the logger "bookledger.audit".
+"""Audit log: who did what, or was refused; a line of JSON each, for the logger "bookledger.audit".
 
-    {"at": "2026-11-23T22:50:01.123Z", "what": "fence", "outcome": "done", "who": "client:app", "from": "10.0.0.7", …}
+{"at": "2026-11-23T22:50:01.123Z", "what": "fence", "outcome": "done", "who": "client:app", "from": "10.0.0.7", …}
 
-A process that wants them kept gives that logger a handler; `bookledger --audit-log FILE` does. Numbers, names and
-reasons stand in a line, and never a payload, a password or a key. Strangers can have themselves refused as often as
-they like: past REFUSALS_A_SECOND_MAX only their number is told, with the next line.
+The log is off until that logger gets a handler; `bookledger --audit-log FILE` adds one. A line has numbers, names
+and reasons, and never a payload, a password or a key. Refusals are rate-limited, as strangers can cause any number:
+past REFUSALS_A_SECOND_MAX they are only counted, in the next line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ REASON_CHARACTERS_MAX = 500
 
 
 class Act(StrEnum):
-    """What is told."""
+    """Audited actions."""
 
     CREATE = "create"
     FENCE = "fence"
@@ -38,7 +38,7 @@ class Act(StrEnum):
 
 
 class _Flood:
-    """Counts what is left out of a second in which too much is refused."""
+    """Rate limit of refusals: counts those that are left out."""
 
     def __init__(self) -> None:
         self._second = 0
@@ -60,7 +60,7 @@ _refusals = _Flood()
 
 
 def tell(act: Act, outcome: str = DONE, *, who: str = "", where: str = "", **about: int | str | None) -> None:
-    """Tells of an act, and how it ended. `about`: ledger ids, names, numbers; None is left out."""
+    """Logs an action and its outcome. `about`: ledger ids, names, numbers; None is left out."""
     if not AUDIT.isEnabledFor(logging.INFO):
         return
     if act is Act.REFUSED and not _refusals.lets_through():

@@ -1,19 +1,19 @@
-"""What a metadata store may answer instead of success.
+"""Errors of the metadata stores.
 
     MetadataError
-    ├── KeyExists            create: somebody has the key already
+    ├── KeyExists            create: the key exists already
     ├── NoSuchKey            replace or delete: the key is gone
-    ├── VersionConflict      replace or delete: somebody changed the key first
+    ├── VersionConflict      replace or delete: another client changed the key first
     ├── ValueTooLarge        the value is over VALUE_BYTES_MAX; nothing was sent
     ├── LeaseLost            the lease ran out; its keys are gone or going
     ├── WatchCompacted       the history a watch asked for is no longer kept
     ├── StoreUnavailable     the call did not happen, or it only read
-    │   ├── StoreRefused     it answered no (credentials, permission): trying again is of no use
-    │   └── OutcomeUnknown   the write was sent and its answer was lost: it may yet be applied
-    ├── StoreTooOld          the store's version is not one to build on
+    │   ├── StoreRefused     it refused (credentials, permission): a retry does not help
+    │   └── OutcomeUnknown   ambiguous: the write was sent and its answer lost; it may yet be applied
+    ├── StoreTooOld          the store's version is not supported
     ├── BadMetadataUri       the address cannot be understood
     ├── BackupUnusable       a file is no backup, is damaged, or does not belong here
-    ├── MetadataRestored     it came from a backup, and nobody has accepted it yet
+    ├── MetadataRestored     it came from a backup, and is not accepted yet
     └── BadRecord            a stored record cannot be decoded
 
 Every class keeps its facts as fields and forms its own sentence.
@@ -25,7 +25,7 @@ from .portable import PortableError
 
 
 class MetadataError(PortableError):
-    """Root of everything a metadata store raises."""
+    """Base class of everything a metadata store raises."""
 
 
 class KeyExists(MetadataError):
@@ -84,7 +84,7 @@ class WatchCompacted(MetadataError):
 class StoreUnavailable(MetadataError):
     """The store did not answer, and nothing was changed. Try again later.
 
-    `what_to_do`: for whoever starts something for the first time, where there is something to say.
+    `what_to_do`: advice for a first start, where there is some.
     """
 
     def __init__(self, message: str = "", *, what_to_do: str = "") -> None:
@@ -97,15 +97,15 @@ class StoreRefused(StoreUnavailable):
 
 
 class OutcomeUnknown(StoreUnavailable):
-    """A write was sent and its answer was lost: it may have happened, or may happen yet.
+    """Ambiguous outcome: a write was sent and its answer was lost; it may have happened, or may happen yet.
 
-    Read back and recognise your own write by the nonce in the record (rule M1); repeating the
-    same write at the same version is always safe.
+    Read back and recognise your own write by the nonce in the record (rule M1). Repeating the same write at the same
+    version is idempotent, and always safe.
     """
 
 
 class StoreTooOld(MetadataError):
-    """The store's program lacks what is needed, or has faults that lose data. Upgrade it first."""
+    """The store's program lacks needed features, or has bugs that lose data. Upgrade it first."""
 
 
 class BadMetadataUri(MetadataError):
@@ -125,7 +125,7 @@ class BadRecord(MetadataError):
 
 
 class BackupUnusable(MetadataError):
-    """A file that is no whole backup, or one that does not belong to where it was to be restored."""
+    """A file that is no complete backup, or does not belong where it was to be restored."""
 
 
 class MetadataRestored(MetadataError):

@@ -1,11 +1,4 @@
-"""gRPC in a process that was forked from one that used it.
-
-gRPC keeps threads, locks and an epoll descriptor for the whole process. A forked child inherits them as they were:
-the threads are gone, a lock may be taken for ever, and the descriptor is still shared with the parent. Nothing of
-that can be repaired from outside, so such a child gets a gRPC of its own: a second copy of the extension module,
-with a state of its own. The parent's copy is left as it is: never used, and never freed, for a channel that is freed
-shuts its sockets down, and they are the parent's too.
-"""
+"""Fork safety of gRPC: loads a second copy of gRPC in a process that was forked from one that used it."""
 
 from __future__ import annotations
 
@@ -19,10 +12,10 @@ import weakref
 from types import ModuleType
 
 EXTENSION = "grpc._cython.cygrpc"
-"""gRPC's compiled part. Everything that a process has once lives in it; the rest is ordinary Python."""
+"""gRPC's compiled module. All of its state for the process is in it; the rest is ordinary Python."""
 
 _holders: weakref.WeakSet[object] = weakref.WeakSet()
-"""Who has channels and calls of this process's gRPC."""
+"""Objects that have channels and calls of this process's gRPC."""
 
 _is_inherited = False
 _renewing = threading.Lock()
@@ -60,14 +53,14 @@ def _second_copy(old: ModuleType) -> ModuleType:
     except BaseException:
         sys.modules[EXTENSION] = old
         raise
-    new.__file__ = old.__file__  # where a child of this process finds it again
+    new.__file__ = old.__file__  # so that a child of this process finds it again
     return new
 
 
 def _copy_of_file(path: str) -> str:
-    """The dynamic loader knows a library by its inode and by its path, so both are new.
+    """Copies the library to a new inode and path, since the dynamic loader identifies it by both.
 
-    The descriptor stays open: closed, its number, and with it the path, might be given again.
+    The descriptor stays open: once closed, its number, and with it the path, might be reused.
     """
     copy = os.memfd_create("grpc-of-a-forked-process")
     with open(path, "rb") as source:
@@ -78,7 +71,7 @@ def _copy_of_file(path: str) -> str:
 
 
 def _rebind(module: ModuleType, old: ModuleType, new: ModuleType) -> None:
-    """What the module took from the old copy by name, it takes from the new one."""
+    """Replaces names that the module imported from the old copy by those of the new one."""
     names = vars(module)
     for name, value in list(names.items()):
         if value is old:
@@ -89,7 +82,7 @@ def _rebind(module: ModuleType, old: ModuleType, new: ModuleType) -> None:
 
 def _after_fork_in_child() -> None:
     global _is_inherited, _renewing
-    _renewing = threading.Lock()  # a thread that is not here may have held the old one
+    _renewing = threading.Lock()  # a thread that does not exist here may have held the old one
     if EXTENSION in sys.modules:
         _is_inherited = True
         _never_free([sys.modules[EXTENSION], *_holders])
@@ -97,7 +90,7 @@ def _after_fork_in_child() -> None:
 
 
 def _never_free(objects: list[object]) -> None:
-    """Not at the interpreter's end either."""
+    """Keeps references for ever, also at the interpreter's end."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(objects))
 
 

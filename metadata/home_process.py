@@ -1,4 +1,4 @@
-"""The process that made something. `fork()` copies objects, but neither their threads nor their connections."""
+"""Fork guard: detects use of an object in a forked child. `fork()` copies objects, but no threads or connections."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class _Forks:
-    """How often this process and those before it were forked. Compared rather than process ids: no system call."""
+    """Counts forks on the way to this process. Cheaper to compare than process ids: no system call."""
 
     count = 0
 
@@ -20,9 +20,9 @@ os.register_at_fork(after_in_child=_was_forked)
 
 
 class HomeProcess:
-    """Remembers the process it was made in. Asking costs next to nothing, and takes no lock.
+    """Remembers the process it was made in. A check is cheap, and takes no lock.
 
-    `error` makes what `check` raises, out of the reason.
+    `error` makes the exception that `check` raises, from the reason.
     """
 
     __slots__ = ("_error", "_forks", "_pid")
@@ -38,8 +38,8 @@ class HomeProcess:
         return self._forks == _Forks.count
 
     def check(self) -> None:
-        """Raises the owner's error in a child that was forked since: a lock of its parent's may be taken for ever."""
-        if self._forks != _Forks.count:  # not `is_here`: it is asked with every append
+        """Raises the owner's error in a forked child: a lock of its parent's may be taken for ever there."""
+        if self._forks != _Forks.count:  # inlined `is_here`: called with every append
             raise self._error(
                 f"it was made before fork(), in process {self._pid}, and works only there: make a new one in this "
                 "process, after the fork"

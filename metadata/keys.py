@@ -1,19 +1,19 @@
-"""Every key the system uses, on one page.
+"""The schema of the metadata: every key that the system uses.
 
 layout                     the cluster's id and format version
 ids/ledger                 the next ledger id
 ledgers/<id>               one record per ledger, id as 16 hex digits
 cookies/<bookie>           the identity a bookie was formatted with
-lives/<bookie>             how often the bookie has started
-bookies/live/<bookie>      registration of a live bookie (under its lease), which says whether it is read-only
+lives/<bookie>             generation of the bookie's directory: how often it has started
+bookies/live/<bookie>      registration of a live bookie (under its lease)
 underreplicated/<id>       a ledger that has fewer copies than it should, and since when
-healing/<id>               who heals it (under a lease)
-moves/<id>                 copies of it that shall stand elsewhere, so that bookies are used alike
+healing/<id>               the bookie that re-replicates it (under a lease)
+moves/<id>                 planned moves of its copies, to balance disk usage
 absent/<bookie>            since when a bookie that was formatted has not been registered
-orders/<bookie>            what an operator wants of a bookie: to be drained, left alone, given up
-auditor                    which bookie looks after all of this (under a lease)
-restored                   that all of this came from a backup, and is not accepted yet
-misfits/<bookie>           what a bookie holds that does not fit to the backup
+orders/<bookie>            an operator's request for a bookie: drain, maintenance, give up
+auditor                    the elected auditor (under a lease)
+restored                   says that the metadata came from a backup, and is not accepted yet
+misfits/<bookie>           what a bookie holds that does not match the backup
 journals/<journal>/<acceptor>/state             what an acceptor of a journal has promised, and its latest segments
 journals/<journal>/<acceptor>/segments/<txid>   one finalized segment, by its first txid as 16 hex digits
 journalnodes/<name>        the daemon that serves the acceptors of this name (under its lease)
@@ -49,12 +49,12 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
 def is_name(name: str) -> bool:
-    """Letters, digits, `.`, `_`, `-`, at most 128, so it can stand in a key or a path."""
+    """Whether it is a name: letters, digits, `.`, `_`, `-`, at most 128, so it can be part of a key or a path."""
     return _NAME.fullmatch(name) is not None and ".." not in name
 
 
 def check_name(name: str) -> str:
-    """The name of a bookie or a journal. Raises ValueError where it is none."""
+    """Returns the name of a bookie or a journal. Raises ValueError for an invalid one."""
     if not is_name(name):
         raise ValueError(
             f"{name!r} is not a usable name: use letters, digits, '.', '_' and '-', at most 128 characters"
@@ -69,7 +69,7 @@ def ledger(ledger_id: int) -> str:
 
 
 def ledger_id_of(key: str) -> int:
-    """The inverse of `ledger`, and of the other keys that end in a ledger's id. Raises BadRecord for any other key."""
+    """Parses the ledger id from a key that ends in one. Raises BadRecord for any other key."""
     digits = key.rpartition("/")[2]
     if not _LEDGER_DIGITS.fullmatch(digits):
         raise BadRecord(key, "it is not the key of a ledger")

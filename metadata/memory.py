@@ -1,4 +1,4 @@
-"""The metadata store as a plain model in a dict: what every other store must behave like.
+"""In-memory metadata store: the reference model for the other stores.
 
 `MemoryData` is the model, a pure machine: the time comes in as an argument and nothing is awaited.
 `MemoryStore` is a handle on it: it asks the running event loop for the time and waits for changes,
@@ -18,7 +18,7 @@ from .errors import KeyExists, LeaseLost, NoSuchKey, StoreRefused, VersionConfli
 from .store import PAGE_KEYS_MAX, EventKind, Lease, Page, StoreHealth, Versioned, WatchEvent, check_value
 
 EVENTS_KEPT_MAX = 10_000
-"""Most events kept for watches; a watch that falls further behind gets WatchCompacted."""
+"""Events kept for watches; a watch that falls further behind gets WatchCompacted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class _LeaseState:
 
 
 class MemoryData:
-    """Keys, leases and the latest history. Every method is one atomic step at the time `now`."""
+    """Keys, leases and recent history. Every method is one atomic step at the time `now`."""
 
     def __init__(self, *, events_kept_max: int = EVENTS_KEPT_MAX) -> None:
         assert events_kept_max >= 1
@@ -132,7 +132,7 @@ class MemoryData:
             self._end_lease(lease_id)
 
     def next_expiry(self) -> float | None:
-        """When the next lease runs out unless it is kept."""
+        """When the next lease expires unless it is renewed."""
         with self._lock:
             return min((state.expires_at for state in self._leases.values()), default=None)
 
@@ -200,13 +200,13 @@ class Waker:
         try:
             async with asyncio.timeout_at(until):
                 await self._event.wait()
-        except TimeoutError:  # `until` has come, which is what the caller asked for
+        except TimeoutError:  # `until` has come
             return
         self._event.clear()
 
 
 class MemoryStore:
-    """A handle on a `MemoryData`, its own by default. See `MetadataStore` for what it promises."""
+    """A handle on a `MemoryData`, its own by default. Implements `MetadataStore`."""
 
     def __init__(self, data: MemoryData | None = None) -> None:
         self._data = MemoryData() if data is None else data

@@ -1,4 +1,4 @@
-"""From a metadata URI to a metadata store.
+"""Opens a metadata store by its URI.
 
 etcd://HOST:PORT[,HOST:PORT...]/PREFIX[?OPTIONS]    etcds:// for TLS
     user=, password_file=, ca_cert=, cert_cert=, cert_key=, timeout=SECONDS
@@ -27,7 +27,7 @@ HOW_TO_WRITE_IT = "write etcd://HOST:PORT[,HOST:PORT...]/PREFIX or sqlite:///PAT
 
 
 async def open_store(uri: str, *, create: bool = False) -> MetadataStore:
-    """The store that `uri` names; `close` it when done. Raises BadMetadataUri naming the problem.
+    """Opens the store that `uri` names; `close` it when done. Raises BadMetadataUri naming the problem.
 
     An SQLite file is opened at once, and must be there unless `create` is given: a mistyped path must
     not look like a cluster without ledgers. etcd is not contacted before the first call, so a cluster
@@ -41,7 +41,7 @@ async def open_store(uri: str, *, create: bool = False) -> MetadataStore:
 
 
 def check_uri(uri: str) -> None:
-    """Raises BadMetadataUri for one that `open_store` would not take. Nothing is contacted, and no store opened."""
+    """Raises BadMetadataUri for a URI that `open_store` would refuse. Contacts nothing, and opens no store."""
     with _told_of(uri):
         _maker(split(uri), create=False)
 
@@ -57,7 +57,7 @@ def _told_of(uri: str) -> Iterator[None]:
 
 
 def _maker(parts: SplitResult, *, create: bool) -> Callable[[], MetadataStore]:
-    """What makes the store. Raises ValueError for what is wrong with the URI, OSError for a file that it names."""
+    """Returns a factory of the store. Raises ValueError for an invalid URI, OSError for a file that it names."""
     match parts.scheme:
         case "etcd" | "etcds":
             _refuse_fragment(parts)
@@ -75,7 +75,7 @@ def _maker(parts: SplitResult, *, create: bool) -> Callable[[], MetadataStore]:
 
 
 def _etcd_maker(parts: SplitResult) -> Callable[[], MetadataStore]:
-    """Imported where it is used: gRPC takes longer than all the rest of a short command on one machine."""
+    """Imports etcd's store lazily: gRPC takes longer to load than the rest of a short command takes to run."""
     from .etcd.store import EtcdStore
     from .etcd.uri import config_in
 

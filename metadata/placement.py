@@ -1,7 +1,7 @@
-"""Where copies go: spread over fault domains, then hosts; bookies with more room more often. Pure.
+"""Placement policy: spreads copies over fault domains, then hosts; weights bookies by free space. Pure.
 
-One policy for whoever chooses a bookie: new ledgers, ensemble changes, healing, rebalancing. Nothing is known of
-bookies without a fault domain: together they count as one.
+One policy for every choice of bookies: new ledgers, ensemble changes, re-replication, rebalancing. Bookies without a
+fault domain count as one domain together.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .records.ledger_record import BookieRef
 from .records.registration import Registration
 
 Rank = tuple[int, int]
-"""With how many other copies a bookie shares its fault domain, and its host: the lower the better."""
+"""How many other copies share a bookie's fault domain, and its host: the lower the better."""
 
 
 def host_of(registration: Registration) -> str:
@@ -24,7 +24,7 @@ def host_of(registration: Registration) -> str:
 
 
 def rank(candidate: Registration, beside: Iterable[Registration]) -> Rank:
-    """How well the candidate stands beside these."""
+    """Ranks the candidate beside these copies."""
     others = list(beside)
     return (
         sum(candidate.fault_domain == other.fault_domain for other in others),
@@ -33,7 +33,7 @@ def rank(candidate: Registration, beside: Iterable[Registration]) -> Rank:
 
 
 def best(candidates: Iterable[Registration], beside: Sequence[Registration]) -> list[Registration]:
-    """Those that none of the candidates stands better than."""
+    """The candidates with the lowest rank."""
     ranked = [(rank(candidate, beside), candidate) for candidate in candidates]
     lowest = min((one for one, _ in ranked), default=None)
     return [candidate for one, candidate in ranked if one == lowest]
@@ -47,11 +47,11 @@ def choose(
     avoid: Collection[BookieRef] = (),
     rng: random.Random,
 ) -> list[Registration]:
-    """Up to `count` bookies, on as many fault domains, then hosts, as there are, `beside` those given.
+    """Chooses up to `count` bookies, on as many fault domains, then hosts, as there are, `beside` those given.
 
-    Bookies in `avoid` (which failed lately) are taken only when nothing else is left. Among equals chance decides, in
-    proportion to free space. Fewer than `count` come back where there are too few candidates; the caller says what
-    that means.
+    Bookies in `avoid` (which failed lately) are taken only when nothing else is left. Ties are broken at random,
+    weighted by free space. Returns fewer than `count` where there are too few candidates; the caller says what that
+    means.
     """
     remaining = _shuffled(candidates, rng)
     chosen: list[Registration] = []
@@ -64,9 +64,9 @@ def choose(
 
 
 def _shuffled(candidates: Iterable[Registration], rng: random.Random) -> list[Registration]:
-    """At random; one with twice the room comes before another two times out of three.
+    """Weighted shuffle: a bookie with twice the free space comes before another two times out of three.
 
-    One that has not told of its disk yet counts as having as much room as the others on average.
+    One that has not reported its disk yet counts as having the average free space.
     """
     found = list(candidates)
     known = [one.disk_bytes_free for one in found if one.disk_bytes_total]
@@ -76,11 +76,11 @@ def _shuffled(candidates: Iterable[Registration], rng: random.Random) -> list[Re
     return [one for _, one in sorted(drawn, key=lambda pair: pair[0])]
 
 
-# --- striped ensembles: whom an entry's copies stand beside depends on the order ------------------
+# --- striped ensembles: an entry's write set depends on the order ----------------------------------
 
 
 def fewest_domains(ensemble: Sequence[Registration], write_quorum: int) -> int:
-    """Fault domains of the write set that has the fewest."""
+    """Number of fault domains of the write set that has the fewest."""
     return min(_domains_of_write_sets([one.fault_domain for one in ensemble], write_quorum))
 
 
@@ -91,9 +91,9 @@ def neighbours(position: int, ensemble_size: int, write_quorum: int) -> list[int
 
 
 def arranged(chosen: Sequence[Registration], write_quorum: int) -> list[Registration]:
-    """The same bookies in an order in which every write set is on as many fault domains as can be.
+    """Orders the bookies so that every write set is on as many fault domains as possible.
 
-    The order that was given stays where that is as good.
+    Keeps the given order where that is as good.
     """
     found = list(chosen)
     if write_quorum >= len(found):
@@ -108,7 +108,7 @@ def arranged(chosen: Sequence[Registration], write_quorum: int) -> list[Registra
 
 
 def _dealt(chosen: Sequence[Registration]) -> list[Registration]:
-    """The largest domains first, on every second place: so none stands beside itself as long as that can be."""
+    """Largest domains first, on every second position: so none is its own neighbour as long as possible."""
     counts = Counter(one.fault_domain for one in chosen)
     by_size = sorted(chosen, key=lambda one: (-counts[one.fault_domain], one.fault_domain))
     places = [*range(0, len(by_size), 2), *range(1, len(by_size), 2)]
@@ -116,7 +116,7 @@ def _dealt(chosen: Sequence[Registration]) -> list[Registration]:
 
 
 def _improve(ensemble: list[Registration], write_quorum: int) -> None:
-    """Exchanges two as long as that makes it better."""
+    """Swaps pairs as long as that improves the order."""
     worth, has_changed = _worth(ensemble, write_quorum), True
     while has_changed:
         has_changed = False

@@ -1,4 +1,4 @@
-"""Errors that cross processes: raised in one, and raised again, the same, in another."""
+"""Picklable errors: raised in one process, and raised again, with all fields, in another."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ E = TypeVar("E", bound="PortableError")
 
 
 class PortableError(Exception):
-    """Can be pickled and copied with all its fields, whatever its constructor takes, and compared.
+    """An exception that can be pickled and copied with all its fields, whatever its constructor takes, and compared.
 
-    Two are equal that are of one class and say the same, with the same fields. The cause is not carried along.
+    Two are equal if class, message and fields are. The cause is not carried along.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -26,7 +26,7 @@ class PortableError(Exception):
 
 
 def _comparable(value: Any) -> Any:
-    """The same for the same; ordinary exceptions among the fields compare as these do."""
+    """Makes a value comparable: ordinary exceptions among the fields compare by class and arguments."""
     match value:
         case PortableError():
             return value

@@ -1,4 +1,4 @@
-"""Reading a password or a key from a file: bounded, and not from one that everybody on the host can read."""
+"""Reads passwords and keys from files: bounded in size, and refused if other users of the host can read them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import stat
 from pathlib import Path
 
 SECRET_BYTES_MAX = 1024 * 1024
-"""No password, key or certificate is larger. A device or a pipe may have no end."""
+"""Bounds the read: no password, key or certificate is larger, and a device or a pipe may have no end."""
 
 
 KEY_FILE_VARIABLE = "BOOKLEDGER_KEY_FILE"
-"""Names, in the environment, the file with the key that entries are encrypted with, where a client is given none."""
+"""Environment variable for the file with the key that encrypts entries, where a client is given none."""
 
 AES_256_KEY_BYTES = 32
 
 
 def read_password(path: str | Path) -> bytes:
-    """The bytes in the file, without one newline at their end.
+    """Reads a password, without one newline at its end.
 
     Raises ValueError for a file of ours that others can read, for an empty one and for one over
     SECRET_BYTES_MAX, and OSError for one that cannot be read. As with the keys of ssh, a file of another
@@ -34,15 +34,15 @@ def read_password(path: str | Path) -> bytes:
 
 
 def key_of_environment() -> bytes | None:
-    """The key in the file that BOOKLEDGER_KEY_FILE names, None where it names none. Raises as `read_key`."""
+    """Reads the key in the file that BOOKLEDGER_KEY_FILE names, None where it names none. Raises as `read_key`."""
     path = os.environ.get(KEY_FILE_VARIABLE)
     return read_key(path) if path else None
 
 
 def read_key(path: str | Path) -> bytes:
-    """The key for encryption in a file, in hexadecimal digits.
+    """Reads an encryption key in hexadecimal digits.
 
-    Raises ValueError for what is no such key, and as `read_password` does.
+    Raises ValueError for an invalid key, and as `read_password` does.
     """
     text = read_bounded(path, private=True)
     try:
@@ -58,7 +58,7 @@ def read_key(path: str | Path) -> bytes:
 
 
 def read_bounded(path: str | Path, *, private: bool = False) -> bytes:
-    """What is in a file of certificates or keys; with `private` others must not be able to read it."""
+    """Reads a file of certificates or keys; with `private` raises ValueError if others can read it."""
     with Path(path).open("rb") as file:
         if private:
             _check_private(path, os.fstat(file.fileno()))

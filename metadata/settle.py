@@ -1,9 +1,9 @@
-"""Compare-and-swap whose answer may be lost (rule M1).
+"""Settles ambiguous compare-and-swap outcomes: writes whose answer was lost (rule M1).
 
-A write whose answer was lost may have happened, or may happen later, when a slow store catches
-up. So the same bytes, which carry a nonce of their own, are tried again at the same version: if
-either attempt lands, reading back shows exactly those bytes and the change is known to be ours.
-Anything else under the key is somebody's change, and the caller reads again and decides again.
+A write whose answer was lost may have happened, or may happen later, when a slow store catches up. So the same
+bytes, which carry a nonce of their own, are written again at the same version: if either attempt lands, reading back
+shows exactly those bytes and the change is known to be ours. Anything else under the key is another client's change,
+and the caller reads again and decides again.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .errors import KeyExists, NoSuchKey, OutcomeUnknown, StoreRefused, StoreUna
 from .store import MetadataStore
 
 SETTLE_SECONDS_MAX = 30.0
-"""How long an unknown outcome is chased before the caller is told that it stays unknown."""
+"""Time limit for settling an unknown outcome; then the caller gets the error."""
 
 NONCE_BYTES = 16
 
 
 def new_nonce() -> bytes:
-    """Bytes that make one change recognisable among all others."""
+    """Random bytes that identify one change among all others."""
     return os.urandom(NONCE_BYTES)
 
 
@@ -53,7 +53,7 @@ async def create(
 ) -> int:
     """Creates the key once, whatever answers are lost on the way; returns its version.
 
-    `value` must carry a nonce. Raises KeyExists when another's value stands there, or the key `unless` exists;
+    `value` must carry a nonce. Raises KeyExists when the key has another value, or the key `unless` exists;
     OutcomeUnknown or StoreUnavailable when the store stayed silent for `seconds_max`.
     """
     unsettled: OutcomeUnknown | None = None
@@ -77,8 +77,8 @@ async def replace(
 ) -> int:
     """Replaces the value at `version` once, whatever answers are lost; returns the new version.
 
-    `value` must carry a nonce. Raises VersionConflict or NoSuchKey when somebody changed the key
-    first, OutcomeUnknown or StoreUnavailable when the store stayed silent for `seconds_max`.
+    `value` must carry a nonce. Raises VersionConflict or NoSuchKey when another client changed the key first,
+    OutcomeUnknown or StoreUnavailable when the store stayed silent for `seconds_max`.
     """
     unsettled: OutcomeUnknown | None = None
     async for attempt in _until_known(seconds_max):
@@ -99,7 +99,7 @@ async def replace(
 async def _read_back(
     store: MetadataStore, key: str, unsettled: OutcomeUnknown | None
 ) -> tuple[bytes, int] | None:
-    """What stands under the key. When it cannot be read after a lost answer, the outcome stays unknown."""
+    """Reads the key back. If that fails after a lost answer, the outcome stays unknown."""
     try:
         found = await store.get(key)
     except StoreUnavailable as unavailable:

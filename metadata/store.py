@@ -70,7 +70,7 @@ class WatchEvent:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A promise to be alive: keys created under it vanish when it is not renewed for `ttl_seconds`."""
+    """A lease: keys created under it are deleted when it is not renewed for `ttl_seconds`."""
 
     lease_id: int
     ttl_seconds: float
@@ -78,9 +78,9 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class StoreHealth:
-    """What a store tells of itself. `members`: by endpoint, what each is or why it does not answer.
+    """A store's status. `members`: state of each endpoint, or its error.
 
-    `doubt`: why its operator should do something about it, if there is anything.
+    `doubt`: a problem for the operator, if there is one.
     """
 
     kind: str
@@ -106,7 +106,7 @@ class MetadataStore(Protocol):
     ) -> int:
         """Creates the key and returns its version. Raises KeyExists, ValueTooLarge, LeaseLost.
 
-        Where the key `unless` exists nothing is created: KeyExists names it. Both are looked at in one step.
+        Where the key `unless` exists nothing is created: KeyExists names it. Both are checked atomically.
         """
         ...
 
@@ -148,7 +148,7 @@ class MetadataStore(Protocol):
         ...
 
     async def lease_left(self, key: str) -> float | None:
-        """Seconds until the lease of a key runs out if nobody renews it; None for no key, or one without a lease."""
+        """Seconds until a key's lease expires if it is not renewed; None for no key, or one without a lease."""
         ...
 
     async def revoke_lease(self, lease: Lease) -> None:
@@ -156,7 +156,7 @@ class MetadataStore(Protocol):
         ...
 
     async def health(self) -> StoreHealth:
-        """How it is. Raises StoreTooOld; members that do not answer are told, and no error."""
+        """Checks its status. Raises StoreTooOld; members that do not answer are reported, and no error."""
         ...
 
     async def close(self) -> None:
@@ -181,7 +181,7 @@ async def list_all(
 
 
 def check_value(key: str, value: bytes) -> None:
-    """The size check every implementation makes before it sends anything."""
+    """Checks the value's size, as every implementation does before it sends anything."""
     if len(value) > VALUE_BYTES_MAX:
         raise ValueTooLarge(key, len(value), VALUE_BYTES_MAX)
 

@@ -1,4 +1,4 @@
-"""Taking a metadata URI apart. `urlsplit` knows one host only: newer Pythons refuse a list with [::1] in it."""
+"""Splits metadata URIs. `urlsplit` supports one host only: newer Pythons refuse a list with [::1] in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _URI = re.compile(
 
 
 def split(uri: str) -> SplitResult:
-    """Scheme, hosts, path, query and fragment; empty where there is none. What hosts there are is not looked at."""
+    """Splits a URI into scheme, hosts, path, query and fragment; "" for absent ones. Hosts are not checked."""
     found = _URI.fullmatch(uri)
     assert found is not None  # it matches everything
     scheme, *rest = (part or "" for part in found.groups())

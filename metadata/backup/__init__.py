@@ -1,1 +1,1 @@
-"""Copies of a cluster's metadata in a file, and what a cluster does when it has come from one."""
+"""Backup and restore of a cluster's metadata, and the hold on a restored cluster until an operator accepts it."""

@@ -1,4 +1,4 @@
-"""A backup's file: JSON lines, so that it can be looked through, kept anywhere and compared.
+"""Backup file format: JSON lines, easy to read, store and compare, with a checksum.
 
 {"bookledger": "metadata backup", "format_version": 1, "cluster_id": "…", "created_ms": …}
 {"key": "ledgers/0000000000000001", "value": "…base64…"}
@@ -22,12 +22,12 @@ FORMAT = "metadata backup"
 FORMAT_VERSION = 1
 
 LINE_BYTES_MAX = 2 * VALUE_BYTES_MAX
-"""A key's line: its value in base64, and a little."""
+"""Length of a key's line: its value in base64, and a little."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Of which cluster it is, and when it was begun."""
+    """The cluster that was backed up, and when the backup began."""
 
     cluster_id: str
     created_ms: int
@@ -42,7 +42,7 @@ class Item:
 
 
 class BackupWriter:
-    """Writes to an open file: the header at once, `end` at last. The caller syncs and names it."""
+    """Writes a backup to an open file: the header at once, `end` at last. The caller syncs and names it."""
 
     def __init__(self, file: IO[bytes], header: Header) -> None:
         self._file = file
@@ -64,7 +64,7 @@ class BackupWriter:
 
 
 def read_header(file: IO[bytes]) -> Header:
-    """Of a file, wherever one is in it. Raises BackupUnusable for anything that is no backup of ours."""
+    """Reads the header, from any position in the file. Raises BackupUnusable for anything that is no backup of ours."""
     file.seek(0)
     fields = _fields(file.readline(LINE_BYTES_MAX), 1)
     if fields.get("bookledger") != FORMAT:
@@ -77,8 +77,8 @@ def read_header(file: IO[bytes]) -> Header:
 
 
 def read_items(file: IO[bytes]) -> Iterator[Item]:
-    """Every key, from the beginning of the file. Raises BackupUnusable, at the latest at the end: a caller that acts on
-    the keys reads them all once before."""
+    """Yields every key, from the beginning of the file. Raises BackupUnusable, at the latest at the end: a caller that
+    acts on the keys reads them all once before."""
     read_header(file)
     file.seek(0)
     counted = hashlib.sha256(file.readline(LINE_BYTES_MAX))

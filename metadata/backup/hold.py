@@ -1,8 +1,8 @@
-"""A restored cluster holds back: until an operator has accepted it, nothing is created, recovered, healed or collected.
+"""Hold on restored metadata: until an operator accepts it, nothing is created, recovered, re-replicated or collected.
 
-A backup is older than what the bookies hold. Ledgers made since are unknown to it; of others it names bookies that were
-replaced since, and would have the copies of their replacements collected. So each bookie tells here what of its
-holdings does not fit.
+A backup is older than what the bookies hold. Ledgers made since are unknown to it; of others it names bookies that
+were replaced since, and would have the copies of their replacements collected. So each bookie reports here which of
+its entries do not match.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ..store import MetadataStore, list_all
 FORMAT_VERSION = 1
 
 LEDGERS_NAMED_MAX = 100
-"""Ledgers of each kind that a bookie tells by their ids."""
+"""Ledgers of each kind that a bookie lists by id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """When the backup was made, 0 where nobody knows, and when it was restored. `nonce` tells restorings apart."""
+    """When the backup was made, 0 if unknown, and when it was restored. `nonce` identifies the restore."""
 
     backup_ms: int
     restored_ms: int
@@ -36,7 +36,7 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """So many ledgers, and the first of them."""
+    """Number of ledgers with a kind of mismatch, and the first of them."""
 
     ledgers: int = 0
     first: tuple[int, ...] = ()
@@ -48,13 +48,13 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Misfits:
-    """What one bookie holds that does not fit.
+    """Mismatches between one bookie's entries and the restored metadata.
 
-    `unknown`: ledgers newer than the backup; they are kept, and nobody can read them. `open_elsewhere`: ledgers that
-    are not closed, of which it holds entries that are placed elsewhere; a recovery could miss these.
-    `closed_elsewhere`: the same of closed ones; another bookie should hold them, or did before it was replaced.
-    `lacking`: ledgers of which it lacks something that is placed here; the records of closed ones say so, too. Of an
-    open one nothing at all is here: it may be empty, or was deleted after the backup, and would come back as empty.
+    `unknown`: ledgers newer than the backup; they are kept, and cannot be read. `open_elsewhere`: ledgers that are
+    not closed, of which it holds entries that are placed elsewhere; a recovery could miss these. `closed_elsewhere`:
+    the same of closed ones; another bookie should hold them, or did before it was replaced. `lacking`: ledgers of
+    which it lacks entries that are placed here; the records of closed ones say so, too. Of an open one nothing at
+    all is here: it may be empty, or was deleted after the backup, and would come back as empty.
     """
 
     bookie: BookieRef
@@ -71,7 +71,7 @@ class Misfits:
 
 
 async def read(store: MetadataStore) -> Restored | None:
-    """Whether the metadata is held back. Raises MetadataError, BadRecord too: then it is, by whoever knows more."""
+    """Reads the hold; None if there is none. Raises MetadataError, and BadRecord for a hold of a newer program."""
     found = await store.get(keys.RESTORED)
     if found is None:
         return None
@@ -84,13 +84,13 @@ async def read(store: MetadataStore) -> Restored | None:
 
 
 async def check_accepted(store: MetadataStore) -> None:
-    """Raises MetadataRestored while it is held back, and MetadataError."""
+    """Raises MetadataRestored while there is a hold, and MetadataError."""
     if await store.get(keys.RESTORED) is not None:
         raise MetadataRestored
 
 
 async def begin(store: MetadataStore, *, backup_ms: int, now_ms: int) -> None:
-    """Holds it back, unless an earlier try to restore does already. Raises MetadataError."""
+    """Sets the hold, unless an earlier try to restore did already. Raises MetadataError."""
     message = pb.Restored(
         format_version=FORMAT_VERSION, backup_ms=backup_ms, restored_ms=now_ms, nonce=settle.new_nonce()
     )
@@ -101,7 +101,7 @@ async def begin(store: MetadataStore, *, backup_ms: int, now_ms: int) -> None:
 
 
 async def accept(store: MetadataStore) -> bool:
-    """The cluster does everything again; whether it was held back. Raises MetadataError."""
+    """Ends the hold; returns whether there was one. Raises MetadataError."""
     found = await store.get(keys.RESTORED)
     if found is None:
         return False
@@ -112,7 +112,7 @@ async def accept(store: MetadataStore) -> bool:
 
 
 async def tell(store: MetadataStore, misfits: Misfits) -> None:
-    """What the bookie has found; what it told of an earlier restoring is overwritten. Raises MetadataError."""
+    """Writes the bookie's findings over those of an earlier restore. Raises MetadataError."""
     key, value = keys.misfits(misfits.bookie.bookie_id), _encode(misfits)
     found = await store.get(key)
     if found is None:
@@ -122,7 +122,7 @@ async def tell(store: MetadataStore, misfits: Misfits) -> None:
 
 
 async def told(store: MetadataStore, restored: Restored) -> dict[str, Misfits]:
-    """What bookies have told of this restoring, by name; what cannot be decoded is left out. Raises MetadataError."""
+    """Reads the bookies' findings for this restore, by name; skips undecodable ones. Raises MetadataError."""
     found = {}
     async for item in list_all(store, keys.MISFITS):
         try:

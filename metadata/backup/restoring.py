@@ -1,5 +1,4 @@
-"""Putting a backup into an empty store. What comes last makes it a cluster, so a restoring that was interrupted is none
-yet, and can be done again."""
+"""Restores a backup into an empty store; writes the key that makes it a cluster last, so that it can be repeated."""
 
 from __future__ import annotations
 
@@ -14,11 +13,11 @@ from . import hold
 from .file import Header, Item, read_header, read_items
 
 AT_ONCE = 64
-"""Keys that are written at a time."""
+"""Concurrent writes."""
 
 
 def check(file: IO[bytes]) -> tuple[Header, int]:
-    """What it is and how many keys it has, all read once. Raises BackupUnusable."""
+    """Verifies a backup in one pass; returns its header and number of keys. Raises BackupUnusable."""
     header = read_header(file)
     count, has_layout = 0, False
     for item in read_items(file):
@@ -31,9 +30,10 @@ def check(file: IO[bytes]) -> tuple[Header, int]:
 async def restore(
     store: MetadataStore, file: IO[bytes], now_ms: int, on_key: Callable[[int], None] = lambda _: None
 ) -> Header:
-    """Puts the keys of a backup that was checked into a store in which there is no cluster.
+    """Writes the keys of a verified backup to a store without a cluster.
 
-    Raises BackupUnusable where there is one, or something else under one of the keys, and MetadataError where the store
+    Raises BackupUnusable where there is one, or something else under one of the keys, and MetadataError where the
+    store
     fails: then there is no cluster yet, and the same file can be restored again.
     """
     header = read_header(file)

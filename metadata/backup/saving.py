@@ -1,8 +1,8 @@
-"""Reading all of a cluster's metadata for a backup, while the cluster is in use.
+"""Reads all of a cluster's metadata for a consistent backup, while the cluster is in use.
 
-The records of ledgers stand for themselves, so each may be of another moment. A journal's name its ledgers: they are
-read before the ledgers and once more behind them, and if anything of them has changed meanwhile all is read again. The
-counter of ids comes last, so that it stands beyond every ledger.
+Ledger records are independent, so each may be of another moment. A journal's records name its ledgers: they are read
+before the ledgers and once more behind them, and if any has changed meanwhile all is read again. The id counter is
+read last, so that it is beyond every ledger.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..store import MetadataStore, list_all
 from .file import BackupWriter, Item
 
 KEPT = (keys.COOKIES, keys.LIVES, keys.ORDERS)
-"""What is kept beside ledgers and journals."""
+"""Prefixes that are saved besides ledgers and journals."""
 
 NOT_KEPT = (
     keys.BOOKIES,
@@ -30,13 +30,13 @@ NOT_KEPT = (
     keys.MISFITS,
     keys.JOURNAL_NODES,
 )
-"""What the living say of themselves, or find out anew."""
+"""Prefixes that are not saved: processes that run write them anew."""
 
 TRIES_MAX = 10
 
 
 async def save(store: MetadataStore, file: BackupWriter) -> bool:
-    """Everything that a cluster needs; False where journals changed meanwhile, and another try is due.
+    """Writes all keys that a cluster needs; False where journals changed meanwhile: try again.
 
     Raises MetadataError.
     """

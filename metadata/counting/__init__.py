@@ -1,1 +1,1 @@
-"""What is asked of a metadata store, counted for metrics."""
+"""Metrics of metadata calls, and log lines about outages."""

@@ -1,4 +1,4 @@
-"""A metadata store that counts what is asked of it, for metrics, and tells in the log of its outages."""
+"""A metadata store wrapper that counts and times calls, for metrics, and logs outages."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .outage import Outage
 T = TypeVar("T")
 
 DONE = "done"
-"""For a call that was answered; one that was not has its error's name instead."""
+"""Outcome of a call that was answered; for others it is the name of the error."""
 
 
 class Counts:
-    """How often each call was made, and how it ended. May be used from several threads."""
+    """Counts calls by outcome. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -38,13 +38,13 @@ class Counts:
             return dict(self._calls)
 
     def seconds(self) -> dict[str, float]:
-        """What all calls of a name took together; a watch counts when it begins, and takes nothing."""
+        """Total seconds by the call's name; a watch counts when it begins, and takes nothing."""
         with self._lock:
             return dict(self._seconds)
 
 
 class CountingStore:
-    """Another store, and what is asked of it. Belongs to its event loop."""
+    """Wraps a store and counts its calls. Belongs to its event loop."""
 
     def __init__(self, store: MetadataStore, counts: Counts | None = None) -> None:
         self._store = store

@@ -1,6 +1,6 @@
-"""A store that does not answer is told of in one place: once, seldom again while it lasts, and at its end.
+"""Logs outages of the metadata store in one place: at the beginning, rarely while it lasts, and at the end.
 
-Every loop of a process meets the same outage, each in its own time: ten lines of each minute would say one thing.
+Every loop of a process meets the same outage at its own time: otherwise ten lines a minute would say the same.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import time
 from ..errors import MetadataError, StoreRefused, StoreUnavailable
 
 AGAIN_SECONDS = 60.0
-"""Between two lines about one outage."""
+"""Time between two lines about one outage."""
 
 log = logging.getLogger(__name__)
 
 
 def weight(error: Exception) -> int:
-    """The level of a line that somebody wants to log besides, of what he could not do meanwhile."""
+    """Log level for a caller's own line about an error: DEBUG in an outage, which is logged here; else WARNING."""
     return logging.DEBUG if _is_outage(error) else logging.WARNING
 
 
@@ -27,7 +27,7 @@ def _is_outage(error: Exception) -> bool:
 
 
 class Outage:
-    """Of one store, for one process or one bookie. One that has never answered is its business who waits for it."""
+    """Outage of one store, for one process or bookie. Before a store's first answer its callers log instead."""
 
     def __init__(self) -> None:
         self._has_answered = False
@@ -37,8 +37,8 @@ class Outage:
         self._answered_at = -math.inf
 
     def failed(self, error: MetadataError, asked_at: float = math.inf) -> None:
-        """A call has failed that was made at that moment of the monotonic clock; other errors than an outage's are
-        answers. One that was made before the store answered another says nothing of what is now."""
+        """Counts a failed call, made at `asked_at` by the monotonic clock; errors other than an outage's are answers. A
+        call from before the store's last answer says nothing about the present."""
         if not _is_outage(error):
             self.answered()
             return
@@ -59,7 +59,7 @@ class Outage:
             )
 
     def answered(self) -> None:
-        """A call has not failed."""
+        """Ends the outage: a call was answered."""
         self._has_answered, self._answered_at = True, time.monotonic()
         if self._began is not None:
             log.warning("the metadata answers again, after %.1f s", time.monotonic() - self._began)

@@ -1,1 +1,1 @@
-"""Metadata in etcd: the store, its watch, and the channel under both."""
+"""Metadata store on etcd: client, watch, channels, credentials, roles."""

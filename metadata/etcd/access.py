@@ -1,16 +1,16 @@
-"""What each kind of process needs of the keys in etcd, and no more: the roles that an operator gives to its users.
+"""Least-privilege roles for etcd users: the keys that each kind of process may read and write.
 
-Keys are those of `metadata/keys.py`. What a role can break with what it has:
+Keys are those of `metadata/keys.py`. What a compromised role can break:
 
     reader, console    nothing
     client             any ledger's record: it can delete ledgers of others, and close them early
     journal            the same, and any journal's promises
-    auditor            what is marked for healing: work for nothing, or none where it is needed
+    auditor            under-replication marks: needless re-replication, or none where it is needed
     bookie             all of these but journals, and the registrations of other bookies
-    admin              everything; formatting a bookie takes it, and ordering it away
+    admin              everything; it takes this role to format a bookie, or to drain it or give it up
 
-Who may write a ledger's record may delete it, as far as etcd can tell. That deleting another's takes an admin is kept
-by the clients' library alone.
+To etcd, the right to write a ledger's record includes deleting it. Only the client library requires an admin for
+deleting another's.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _AUDITORS = (keys.UNDERREPLICATED, keys.ABSENT, keys.AUDITOR, keys.MOVES, keys.L
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Keys, or beginnings of keys that end in "/"; what may be written may be read."""
+    """Keys, or prefixes of keys that end in "/"; the right to write includes reading."""
 
     writes: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ ACCESS: dict[str, Access] = {
 
 
 def etcdctl_commands(metadata_uri: str) -> Iterator[str]:
-    """The commands of etcd's own client that make the roles `PREFIX-ROLE` for a cluster. Raises ValueError."""
+    """Yields etcdctl commands that create the roles `PREFIX-ROLE` for a cluster. Raises ValueError."""
     parts = split(metadata_uri)
     if parts.scheme not in ("etcd", "etcds"):
         raise ValueError(f"roles are for etcd, and {metadata_uri} is none: write etcd://HOST:PORT/PREFIX")
@@ -77,7 +77,7 @@ def etcdctl_commands(metadata_uri: str) -> Iterator[str]:
     for role, access in ACCESS.items():
         name = f"{prefix}-{role}"
         yield shlex.join(["etcdctl", "role", "add", name])
-        # Its revision is asked of the prefix itself, which is no key.
+        # the revision is read from the prefix itself, which is no key
         yield _granted(name, "read", f"{prefix}/", is_prefix=False)
         for key in access.writes:
             yield _granted(name, "readwrite", f"{prefix}/{key}", is_prefix=not key or key.endswith("/"))

@@ -1,7 +1,7 @@
 """Calls to an etcd cluster: connections, fail-over between endpoints, authentication, lost answers.
 
-A call that was never sent may go to another endpoint. A call that may have been sent goes to
-another one only if doing it twice is as good as once; otherwise OutcomeUnknown is raised (rule M1).
+A call that was never sent is retried at another endpoint. A call that may have been sent is retried only if it is
+idempotent; otherwise OutcomeUnknown is raised (rule M1).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROUND_PAUSE_SECONDS = 0.1
 
 Metadata = tuple[tuple[str, str], ...]
 
-# A member cut off from its leader then refuses at once, where it would else stay silent.
+# A member cut off from its leader then refuses at once, instead of not answering.
 REQUIRE_LEADER: Metadata = (("hasleader", "true"),)
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ Attempt = Callable[[grpc.aio.Channel, Metadata, float], Awaitable[T]]
 
 
 class Request(Protocol):
-    """What a protobuf message class offers to send one."""
+    """Part of the interface of protobuf message classes."""
 
     def SerializeToString(self) -> bytes: ...  # noqa: N802 — protobuf's name
 
@@ -57,7 +57,7 @@ def unary(method: str, request: Request, parse: Callable[[bytes], T]) -> Attempt
 
 
 class EtcdChannels:
-    """One channel per endpoint, made when it is first needed. Stays with the endpoint that works."""
+    """One channel per endpoint, made on demand. Stays with the endpoint that works, and fails over."""
 
     def __init__(self, config: EtcdConfig) -> None:
         own_grpc(self)
@@ -79,7 +79,7 @@ class EtcdChannels:
         self.check_open()
         try:
             return await _Run(self, effect, self._config.timeout).run(attempt)
-        except grpc.aio.UsageError:  # what gRPC says of a channel that was closed meanwhile
+        except grpc.aio.UsageError:  # gRPC's error for a channel that was closed meanwhile
             self.check_open()
             raise
         except asyncio.CancelledError:
@@ -89,7 +89,7 @@ class EtcdChannels:
     async def close(self) -> None:
         """Closes every channel; calls under way raise StoreUnavailable."""
         if not self._home.is_here:
-            return  # they are the connections of another process
+            return  # they belong to the parent process
         self._closed = True
         channels, self._channels = self._channels, {}
         for one in channels.values():
@@ -101,7 +101,7 @@ class EtcdChannels:
             raise StoreRefused("this etcd store is closed")
 
     def check_open_after_cancel(self) -> None:
-        """Raises StoreUnavailable if it was `close` that cancelled a call, and nobody its caller."""
+        """Raises StoreUnavailable if a call was cancelled by `close`, and not by its caller."""
         task = asyncio.current_task()
         if self._closed and task is not None and not task.cancelling():
             raise StoreUnavailable("this etcd store was closed")
@@ -158,8 +158,8 @@ class EtcdChannels:
             self._token = None
 
     def _channel(self, endpoint: str) -> grpc.aio.Channel:
-        """One that is not connected is made anew where its certificates were renewed; calls on the old one end by
-        themselves, and with the last of them it is gone."""
+        """Replaces a channel that is not connected after its certificates were renewed; calls on the old one end by
+        themselves, and with the last of them it is freed."""
         self.check_open()
         known = self._channels.get(endpoint)
         if known is None or (not known.is_connected and known.credentials is not self._credentials.newest()):
@@ -174,12 +174,12 @@ class EtcdChannels:
         except grpc.aio.AioRpcError as error:
             if verdict_on(error, Effect.REPEATABLE) is Verdict.REFUSED:
                 raise
-            # The call this was for has not been sent, whatever became of the authentication.
+            # the call itself has not been sent, whatever became of the authentication
             raise NotSent(f"authenticating: {error.details()} ({error.code().name})") from error
 
 
 class _Channel(NamedTuple):
-    """A channel, and what it was made with."""
+    """A channel, and the credentials it was made with."""
 
     channel: grpc.aio.Channel
     credentials: grpc.ChannelCredentials | None
@@ -196,7 +196,7 @@ def _new_channel(endpoint: str, credentials: grpc.ChannelCredentials | None) -> 
 
 
 class _Run:
-    """One call's way over the endpoints until its deadline."""
+    """Retries one call over the endpoints until its deadline."""
 
     def __init__(self, channels: EtcdChannels, effect: Effect, seconds: float) -> None:
         self._channels = channels
@@ -255,7 +255,7 @@ class _Run:
         return await self._try(endpoint, attempt, self._left())
 
     def _answer_lost(self, endpoint: str, details: str) -> None:
-        """Notes it and returns if the call may be sent again."""
+        """Notes a lost answer; returns if the call may be sent again."""
         self._failures[endpoint] = details
         if self._effect is not Effect.READS:
             self._may_have_happened = True

@@ -1,4 +1,4 @@
-"""How to reach an etcd cluster; the options are named as users of the `etcd3` package know them."""
+"""Connection settings of an etcd cluster; the options are named as users of the `etcd3` package know them."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from ..secret_file import read_bounded
 TIMEOUT_SECONDS_DEFAULT = 5.0
 
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
-"""Largest answer taken from etcd. A page that is larger is asked for again in smaller pages."""
+"""Largest reply accepted from etcd. A larger page is requested again in smaller pages."""
 
 CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     # A dead peer is noticed within 13 s. etcd drops clients that ping more often than every 5 s.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 3_000),
-    # By default etcd takes pings only while a call or a watch is under way; else it cuts the connection.
+    # By default etcd accepts pings only during a call or a watch; otherwise it cuts the connection.
     ("grpc.keepalive_permit_without_calls", 0),
     ("grpc.http2.max_pings_without_data", 0),
-    # A member that comes back is tried again within a second.
+    # Reconnect within a second to a member that comes back.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 500),
     ("grpc.max_reconnect_backoff_ms", 1_000),
-    # What is sent again, and what is not, is decided here and not by gRPC.
+    # Retries are decided here, not by gRPC.
     ("grpc.enable_retries", 0),
     # Stores share neither connections nor each other's back-off, and http_proxy is not for etcd.
     ("grpc.use_local_subchannel_pool", 1),
@@ -35,7 +35,7 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class EtcdConfig:
-    """Where etcd is and who we are there. Certificates and keys are paths of PEM files.
+    """Endpoints, prefix, user and TLS files (paths of PEM files).
 
     Keys are stored as `prefix` + "/" + key. `timeout` is in seconds, for one operation over all
     endpoints together. TLS is used with `tls` or `ca_cert`; without `ca_cert`, gRPC's own roots.
@@ -72,11 +72,11 @@ class EtcdConfig:
 
     @property
     def tls_files(self) -> list[str]:
-        """Those that `read_credentials` reads."""
+        """The files that `read_credentials` reads."""
         return [one for one in (self.ca_cert, self.cert_key, self.cert_cert) if one is not None]
 
     def read_credentials(self) -> grpc.ChannelCredentials | None:
-        """The TLS credentials, or None for plain text. Raises OSError or ValueError for a file that cannot be used."""
+        """Loads the TLS credentials; None for plain text. Raises OSError or ValueError for an unusable file."""
         if not self.uses_tls:
             return None
         return grpc.ssl_channel_credentials(

@@ -1,7 +1,7 @@
-"""What a store shows to etcd, and checks etcd by, over TLS: read again where its files have changed.
+"""TLS credentials of an etcd client, reloaded when their files change.
 
-A connection that stands goes on with what it was made with. The next one takes what the files say then, so nobody has
-to be started again for a renewed certificate.
+A connection keeps the credentials it was made with. The next one uses the renewed files, so that no process has to
+be restarted for a renewed certificate.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class Credentials:
-    """Those of one store. Raises OSError or ValueError, when it is made, for a file that cannot be used."""
+    """Credentials of one store. Raises OSError or ValueError, when it is made, for a file that cannot be used."""
 
     def __init__(self, config: EtcdConfig) -> None:
         self._config = config
@@ -25,7 +25,7 @@ class Credentials:
         self._newest = config.read_credentials()
 
     def newest(self) -> grpc.ChannelCredentials | None:
-        """None for plain text. Files that cannot be used, as when half of them are renewed, change nothing yet."""
+        """The latest credentials; None for plain text. A failed reload (half-renewed files) keeps the former ones."""
         seen = self._look()
         if seen != self._seen:
             self._seen = seen
@@ -38,7 +38,7 @@ class Credentials:
         return self._newest
 
     def _look(self) -> list[tuple[int, int, int] | None]:
-        """What changes with the files."""
+        """Fingerprint of the files."""
         return [_mark(Path(one)) for one in self._config.tls_files]
 
 

@@ -1,4 +1,4 @@
-"""What a failed call to etcd means: did it happen, and is it worth another endpoint."""
+"""Classifies failed etcd calls: whether they may have happened, and may be retried at another endpoint."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from ..errors import StoreRefused, StoreUnavailable
 
 
 class Effect(Enum):
-    """What a call does to etcd, which decides what may be done when its answer is lost."""
+    """Effect of a call on etcd, which decides about a retry when its answer is lost."""
 
     READS = "reads"  # may be sent again
-    REPEATABLE = "repeatable"  # changes something, but doing it twice is as good as once
+    REPEATABLE = "repeatable"  # changes something, but is idempotent
     ONCE = "once"  # must never be sent twice
 
 
 class Verdict(Enum):
-    """What a gRPC error says about the call."""
+    """Classification of a gRPC error."""
 
     NOT_SENT = "not sent"
     TOKEN_REFUSED = "token refused"
-    REFUSED = "refused"  # etcd answered: no, and nothing was changed
-    UNKNOWN = "unknown"  # it may have been done, or be done yet
+    REFUSED = "refused"  # etcd refused, and nothing was changed
+    UNKNOWN = "unknown"  # ambiguous: it may have been applied, or may be yet
 
 
 class NotSent(Exception):
-    """This endpoint was not reached; another may be tried, whatever the call does."""
+    """This endpoint was not reached; any call may be retried at another."""
 
 
 class TokenRefused(Exception):
-    """etcd does not know our token (any more); the call did nothing."""
+    """etcd does not accept our token (any more); the call did nothing."""
 
 
 class AnswerLost(Exception):
@@ -70,7 +70,7 @@ _REFUSALS = frozenset(
 
 
 def verdict_on(error: grpc.aio.AioRpcError, effect: Effect) -> Verdict:
-    """Reads a gRPC error; in doubt UNKNOWN."""
+    """Classifies a gRPC error; UNKNOWN when in doubt."""
     details = error.details() or ""
     if error.code() is grpc.StatusCode.UNAVAILABLE and details.startswith(_NEVER_SENT):
         return Verdict.NOT_SENT

@@ -1,4 +1,4 @@
-"""How the members of an etcd cluster are, and whether their version is one to build on."""
+"""Health and versions of an etcd cluster's members."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERSION_MIN = (3, 4)
 """Older ones lack lease checkpoints and the hasleader check of single calls."""
 
 UNSAFE = (((3, 4), (3, 4, 22)), ((3, 5), (3, 5, 6)))
-"""From, and up to where not: members that may differ after a crash, as etcd's own postmortems tell."""
+"""Version ranges, the end excluded, whose members may diverge after a crash, by etcd's own postmortems."""
 
 _REFUSES = (
     grpc.StatusCode.PERMISSION_DENIED,
@@ -27,7 +27,7 @@ _REFUSES = (
 
 
 async def health_of(channels: EtcdChannels, endpoints: tuple[str, ...], seconds: float) -> StoreHealth:
-    """Asks every endpoint. Raises StoreTooOld; a member that does not answer is told, and no error."""
+    """Queries every endpoint. Raises StoreTooOld; a member that does not answer is reported, and no error."""
     replies = await asyncio.gather(*(_asked(channels, one, seconds) for one in endpoints))
     members, versions, size = {}, set(), 0
     for endpoint, reply in zip(endpoints, replies, strict=True):
@@ -59,10 +59,10 @@ def _told(reply: pb.StatusResponse) -> str:
 
 
 def _doubt(version: str) -> str:
-    """Raises StoreTooOld."""
+    """A warning about the version, or "". Raises StoreTooOld."""
     found = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
     if found is None:
-        return ""  # a build of one's own
+        return ""  # a custom build
     number = tuple(map(int, found.groups()))
     if number < VERSION_MIN:
         raise StoreTooOld(f"etcd is version {version}; use {'.'.join(map(str, VERSION_MIN))} or newer")

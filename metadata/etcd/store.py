@@ -1,6 +1,6 @@
-"""The metadata store on etcd, for a cluster of machines: a thin client of our own over grpc.aio.
+"""Metadata store on etcd, for a cluster of machines: a thin client over grpc.aio.
 
-    create   txn: create_revision == 0            ? put                : the key is there
+    create   txn: create_revision == 0            ? put                : KeyExists
     replace  txn: exists, mod_revision == version ? put (ignore_lease) : read it, to tell why not
     delete   txn: exists, mod_revision == version ? delete             : read it, to tell why not
 
@@ -36,7 +36,7 @@ from .status import health_of
 from .watch import resuming_watch
 
 HEALTH_SECONDS_MAX = 2.0
-"""A member that says nothing for so long is told to be silent."""
+"""Time limit for a member's status."""
 
 __all__ = ["EtcdConfig", "EtcdStore"]
 
@@ -118,7 +118,7 @@ class EtcdStore:
         assert ttl_seconds > 0
         request = pb.LeaseGrantRequest(TTL=math.ceil(ttl_seconds))
         attempt = unary("/etcdserverpb.Lease/LeaseGrant", request, pb.LeaseGrantResponse.FromString)
-        # Repeatable: a lease granted twice runs out by itself, with no key on it.
+        # Idempotent: a lease granted twice expires by itself, with no key on it.
         reply = await self._channels.run(attempt, Effect.REPEATABLE)
         return Lease(reply.ID, float(reply.TTL))
 
@@ -128,7 +128,7 @@ class EtcdStore:
             raise LeaseLost(lease.lease_id)
 
     async def lease_left(self, key: str) -> float | None:
-        """See `MetadataStore.lease_left`. etcd tells whole seconds."""
+        """See `MetadataStore.lease_left`. etcd returns whole seconds."""
         found = await self._range(pb.RangeRequest(key=self._to_etcd(key)))
         if not found.kvs or not found.kvs[0].lease:
             return None
@@ -143,7 +143,7 @@ class EtcdStore:
         try:
             await self._channels.run(attempt, Effect.REPEATABLE)
         except EtcdRefused as refused:
-            if refused.code is not grpc.StatusCode.NOT_FOUND:  # a dead lease is what was asked for
+            if refused.code is not grpc.StatusCode.NOT_FOUND:  # a dead lease is as good as a revoked one
                 raise
 
     async def close(self) -> None:
@@ -152,7 +152,7 @@ class EtcdStore:
     async def _change_at(self, key: str, version: int, change: pb.RequestOp) -> int:
         """Makes the change if the key stands at `version`; returns the revision of the change."""
         at = self._to_etcd(key)
-        # mod_revision == 0 is true of a missing key, so existence is asked for by itself.
+        # mod_revision == 0 is true of a missing key, so existence is compared separately.
         exists = pb.Compare(target=pb.Compare.VERSION, result=pb.Compare.GREATER, key=at, version=0)
         same = pb.Compare(target=pb.Compare.MOD, result=pb.Compare.EQUAL, key=at, mod_revision=version)
         read = pb.RequestOp(request_range=pb.RangeRequest(key=at))
@@ -177,7 +177,7 @@ class EtcdStore:
         return await self._channels.run(attempt, Effect.ONCE)
 
     async def _revision(self) -> int:
-        """The cluster's revision now; a watch of one member might start from an older one."""
+        """The cluster's current revision; a watch of one member might start from an older one."""
         return (await self._range(pb.RangeRequest(key=self._prefix))).header.revision
 
     def _to_etcd(self, key: str) -> bytes:
@@ -191,7 +191,7 @@ class EtcdStore:
 
 
 def _keep_alive(lease: Lease) -> Attempt[pb.LeaseKeepAliveResponse]:
-    """One round on a stream of its own: one request, one answer."""
+    """Renews a lease once, on a stream of its own: one request, one answer."""
 
     async def attempt(
         channel: grpc.aio.Channel, metadata: Metadata, seconds: float

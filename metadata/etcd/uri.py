@@ -1,4 +1,4 @@
-"""What a URI says of an etcd cluster: etcd://HOST:PORT[,HOST:PORT...]/PREFIX?OPTION=VALUE."""
+"""Parses etcd URIs: etcd://HOST:PORT[,HOST:PORT...]/PREFIX?OPTION=VALUE."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ETCD_OPTIONS = frozenset({"user", "password_file", "ca_cert", "cert_cert", "cert
 
 
 def config_in(parts: SplitResult) -> EtcdConfig:
-    """What the URI says. Raises ValueError for what is wrong with it, OSError for a file that cannot be read."""
+    """Parses the URI. Raises ValueError for an invalid one, OSError for a file that cannot be read."""
     if "@" in parts.netloc:
         raise ValueError("a user belongs into ?user=NAME&password_file=PATH, not before the host")
     options = _options(parts)

@@ -1,4 +1,4 @@
-"""A watch on a range of etcd's keys that survives the loss of its stream: no gap and no repeat.
+"""A watch on a range of etcd's keys that resumes after the loss of its stream, without gap or repeat.
 
 It always says from which revision it wants events. etcd sends the events of one revision in one
 response, so after a response, or a progress notice, everything up to its revision has been seen,
@@ -18,7 +18,7 @@ from .channel import EtcdChannels, Metadata, unary
 from .errors import AnswerLost, Effect, EtcdRefused, NotSent, TokenRefused
 
 RESUME_PAUSE_SECONDS = 0.1
-"""The pause before a lost watch looks for another endpoint."""
+"""Pause before a lost watch tries another endpoint."""
 
 _Call = grpc.aio.StreamStreamCall[bytes, pb.WatchResponse]
 
@@ -26,10 +26,10 @@ _Call = grpc.aio.StreamStreamCall[bytes, pb.WatchResponse]
 async def resuming_watch(
     channels: EtcdChannels, key: bytes, range_end: bytes, after: int
 ) -> AsyncGenerator[pb.Event, None]:
-    """Every event in the range with a revision > `after`, in order, for as long as it takes.
+    """Yields every event in the range with a revision > `after`, in order, for ever.
 
-    Raises WatchCompacted when etcd has dropped events that were not seen, EtcdRefused when we may
-    not watch. An etcd that cannot be reached is waited for.
+    Raises WatchCompacted when etcd has dropped events that were not seen, EtcdRefused when we may not watch. Waits
+    for an etcd that cannot be reached.
     """
     while True:
         endpoint, call = await _opened(channels, key, range_end, after)
@@ -49,7 +49,7 @@ async def resuming_watch(
 
 
 async def _opened(channels: EtcdChannels, key: bytes, range_end: bytes, after: int) -> tuple[str, _Call]:
-    """A stream whose watch is in place, and its endpoint."""
+    """Opens a stream; returns it once its watch is in place, with its endpoint."""
     create = pb.WatchCreateRequest(
         key=key, range_end=range_end, start_revision=after + 1, progress_notify=True
     )
@@ -77,16 +77,16 @@ async def _opened(channels: EtcdChannels, key: bytes, range_end: bytes, after: i
             return await channels.run(attempt, Effect.READS)
         except EtcdRefused:
             raise
-        except StoreUnavailable:  # etcd may come back, and the watch goes on where it was
+        except StoreUnavailable:  # retry: etcd may come back, and the watch goes on where it was
             channels.check_open()
             await asyncio.sleep(RESUME_PAUSE_SECONDS)
 
 
 async def _created(call: _Call, request: pb.WatchRequest, after: int) -> int:
-    """Sends the request and waits for etcd's word that the watch is in place; returns its revision then."""
+    """Sends the request and waits until etcd confirms the watch; returns its revision then."""
     try:
         await call.write(request.SerializeToString())
-    except asyncio.InvalidStateError:  # the call is over already; reading tells why
+    except asyncio.InvalidStateError:  # the call is over; reading gives the reason
         pass
     response = await _read(call)
     # Without the right to watch, the first answer is "created" and "canceled" at once; an unknown
@@ -104,7 +104,7 @@ async def _created(call: _Call, request: pb.WatchRequest, after: int) -> int:
 async def _check_history(
     channel: grpc.aio.Channel, metadata: Metadata, seconds: float, watch: pb.WatchCreateRequest, after: int
 ) -> None:
-    """Raises WatchCompacted unless the store can still be read as it stood at `after`.
+    """Raises WatchCompacted unless the store can still be read as of revision `after`.
 
     etcd itself refuses a watch only from *before* its compact revision. One from exactly there it
     accepts, but older releases have dropped a deletion made at that revision (etcd-io/etcd#18089).

@@ -1,1 +1,1 @@
-"""What the cluster knows of copies that are missing, of bookies that are, and of who sees to it."""
+"""Re-replication state: under-replication marks, lease locks, absent bookies, planned moves, operator requests."""

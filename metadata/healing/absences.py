@@ -1,4 +1,4 @@
-"""Since when bookies that were formatted have not been registered."""
+"""Absent bookies: since when bookies that were formatted have not been registered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """Of one bookie, in this incarnation."""
+    """Absence of one bookie, in this incarnation."""
 
     bookie_id: str
     incarnation: str
@@ -36,7 +36,7 @@ async def list_absences(store: MetadataStore) -> list[Absence]:
 
 
 async def note(store: MetadataStore, absence: Absence) -> None:
-    """It is missed from now on, unless somebody has said so before. Raises MetadataError."""
+    """Records that the bookie is absent from now on, unless that is recorded. Raises MetadataError."""
     message = pb.Absence(
         format_version=FORMAT_VERSION,
         incarnation=absence.incarnation,
@@ -50,13 +50,13 @@ async def note(store: MetadataStore, absence: Absence) -> None:
 
 
 async def forget(store: MetadataStore, bookie_id: str) -> None:
-    """It is back, or belongs to the cluster no more. Raises MetadataError."""
+    """Removes the record: the bookie is back, or was removed from the cluster. Raises MetadataError."""
     key = keys.absent(bookie_id)
     found = await store.get(key)
     if found is not None:
         try:
             await store.delete(key, found.version)
-        except (NoSuchKey, VersionConflict):  # another has done it
+        except (NoSuchKey, VersionConflict):  # another client was faster
             pass
 
 

@@ -1,6 +1,6 @@
-"""A key that one bookie holds at a time, under a lease: the auditor's, and each ledger's that is being healed.
+"""Lease locks: a key that one bookie holds at a time, for the office of auditor, or for re-replicating a ledger.
 
-Holding it keeps others from doing the same work. Nothing is unsafe where two do: every change is a compare-and-swap.
+It keeps others from doing the same work. Two holders would be safe: every change is a compare-and-swap.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds it since when, and how much was copied so far.
+    """Holder of a lease lock, since when, and how much was copied so far.
 
-    `unreachable`: the bookies that live and that the auditor cannot reach, by name, and why.
+    `unreachable`: live bookies that the auditor cannot reach, by name, and why.
     """
 
     bookie: BookieRef
@@ -33,7 +33,7 @@ class Holder:
 
 
 async def take(store: MetadataStore, key: str, holder: Holder, lease: Lease) -> int | None:
-    """The version of the key that is ours now; None where another holds it. Raises MetadataError."""
+    """Acquires the lock; returns the version of its key, None if another bookie holds it. Raises MetadataError."""
     value = _encode(holder)
     try:
         return await store.create(key, value, lease=lease)
@@ -43,7 +43,7 @@ async def take(store: MetadataStore, key: str, holder: Holder, lease: Lease) -> 
 
 
 async def tell(store: MetadataStore, key: str, holder: Holder, version: int) -> int | None:
-    """Says anew how it stands; the new version, None where it is ours no more. Raises MetadataError."""
+    """Updates the holder's progress; returns the new version, None if the lock is lost. Raises MetadataError."""
     try:
         return await settle.replace(store, key, _encode(holder), version)
     except (NoSuchKey, VersionConflict):
@@ -51,21 +51,21 @@ async def tell(store: MetadataStore, key: str, holder: Holder, version: int) -> 
 
 
 async def leave(store: MetadataStore, key: str, version: int) -> None:
-    """Another may take it. Raises MetadataError."""
+    """Releases the lock. Raises MetadataError."""
     try:
         await store.delete(key, version)
-    except (NoSuchKey, VersionConflict):  # it ran out, and may be another's
+    except (NoSuchKey, VersionConflict):  # it expired, and may be another's
         pass
 
 
 async def read(store: MetadataStore, key: str) -> Holder | None:
-    """Who holds it. Raises MetadataError."""
+    """Reads the holder, if there is one. Raises MetadataError."""
     found = await store.get(key)
     return None if found is None else decode(key, found.value)
 
 
 def decode(key: str, value: bytes) -> Holder:
-    """Raises BadRecord."""
+    """Decodes a holder. Raises BadRecord."""
     try:
         message = pb.Holder.FromString(value)
     except DecodeError as error:

@@ -1,7 +1,7 @@
-"""Ledgers that have fewer copies than they should: marks, so that nobody must read all records to find them.
+"""Marks of under-replicated ledgers, so that no worker has to read all records to find them.
 
-The ledger's record is the truth; a mark only says that it is worth looking at. One that is too many is taken away by
-whoever looks, one that is missing is made by the next audit.
+The ledger's record is the truth; a mark is only a hint. Whoever finds one obsolete removes it; the next audit makes
+a missing one.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ..store import MetadataStore, Versioned, list_all
 FORMAT_VERSION = 1
 
 REASONS_MAX = 8
-"""Reasons that a mark tells; a ledger with more of them needs looking at anyway."""
+"""Reasons that a mark lists; a ledger with more of them needs work anyway."""
 
 TEXT_CHARACTERS_MAX = 500
-"""Of a reason, and of why the last try came to nothing."""
+"""Length of a reason, and of the last failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """`since_ms`: when somebody noticed first. `tries` came to nothing since then, the last for `why_not`."""
+    """Mark of a ledger. `since_ms`: when it was first found. `tries` have failed since, the last for `why_not`."""
 
     ledger_id: int
     since_ms: int
@@ -58,19 +58,19 @@ class Marks:
                 yield mark
 
     async def set(self, ledger_id: int, reasons: Iterable[str], now_ms: int) -> None:
-        """Marks the ledger, or says anew why it is marked."""
+        """Marks the ledger, or updates why it is marked."""
         wanted = tuple(reason[:TEXT_CHARACTERS_MAX] for reason in reasons)[:REASONS_MAX]
         await self._change(
             ledger_id, lambda mark: replace(mark, reasons=wanted), Mark(ledger_id, now_ms, wanted)
         )
 
     async def failed(self, ledger_id: int, why: str) -> None:
-        """A try came to nothing. A ledger that is not marked any more stays so."""
+        """Counts a failed try. A ledger without a mark stays without."""
         told = why[:TEXT_CHARACTERS_MAX]
         await self._change(ledger_id, lambda mark: replace(mark, tries=mark.tries + 1, why_not=told), None)
 
     async def remove(self, ledger_id: int) -> None:
-        """Nothing is amiss any more."""
+        """Removes the mark: the ledger needs nothing."""
         key = keys.underreplicated(ledger_id)
         found = await self._store.get(key)
         if found is not None:
@@ -79,11 +79,11 @@ class Marks:
             except (
                 NoSuchKey,
                 VersionConflict,
-            ):  # somebody has just said something else of it: look again later
+            ):  # another client has just changed it: check again later
                 pass
 
     async def _change(self, ledger_id: int, change: Callable[[Mark], Mark], new: Mark | None) -> None:
-        """One try: whoever was faster knows as much as we do."""
+        """Tries once: a client that was faster knows as much as we do."""
         key = keys.underreplicated(ledger_id)
         found = await self._store.get(key)
         try:
@@ -96,7 +96,7 @@ class Marks:
                 await settle.replace(self._store, key, _encode(after), found.version)
         except (KeyExists, NoSuchKey, VersionConflict):
             pass
-        except BadRecord as error:  # a newer program's: it is marked, and that is all we know
+        except BadRecord as error:  # a newer program's record: the ledger stays marked as it is
             skip(error)
 
 

@@ -1,6 +1,6 @@
-"""Copies that shall stand elsewhere, so that bookies are used alike: an operator has them planned, bookies do them.
+"""Planned moves of copies between bookies, to balance disk usage: operators plan them, bookies execute them.
 
-A move is a wish. One that does not fit the ledger's record any more is dropped by the bookie that was to take it.
+A bookie that was to take a copy drops a move that does not fit the ledger's record any more.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """In the fragment that begins there, `new` shall stand for `old`."""
+    """Replaces `old` by `new` in the fragment that begins at `first_entry`."""
 
     first_entry: int
     old: BookieRef
@@ -31,7 +31,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Of one ledger."""
+    """Planned moves of one ledger."""
 
     ledger_id: int
     moves: tuple[Move, ...]
@@ -49,7 +49,7 @@ async def list_moves(store: MetadataStore) -> AsyncIterator[Moves]:
 
 
 async def plan(store: MetadataStore, moves: Moves) -> None:
-    """In place of what was planned for this ledger. Raises MetadataError."""
+    """Replaces the ledger's planned moves. Raises MetadataError."""
     key = keys.moves(moves.ledger_id)
     found = await store.get(key)
     try:
@@ -57,12 +57,12 @@ async def plan(store: MetadataStore, moves: Moves) -> None:
             await settle.create(store, key, _encode(moves))
         else:
             await settle.replace(store, key, _encode(moves), found.version)
-    except (KeyExists, NoSuchKey, VersionConflict):  # another operator's plan, or a move that was just done
+    except (KeyExists, NoSuchKey, VersionConflict):  # another operator's plan, or a move just done
         pass
 
 
 async def drop(store: MetadataStore, ledger_id: int, done: Iterable[Move]) -> None:
-    """These are done, or cannot be. Raises MetadataError."""
+    """Removes moves that are done, or cannot be. Raises MetadataError."""
     key, over = keys.moves(ledger_id), set(done)
     found = await store.get(key)
     if found is None:
@@ -73,18 +73,18 @@ async def drop(store: MetadataStore, ledger_id: int, done: Iterable[Move]) -> No
             await settle.replace(store, key, _encode(Moves(ledger_id, left)), found.version)
         else:
             await store.delete(key, found.version)
-    except (NoSuchKey, VersionConflict):  # another has just dropped his: these are dropped at the next look
+    except (NoSuchKey, VersionConflict):  # another bookie has just dropped its own: drop ours the next time
         pass
 
 
 async def cancel(store: MetadataStore) -> int:
-    """Nothing is to be moved any more; the ledgers for which something was. Raises MetadataError."""
+    """Removes all planned moves; returns the number of ledgers that had some. Raises MetadataError."""
     count = 0
     async for item in list_all(store, keys.MOVES):
         try:
             await store.delete(item.key, item.version)
             count += 1
-        except (NoSuchKey, VersionConflict):  # it is being done
+        except (NoSuchKey, VersionConflict):  # being executed
             pass
     return count
 

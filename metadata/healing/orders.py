@@ -1,4 +1,4 @@
-"""What an operator wants of a bookie, until it is taken back."""
+"""Operator requests: what an operator wants of a bookie, until it is withdrawn."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ TRIES_MAX = 5
 
 
 class OrderKind(StrEnum):
-    """DRAIN: nothing new goes there, and what it holds goes elsewhere. MAINTENANCE: it is away on purpose, and nothing
-    is copied. GIVEN_UP: it is lost for good, and is not waited for."""
+    """DRAIN: nothing new goes there, and its copies go elsewhere. MAINTENANCE: it is away on purpose, and nothing is
+    copied. GIVEN_UP: it is lost for good, and its copies are made elsewhere at once."""
 
     DRAIN = "drain"
     MAINTENANCE = "maintenance"
@@ -32,7 +32,7 @@ _FROM_PB = {number: kind for kind, number in _TO_PB.items()}
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """For one bookie; there is one at a time."""
+    """The request for one bookie; there is one at a time."""
 
     bookie_id: str
     kind: OrderKind
@@ -51,14 +51,14 @@ async def list_orders(store: MetadataStore) -> list[Order]:
 
 
 async def read(store: MetadataStore, bookie_id: str) -> Order | None:
-    """What is ordered of one bookie. Raises MetadataError."""
+    """Reads the request for one bookie. Raises MetadataError."""
     key = keys.order(bookie_id)
     found = await store.get(key)
     return None if found is None else _decode(key, found.value)
 
 
 async def give(store: MetadataStore, order: Order) -> None:
-    """From now on; what was ordered before does not hold any more. Raises MetadataError."""
+    """Sets the request, in place of a former one. Raises MetadataError."""
     key = keys.order(order.bookie_id)
     message = pb.Order(
         format_version=FORMAT_VERSION,
@@ -75,20 +75,20 @@ async def give(store: MetadataStore, order: Order) -> None:
             else:
                 await settle.replace(store, key, value, found.version)
             return
-        except (KeyExists, NoSuchKey, VersionConflict):  # another operator was faster: after that one, then
+        except (KeyExists, NoSuchKey, VersionConflict):  # another operator was faster: replace that one
             continue
     raise BadRecord(key, "others kept changing it: try again")
 
 
 async def take_back(store: MetadataStore, bookie_id: str) -> bool:
-    """Whether there was an order. Raises MetadataError."""
+    """Withdraws the request; returns whether there was one. Raises MetadataError."""
     key = keys.order(bookie_id)
     found = await store.get(key)
     if found is None:
         return False
     try:
         await store.delete(key, found.version)
-    except NoSuchKey:  # another has done it
+    except NoSuchKey:  # another client was faster
         return False
     return True
 

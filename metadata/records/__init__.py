@@ -1,1 +1,1 @@
-"""The records kept under the keys, each with the store that reads and changes it."""
+"""Records kept under the keys: ledgers, bookies, journals; each with the code that reads and changes it."""

@@ -1,4 +1,4 @@
-"""Who is alive: registrations under a lease, which vanish when the bookie does (rule M2)."""
+"""Registry of live bookies: registrations under a lease, which expire with the bookie (rule M2)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def list_bookies(store: MetadataStore) -> list[Registration]:
 
 
 async def find_bookie(store: MetadataStore, bookie_id: str) -> Registration | None:
-    """The live registration under this name, writable or not. Raises BadRecord: somebody is registered, then."""
+    """The live registration under this name, writable or not. Raises BadRecord for an unreadable one."""
     key = keys.bookie(bookie_id)
     found = await store.get(key)
     return None if found is None else decode(key, found.value)

@@ -1,4 +1,4 @@
-"""The cluster's layout and the cookies of its bookies: who belongs here, and under which identity."""
+"""The cluster's id and format version, and the cookies of its bookies."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Cookie:
 
 
 async def cluster_id(store: MetadataStore, *, create: bool = False) -> str | None:
-    """The cluster's id; with `create`, a new one where there is none yet."""
+    """Reads the cluster's id; with `create`, makes one if there is none yet."""
     found = await store.get(keys.LAYOUT)
     if found is None and create:
         layout = pb.Layout(format_version=FORMAT_VERSION, cluster_id=str(uuid.uuid4()))
@@ -70,7 +70,7 @@ def _layout(value: bytes) -> pb.Layout:
 
 
 async def read_cookie(store: MetadataStore, bookie_id: str) -> Cookie | None:
-    """The identity the metadata knows for this name."""
+    """Reads the cookie that the metadata has for this name."""
     key = keys.cookie(bookie_id)
     found = await store.get(key)
     return None if found is None else Cookie.decode(key, found.value)

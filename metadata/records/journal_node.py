@@ -1,4 +1,4 @@
-"""What a daemon that serves a journal's acceptors says of itself while it lives."""
+"""Registration of a daemon that serves journal acceptors, while it lives."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class JournalNodeRecord:
-    """`name` is the acceptor's, of each journal it serves; `session` tells one life of a daemon from another."""
+    """`name` is the acceptor's, of each journal it serves; `session` tells one run of a daemon from another."""
 
     name: str
     rpc_address: str
@@ -37,7 +37,7 @@ class JournalNodeRecord:
 
 
 def decode(key: str, value: bytes) -> JournalNodeRecord:
-    """The record under a key. Raises BadRecord."""
+    """Decodes the record under a key. Raises BadRecord."""
     try:
         message = pb.JournalNode.FromString(value)
     except DecodeError as error:

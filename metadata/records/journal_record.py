@@ -1,8 +1,8 @@
-"""What an acceptor of a journal keeps in the metadata: one record that changes, and finalized segments that do not.
+"""Records of a journal's acceptor: one mutable state, and immutable finalized segments.
 
 The state is one compare-and-swap record, so a promise, the segment that goes with it and an accepted recovery change
-together or not at all. A finalized segment stays in the state until a record of its own stands; so
-the state does not grow with the journal. What was dropped is told from what replaced it by its generation.
+together or not at all. A finalized segment stays in the state until it has a record of its own; so the state does
+not grow with the journal. Generations tell dropped segments from those that replaced them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from . import records_pb2 as pb
 FORMAT_VERSION = 1
 
 SEGMENTS_MAX = 1000
-"""Segments one state may hold that are not finalized in a record of their own; one or two, usually."""
+"""Segments in one state that have no record of their own yet, at most; usually one or two."""
 
 DROPPED_MAX = 1000
 """Discards, rollbacks and formats one journal can remember."""
@@ -26,7 +26,7 @@ DROPPED_MAX = 1000
 
 @dataclass(frozen=True, slots=True)
 class JournalStorage:
-    """Whose edits a journal holds; what Hadoop keeps in a VERSION file."""
+    """Namespace whose edits a journal holds; Hadoop keeps this in a VERSION file."""
 
     layout_version: int
     namespace_id: int
@@ -38,7 +38,7 @@ class JournalStorage:
 class SegmentRecord:
     """A segment in the state: a ledger that is written to, or was.
 
-    `end_txid` is None while a writer may still append. Once it stands the ledger is closed there.
+    `end_txid` is None while a writer may still append. Once it is set the ledger is closed there.
     """
 
     start_txid: int
@@ -49,7 +49,7 @@ class SegmentRecord:
     finalized: bool = False
 
     def as_finalized(self, generation: int) -> FinalizedSegment:
-        """The record that a finalized segment of the state will have."""
+        """Makes the record of its own for a finalized segment of the state."""
         assert self.finalized and self.end_txid is not None
         return FinalizedSegment(
             self.start_txid, self.end_txid, self.ledger_id, self.layout_version, self.writer_epoch, generation
@@ -89,9 +89,9 @@ class FinalizedSegment:
 
 @dataclass(frozen=True, slots=True)
 class JournalState:
-    """All that one acceptor has promised, in one record.
+    """State of one acceptor: all its promises, in one record.
 
-    `owner` is the id of the process that `last_promised_epoch` was promised to, empty where that is not known.
+    `owner` is the id of the process that `last_promised_epoch` was promised to, b"" if unknown.
     """
 
     storage: JournalStorage | None = None
@@ -131,12 +131,12 @@ class JournalState:
 
 
 def encode_state(state: JournalState) -> bytes:
-    """The bytes kept under `journals/<journal>/<acceptor>/state`."""
+    """Encodes the value of `journals/<journal>/<acceptor>/state`."""
     return _state_message(state).SerializeToString(deterministic=True)
 
 
 def decode_state(key: str, value: bytes) -> JournalState:
-    """The inverse. Raises BadRecord for what cannot be trusted."""
+    """Decodes it. Raises BadRecord for what cannot be trusted."""
     try:
         return _state(pb.Journal.FromString(value))
     except (DecodeError, ValueError) as error:
@@ -144,7 +144,7 @@ def decode_state(key: str, value: bytes) -> JournalState:
 
 
 def encode_finalized(segment: FinalizedSegment, nonce: bytes) -> bytes:
-    """The bytes kept under `journals/<journal>/<acceptor>/segments/<txid>`."""
+    """Encodes the value of `journals/<journal>/<acceptor>/segments/<txid>`."""
     return pb.FinalizedSegment(
         format_version=FORMAT_VERSION,
         start_txid=segment.start_txid,
@@ -158,7 +158,7 @@ def encode_finalized(segment: FinalizedSegment, nonce: bytes) -> bytes:
 
 
 def decode_finalized(key: str, value: bytes) -> FinalizedSegment:
-    """The inverse. Raises BadRecord for what cannot be trusted."""
+    """Decodes it. Raises BadRecord for what cannot be trusted."""
     try:
         message = pb.FinalizedSegment.FromString(value)
         _check_version(message.format_version)

@@ -1,4 +1,4 @@
-"""The records of one acceptor of a journal in a metadata store: read, change by compare-and-swap, list."""
+"""Stores the records of a journal's acceptor: read, change by compare-and-swap, list."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class JournalStore:
         self._segments_prefix = keys.journal_segments(journal_id, acceptor)
 
     async def read_state(self) -> VersionedState | None:
-        """The state as it stands, or None where the acceptor has none yet."""
+        """Reads the state; None where the acceptor has none yet."""
         found = await self._store.get(self._state_key)
         if found is None:
             return None
         return VersionedState(decode_state(self._state_key, found.value), found.version)
 
     async def swap_state(self, state: JournalState, version: int | None) -> VersionedState | None:
-        """Puts the state in place of the one at `version` (None: of none); returns None where another stands."""
+        """Compare-and-swap of the state at `version` (None: there is none yet); returns None on a conflict."""
         mine = replace(state, nonce=settle.new_nonce())
         value = encode_state(mine)
         try:
@@ -63,7 +63,7 @@ class JournalStore:
             return None
 
     async def read_segment(self, start_txid: int) -> VersionedSegment | None:
-        """The record of the finalized segment that begins with `start_txid`."""
+        """Reads the finalized segment that begins with `start_txid`."""
         key = self._key(start_txid)
         found = await self._store.get(key)
         if found is None:
@@ -71,7 +71,7 @@ class JournalStore:
         return VersionedSegment(decode_finalized(key, found.value), found.version)
 
     async def put_segment(self, segment: FinalizedSegment, version: int | None) -> bool:
-        """Stores a record where there is none, or in place of the one at `version`; whether it did."""
+        """Creates a record, or replaces the one at `version`; returns False on a conflict."""
         key, value = self._key(segment.start_txid), encode_finalized(segment, settle.new_nonce())
         try:
             if version is None:
@@ -99,7 +99,7 @@ class JournalStore:
 
 
 async def list_journals(store: MetadataStore) -> AsyncIterator[tuple[str, str]]:
-    """Every acceptor of every journal, as (journal id, acceptor), in order; other keys are none of theirs."""
+    """Yields every acceptor of every journal, as (journal id, acceptor), in order; skips other keys."""
     async for item in list_all(store, keys.JOURNALS):
         match item.key.removeprefix(keys.JOURNALS).split("/"):
             case [journal_id, acceptor, "state"] if keys.is_name(journal_id) and keys.is_name(acceptor):

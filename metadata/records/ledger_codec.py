@@ -1,4 +1,4 @@
-"""A ledger's record as the bytes under its key."""
+"""Encodes and decodes ledger records and tombstones."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .ledger_record import (
 FORMAT_VERSION = 1
 
 SALTED_VERSION = 2
-"""Of records with a salt: a program that knew nothing of it would lose it with its next change."""
+"""Version of records with a salt: an older program would lose the salt with its next change."""
 
 IDENTIFIED_VERSION = 3
-"""Of records with an identity, for the same reason."""
+"""Version of records with an identity, for the same reason."""
 
 _READABLE_VERSIONS = (FORMAT_VERSION, SALTED_VERSION, IDENTIFIED_VERSION)
 
@@ -39,7 +39,7 @@ _DIGEST_FROM_PB = {number: digest for digest, number in _DIGEST_TO_PB.items()}
 
 
 def encode(record: LedgerRecord) -> bytes:
-    """The bytes kept under `ledgers/<id>`."""
+    """Encodes the value of `ledgers/<id>`."""
     message = pb.Ledger(
         format_version=_version_of(record),
         ensemble_size=record.shape.ensemble_size,
@@ -74,20 +74,20 @@ def encode(record: LedgerRecord) -> bytes:
 
 
 def _version_of(record: LedgerRecord) -> int:
-    """The oldest one that has all that the record says."""
+    """The oldest version that can express the record."""
     if record.identity:
         return IDENTIFIED_VERSION
     return SALTED_VERSION if record.password_salt else FORMAT_VERSION
 
 
 def encode_tombstone(nonce: bytes, identity: bytes = b"") -> bytes:
-    """The bytes that keep the id of a deleted ledger from being given, or created by a late request, again."""
+    """Encodes a tombstone: it keeps a deleted ledger's id from being given, or created by a late request, again."""
     message = pb.Ledger(format_version=FORMAT_VERSION, state=pb.DELETED, nonce=nonce, identity=identity)
     return message.SerializeToString(deterministic=True)
 
 
 def decode(key: str, value: bytes) -> LedgerRecord | Tombstone:
-    """The record under a ledger's key, or its tombstone. Raises BadRecord for what cannot be trusted."""
+    """Decodes a ledger's record or tombstone. Raises BadRecord for what cannot be trusted."""
     try:
         message = pb.Ledger.FromString(value)
         if message.format_version not in _READABLE_VERSIONS:

@@ -1,4 +1,4 @@
-"""Ledger ids: unique for ever, rising, never reused, taken from one counter by compare-and-swap."""
+"""Generates ledger ids: unique for ever, rising, never reused, from one counter by compare-and-swap."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from . import records_pb2 as pb
 
 FIRST_LEDGER_ID = 1
 CONFLICTS_MAX = 1000
-"""How many creators may win before us; more than that is not contention but a fault."""
+"""Conflicts in a row after which it is not contention but a fault."""
 
 
 async def take_ledger_ids(store: MetadataStore, count: int) -> range:
-    """So many ids that no other caller has had or will have; fewer at the very end. A crash skips them, no more."""
+    """Takes `count` ids that no other caller gets; fewer at the very end. A crash skips them, no more."""
     assert count >= 1
     for _ in range(CONFLICTS_MAX):
         found = await store.get(keys.NEXT_LEDGER_ID)
@@ -34,12 +34,12 @@ async def take_ledger_ids(store: MetadataStore, count: int) -> range:
 
 
 async def next_ledger_id(store: MetadataStore) -> int:
-    """An id no other caller has had or will have."""
+    """Takes one id that no other caller gets."""
     return (await take_ledger_ids(store, 1))[0]
 
 
 async def count_beyond(store: MetadataStore, ledger_id: int) -> None:
-    """Has the counter give no id up to this one any more. It never goes back."""
+    """Raises the counter above this id. It never goes back."""
     for _ in range(CONFLICTS_MAX):
         found = await store.get(keys.NEXT_LEDGER_ID)
         if found is not None and _decode(found.value) > ledger_id:
@@ -50,13 +50,13 @@ async def count_beyond(store: MetadataStore, ledger_id: int) -> None:
                 await settle.create(store, keys.NEXT_LEDGER_ID, value)
             else:
                 await settle.replace(store, keys.NEXT_LEDGER_ID, value, found.version)
-        except (KeyExists, VersionConflict):  # somebody took an id meanwhile: look again
+        except (KeyExists, VersionConflict):  # another client took an id meanwhile: try again
             continue
     raise BadRecord(keys.NEXT_LEDGER_ID, f"{CONFLICTS_MAX} attempts to raise it met a conflict")
 
 
 async def counted_end(store: MetadataStore) -> int:
-    """The id that the counter gives next. Ids from there on that are used already were chosen by hand."""
+    """The next id of the counter. Used ids from there on were chosen by hand."""
     found = await store.get(keys.NEXT_LEDGER_ID)
     return FIRST_LEDGER_ID if found is None else _decode(found.value)
 

@@ -1,4 +1,4 @@
-"""A ledger's metadata: its shape, its fragments, its state, and the only ways these may change.
+"""Ledger metadata: quorums, fragments and state, and the only transitions that these allow.
 
 State graph: OPEN → IN_RECOVERY → CLOSED, and OPEN → CLOSED by the writer (rules C1, R2). A closed
 ledger changes only in who holds its entries (`moved`).
@@ -20,20 +20,20 @@ CUSTOM_METADATA_BYTES_MAX = 64 * 1024
 IDENTITY_BYTES = 16
 
 OWNER = "owner"
-"""The custom metadata that says whose a ledger is, where certificates are confined to an owner's ledgers."""
+"""Custom metadata key of a ledger's owner, to whose ledgers a certificate can be confined."""
 
 JOURNAL = "bookledger.journal"
-"""The custom metadata that says whose journal's segment a ledger is."""
+"""Custom metadata key of the journal of which a ledger is a segment."""
 
 
 def is_of(its: bytes | None, owner: str) -> bool:
-    """Whether a ledger of this owner, None where there is no ledger, is one of `owner`; "" owns all there are."""
+    """Whether a ledger with this owner, None where there is no ledger, belongs to `owner`; "" owns all there are."""
     wanted = owner.encode()
     return its is not None and (not wanted or its == wanted or its.startswith(wanted + b"/"))
 
 
 class LedgerState(StrEnum):
-    """Where a ledger is in its life."""
+    """Life cycle of a ledger."""
 
     OPEN = "open"
     IN_RECOVERY = "in_recovery"
@@ -65,8 +65,8 @@ Ensemble = tuple[BookieRef, ...]
 class Lacking:
     """The copy at this position of an ensemble may lack entries from `first_entry` through `last_entry`.
 
-    Said by whoever cannot say better: the writer of entries that were never acknowledged there, a recovery of
-    entries that nobody has told it of. What is outside is there, as far as the writer was told.
+    Noted by a writer for entries that were never acknowledged there, by a recovery for entries that it knows nothing
+    better of. Entries outside are there, as far as the writer was told.
     """
 
     position: int
@@ -93,33 +93,33 @@ class Fragment:
     lacking: tuple[Lacking, ...] = ()
 
     def admits(self, new: BookieRef, *, in_place_of: BookieRef) -> bool:
-        """Whether that one stands here, and nobody else of the new one's name does."""
+        """Whether `in_place_of` is in the ensemble, and no other incarnation of the new bookie is."""
         others = {bookie.bookie_id for bookie in self.ensemble if bookie != in_place_of}
         return in_place_of in self.ensemble and new.bookie_id not in others
 
     def moved(self, old: BookieRef, new: BookieRef) -> Fragment:
-        """The same with `new` in the position of `old`, and nothing lacking there."""
+        """Replaces `old` by `new` in the same position, with nothing lacking there."""
         ensemble = tuple(new if one == old else one for one in self.ensemble)
         return replace(self.whole_at(self.ensemble.index(old)), ensemble=ensemble)
 
     def lacking_at(self, position: int) -> Lacking | None:
-        """What the copy at this position may lack, if anything."""
+        """The range that the copy at this position may lack, if any."""
         return next((lack for lack in self.lacking if lack.position == position), None)
 
     def with_lacking(self, position: int, first_entry: int, last_entry: int) -> Fragment:
-        """These, too; one range spans all that a copy may lack."""
+        """Adds entries that may be lacking; one range spans all that a copy may lack."""
         before = self.lacking_at(position) or Lacking(position, first_entry, last_entry)
         span = Lacking(position, min(before.first_entry, first_entry), max(before.last_entry, last_entry))
         return replace(self, lacking=tuple(sorted((*self.whole_at(position).lacking, span))))
 
     def whole_at(self, position: int) -> Fragment:
-        """Nothing is lacking at this position."""
+        """Removes the lacking range of this position."""
         return replace(self, lacking=tuple(lack for lack in self.lacking if lack.position != position))
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """E, Qw and Qa of a ledger. `E ≥ Qw ≥ Qa ≥ 1` (rule W1)."""
+    """Ensemble size E, write quorum Qw and ack quorum Qa of a ledger. `E ≥ Qw ≥ Qa ≥ 1` (rule W1)."""
 
     ensemble_size: int
     write_quorum: int
@@ -142,11 +142,11 @@ class LedgerRecord:
     """One ledger's metadata, immutable; a change makes a new record and is one compare-and-swap.
 
     `verifier` is the public half of the key that follows from the ledger's password; empty without one.
-    `password_salt` is what the password is stretched with; empty in ledgers of older programs.
-    `created_ms` and `closed_ms` are by the clocks of who made and who closed it; 0 where an older program did.
-    `reserved`: created for a writer that is still to come; exactly one can claim it, by compare-and-swap.
-    `identity`: random, made with the ledger. A store that went back to an older copy of itself gives an id once more,
-    and this tells the two ledgers apart (rule W8). b"" for ledgers of older programs.
+    `password_salt` is what the password is stretched with; empty in ledgers of older programs. `created_ms` and
+    `closed_ms` are by the clocks of its creator and closer; 0 where an older program did it. `reserved`: created for
+    a writer that is still to come; exactly one can claim it, by compare-and-swap. `identity`: random, made with the
+    ledger. A store that went back to an older copy of itself gives an id once more, and this tells the two ledgers
+    apart (rule W8). b"" for ledgers of older programs.
     """
 
     ledger_id: int
@@ -177,18 +177,18 @@ class LedgerRecord:
 
     @property
     def created_at(self) -> datetime | None:
-        """When it was made, in UTC, by the clock of who did; None where nobody said."""
+        """Creation time in UTC, by the creator's clock; None if not recorded."""
         return _time(self.created_ms)
 
     @property
     def closed_at(self) -> datetime | None:
-        """When it was closed, likewise; None also while it is not."""
+        """Closing time, likewise; None also while it is open."""
         return _time(self.closed_ms)
 
     def may_hold(self, since: datetime | None, until: datetime | None) -> bool:
-        """Whether it may have entries that were appended within these times, both included, as far as it knows.
+        """Whether it may have entries that were appended within these times, both included, by its record.
 
-        The clocks of writers and recoverers decide: leave room for what they differ by.
+        Depends on the clocks of writers and recoverers: leave room for their skew.
         """
         was_closed_before = since is not None and self.closed_at is not None and self.closed_at < since
         was_made_after = until is not None and self.created_at is not None and self.created_at > until
@@ -213,7 +213,7 @@ class LedgerRecord:
         return replace(self, fragments=next_fragments(self.fragments, fragment))
 
     def claimed(self) -> LedgerRecord:
-        """A reserved ledger gets its one writer."""
+        """The record after a writer has claimed the reserved ledger."""
         assert self.state is LedgerState.OPEN and self.reserved
         return replace(self, reserved=False)
 
@@ -236,13 +236,13 @@ class LedgerRecord:
         return zip(self.fragments, [*ends, self.last_entry], strict=True)
 
     def with_lacking(self, position: int, first_entry: int, last_entry: int) -> LedgerRecord:
-        """The copies at this position may lack these entries, in whatever fragments they are."""
+        """Notes that the copies at this position may lack these entries, in whatever fragments they are."""
         return self._each_between(
             first_entry, last_entry, lambda f, first, last: f.with_lacking(position, first, last)
         )
 
     def without_lacking(self, position: int, first_entry: int, last_entry: int) -> LedgerRecord:
-        """All that was said to lack within these entries has come: what spans more stays as it is."""
+        """Removes lacking ranges that lie within these entries, all of which have come; longer ranges stay."""
 
         def without(fragment: Fragment, first: int, last: int) -> Fragment:
             lack = fragment.lacking_at(position)
@@ -254,7 +254,7 @@ class LedgerRecord:
     def _each_between(
         self, first_entry: int, last_entry: int, change: Callable[[Fragment, int, int], Fragment]
     ) -> LedgerRecord:
-        """`change` is given each fragment that has some of these entries, and which."""
+        """Applies `change` to each fragment that has some of these entries, with their range."""
         fragments = []
         for fragment, end in self.spans():
             first = max(first_entry, fragment.first_entry)
@@ -263,9 +263,10 @@ class LedgerRecord:
         return replace(self, fragments=tuple(fragments))
 
     def closed_part(self) -> LedgerRecord | None:
-        """What nobody writes any more, as a closed ledger; None where that is nothing.
+        """The part that is not written to any more, as a closed ledger; None if there is none.
 
-        That is the whole of a closed ledger, and of another one all but the last fragment: its entries are confirmed.
+        That is the whole of a closed ledger, and of another one all but the last fragment: its entries are
+        confirmed.
         """
         if self.is_closed:
             return self
@@ -281,17 +282,17 @@ class LedgerRecord:
         )
 
     def moved(self, first_entry: int, old: BookieRef, new: BookieRef) -> LedgerRecord:
-        """`new` stands for `old` in the fragment that begins there, and has on disk what that places at `old`."""
+        """Replaces `old` by `new` in the fragment that begins there: `new` has on disk all that was placed at `old`."""
         return self._with_fragment(first_entry, lambda fragment: fragment.moved(old, new))
 
     def whole_at(self, first_entry: int, bookie: BookieRef) -> LedgerRecord:
-        """The bookie has on disk all that the fragment that begins there places at it."""
+        """Clears what the bookie lacks in the fragment that begins there: it has all entries on disk."""
         return self._with_fragment(
             first_entry, lambda fragment: fragment.whole_at(fragment.ensemble.index(bookie))
         )
 
     def _with_fragment(self, first_entry: int, change: Callable[[Fragment], Fragment]) -> LedgerRecord:
-        """Only what nobody writes any more can be changed so: nobody recovers it either while it is copied."""
+        """Changes a fragment of the closed part only: no writer or recovery changes that at the same time."""
         part = self.closed_part()
         assert part is not None and any(f.first_entry == first_entry for f in part.fragments)
         fragments = tuple(change(f) if f.first_entry == first_entry else f for f in self.fragments)
@@ -300,14 +301,14 @@ class LedgerRecord:
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """What stays of a deleted ledger."""
+    """Remains of a deleted ledger, so that its id is never given again."""
 
     ledger_id: int
     identity: bytes = b""
 
 
 def _time(milliseconds: int) -> datetime | None:
-    """None for what is no time that a calendar has, too."""
+    """Converts to UTC; None also for what is outside the calendar."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds > 0 else None
     except (OverflowError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""Ledger records in a metadata store: read, create, change by compare-and-swap, list, watch."""
+"""Stores ledger records: read, create, change by compare-and-swap, list, watch."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ class LedgerStore:
         self._store = store
 
     async def read(self, ledger_id: int) -> VersionedRecord | None:
-        """The latest record, or None where there is no such ledger."""
+        """Reads the latest record; None where there is no such ledger."""
         key = keys.ledger(ledger_id)
         found = await self._store.get(key)
         return None if found is None else _alive(_decoded(key, found.value, found.version))
 
     async def read_again(self, record: LedgerRecord) -> VersionedRecord | None:
-        """The latest record of that very ledger, or None where there is none: it was deleted, or the store went back to
-        an older copy, and its id is another ledger's (rule W8)."""
+        """Reads the latest record if it has the same identity. None otherwise: the ledger was deleted, or the store
+        went back to an older copy, and the id is another ledger's (rule W8)."""
         found = await self.read(record.ledger_id)
         return found if found is not None and found.identity == record.identity else None
 
     async def create(self, record: LedgerRecord) -> VersionedRecord:
-        """Stores a new ledger. Raises KeyExists when the id is taken, or was by a ledger now deleted.
+        """Creates a ledger. Raises KeyExists when the id is taken, or was by a ledger now deleted.
 
-        Raises MetadataRestored while nobody has accepted a backup: bookies may hold entries under this id.
+        Raises MetadataRestored while restored metadata is not accepted: bookies may hold entries under this id.
         """
         mine = replace(record, nonce=settle.new_nonce())
         key, value = keys.ledger(record.ledger_id), ledger_codec.encode(mine)
@@ -73,25 +73,25 @@ class LedgerStore:
         )
 
     async def delete(self, found: VersionedRecord) -> None:
-        """Forgets the ledger as it was found; bookies drop its entries later.
+        """Replaces the record by a tombstone; bookies drop its entries later.
 
-        Raises VersionConflict where it has changed since. A tombstone of a few bytes stays, for ever: without
-        it a new ledger of that id would show the old one's entries, and the creation itself, tried twice
-        because an answer was lost, could come true once more after the deletion.
+        Raises VersionConflict where it has changed since. The tombstone of a few bytes stays for ever: without it a
+        new ledger of that id would show the old one's entries, and the creation itself, tried twice because an
+        answer was lost, could succeed once more after the deletion.
         """
         await self._check_same(found.record, found.version)
         tombstone = ledger_codec.encode_tombstone(settle.new_nonce(), found.record.identity)
         await settle.replace(self._store, keys.ledger(found.record.ledger_id), tombstone, found.version)
 
     async def _check_same(self, record: LedgerRecord, version: int) -> None:
-        """Raises VersionConflict where the id is another ledger's: a store that went back gives versions twice, too."""
+        """Raises VersionConflict where the id is another ledger's: a store that went back also gives versions twice."""
         key = keys.ledger(record.ledger_id)
         found = await self._store.get(key)
         if found is not None and _identity_of(key, found.value) != record.identity:
             raise VersionConflict(key, version)
 
     async def tombstone(self, ledger_id: int) -> Tombstone | None:
-        """What says that the ledger was deleted. Of an id that the store has never heard of nothing says so."""
+        """Reads a deleted ledger's tombstone; None for a ledger that exists, or an id that the store never had."""
         key = keys.ledger(ledger_id)
         found = await self._store.get(key)
         decoded = None if found is None else ledger_codec.decode(key, found.value)
@@ -102,7 +102,7 @@ class LedgerStore:
     ) -> AsyncIterator[VersionedRecord]:
         """Every ledger from `first_ledger` on, by id. A listing that fails part-way raises; it never just ends.
 
-        `on_unreadable` is told of each record that cannot be decoded, and may raise; then the next one follows.
+        Calls `on_unreadable`, which may raise, for each record that cannot be decoded, and goes on with the next.
         """
         async for found in self.list_with_deleted(first_ledger, on_unreadable=on_unreadable):
             if isinstance(found, VersionedRecord):
@@ -111,7 +111,7 @@ class LedgerStore:
     async def list_with_deleted(
         self, first_ledger: int = 0, *, on_unreadable: OnUnreadable = skip
     ) -> AsyncIterator[VersionedRecord | Tombstone]:
-        """Every ledger that there is or was, in id order. It never just ends either."""
+        """Every ledger and tombstone, by id. A listing that fails part-way raises, too."""
         if first_ledger > keys.LEDGER_ID_MAX:
             return
         after = keys.ledger(first_ledger - 1) if first_ledger > 0 else None
@@ -142,7 +142,7 @@ def _decoded(key: str, value: bytes, version: int) -> VersionedRecord | Tombston
 
 
 def _identity_of(key: str, value: bytes) -> bytes | None:
-    """None for what cannot be decoded, and so is no ledger that anybody here has read."""
+    """The identity under a key; None for what cannot be decoded, so that no caller has read it."""
     try:
         return ledger_codec.decode(key, value).identity
     except BadRecord:

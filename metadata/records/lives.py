@@ -1,4 +1,4 @@
-"""How often each bookie has started and how far its log has got, so that an older copy of its directory is noticed."""
+"""Generations of bookie directories: number of starts, and log position, to detect an older copy of a directory."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """The number of a bookie's last start, and how far its log had got on disk some time after it."""
+    """The number of a bookie's last start, and its log's durable position some time after it."""
 
     number: int = 0
     position: int = 0
 
 
 async def read(store: MetadataStore, bookie_id: str, incarnation: str) -> Life:
-    """What was last written of this incarnation; Life() where nothing was. Raises BadRecord."""
+    """Reads the generation of this incarnation; Life() if there is none. Raises BadRecord."""
     return (await _find(store, bookie_id, incarnation))[0]
 
 
 async def write(
     store: MetadataStore, bookie_id: str, incarnation: str, life: Life, *, version: int | None = None
 ) -> int:
-    """Remembers this; the version of the record. The caller holds the bookie's registration, so nobody else writes.
+    """Writes the generation; returns the record's version. The holder of the registration is the only writer.
 
-    `version`: of what the caller wrote last; None for whatever stands there.
+    `version`: of what the caller wrote last; None for any.
 
-    Raises VersionConflict or KeyExists where somebody does, StoreUnavailable where the outcome stays unknown.
+    Raises VersionConflict or KeyExists for another writer, StoreUnavailable where the outcome stays unknown.
     """
     if version is None:
         _, version = await _find(store, bookie_id, incarnation)
@@ -52,7 +52,7 @@ async def write(
 
 
 async def _find(store: MetadataStore, bookie_id: str, incarnation: str) -> tuple[Life, int | None]:
-    """(life, version); another incarnation's lives do not count."""
+    """(generation, version); another incarnation's does not count."""
     key = keys.life(bookie_id)
     found = await store.get(key)
     if found is None:

@@ -1,4 +1,4 @@
-"""What a live bookie says of itself in the metadata: its registration."""
+"""Registration record of a live bookie: address, fault domain, free space."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ FORMAT_VERSION = 1
 class Registration:
     """A live bookie: its identity, where it answers, and the fault domain it shares with others.
 
-    One that does not heal copies nothing by itself: others do it. The disk is as it was told last: when it had
-    changed by much. 0 and "" come from programs that told nothing of it.
+    With `heals` off it copies nothing: others do. Disk sizes are updated when they have changed by much. 0 and ""
+    come from programs that did not report them.
 
-    `reading_key`: the public key that it proves with that it is a bookie, while it copies what has a password.
+    `reading_key`: the public key that authenticates it as a bookie, when it copies ledgers with a password.
     """
 
     bookie: BookieRef
@@ -57,7 +57,7 @@ class Registration:
 
 
 def decode(key: str, value: bytes) -> Registration:
-    """The registration under a key. Raises BadRecord."""
+    """Decodes the registration under a key. Raises BadRecord."""
     try:
         message = pb.Registration.FromString(value)
     except DecodeError as error:
@@ -82,7 +82,7 @@ def decode(key: str, value: bytes) -> Registration:
 
 
 def _check_names(key: str, message: pb.Registration) -> None:
-    """A copy under another name, or one that could not stand in a ledger's record, is nobody's registration."""
+    """Raises BadRecord for a registration under another name, or with a name that no ledger's record could have."""
     try:
         belongs = keys.bookie(message.bookie_id)
     except ValueError as error:

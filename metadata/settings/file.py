@@ -1,7 +1,7 @@
-"""The file of settings: TOML, of which each program takes what concerns it. What nobody knows is named.
+"""Reads the settings file, in TOML: each program takes its own tables; unknown names are reported.
 
 metadata = "etcd://etcd1:2379/prod"     at the top what all take: see COMMON
-[client]                                what may be set of something, by the names of its fields (`tunable`)
+[client]                                settings of something, by the names of its fields (`tunable`)
 pending_bytes_max = 67108864
 """
 
@@ -30,20 +30,20 @@ COMMON = {
     "log-format": "BOOKLEDGER_LOG_FORMAT",
     "event-loop": "BOOKLEDGER_EVENT_LOOP",
 }
-"""What stands at the top, and the variable of the environment that is stronger."""
+"""Names at the top of the file, and the environment variables that override them."""
 
 LIKENESS = 0.8
-"""A name at the top that is so like one that a program looks for is that one, written wrong."""
+"""Similarity above which an unknown name at the top counts as a misspelled one."""
 
 T = TypeVar("T")
 
 
 class BadSettings(ValueError):
-    """The file cannot be used; says where and why, a line for each thing that is wrong."""
+    """The file cannot be used; says where and why, a line for each problem."""
 
 
 class Faults:
-    """Gathers what is wrong, so that all of it is told at once."""
+    """Collects errors, to report all of them at once."""
 
     def __init__(self) -> None:
         self._told: dict[str, None] = {}
@@ -53,7 +53,7 @@ class Faults:
 
     @contextmanager
     def gathering(self) -> Iterator[None]:
-        """What is raised inside the block is kept, and the rest of the block left out."""
+        """Collects an error that is raised inside the block, and leaves the block."""
         try:
             yield
         except BadSettings as error:
@@ -61,13 +61,13 @@ class Faults:
                 self.found(line)
 
     def end(self) -> None:
-        """Raises BadSettings where something was wrong."""
+        """Raises BadSettings if there were errors."""
         if self._told:
             raise BadSettings("\n".join(self._told))
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """All of it; what stands at the top for all is text. Raises BadSettings."""
+    """Reads the file; settings at its top must be text. Raises BadSettings."""
     try:
         with Path(path).open("rb") as file:
             content = file.read(FILE_BYTES_MAX + 1)
@@ -90,7 +90,7 @@ def read(path: str | Path) -> dict[str, Any]:
 
 
 def check_name(name: str, known: Iterable[str], where: str) -> None:
-    """Raises BadSettings for one that is not known, and names the nearest."""
+    """Raises BadSettings for an unknown name, and suggests the nearest."""
     known = sorted(known)
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
@@ -99,14 +99,14 @@ def check_name(name: str, known: Iterable[str], where: str) -> None:
 
 
 def table_in(value: Any, name: str, path: str | Path | None) -> Mapping[str, Any]:
-    """Raises BadSettings where it is none."""
+    """Returns the table. Raises BadSettings where it is none."""
     if not isinstance(value, dict):
         raise BadSettings(f"{path}: {name} is a table of settings, [{name}], and no value")
     return value
 
 
 def section(kind: type, table: Mapping[str, Any], where: str, faults: Faults) -> dict[str, Any]:
-    """What a table sets of a dataclass and is well, as its fields have it. `where` names file and table."""
+    """Reads and checks the settings of a dataclass in a table. `where` names file and table."""
     elsewhere, known = elsewhere_of(kind), tunables_of(kind)
     found: dict[str, Any] = {}
     for name, value in table.items():
@@ -126,7 +126,7 @@ def _taken(name: str, one: Tunable, value: Any, where: str) -> Any:
 
 
 def made(kind: type[T], values: Mapping[str, Any], where: str) -> T:
-    """The dataclass with these values, which may contradict each other. Raises BadSettings."""
+    """Makes the dataclass with these values. Raises BadSettings where they contradict each other."""
     try:
         return kind(**values)
     except ValueError as error:
@@ -137,7 +137,7 @@ def made(kind: type[T], values: Mapping[str, Any], where: str) -> T:
 
 
 def of_program(path: str | Path, kind: type, name: str) -> dict[str, Any]:
-    """What the table of this name sets; other tables are for others. Raises BadSettings."""
+    """Reads the settings in the table of this name; ignores the tables of others. Raises BadSettings."""
     whole = read(path)
     for other in whole.keys() - {name, *COMMON}:
         meant = difflib.get_close_matches(other, [name, *COMMON], n=1, cutoff=LIKENESS)
@@ -150,9 +150,9 @@ def of_program(path: str | Path, kind: type, name: str) -> dict[str, Any]:
 
 
 def metadata_uri_of(path: str | Path) -> str:
-    """Where a file of settings says that the metadata is; BOOKLEDGER_METADATA in the environment is stronger.
+    """The metadata URI by a settings file; BOOKLEDGER_METADATA in the environment overrides it.
 
-    Raises BadSettings where neither says it.
+    Raises BadSettings where neither has it.
     """
     uri = common(path, "metadata")
     if not uri:
@@ -165,14 +165,14 @@ def metadata_uri_of(path: str | Path) -> str:
 
 
 def common(path: str | Path, name: str) -> str | None:
-    """What stands at the top, where the environment does not say it. Raises BadSettings."""
+    """A setting at the top of the file, unless the environment overrides it. Raises BadSettings."""
     value = os.environ.get(COMMON[name]) or read(path).get(name)
     assert value is None or isinstance(value, str)
     return value
 
 
 def key_in(path: str | Path) -> bytes | None:
-    """The key in the file that `key-file` names. Raises BadSettings for one that cannot be used."""
+    """Reads the key in the file that `key-file` names. Raises BadSettings for one that cannot be used."""
     name = common(path, "key-file")
     try:
         return read_key(name) if name else None

@@ -1,4 +1,4 @@
-"""What an operator may set: a field of a frozen dataclass that says its range, and what is to be weighed. Pure."""
+"""Tunable settings: fields of frozen dataclasses with range, unit and description. Pure."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ UNITS = (
     ("ratio", "share"),
     ("share", "share"),
 )
-"""By a word of the setting's name, the first that fits."""
+"""Units by a word of the setting's name; the first that fits."""
 
 COUNT_MAX = 2**31 - 1
-"""Where nothing else bounds a count."""
+"""Default upper bound of a count."""
 
 BYTES_MAX = 2**40
 SECONDS_MAX = 1e9
@@ -29,7 +29,7 @@ SECONDS_MAX = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Tunable:
-    """`told`: what it is, and what is to be weighed. `kind`: what its value is. The range is that of numbers."""
+    """Description, type and range of a setting. `told`: what it is, and the trade-off. The range is for numbers."""
 
     told: str
     kind: type
@@ -40,38 +40,38 @@ class Tunable:
 def tunable(
     default: Any, told: str, least: float = 0, most: float = COUNT_MAX, *, kind: type | None = None
 ) -> Any:
-    """A field that may be set. `kind`: where the default, such as None, does not tell it."""
+    """A dataclass field that can be set. `kind`: its type, where the default, such as None, does not imply it."""
     one = Tunable(told, kind or type(default), least, most)
     return field(default=default, metadata={_TUNABLE: one})
 
 
 def set_elsewhere(default: Any, where: str) -> Any:
-    """A field that is set by an option of a command; `where` names it, as it stands in a file."""
+    """A field that a command's option sets; `where` names the option, as in a settings file."""
     return field(default=default, metadata={_ELSEWHERE: where})
 
 
 def tunables_of(kind: type) -> dict[str, Tunable]:
-    """By name, in the order in which they stand."""
+    """Settings by name, in the order of the fields."""
     return {one.name: one.metadata[_TUNABLE] for one in fields(kind) if _TUNABLE in one.metadata}
 
 
 def elsewhere_of(kind: type) -> dict[str, str]:
-    """Fields that are set by an option, and by which."""
+    """Fields that are set by an option, with the option's name."""
     return {one.name: one.metadata[_ELSEWHERE] for one in fields(kind) if _ELSEWHERE in one.metadata}
 
 
 def defaults_of(kind: type) -> dict[str, Any]:
-    """Of all that may be set."""
+    """Defaults of all settings."""
     return {one.name: one.default for one in fields(kind) if _TUNABLE in one.metadata}
 
 
 def required_of(kind: type) -> list[str]:
-    """Fields without which it cannot be made."""
+    """Fields without a default."""
     return [one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING]
 
 
 def unit_of(name: str, one: Tunable) -> str:
-    """Of a setting's value, for people."""
+    """Unit of a setting's value, for people."""
     if one.kind is bool:
         return "true or false"
     if issubclass(one.kind, Enum):
@@ -80,7 +80,7 @@ def unit_of(name: str, one: Tunable) -> str:
 
 
 def taken(name: str, one: Tunable, value: Any) -> Any:
-    """The value as its field has it. Raises ValueError, in words, for one of another kind or out of its range."""
+    """Converts and checks a value for its field. Raises ValueError for a wrong type, or a value out of range."""
     if issubclass(one.kind, Enum):
         known = {each.value: each for each in one.kind}
         if not isinstance(value, str) or value not in known:

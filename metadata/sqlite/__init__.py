@@ -1,1 +1,1 @@
-"""Metadata in one SQLite file, for the processes of one machine."""
+"""Metadata store on one SQLite file, for the processes of one machine."""

@@ -1,8 +1,8 @@
-"""The SQLite file of an embedded metadata store: opening it, and transactions on it.
+"""Connection to the SQLite file of an embedded metadata store: opens it, and runs transactions.
 
-Several processes of one machine share the file. Each write transaction is `BEGIN IMMEDIATE` inside
-an `flock` on the side file `<path>.lock`: SQLite's own busy wait sleeps and retries, and starves;
-`flock` queues. A file that is not ours is never changed.
+Several processes of one machine share the file. Each write transaction is `BEGIN IMMEDIATE` inside an `flock` on the
+side file `<path>.lock`: SQLite's own busy wait sleeps and retries, and starves; `flock` queues. A foreign file is
+never changed.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class SqliteConnection:
         self._connection: sqlite3.Connection | None = None
         self._lock_fd: int | None = None
         self._opened: tuple[int, int] | None = None
-        """The device and number of the file that is open: a path can come to name another one."""
+        """Device and inode of the open file: the path can come to name another one."""
         gate.add(self)
 
     def open(self) -> None:
-        """Opens the file, or makes it. Raises BadMetadataUri where that can never work as it stands."""
+        """Opens the file, or creates it. Raises BadMetadataUri where that can never work."""
         if self._connection is None:
             if not self._create:
                 self._check_there()
@@ -63,17 +63,17 @@ class SqliteConnection:
             self._create = False
 
     def _check_there(self) -> None:
-        """Before anything is made beside it: a lock file tells nobody that the path was mistyped."""
+        """Raises BadMetadataUri for a missing file, before a lock file is made beside a mistyped path."""
         if not os.path.exists(self._path):
             raise self._bad(f"there is no such file; {WHO_MAKES_IT}")
 
     def close(self) -> None:
-        """Lets go of the file. It opens itself again if it is used again."""
+        """Closes the file. The next use opens it again."""
         with gate.inside():
             self.close_inherited()
 
     def close_inherited(self) -> None:
-        """The same in a forked child, on what it has inherited."""
+        """Closes what a forked child has inherited."""
         self._disconnect()
         if self._lock_fd is not None:
             os.close(self._lock_fd)
@@ -107,9 +107,9 @@ class SqliteConnection:
             return result
 
     def _check_in_place(self) -> None:
-        """What is written to a file that nobody can open any more would be lost.
+        """Raises StoreUnavailable if the path no longer names the open file: writes would be lost.
 
-        The connection is kept: where it ended now, SQLite would tidy up by name, beside whatever stands there.
+        The connection is kept: if it were closed now, SQLite would clean up by name, beside the other file.
         """
         found = _identity_of(self._path)
         if found is None:
@@ -123,7 +123,7 @@ class SqliteConnection:
         try:
             db.execute("COMMIT")
         except sqlite3.Error as error:
-            # The commit record may stand in the WAL already. A new connection decides from the file.
+            # The commit record may be in the WAL already. A new connection decides by the file.
             self._disconnect()
             raise OutcomeUnknown(f"metadata file {self._path}: the commit failed: {error}") from error
 
@@ -148,7 +148,7 @@ class SqliteConnection:
             try:
                 yield
             except sqlite3.Error as error:
-                # Nothing of this transaction is left on a closed connection, whatever state it was in.
+                # Closing the connection drops the transaction, whatever state it was in.
                 self._disconnect()
                 raise StoreUnavailable(f"metadata file {self._path}: {error}") from error
 
@@ -188,7 +188,7 @@ class SqliteConnection:
 
     def _connect(self) -> sqlite3.Connection:
         try:
-            # Mode rw: a file that vanished since we looked is not made anew.
+            # Mode rw: a file that vanished since the check is not created again.
             file = f"file:{quote(os.fsencode(self._path))}?mode=rw"
             connection = sqlite3.connect(
                 file,
@@ -222,7 +222,7 @@ class SqliteConnection:
         db.execute("COMMIT")
 
     def _check_ours(self, db: sqlite3.Connection) -> bool:
-        """Whether the file is still empty. Raises BadMetadataUri when it is somebody else's."""
+        """Whether the file is still empty. Raises BadMetadataUri for another program's file."""
         if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
             if not self._create:
                 raise self._bad(f"the file is empty; {WHO_MAKES_IT}")
@@ -252,7 +252,7 @@ class SqliteConnection:
 
 
 def _identity_of(path: str) -> tuple[int, int] | None:
-    """Which file it names; None where it names none."""
+    """Device and inode that the path names; None if there is no file."""
     try:
         found = os.stat(path)
     except FileNotFoundError:

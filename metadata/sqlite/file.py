@@ -1,9 +1,9 @@
-"""The metadata operations on an SQLite file, for the one thread that owns its connection.
+"""Metadata operations as SQLite transactions, for the one thread that owns the connection.
 
     store   one row: format version, and the revision of the latest change
     keys    key -> value, version (the revision of its last change), lease
     events  revision -> kind, key, value: the latest history, for watches; one event per revision
-    leases  lease -> its time to live, and the wall clock at which it runs out
+    leases  lease -> its time to live, and the wall-clock time of its expiry
 
 The leases' clock is the machine's wall clock, which all processes that share the file see.
 """
@@ -22,7 +22,7 @@ from .connection import SqliteConnection
 FORMAT_VERSION = 1
 
 EVENTS_READ_MAX = 1000
-"""Most events one look at the history returns."""
+"""Events returned by one read of the history, at most."""
 
 SCHEMA = (
     """CREATE TABLE store (
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 class SqliteFile:
-    """The metadata operations, each one transaction. Opens itself at the first use."""
+    """The metadata operations, each one transaction. Opens the file at the first use."""
 
     def __init__(self, path: str, *, create: bool, events_kept_max: int) -> None:
         assert events_kept_max >= 1
@@ -50,19 +50,19 @@ class SqliteFile:
         self._connection = SqliteConnection(path, schema=SCHEMA, format_version=FORMAT_VERSION, create=create)
 
     def open(self) -> None:
-        """Opens the file, or makes it. Raises BadMetadataUri where that can never work as it stands."""
+        """Opens the file, or creates it. Raises BadMetadataUri where that can never work."""
         self._connection.open()
 
     def close(self) -> None:
-        """Lets go of the file. It opens itself again if it is used again."""
+        """Closes the file. The next use opens it again."""
         self._connection.close()
 
     def revision(self) -> int:
-        """The revision of the latest change, lost leases included."""
+        """The revision of the latest change, expired leases included."""
         return self._read(_revision)
 
     def size_bytes(self) -> int:
-        """Of the file, without what waits in its log."""
+        """Size of the file, without its WAL."""
         (pages,), (page_bytes,) = self._read(
             lambda db: (db.execute("PRAGMA page_count").fetchone(), db.execute("PRAGMA page_size").fetchone())
         )
@@ -174,7 +174,7 @@ class SqliteFile:
             return None if _any_lease_expired(db) else (work(db),)
 
         while (found := self._connection.read(unless_expired)) is None:
-            self._write(lambda _: None)  # deletes those keys, so that watches hear of it
+            self._write(lambda _: None)  # deletes those keys, which wakes watches
         return found[0]
 
     def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -227,7 +227,7 @@ def _check_version(db: sqlite3.Connection, key: str, version: int) -> None:
 
 
 def _lease_lives(db: sqlite3.Connection, lease_id: int) -> bool:
-    """Whether the lease's row is there; the rows of expired leases went when the transaction began."""
+    """Whether the lease exists; expired ones were deleted when the transaction began."""
     return db.execute("SELECT 1 FROM leases WHERE lease_id = ?", (lease_id,)).fetchone() is not None
 
 

@@ -1,9 +1,9 @@
-"""What `fork()` would do to SQLite, and does not.
+"""Fork safety of SQLite: no fork during a transaction, and the child closes inherited connections.
 
-SQLite holds locks on its file for the whole process, and counts them in memory. A forked child inherits the
-count and none of the locks: its own connections would run unlocked, and the parent, closing, would delete a log that
-the child still writes. So no fork happens while a thread is inside of SQLite, and the child closes what it has
-inherited before it does anything else; SQLite then knows of no file there, and locks for the child what it opens.
+SQLite holds locks on its file for the whole process, and counts them in memory. A forked child inherits the count
+and none of the locks: its own connections would run unlocked, and the parent, closing, would delete a log that the
+child still writes. So no fork happens while a thread is inside of SQLite, and the child closes what it has inherited
+before it does anything else; SQLite then knows of no file there, and locks for the child what it opens.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Protocol
 
 
 class Inherited(Protocol):
-    """What holds a connection."""
+    """Holder of a connection."""
 
     def close_inherited(self) -> None:
         """Closes the connection in a forked child."""
 
 
 class ForkGate:
-    """Lets threads into SQLite together, and a fork only when none is inside. A fork waits for them, they for it."""
+    """A lock that threads inside SQLite share, and a fork takes exclusively."""
 
     def __init__(self) -> None:
         self._reset()
@@ -40,7 +40,7 @@ class ForkGate:
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """While a thread calls SQLite; from the begin of a transaction to its end."""
+        """Hold while a thread calls SQLite, from the begin of a transaction to its end."""
         with self._changed:
             self._inside += 1
         try:
@@ -59,7 +59,7 @@ class ForkGate:
 
     def after_fork_in_child(self) -> None:
         holders = list(self._holders)
-        self._reset()  # threads that are not here held the lock, and will not leave
+        self._reset()  # threads that do not exist here held the lock, and will not leave
         for holder in holders:
             holder.close_inherited()
 

@@ -1,8 +1,7 @@
-"""The embedded metadata store: an SQLite file that several processes of one machine share.
+"""Embedded metadata store on an SQLite file that several processes of one machine share.
 
-All SQLite work is done on one thread of the store's own, so the event loop never waits for a disk
-or a lock. Watches look at the file every WATCH_POLL_SECONDS; changes made through this very store
-are seen at once.
+All SQLite work is done on one thread of the store's own, so the event loop never waits for a disk or a lock. Watches
+poll the file every WATCH_POLL_SECONDS; they see changes made through this store object at once.
 """
 
 from __future__ import annotations
@@ -20,17 +19,16 @@ from ..store import PAGE_KEYS_MAX, Lease, Page, StoreHealth, Versioned, WatchEve
 from .file import SqliteFile
 
 EVENTS_KEPT_MAX = 10_000
-"""Most events kept in the file for watches; one that falls further behind gets WatchCompacted."""
+"""Events kept in the file for watches; one that falls further behind gets WatchCompacted."""
 
 WATCH_POLL_SECONDS = 0.05
-"""How often watches look for changes made by other processes and for leases that ran out."""
+"""How often watches poll for changes of other processes and for expired leases."""
 
 CALL_SECONDS_MAX = 10.0
-"""How long a call waits for the file. Only a stalled disk, or a process stopped while it holds the
-lock, takes that long."""
+"""Time limit of a call. Only a stalled disk, or a process stopped while it holds the lock, takes that long."""
 
 CALLS_WAITING_MAX = 10_000
-"""Most calls that wait for the store's thread; further ones are refused."""
+"""Calls that may wait for the store's thread; further ones are refused."""
 
 T = TypeVar("T")
 
@@ -56,7 +54,7 @@ class SqliteStore:
         )
 
     async def open(self) -> None:
-        """Opens the file now, to learn at once whether it can be used."""
+        """Opens the file now, to find out at once whether it can be used."""
         await self._read(self._file.open)
 
     async def get(self, key: str) -> Versioned | None:
@@ -116,7 +114,7 @@ class SqliteStore:
         await self._write(partial(self._file.revoke, lease.lease_id))
 
     async def health(self) -> StoreHealth:
-        await self._read(self._file.revision)  # it is made when it is first used
+        await self._read(self._file.revision)  # the file is created at the first use
         return StoreHealth("sqlite", sqlite3.sqlite_version, await self._read(self._file.size_bytes))
 
     async def close(self) -> None:
@@ -131,10 +129,10 @@ class SqliteStore:
             self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _latest_revision(self) -> int:
-        """The file's revision as one of this store's watches saw it WATCH_POLL_SECONDS ago or later."""
+        """The file's revision, read by any of this store's watches at most WATCH_POLL_SECONDS ago."""
         now = asyncio.get_running_loop().time()
         if now - self._looked_at >= WATCH_POLL_SECONDS:
-            self._looked_at = now  # before the look, so that a hundred watches make one look
+            self._looked_at = now  # set before the read, so that a hundred watches make one
             self._revision_seen = await self._read(self._file.revision)
         return self._revision_seen
 
@@ -170,14 +168,14 @@ class SqliteStore:
             job = self._thread.submit(work)
         except (
             RuntimeError
-        ):  # the interpreter ends, and has ended the thread: a hook at its exit may still close
+        ):  # the interpreter exits, and has ended the thread: an exit hook may still close the store
             return work()
         try:
             async with asyncio.timeout(CALL_SECONDS_MAX):
                 return await asyncio.wrap_future(job)
         except TimeoutError:
             why = f"no answer from the metadata file {self._path} within {CALL_SECONDS_MAX:g} s"
-            # A job that was still queued is taken back; one that runs may yet succeed.
+            # A job that was still queued is cancelled; one that runs may yet succeed.
             never_started = job.cancel()
             raise (StoreUnavailable if never_started or not changes else OutcomeUnknown)(why) from None
 

@@ -1,4 +1,4 @@
-"""The URI of an SQLite file and the path in it: each is the other's inverse, whatever the path holds."""
+"""Converts between a file path and its SQLite URI, whatever characters the path holds."""
 
 from __future__ import annotations
 
