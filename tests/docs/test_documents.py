@@ -24,6 +24,14 @@ from tests.support.etcd import EtcdServer
 ROOT = Path(__file__).parents[2]
 CLUSTER = "etcd://etcd1:2379,etcd2:2379,etcd3:2379/prod"
 DOCUMENTS = ("README.md", "docs/applications.md", "docs/operators.md", "docs/journals.md", "docs/spark.md")
+NAMING_TESTS = (
+    "RELIABILITY.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "tests/README.md",
+    "tests/simulation/LAYERS.md",
+    "tests/simulation/SCHEDULES.md",
+)
 WITHOUT_COMMANDS = {"docs/native-extension.md"}
 TRIED = [*DOCUMENTS[:-1], pytest.param("docs/spark.md", marks=pytest.mark.long)]
 
@@ -89,15 +97,36 @@ def test_every_command_and_program_of_a_document_runs(
 
 def test_every_test_that_a_document_names_is_there() -> None:
     tests = [f"/{path.relative_to(ROOT)}" for path in (ROOT / "tests").rglob("*.py")]
-    for document in ("RELIABILITY.md", "ARCHITECTURE.md", "CONTRIBUTING.md"):
+    for document in NAMING_TESTS:
         for named in re.findall(r"`([\w/]*test_\w+\.py)`", (ROOT / document).read_text()):
             assert any(test.endswith(f"/{named}") for test in tests), f"{document} names {named}"
+
+
+def test_every_link_between_documents_leads_to_a_file_and_a_heading() -> None:
+    folders = [
+        path for path in ROOT.iterdir() if path.is_dir() and path.name != "build" and path.name[0] != "."
+    ]
+    documents = [*ROOT.glob("*.md"), *(document for folder in folders for document in folder.rglob("*.md"))]
+    broken = []
+    for document in documents:
+        for target in re.findall(r"\]\((?!\w+://)([^)\s]+)\)", document.read_text()):
+            path, _, heading = target.partition("#")
+            there = (document.parent / path) if path else document
+            if not there.exists() or (heading and heading not in _anchors(there.read_text())):
+                broken.append(f"{document.relative_to(ROOT)}: {target}")
+    assert documents and not broken
 
 
 def test_every_document_is_tried() -> None:
     written = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")}
     assert written - WITHOUT_COMMANDS < set(DOCUMENTS)
     assert not [name for name in WITHOUT_COMMANDS if "```" in (ROOT / name).read_text()]
+
+
+def _anchors(document: str) -> set[str]:
+    """The names by which GitHub links to the headings of a document."""
+    titles = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", document, flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 @contextmanager

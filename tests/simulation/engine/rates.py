@@ -1,4 +1,4 @@
-"""How many of so many seeds find each planted bug: the tables of RELIABILITY.md."""
+"""How many of so many seeds find each planted bug: the tables of LAYERS.md."""
 
 from __future__ import annotations
 
