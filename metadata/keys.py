@@ -4,6 +4,7 @@ layout                     the cluster's id and format version
 ids/ledger                 the next ledger id
 ledgers/<id>               one record per ledger, id as 16 hex digits
 cookies/<bookie>           the identity a bookie was formatted with
+decommissioned/<uuid>      that an operator took the cookie of this incarnation away
 lives/<bookie>             generation of the bookie's directory: how often it has started
 bookies/live/<bookie>      registration of a live bookie (under its lease)
 underreplicated/<id>       a ledger that has fewer copies than it should, and since when
@@ -29,6 +30,7 @@ LAYOUT = "layout"
 NEXT_LEDGER_ID = "ids/ledger"
 LEDGERS = "ledgers/"
 COOKIES = "cookies/"
+DECOMMISSIONED = "decommissioned/"
 BOOKIES = "bookies/live/"
 LIVES = "lives/"
 JOURNALS = "journals/"
@@ -102,6 +104,10 @@ def misfits(bookie_id: str) -> str:
 
 def cookie(bookie_id: str) -> str:
     return COOKIES + check_name(bookie_id)
+
+
+def decommissioned(incarnation: str) -> str:
+    return DECOMMISSIONED + check_name(incarnation)
 
 
 def bookie(bookie_id: str) -> str:

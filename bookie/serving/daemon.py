@@ -42,6 +42,7 @@ from ..upkeep.upkeep import Upkeep
 from ..whose_lines import LIFE, lines_of
 from ..wire.credentials import BookieKey
 from . import directory
+from .cookie_check import check_cookie
 from .directory import LockedDirectory
 from .grpc_tools import GrpcTools
 from .history import life
@@ -157,15 +158,13 @@ async def _serving(
     store = CountingStore(store)
     locked = directory.lock(config.data_directory)
     try:
-        cookie = await directory.check_cookie(config.data_directory, store)
+        cookie = await check_cookie(config.data_directory, store)
         directory.check_parts(config.data_directory)
         async with AsyncExitStack() as storage, _listening(config) as listener:
             key = BookieKey()
             registration = _registration(config, cookie, listener.address, key)
             async with _registered(config, store, registration) as registrar:
-                await directory.check_cookie(
-                    config.data_directory, store
-                )  # another process may have replaced it in the metadata meanwhile
+                await check_cookie(config.data_directory, store)  # it may have been forgotten meanwhile
                 lived = await life.look(locked.path, cookie, store)
                 bookie = await _open_bookie(config, locked, cookie, lived)
                 storage.push_async_callback(_close, bookie)  # after the listener has stopped

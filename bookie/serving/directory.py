@@ -4,7 +4,7 @@
     log/          segment files
     index/        LMDB
 
-The cookie stands here and in the metadata under `cookies/<bookie id>`; both must agree (rule W7).
+The cookie stands here and in the metadata under `cookies/<bookie id>`; both must agree (rule W7): `cookie_check.py`.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ async def format_directory(
     with disk_is_not_full(path):
         make_directory(path)
         _write_unfinished(path, cookie)
-    await _take_name(store, cookie, known)
+    await take_name(store, cookie, known)
     with disk_is_not_full(path):
         _finish(path, cookie)
     return cookie
@@ -256,7 +256,7 @@ async def _until_gone(store: MetadataStore, key: str, seconds_max: float) -> Non
         await asyncio.sleep(LEASE_LOOK_SECONDS)
 
 
-async def _take_name(store: MetadataStore, cookie: Cookie, known: Versioned | None) -> None:
+async def take_name(store: MetadataStore, cookie: Cookie, known: Versioned | None) -> None:
     """Writes this cookie to the metadata; recognises a lost answer by the incarnation (rule M1)."""
     key, value = keys.cookie(cookie.bookie_id), cookie.encode()
     if known is not None and known.value == value:
@@ -333,48 +333,3 @@ def check_part(part: Path) -> None:
             f"{part} is missing from a formatted bookie directory; put it back, or give this bookie up and "
             "format a new one on an empty directory"
         )
-
-
-async def check_cookie(path: Path, store: MetadataStore) -> Cookie:
-    """Returns the directory's cookie if the metadata has the same. Raises DataDirectoryError."""
-    cookie = read_cookie(path)
-    known = await cluster.read_cookie(store, cookie.bookie_id)
-    if await cluster.cluster_id(store) != cookie.cluster_id:
-        raise DataDirectoryError(
-            f"{path} belongs to bookie {cookie.bookie_id} of another cluster ({cookie.cluster_id}); check --metadata"
-        )
-    if known is None:
-        return await _rejoined(path, store, cookie)
-    if known.incarnation != cookie.incarnation and await _is_newer_than_backup(path, store):
-        log.warning("bookie %s was formatted anew after the backup that was restored", cookie.bookie_id)
-        await _take_name(store, cookie, await store.get(keys.cookie(cookie.bookie_id)))
-        return cookie
-    if known.incarnation != cookie.incarnation:
-        raise DataDirectoryError(
-            f"{path} holds incarnation {cookie.incarnation} of bookie {cookie.bookie_id}; the cluster knows "
-            f"incarnation {known.incarnation}. This is an old or foreign disk; do not use it under this name. (Or the "
-            "metadata was restored with other tools, which do not say how old it is: then use `bookledger metadata`.)"
-        )
-    return cookie
-
-
-async def _is_newer_than_backup(path: Path, store: MetadataStore) -> bool:
-    """Whether the metadata came from a backup made before this directory was formatted, and is not accepted yet."""
-    restored = await hold.read(store)
-    if restored is None or not restored.backup_ms:
-        return False
-    return (path / COOKIE).stat().st_mtime * 1000 > restored.backup_ms
-
-
-async def _rejoined(path: Path, store: MetadataStore, cookie: Cookie) -> Cookie:
-    """Adds a bookie again that was formatted after the backup from which the metadata was restored."""
-    if await hold.read(store) is None:
-        raise DataDirectoryError(
-            f"{path} belongs to bookie {cookie.bookie_id}, which this cluster does not know: it was decommissioned. "
-            "Format an empty directory for a new bookie"
-        )
-    log.warning(
-        "bookie %s was formatted after the backup that was restored: it joins again", cookie.bookie_id
-    )
-    await _take_name(store, cookie, None)
-    return cookie

@@ -32,6 +32,8 @@ from metadata.store import MetadataStore, StoreHealth, list_all
 LEDGERS_LISTED_MAX = 100_000
 """Ledgers with something amiss that a survey names; the rest are only counted."""
 
+RESTORE_COOKIE = "`bookledger bookie restore-cookie --data DIR` writes it anew"
+
 TAKE_BACK = "`bookledger cluster decommission NAME --cancel` takes that back"
 
 LEDGERS_A_TURN = 50
@@ -150,7 +152,17 @@ class Survey:
         if living and not any(one.writable for one in living.values()):
             yield "every bookie that lives is read-only: nothing can be written; free space on their disks"
         if strange := [ref for ref in living if ref.bookie_id not in view.formatted]:
-            yield f"alive, and without a cookie in the metadata, so that no restart succeeds: {_names(strange)}"
+            yield (
+                f"alive, and without a cookie in the metadata, so that no restart succeeds: {_names(strange)}; "
+                f"{RESTORE_COOKIE}"
+            )
+        if lost := [
+            ref for ref in self.holdings if ref.bookie_id not in view.formatted and ref not in living
+        ]:
+            yield (
+                f"ledgers refer to bookies that do not live and have no cookie in the metadata: {_names(lost)}; "
+                f"where their directories are there, {RESTORE_COOKIE}"
+            )
         if out := [ref for ref in living if view.orders.get(ref.bookie_id) is OrderKind.GIVEN_UP]:
             yield f"alive, and given up, so that it gets nothing: {_names(out)}; {TAKE_BACK}"
 
@@ -166,7 +178,7 @@ class Survey:
 
 
 def _names(bookies: Iterable[BookieRef]) -> str:
-    return ", ".join(sorted(one.bookie_id for one in bookies))
+    return ", ".join(sorted({one.bookie_id for one in bookies}))
 
 
 async def survey(store: MetadataStore, *, now_ms: int, wait_ms: int) -> Survey | None:

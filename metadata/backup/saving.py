@@ -16,7 +16,7 @@ from ..errors import BackupUnusable
 from ..store import MetadataStore, list_all
 from .file import BackupWriter, Item
 
-KEPT = (keys.COOKIES, keys.LIVES, keys.ORDERS)
+KEPT = (keys.COOKIES, keys.DECOMMISSIONED, keys.LIVES, keys.ORDERS)
 """Prefixes that are saved besides ledgers and journals."""
 
 NOT_KEPT = (

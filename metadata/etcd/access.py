@@ -30,6 +30,7 @@ _STATE_OF_THE_CLUSTER = (
     keys.MOVES,
     keys.ABSENT,
     keys.ORDERS,
+    keys.DECOMMISSIONED,
     keys.AUDITOR,
     keys.LIVES,
     keys.MISFITS,

@@ -143,6 +143,18 @@ class Cookie(_message.Message):
     incarnation: str
     def __init__(self, format_version: _Optional[int] = ..., cluster_id: _Optional[str] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ...) -> None: ...
 
+class Decommissioned(_message.Message):
+    __slots__ = ("format_version", "bookie_id", "at_ms", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    BOOKIE_ID_FIELD_NUMBER: _ClassVar[int]
+    AT_MS_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    bookie_id: str
+    at_ms: int
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., at_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+
 class Registration(_message.Message):
     __slots__ = ("format_version", "bookie_id", "incarnation", "address", "fault_domain", "session", "read_only", "disk_bytes_total", "disk_bytes_free", "version", "takes_no_copies", "reading_key")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]

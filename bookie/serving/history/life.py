@@ -102,6 +102,11 @@ async def look(path: Path, cookie: Cookie, store: MetadataStore) -> Lives:
     return Lives(path, cookie, store, here, known, version, revision)
 
 
+def starts_of(path: Path) -> int:
+    """How often the bookie of this directory has started. Raises DataDirectoryError where that cannot be read."""
+    return _read(path)[0]
+
+
 def _read(path: Path) -> tuple[int, int, int]:
     try:
         text = (path / NAME).read_bytes()

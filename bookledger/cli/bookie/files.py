@@ -1,4 +1,4 @@
-"""`bookledger bookie` on the files of a stopped bookie: check, dump, rebuild-index, salvage."""
+"""`bookledger bookie` on the files of a stopped bookie: check, dump, rebuild-index, restore-cookie, salvage."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options import FilePath, json_option
+from ..membership.acting import acting
+from ..membership.looking import with_store
+from ..options import FilePath, json_option, metadata_option
 from ..output import print_json, print_record
 from ..terminal import say
 from ..told.help import command
@@ -17,6 +19,7 @@ from ..told.stopping import again, told_when_stopped
 
 if TYPE_CHECKING:
     from bookie.offline.salvage import Mended, Outcome
+    from bookie.serving.cookie_check import RestoredCookie
 
 data_option = click.option(
     "--data", type=FilePath(), required=True, help="The stopped bookie's data directory."
@@ -77,6 +80,41 @@ def dump(path: Path, as_json: bool) -> None:
             print_json(line)
         else:
             say(" ".join(f"{name}={value}" for name, value in line.items()))
+
+
+@command("restore-cookie")
+@metadata_option
+@click.option("--data", type=FilePath(), required=True, help="The bookie's own, newest data directory.")
+@json_option
+def restore_cookie(metadata_uri: str, data: Path, as_json: bool) -> None:
+    """Write a bookie's cookie into the metadata where it was lost there, so that the bookie can start.
+
+    It is not written for a bookie that was decommissioned or given up, nor where another directory has the name.
+
+    Examples:
+        bookledger bookie restore-cookie --data /srv/bookie
+    """
+    from bookie.serving.cookie_check import restore_cookie as restore
+    from bookie.serving.directory import read_cookie
+
+    with acting("cookie restored", bookie=read_cookie(data).bookie_id):
+        found = with_store(metadata_uri, lambda store: restore(data, store))
+    fields = {"restored": found.was_missing, "must_accept_loss": found.must_accept_loss, "data": str(data)}
+    print_record({**asdict(found.cookie), **fields}, as_json=as_json)
+    if not as_json:
+        say(_after_restoring(found, data))
+
+
+def _after_restoring(found: RestoredCookie, data: Path) -> str:
+    if not found.was_missing:
+        return "the metadata has this very cookie: nothing was changed"
+    if not found.must_accept_loss:
+        return f"next: bookledger bookie run --data {data}"
+    return (
+        "the metadata has also lost how far this bookie's log had got, so nobody can tell whether this is its newest "
+        f"directory. If it is: bookledger bookie run --data {data} --accept-loss. It denies nothing that it may have "
+        f"had; then: bookledger bookie repair {found.cookie.bookie_id}"
+    )
 
 
 @command("rebuild-index")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from ledgers.errors import LedgerError
 from metadata import keys
+from metadata.store import MetadataStore
 
 from ..config.clients import client_config
 from ..membership.leaving import drain
@@ -26,15 +27,12 @@ from . import files as bookie_files
 from . import maintenance as bookie_maintenance
 from .run import run
 
-if TYPE_CHECKING:
-    pass
-
 
 @group(
     headings={
         "Serving": ("format", "run", "info"),
         "Upkeep of live bookies": ("gc", "scrub", "repair", "drain"),
-        "Files of a stopped bookie": ("check", "dump", "rebuild-index", "salvage"),
+        "Files of a stopped bookie": ("check", "dump", "rebuild-index", "restore-cookie", "salvage"),
     }
 )
 def bookie() -> None:
@@ -52,6 +50,7 @@ for one in (
     bookie_files.check,
     bookie_files.dump,
     bookie_files.rebuild_index,
+    bookie_files.restore_cookie,
     bookie_files.salvage,
     bookie_maintenance.gc,
     bookie_maintenance.scrub,
@@ -94,12 +93,30 @@ def format_(metadata_uri: str, data: Path, bookie_id: str, replace: bool, wait: 
     async def run() -> None:
         store = await open_store(metadata_uri, create=True)
         try:
+            if not replace:
+                await _check_cookie_is_not_lost(store, data, bookie_id)
             cookie = await format_directory(data, bookie_id, store, replace=replace, wait=wait)
         finally:
             await store.close()
         print_record({**asdict(cookie), "data": str(data)}, as_json=as_json)
 
     asyncio.run(run())
+
+
+async def _check_cookie_is_not_lost(store: MetadataStore, data: Path, bookie_id: str) -> None:
+    """Raises LedgerError where a bookie of this name has served, and its cookie is missing: another directory must not
+    take its name by mistake."""
+    holds_something = data.is_dir() and any(
+        data.iterdir()
+    )  # a format that was interrupted, or will be refused
+    if holds_something or await store.get(keys.cookie(bookie_id)) is not None:
+        return
+    if await store.get(keys.life(bookie_id)) is not None:
+        raise LedgerError(
+            f"a bookie {bookie_id} has served here, and its cookie is missing in the metadata: where its directory is "
+            "there, `bookledger bookie restore-cookie --data DIR` writes it anew; where its disk is lost for good, "
+            "format with --replace"
+        )
 
 
 @bookie.command()

@@ -18,7 +18,9 @@ from ledgers.errors import LedgerError
 from metadata import keys, settle
 from metadata.healing import orders
 from metadata.healing.orders import Order, OrderKind
-from metadata.records.cluster import read_cookie
+from metadata.records import decommissioned
+from metadata.records.cluster import Cookie, read_cookie
+from metadata.records.decommissioned import Decommissioned
 from metadata.store import MetadataStore
 
 from ..options import json_option, metadata_option
@@ -112,6 +114,7 @@ def decommission(
     """
     if cancel:
         give(metadata_uri, name, None, instead_of=(OrderKind.GIVEN_UP,))
+        with_store(metadata_uri, lambda store: _stays(store, name))
         print_record({"bookie_id": name, "ordered": None}, as_json=as_json)
         return
     seen = surveyed(metadata_uri, lost_after)
@@ -168,29 +171,40 @@ def give(metadata_uri: str, name: str, kind: OrderKind | None, *, instead_of: Co
 
 
 async def check_formatted(store: MetadataStore, name: str) -> None:
-    """Raises LedgerError for a bookie that there never was."""
-    if await read_cookie(store, name) is None:
+    """Raises LedgerError for a bookie that there never was. One that is half forgotten still has its order."""
+    if await read_cookie(store, name) is None and await orders.read(store, name) is None:
         raise LedgerError(f"no bookie was ever formatted as {name}")
 
 
 async def forget(store: MetadataStore, name: str) -> None:
     """Nothing refers to the bookie: the cluster knows it no more. Raises LedgerError where it lives, and MetadataError.
 
-    One that starts meanwhile is either seen here, or sees once it is registered that its cookie is gone.
+    One that starts meanwhile is either seen here, or sees once it is registered that its cookie is gone. That the
+    cookie was taken away, and not lost, is on record before it is.
     """
     cookie = await store.get(keys.cookie(name))
     if cookie is not None:
         await _check_is_gone(store, name)
+        incarnation = Cookie.decode(keys.cookie(name), cookie.value).incarnation
+        await decommissioned.note(store, Decommissioned(name, incarnation, time.time_ns() // 1_000_000))
         await store.delete(keys.cookie(name), cookie.version)
         try:
             await _check_is_gone(store, name)
         except LedgerError:
             await settle.create(store, keys.cookie(name), cookie.value)
+            await decommissioned.take_back(store, incarnation)
             raise
     for key in (keys.absent(name), keys.life(name), keys.order(name)):
         found = await store.get(key)
         if found is not None:
             await store.delete(key, found.version)
+
+
+async def _stays(store: MetadataStore, name: str) -> None:
+    """A command that was to forget the bookie may have been interrupted after it said so."""
+    cookie = await read_cookie(store, name)
+    if cookie is not None:
+        await decommissioned.take_back(store, cookie.incarnation)
 
 
 async def _check_is_gone(store: MetadataStore, name: str) -> None:

@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from bookie.errors import DataDirectoryError
+from bookie.serving.cookie_check import check_cookie
 from bookie.serving.directory import (
     COOKIE,
     COOKIE_BYTES_MAX,
     UNFINISHED,
-    check_cookie,
     format_directory,
     read_cookie,
 )

@@ -14,7 +14,8 @@ import pytest
 
 from bookie.errors import DataDirectoryError
 from bookie.serving import directory
-from bookie.serving.directory import check_cookie, check_parts, format_directory, lock, read_cookie
+from bookie.serving.cookie_check import check_cookie
+from bookie.serving.directory import check_parts, format_directory, lock, read_cookie
 from metadata import keys
 from metadata.errors import OutcomeUnknown
 from metadata.memory import MemoryData, MemoryStore
@@ -248,7 +249,7 @@ def test_a_disk_of_an_older_incarnation_is_refused(tmp_path: Path) -> None:
         await store.delete(found.key, found.version)
 
     run(give_the_name_up())
-    assert "it was decommissioned" in refusal_of_check(tmp_path / "old", data)
+    assert "the cookie was lost" in refusal_of_check(tmp_path / "old", data)
     new = formatted(tmp_path / "new", data)
     refused = refusal_of_check(tmp_path / "old", data)
     assert f"holds incarnation {old.incarnation}" in refused

@@ -8,6 +8,7 @@ import pytest
 
 from bookie.errors import DataDirectoryError
 from bookie.serving import directory
+from bookie.serving.cookie_check import check_cookie
 from bookie.serving.directory import format_directory, read_cookie
 from metadata.errors import OutcomeUnknown
 from metadata.memory import MemoryStore
@@ -26,9 +27,9 @@ def test_the_name_of_a_lost_bookie_goes_to_a_new_incarnation_and_the_old_disk_is
             await format_directory(tmp_path / "new", "b1", store)
         new = await format_directory(tmp_path / "new", "b1", store, replace=True)
         assert new.incarnation != old.incarnation
-        assert await directory.check_cookie(tmp_path / "new", store) == new
+        assert await check_cookie(tmp_path / "new", store) == new
         with pytest.raises(DataDirectoryError, match="old or foreign disk"):
-            await directory.check_cookie(tmp_path / "old", store)
+            await check_cookie(tmp_path / "old", store)
 
     run(test())
 
@@ -82,7 +83,7 @@ def test_a_replacement_whose_answer_was_lost_is_recognised(tmp_path: Path) -> No
     run(test())
 
 
-@pytest.mark.parametrize("step", ["_take_name", "_finish"])
+@pytest.mark.parametrize("step", ["take_name", "_finish"])
 def test_a_replacement_that_a_crash_interrupted_is_finished_by_another_try(
     tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +99,6 @@ def test_a_replacement_that_a_crash_interrupted_is_finished_by_another_try(
             with pytest.raises(KeyboardInterrupt):
                 await format_directory(tmp_path / "new", "b1", store, replace=True)
         new = await format_directory(tmp_path / "new", "b1", store, replace=True)
-        assert await directory.check_cookie(tmp_path / "new", store) == new
+        assert await check_cookie(tmp_path / "new", store) == new
 
     run(test())

@@ -1,0 +1,188 @@
+"""A bookie's directory and the metadata name the same cookie, or the bookie does not serve (rule W7).
+
+A cookie that is missing in the metadata was taken away by `cluster decommission`, which leaves a record of it, or was
+lost: a key deleted by hand, a store repaired with other tools. What was lost `restore` writes anew from the directory.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from metadata import keys
+from metadata.backup import hold
+from metadata.errors import StoreRefused
+from metadata.healing import orders
+from metadata.healing.orders import OrderKind
+from metadata.records import bookie_registry, cluster, decommissioned, lives
+from metadata.records.cluster import Cookie
+from metadata.records.decommissioned import Decommissioned
+from metadata.records.ledger_record import BookieRef
+from metadata.records.ledger_store import LedgerStore
+from metadata.records.lives import Life
+from metadata.store import MetadataStore
+
+from ..errors import DataDirectoryError
+from .directory import COOKIE, check_parts, read_cookie, take_name
+from .history import life
+
+log = logging.getLogger(__name__)
+
+FORMAT_A_NEW_ONE = "format an empty directory for a new bookie"
+
+
+async def check_cookie(path: Path, store: MetadataStore) -> Cookie:
+    """The directory's cookie, if the metadata knows the same. Raises DataDirectoryError."""
+    cookie = read_cookie(path)
+    known = await cluster.read_cookie(store, cookie.bookie_id)
+    await _check_cluster(path, store, cookie)
+    if known is None:
+        return await _rejoined(path, store, cookie)
+    if known.incarnation != cookie.incarnation and await _is_newer_than_backup(path, store):
+        log.warning("bookie %s was formatted anew after the backup that was restored", cookie.bookie_id)
+        await take_name(store, cookie, await store.get(keys.cookie(cookie.bookie_id)))
+        return cookie
+    if known.incarnation != cookie.incarnation:
+        raise DataDirectoryError(
+            f"{path} holds incarnation {cookie.incarnation} of bookie {cookie.bookie_id}; the cluster knows "
+            f"incarnation {known.incarnation}. This is an old or foreign disk; do not use it under this name. (Or the "
+            "metadata was restored with other tools, which do not say how old it is: then use `bookledger metadata`.)"
+        )
+    return cookie
+
+
+async def _check_cluster(path: Path, store: MetadataStore, cookie: Cookie) -> None:
+    if await cluster.cluster_id(store) != cookie.cluster_id:
+        raise DataDirectoryError(
+            f"{path} belongs to bookie {cookie.bookie_id} of another cluster ({cookie.cluster_id}); check --metadata"
+        )
+
+
+async def _is_newer_than_backup(path: Path, store: MetadataStore) -> bool:
+    """Whether the metadata came from a backup made before this directory was formatted, and is not accepted yet."""
+    restored = await hold.read(store)
+    if restored is None or not restored.backup_ms:
+        return False
+    return (path / COOKIE).stat().st_mtime * 1000 > restored.backup_ms
+
+
+async def _rejoined(path: Path, store: MetadataStore, cookie: Cookie) -> Cookie:
+    """A bookie that was formatted after the backup from which the metadata came is one of its cluster again."""
+    if await hold.read(store) is None:
+        raise await _missing(path, store, cookie)
+    log.warning(
+        "bookie %s was formatted after the backup that was restored: it joins again", cookie.bookie_id
+    )
+    await take_name(store, cookie, None)
+    return cookie
+
+
+async def _missing(path: Path, store: MetadataStore, cookie: Cookie) -> DataDirectoryError:
+    gone = await _decommissioned(store, cookie)
+    if gone is not None:
+        return _was_decommissioned(path, gone)
+    return DataDirectoryError(
+        f"the metadata has no cookie of bookie {cookie.bookie_id}, and no record that it was decommissioned: the "
+        f"cookie was lost. `bookledger bookie restore-cookie --data {path}` writes it anew, where {path} is this "
+        "bookie's own, newest directory"
+    )
+
+
+async def _decommissioned(store: MetadataStore, cookie: Cookie) -> Decommissioned | None:
+    try:
+        return await decommissioned.read(store, cookie.incarnation)
+    except StoreRefused as error:  # a role of etcd that was made for an older program
+        log.warning("cannot tell whether bookie %s was decommissioned: %s", cookie.bookie_id, error)
+        return None
+
+
+def _was_decommissioned(path: Path, gone: Decommissioned) -> DataDirectoryError:
+    return DataDirectoryError(
+        f"{path} belongs to bookie {gone.bookie_id}, which was decommissioned at {gone.at}: what it held was copied to "
+        f"others, and no ledger refers to it any more; {FORMAT_A_NEW_ONE}"
+    )
+
+
+# --- a cookie that was lost --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredCookie:
+    """`was_missing`: it was written just now. `must_accept_loss`: the metadata has lost, too, how far the bookie's log
+    had got. Whether its directory is the newest cannot be told then, and the next start takes `--accept-loss`."""
+
+    cookie: Cookie
+    was_missing: bool
+    must_accept_loss: bool = False
+
+
+async def restore_cookie(path: Path, store: MetadataStore) -> RestoredCookie:
+    """Writes the directory's cookie into the metadata, where it is missing there and was not taken away on purpose.
+
+    The bookie may be running. Raises DataDirectoryError, and changes nothing, where the directory is not whole or not
+    of this cluster, where another directory has the name, and where the bookie was given up or decommissioned.
+    """
+    cookie = read_cookie(path)
+    check_parts(path)
+    await _check_cluster(path, store, cookie)
+    known = await cluster.read_cookie(store, cookie.bookie_id)
+    if known == cookie:
+        return RestoredCookie(cookie, was_missing=False)
+    await _check_name_is_free(path, store, cookie, known)
+    await _check_not_given_up(path, store, cookie)
+    unsure = await _has_lost_its_life(path, store, cookie)
+    if unsure:
+        await _check_is_referred_to(path, store, cookie)
+        started = life.starts_of(path)
+        # One ahead of the directory: an older copy, as far as anybody knows, until limbo has accounted for it.
+        await lives.write(store, cookie.bookie_id, cookie.incarnation, Life(started + 1))
+    await take_name(store, cookie, None)
+    return RestoredCookie(cookie, was_missing=True, must_accept_loss=unsure)
+
+
+async def _check_name_is_free(path: Path, store: MetadataStore, cookie: Cookie, known: Cookie | None) -> None:
+    alive = await bookie_registry.find_bookie(store, cookie.bookie_id)
+    other = (
+        known.incarnation if known is not None else alive.bookie.incarnation if alive is not None else None
+    )
+    if other is not None and other != cookie.incarnation:
+        raise DataDirectoryError(
+            f"the name {cookie.bookie_id} is another directory's now (incarnation {other}), and {path} holds "
+            f"incarnation {cookie.incarnation}: start the bookie on that directory; to use this disk, "
+            f"{FORMAT_A_NEW_ONE}"
+        )
+
+
+async def _check_not_given_up(path: Path, store: MetadataStore, cookie: Cookie) -> None:
+    gone = await decommissioned.read(store, cookie.incarnation)
+    if gone is not None:
+        raise _was_decommissioned(path, gone)
+    order = await orders.read(store, cookie.bookie_id)
+    if order is not None and order.kind is OrderKind.GIVEN_UP:
+        raise DataDirectoryError(
+            f"bookie {cookie.bookie_id} was given up: where it shall stay after all, take that back first: bookledger "
+            f"cluster decommission {cookie.bookie_id} --cancel; else {FORMAT_A_NEW_ONE}"
+        )
+
+
+async def _has_lost_its_life(path: Path, store: MetadataStore, cookie: Cookie) -> bool:
+    """Whether the metadata says nothing of this bookie's starts although there were some. A bookie that lives, and is
+    not known to have started, is the newest there is."""
+    if life.starts_of(path) == 0:
+        return False
+    alive = await bookie_registry.find_bookie(store, cookie.bookie_id)
+    return alive is None and await lives.read(store, cookie.bookie_id, cookie.incarnation) == Life()
+
+
+async def _check_is_referred_to(path: Path, store: MetadataStore, cookie: Cookie) -> None:
+    """Older programs keep no record of a decommissioning; but then no ledger refers to the bookie."""
+    me = BookieRef(cookie.bookie_id, cookie.incarnation)
+    async for found in LedgerStore(store).list():
+        if any(me in fragment.ensemble for fragment in found.record.fragments):
+            return
+    raise DataDirectoryError(
+        f"no ledger refers to bookie {cookie.bookie_id} as {path} has it, and the metadata says nothing of its starts: "
+        "it was decommissioned by an older program, or never held anything. Nothing of it is missed; "
+        f"{FORMAT_A_NEW_ONE}"
+    )

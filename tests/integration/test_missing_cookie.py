@@ -1,0 +1,119 @@
+"""A cookie that is missing in the metadata: who says so, who writes it anew, and when nobody may."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from bookledger.cli.processes import BookieProcess, bookie_processes
+from ledgers import LedgerClient
+from metadata import keys, open_store
+from tests.support.aio import run
+from tests.support.command_line import bookledger, fails_with_one_line
+from tests.support.waiting import until
+
+
+def lose(uri: str, *lost: str) -> None:
+    """Somebody deletes keys by hand."""
+
+    async def work() -> None:
+        store = await open_store(uri)
+        try:
+            for key in lost:
+                found = await store.get(key)
+                assert found is not None
+                await store.delete(key, found.version)
+        finally:
+            await store.close()
+
+    run(work())
+
+
+def status(uri: str) -> dict[str, object]:
+    found: dict[str, object] = json.loads(
+        bookledger("cluster", "status", f"--metadata={uri}", "--json").stdout
+    )
+    return found
+
+
+def why_not_whole(uri: str) -> str:
+    return "; ".join(map(str, status(uri)["why_not_whole"]))  # type: ignore[call-overload]
+
+
+def refusal_of_start(uri: str, bookie: BookieProcess) -> str:
+    places = (f"--metadata={uri}", f"--data={bookie.directory}", "--port=0")
+    return fails_with_one_line("bookie", "run", *places)
+
+
+def test_a_lost_cookie_is_named_and_written_anew(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    meta = f"--metadata={uri}"
+    with bookie_processes(3, tmp_path, uri, lease_seconds=2) as bookies:
+        with LedgerClient(uri) as client, client.create_ledger() as writer:
+            writer.append(b"found again")
+        until(lambda: status(uri)["whole"] is True)
+        one = bookies[0]
+        lose(uri, keys.cookie(one.bookie_id))
+        assert f"no restart succeeds: {one.bookie_id}; `bookledger bookie restore-cookie" in why_not_whole(
+            uri
+        )
+        assert one.stop() == 0
+        assert "do not live and have no cookie in the metadata: bookie-1; where" in why_not_whole(uri)
+        restore = ("bookie", "restore-cookie", meta, f"--data={one.directory}")
+        said = refusal_of_start(uri, one)
+        assert f"`bookledger bookie restore-cookie --data {one.directory}` writes it anew" in said
+        assert "decommissioned: the cookie was lost" in said
+        line = fails_with_one_line("bookie", "format", meta, f"--data={tmp_path}/new", "--id=bookie-1")
+        assert "restore-cookie --data DIR` writes it anew; where its disk is lost for good, format" in line
+
+        done = bookledger(*restore, "--json")
+        assert (done.returncode, done.stderr) == (0, b"")
+        told = json.loads(done.stdout)
+        assert (told["bookie_id"], told["restored"], told["must_accept_loss"]) == ("bookie-1", True, False)
+        one.start()
+        until(lambda: status(uri)["whole"] is True)
+        assert b"this very cookie: nothing was changed" in bookledger(*restore).stdout
+
+
+def test_a_bookie_that_was_decommissioned_is_not_brought_back_by_its_directory(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    meta = f"--metadata={uri}"
+    with bookie_processes(4, tmp_path, uri, lease_seconds=2) as bookies:
+        with LedgerClient(uri) as client, client.create_ledger() as writer:
+            writer.append(b"copied elsewhere")
+            on = writer.record.fragments[0].ensemble[0].bookie_id
+        gone = next(one for one in bookies if one.bookie_id == on)
+        assert gone.stop() == 0
+        done = bookledger("cluster", "decommission", meta, on, "--yes", "--wait")
+        assert done.returncode == 0, done
+        said = refusal_of_start(uri, gone)
+        assert f"belongs to bookie {on}, which was decommissioned at 20" in said
+        assert said.endswith("format an empty directory for a new bookie")
+        assert fails_with_one_line("bookie", "restore-cookie", meta, f"--data={gone.directory}") == said
+        until(lambda: status(uri)["whole"] is True)
+
+
+def test_a_directory_whose_newness_nobody_can_tell_serves_in_limbo(tmp_path: Path) -> None:
+    """R6"""
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    meta = f"--metadata={uri}"
+    with bookie_processes(3, tmp_path, uri, lease_seconds=2) as bookies:
+        with LedgerClient(uri) as client, client.create_ledger() as writer:
+            writer.append(b"there")
+        one = bookies[0]
+        assert one.stop() == 0
+        lose(uri, keys.cookie(one.bookie_id), keys.life(one.bookie_id))
+        done = bookledger("bookie", "restore-cookie", meta, f"--data={one.directory}")
+        assert done.returncode == 0
+        assert f"bookledger bookie run --data {one.directory} --accept-loss".encode() in done.stdout
+        assert "is an older copy" in refusal_of_start(uri, one)
+        accepting = BookieProcess(
+            one.bookie_id, one.directory, uri, lease_seconds=2, options=("--accept-loss",)
+        )
+        accepting.start()
+        try:
+            until(lambda: status(uri)["whole"] is True)
+            done = bookledger("bookie", "repair", meta, one.bookie_id)
+            assert done.returncode == 0, done
+        finally:
+            accepting.stop()
