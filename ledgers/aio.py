@@ -57,7 +57,7 @@ __all__ = ["AdvancedWriteHandle", "LedgerClient", "NewLedger", "ReadHandle", "Wr
 class LedgerClient:
     """A client of one cluster, named by its metadata URI. Use as `async with LedgerClient(uri) as client`.
 
-    Belongs to the event loop it is first used on. Once it is closed, neither it nor handles it made are of use.
+    Belongs to the event loop it is first used on. Once closed, neither it nor its handles are usable.
     In a process forked later every call, on it and on its handles, raises ClientForked.
     """
 
@@ -74,8 +74,8 @@ class LedgerClient:
         self._writers: weakref.WeakSet[WriteHandle] = weakref.WeakSet()
 
     async def connect(self) -> None:
-        """Opens the metadata store; done by `async with`. Raises LedgerError for a URI or certificates that
-        cannot be used, ClientClosed, ClientForked, MetadataUnavailable."""
+        """Opens the metadata store; done by `async with`. Raises LedgerError for an unusable URI or certificates,
+        ClientClosed, ClientForked, MetadataUnavailable."""
         self._home.check()
         async with self._connecting:
             if self._is_closed:
@@ -102,8 +102,8 @@ class LedgerClient:
                 )
 
     async def close(self) -> None:
-        """Ends all connections. Writers that were not closed are abandoned: what they had pending fails,
-        and their ledgers stay open until somebody recovers them. In a forked process it does nothing."""
+        """Closes all connections and abandons open writers: their pending appends fail, and their ledgers
+        stay open until they are recovered. Does nothing in a forked process."""
         if not self._home.is_here:
             return
         self._is_closed = True
@@ -139,10 +139,10 @@ class LedgerClient:
         custom_metadata: Mapping[str, bytes] | None = None,
         deferred_sync: bool = False,
     ) -> WriteHandle:
-        """A new ledger and its writer; see `NewLedger` for what is asked.
+        """Creates a ledger and returns its writer; `NewLedger` describes the arguments.
 
         Defaults: write quorum = ensemble size, ack quorum = a majority of the write quorum. Raises
-        ValueError for a shape that does not fit, NotEnoughBookies, LedgerExists (for a chosen
+        ValueError for an impossible shape, NotEnoughBookies, LedgerExists (for a chosen
         ledger_id), MetadataUnavailable. On an error no ledger was made, except that after
         MetadataUnavailable an empty open one may exist.
         """
@@ -160,19 +160,19 @@ class LedgerClient:
         return await self._made(cluster, new)
 
     async def create_ledger_adv(self, new: NewLedger | None = None) -> AdvancedWriteHandle:
-        """A new ledger whose writer chooses the entry ids, in any order. Raises as `create_ledger`."""
+        """Creates a ledger whose writer chooses the entry ids, in any order. Raises as `create_ledger`."""
         wanted = new or NewLedger()
         cluster = await self._connected()
         return AdvancedWriteHandle(await self._made(cluster, wanted), self._config.pending_bytes_max)
 
     async def reserve_ledger(self, new: NewLedger) -> int:
-        """A new ledger without a writer, for another process to claim; returns its id."""
+        """Creates a ledger without a writer, for another process to claim; returns its id."""
         return (await self._make(await self._connected(), new, reserved=True)).record.ledger_id
 
     async def claim_ledger(self, ledger_id: int, *, password: bytes = b"") -> WriteHandle:
         """Becomes the one writer of a ledger made by `reserve_ledger`.
 
-        Raises LedgerClosed when it was claimed, recovered or closed before, NoSuchLedger, Unauthorized,
+        Raises LedgerClosed if it was already claimed, recovered or closed, NoSuchLedger, Unauthorized,
         MetadataUnavailable.
         """
         cluster = await self._connected()
@@ -182,7 +182,7 @@ class LedgerClient:
                 raise LedgerClosed(
                     ledger_id, "it has or had a writer of its own; a ledger has only one, ever"
                 )
-            # A wrong password claims nothing, nor does a wrong key, or who may not write.
+            # Checks password, rights and encryption key before anything is claimed.
             keys = await keys_of(cluster, found, password, Right.APPEND)
             cipher_of(found.record, self._encryption_key)
             match await change_record(cluster.ledgers, found.record.claimed(), found.version):
@@ -196,10 +196,10 @@ class LedgerClient:
     async def open_ledger(
         self, ledger_id: int, *, recovery: bool = True, password: bytes = b""
     ) -> ReadHandle:
-        """A reader. With `recovery` the ledger is fenced, recovered and closed first, unless it is closed.
+        """Opens a ledger for reading. With `recovery` an open ledger is fenced, recovered and closed first.
 
-        Without it the writer is left in peace, and the reader sees what the bookies know to be
-        confirmed. Raises NoSuchLedger, Unauthorized (nothing is fenced then, nor changed),
+        Without it the writer is left undisturbed, and the reader sees what the bookies know to be
+        confirmed. Raises NoSuchLedger, Unauthorized (nothing is fenced or changed then),
         LedgerRecoveryFailed, MetadataUnavailable; without recovery NotEnoughAnswers; ClientClosed.
         """
         cluster = await self._connected()
@@ -217,7 +217,7 @@ class LedgerClient:
     async def list_ledgers(
         self, *, first_ledger: int = 0, skip_unreadable: bool = True
     ) -> AsyncIterator[LedgerRecord]:
-        """The metadata of every ledger from `first_ledger` on, in id order.
+        """Yields the metadata of every ledger from `first_ledger` on, in id order.
 
         A record that this version cannot decode is skipped, with a warning in the log; without
         `skip_unreadable` it raises LedgerError.
@@ -229,7 +229,7 @@ class LedgerClient:
                 yield found.record
 
     async def describe_ledger(self, ledger_id: int) -> LedgerRecord:
-        """One ledger's metadata. Raises NoSuchLedger."""
+        """Returns one ledger's metadata. Raises NoSuchLedger."""
         cluster = await self._connected()
         with self._asking():
             return (await found_of(cluster, ledger_id)).record
@@ -237,11 +237,11 @@ class LedgerClient:
     async def size_steps(
         self, record: LedgerRecord, *, step_bytes: int, first_entry: int = 0, last_entry: int | None = None
     ) -> list[SizeStep]:
-        """About where the bytes of a closed ledger lie, for cutting it into parts of equal size.
+        """Estimates where the bytes of a closed ledger lie, for splitting it into parts of equal size.
 
-        Pairs (entry, bytes before it) that rise, from (first_entry, 0) to behind `last_entry` (the ledger's by
-        default), about `step_bytes` apart where bookies tell what they hold. What no bookie tells counts as spread
-        evenly, so this fails for no bookie. Raises ValueError for a ledger that is not closed, or no range of it.
+        Returns rising pairs (entry, bytes before it), from (first_entry, 0) to behind `last_entry` (the ledger's by
+        default), about `step_bytes` apart where bookies report their holdings. Unreported bytes count as spread evenly,
+        so no failed bookie fails this. Raises ValueError for a ledger that is not closed, or a range outside it.
         """
         if not record.is_closed or record.last_entry is None:
             raise ValueError(
@@ -259,35 +259,35 @@ class LedgerClient:
     async def delete_ledger(
         self, ledger_id: int, *, password: bytes = b"", force: bool = False, password_is_lost: bool = False
     ) -> None:
-        """Deletes a ledger for good. One that is open is recovered first, so that no writer goes on confirming.
+        """Deletes a ledger for good. Recovers an open one first, so that no writer can confirm any more.
 
-        Raises NoSuchLedger, Unauthorized for a wrong password or certificate, LedgerRecoveryFailed for one that is not
-        closed, and then nothing is deleted. With `force` it is deleted as it is: where its bookies are lost. A writer
-        that lives may then get entries confirmed, which nobody can read, until its bookies collect. With
-        `password_is_lost` none is asked for, and nothing is recovered; that takes an admin's certificate, where there
-        are any. Without an admin's, whoever made the ledger deletes it: its owner, or who knows its password.
+        Raises NoSuchLedger, Unauthorized for a wrong password or certificate, LedgerRecoveryFailed if it is not closed,
+        and then nothing is deleted. `force` deletes it as it is, for ledgers whose bookies are lost: a live writer may
+        then get entries confirmed, which nobody can read, until its bookies collect garbage. With `password_is_lost` no
+        password is needed and nothing is recovered; that takes an admin's certificate, where there are any. Otherwise
+        the ledger's owner deletes it, or whoever knows its password.
         """
         cluster = await self._connected()
         with self._asking():
             await delete(cluster, ledger_id, password, as_it_is=force, password_is_lost=password_is_lost)
 
     async def list_bookies(self) -> list[Registration]:
-        """Every registered bookie."""
+        """Lists every registered bookie."""
         cluster = await self._connected()
         with self._asking():
             return await bookie_registry.list_bookies(cluster.store)
 
     async def bookie_info(self, bookie: BookieRef) -> InfoReply:
-        """What a bookie says of itself. Raises BookieUnavailable."""
+        """Asks a bookie for its state. Raises BookieUnavailable."""
         return await (await self._connected()).bookies.info(bookie)
 
     async def maintain_bookie(
         self, bookie: BookieRef, request: MaintainRequest, timeout_seconds: float
     ) -> MaintainReply:
-        """Has a bookie look after itself: collect garbage, verify its disk, fetch what it lost; waits for its report.
+        """Has a bookie collect garbage, verify its disk or fetch what it lost; waits for its report.
 
         A refusal or a failure is a status in the reply. Raises BookieUnavailable when the bookie did not answer
-        within the time, and then it was told to stop; all of this may be asked for again.
+        in time; it was told to stop then. All of this is safe to repeat.
         """
         await self.connect()
         assert self._bookies is not None
@@ -297,7 +297,7 @@ class LedgerClient:
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """What fails because the client was closed meanwhile says so, and nothing of bookies or the ledger."""
+        """Raises ClientClosed for errors of a client that was closed meanwhile."""
         try:
             with _metadata_errors():
                 yield
@@ -343,7 +343,7 @@ def _encryption_key(config: ClientConfig) -> bytes | None:
 
 @contextmanager
 def _metadata_errors() -> Iterator[None]:
-    """The one place where the metadata's errors become the client's."""
+    """Translates the metadata store's errors into the client's; the one place that does."""
     try:
         yield
     except StoreUnavailable as error:

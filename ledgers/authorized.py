@@ -1,4 +1,4 @@
-"""What whoever names a ledger and its password may go on with: the record, and the keys that the password makes."""
+"""Authorizes access to a ledger: finds its record, checks password and rights, derives its keys."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Keys = tuple[Digester, LedgerKey]
 
 
 async def keys_of(cluster: Cluster, found: VersionedRecord, password: bytes, *rights: Right) -> Keys:
-    """What goes with the password. Before anything is touched, raises Unauthorized for a wrong one, and where bookies
-    would refuse our certificate one of these rights."""
+    """Derives the ledger's digester and key from its password, before anything is touched. Raises Unauthorized for
+    a wrong password, and where bookies would refuse our certificate one of these rights."""
     record = found.record
     if why := cluster.why_not(record, *rights):
         raise Unauthorized(record.ledger_id, why=why)

@@ -1,4 +1,4 @@
-"""What the client needs of a bookie: the seam between the protocol and the network."""
+"""The interface through which the client talks to bookies: calls, lanes, and what lanes report."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from .integrity.ledger_keys import LedgerKey
 
 
 class CannotScan(BookieUnavailable):
-    """The bookie lives, and scans nothing, or no more of this: it is to be asked page by page, or anew."""
+    """The bookie is alive, but refuses or ends this scan: read page by page, or scan again."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaneTerms:
-    """What holds for everything sent on a lane. `trace_of` gives the trace of a frame that begins with this entry."""
+    """Settings of everything sent on a lane. `trace_of` gives the trace of a frame by its first entry."""
 
     ledger_id: int
     key: LedgerKey
@@ -41,10 +41,10 @@ class LaneTerms:
 
 
 class LaneListener(Protocol):
-    """Told what becomes of what was sent on a lane. Nothing is told after `failed` or `refused`."""
+    """Callbacks for what becomes of entries sent on a lane. None is called after `failed` or `refused`."""
 
     def acked(self, through: int) -> None:
-        """Everything sent on the lane up to entry `through` is on the bookie's disk."""
+        """Everything sent on the lane through entry `through` is on the bookie's disk."""
         ...
 
     def written(self, through: int) -> None:
@@ -52,19 +52,19 @@ class LaneListener(Protocol):
         ...
 
     def behind(self, why: str) -> None:
-        """More waits in the lane than its bound, and the bookie moves: nothing more ought to be sent for now."""
+        """The lane's backlog is over its bound though the bookie makes progress: send nothing more for now."""
         ...
 
     def caught_up(self) -> None:
-        """What waits is within the bound again."""
+        """The backlog is within its bound again."""
         ...
 
     def failed(self, why: str) -> None:
-        """The bookie failed; what was not acknowledged may or may not be on its disk."""
+        """The bookie failed; unacknowledged entries may or may not be on its disk."""
         ...
 
     def refused(self, status: Status, why: str) -> None:
-        """The bookie refuses this writer (`ENDS_THE_WRITER`); `why` in its own words, if it says more."""
+        """The bookie refuses this writer (`ENDS_THE_WRITER`); `why` is its own explanation, if it gave one."""
         ...
 
 
@@ -72,15 +72,15 @@ class Lane(Protocol):
     """One attempt to send one ledger's entries to one bookie, in order."""
 
     def send(self, columns: Columns) -> None:
-        """Queues entries, which follow in id order all sent before. Over its bound the lane is behind."""
+        """Queues entries, in id order after all sent before. Over its bound the lane is behind."""
         ...
 
     def send_lac(self) -> None:
-        """Queues a frame with nothing but the last-add-confirmed, unless entries wait anyway."""
+        """Queues a frame with only the last-add-confirmed, unless entries wait anyway."""
         ...
 
     def force(self) -> None:
-        """Queues a sync behind all that was sent: `acked` tells when it is on disk."""
+        """Queues a sync of all that was sent; `acked` reports when it is on disk."""
         ...
 
     @property
@@ -96,7 +96,7 @@ class Lane(Protocol):
 class BookieClient(Protocol):
     """Calls to bookies, each named with its incarnation (rule W7). Belongs to one event loop.
 
-    Calls raise BookieUnavailable when they did not happen or were not answered in time; refusals
+    Calls raise BookieUnavailable when they were not made or not answered in time; refusals
     are statuses in the reply.
     """
 
@@ -107,15 +107,15 @@ class BookieClient(Protocol):
         listener: LaneListener,
         last_add_confirmed: Callable[[], LacStatement | None],
     ) -> Lane:
-        """A lane; each frame carries what `last_add_confirmed` gives at the time of sending."""
+        """Opens a lane; each frame carries what `last_add_confirmed` returns at the time of sending."""
         ...
 
     async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply: ...
 
     def scan(self, bookie: BookieRef, request: ScanRequest) -> AsyncGenerator[ReadReply, None]:
-        """Page after page, through the one that ends the scan. To be closed by whoever wants no more.
+        """Yields page after page, through the one that ends the scan. Close it to stop early.
 
-        Raises CannotScan, too.
+        Also raises CannotScan.
         """
         ...
 
@@ -124,7 +124,7 @@ class BookieClient(Protocol):
     async def info(self, bookie: BookieRef) -> InfoReply: ...
 
     def heard_at(self, bookie: BookieRef) -> float:
-        """When something came last from the bookie, by the loop's clock; -inf where nobody is connected to it."""
+        """When the bookie last sent anything, by the loop's clock; -inf while not connected."""
         ...
 
     async def close(self) -> None:

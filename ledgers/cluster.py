@@ -1,4 +1,4 @@
-"""What every handle of a client shares."""
+"""State that all handles of a client share: stores, bookies, settings, bookie health, permissions."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from .observing.tracing import ClientTraces, LaneTraces, WriterTraces
 
 CHANGES_AT_ONCE_MAX = 256
-"""Ledgers whose record a client changes at a time: where it has a hundred thousand open, all lose the same bookie."""
+"""Ledgers whose record a client changes at a time: a hundred thousand open ones may all lose the same bookie."""
 
 
 @dataclass(slots=True)
 class Cluster:
-    """What every handle of a client shares: the stores, the bookies, the settings, who failed lately.
+    """What all handles of a client share: stores, bookies, settings, health of the bookies.
 
     `identity`: who the client is to bookies, where there are certificates.
     """
@@ -71,11 +71,11 @@ class Cluster:
 
     @property
     def owner(self) -> str:
-        """Whose ledgers the client may use, and makes; everybody's where it is empty."""
+        """The owner whose ledgers the client may use, and of those it creates; empty for no limit."""
         return self.identity.owner if self.identity else ""
 
     def why_not(self, record: LedgerRecord, *rights: Right) -> str:
-        """Why bookies will not let the client do this to the ledger; empty where they may."""
+        """Why bookies will refuse the client these rights on the ledger; empty if they grant them."""
         if self.identity is None:
             return ""
         if not is_of(record.custom_metadata.get(OWNER, b""), self.owner):
@@ -87,14 +87,15 @@ class Cluster:
         return Peer.of("", self.identity)
 
     def why_not_created(self) -> str:
-        """Why the client may make no ledger: nobody would take an entry of it. Empty where it may."""
+        """Why the client may create no ledger: bookies would refuse its appends. Empty if it may."""
         return self._me.may_not(Right.APPEND)
 
     def why_not_deleted(self, record: LedgerRecord, *, is_proven: bool) -> str:
-        """Why the client may not delete the ledger; empty where it may. Bookies are not asked, so this is where it is
-        settled. `is_proven`: it has shown the ledger's password.
+        """Why the client may not delete the ledger; empty if it may. Bookies are not asked: this is the only check.
+        `is_proven`: the client has shown the ledger's password.
 
-        An admin may, a journal its segments, and of those who may write whoever the ledger is of.
+        Admins may delete; the journal role may delete journal segments; of writers, its owner or who knows its
+        password.
         """
         if why := self.why_not(record):
             return why
@@ -111,11 +112,11 @@ class Cluster:
 
     @property
     def who(self) -> str:
-        """The client, for the audit log."""
+        """The client's name for the audit log."""
         return str(self.identity or "")
 
     def writer_metrics(self) -> WriterMetrics | None:
-        """For a new writer."""
+        """The metrics of a new writer; None if the client has none."""
         if self.metrics is None:
             return None
         from .observing.metrics import WriterMetrics
@@ -123,7 +124,7 @@ class Cluster:
         return WriterMetrics(self.metrics, self.config.pending_bytes_max)
 
     def writer_traces(self, ledger_id: int) -> WriterTraces | None:
-        """For a new writer."""
+        """The spans of a new writer; None if the client does not trace."""
         if self.traces is None:
             return None
         from .observing.tracing import WriterTraces
@@ -131,7 +132,7 @@ class Cluster:
         return WriterTraces(self.traces, ledger_id)
 
     def lane_traces(self, ledger_id: int) -> LaneTraces | None:
-        """For lanes that are opened for what goes on now."""
+        """The spans of lanes opened for the current operation; None if the client does not trace."""
         if self.traces is None:
             return None
         from .observing.tracing import lanes_of_current
@@ -139,21 +140,21 @@ class Cluster:
         return lanes_of_current(self.traces, ledger_id)
 
     async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply:
-        """One call to one bookie, with a span where the client traces."""
+        """Reads from one bookie, with a span if the client traces."""
         if self.traces is None:
             return await self.bookies.read(bookie, request)
         with self.traces.asking(bookie, request) as traced:
             return await self.bookies.read(bookie, traced)
 
     async def fence(self, bookie: BookieRef, request: LacRequest) -> LacReply:
-        """The same for the last-add-confirmed, behind a fence."""
+        """Fences one bookie and reads its last-add-confirmed, with a span if the client traces."""
         if self.traces is None:
             return await self.bookies.last_add_confirmed(bookie, request)
         with self.traces.asking(bookie, request) as traced:
             return await self.bookies.last_add_confirmed(bookie, traced)
 
     def check_process(self) -> None:
-        """Raises ClientForked in a child that was forked from the client's process."""
+        """Raises ClientForked in a child forked from the client's process."""
         self.home.check()
 
     def note_failure(self, bookie: BookieRef) -> None:
@@ -169,12 +170,12 @@ class Cluster:
         return self.health.avoided_by_readers(asyncio.get_running_loop().time())
 
     def failed_lately(self) -> frozenset[BookieRef]:
-        """Bookies to use only where there is no other."""
+        """Bookies to use only if there is no other."""
         return self.health.avoided(asyncio.get_running_loop().time())
 
 
 def _metrics(config: ClientConfig) -> ClientMetrics | None:
-    """Nothing of metrics is imported where there are none."""
+    """The client's metrics. Imports the metrics code only if they are on."""
     if config.metrics is None:
         return None
     from .observing.metrics import metrics_in
@@ -183,7 +184,7 @@ def _metrics(config: ClientConfig) -> ClientMetrics | None:
 
 
 def _traces(config: ClientConfig) -> ClientTraces | None:
-    """Nothing of OpenTelemetry is imported where nobody traces."""
+    """The client's spans. Imports OpenTelemetry only if tracing is on."""
     if config.tracing is None:
         return None
     from .observing.tracing import ClientTraces
@@ -192,7 +193,7 @@ def _traces(config: ClientConfig) -> ClientTraces | None:
 
 
 def counted(store: MetadataStore, config: ClientConfig) -> MetadataStore:
-    """The store, which counts what is asked of it where the client has metrics."""
+    """Wraps the store to count its calls, if the client has metrics."""
     metrics = _metrics(config)
     if metrics is None:
         return store

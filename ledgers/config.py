@@ -1,4 +1,4 @@
-"""A client's settings, checked once. Every bound of the client stands here, with its trade-off."""
+"""A client's settings, validated once. Every bound of the client stands here, with its trade-off."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 
 PLAIN_TEXT = ""
-"""For `certificates`: none, whatever the environment names."""
+"""The value of `certificates` for no TLS, whatever the environment names."""
 
 ORDERED = (
     ("append_seconds_max", "append_quorum_seconds_max"),
@@ -25,7 +25,7 @@ ORDERED = (
     ("page_bytes", "read_ahead_bytes_max"),
     ("failed_bookie_seconds", "quarantine_seconds"),
 )
-"""Of each two settings the first may not be larger: it would never come to bear."""
+"""Pairs of settings: a first one larger than the second would never take effect."""
 
 BYTES = (
     "pending_bytes_max",
@@ -49,16 +49,16 @@ WAITS = (
     "idle_lac_seconds",
     "long_poll_seconds",
 )
-"""Seconds of which there must be some."""
+"""Durations in seconds that must be above 0."""
 PERIODS = (
     "failed_bookie_seconds",
     "close_drain_seconds_max",
     "quarantine_window_seconds",
     "quarantine_seconds",
 )
-"""Seconds that may be none."""
+"""Durations in seconds that may be 0."""
 SECRETS = ("encryption_key",)
-"""What no error shows."""
+"""Settings whose values no error message shows."""
 
 KEY_BYTES = 32
 
@@ -69,38 +69,35 @@ FLAGS = ("delay_ensemble_change", "under_replicate_rather_than_wait")
 class ClientConfig:
     """Settings of a LedgerClient.
 
-    `pending_bytes_max`: entries of one writer that are not confirmed yet; a full writer makes `append`
-    wait. `lane_backlog_bytes_max`: what may wait for one slow bookie beside what is pending anyway, past which it
-    is replaced, and where there is no other appends wait for it (rule W6). `under_replicate_rather_than_wait`: where
-    there is no other it counts as failed instead, and entries go without the copy until the cluster mends them.
-    `append_seconds_max`: how long a bookie to which something was sent may answer nothing before it counts as failed;
-    shorter notices a hung host sooner, longer rides out a disk that stalls.
-    `append_quorum_seconds_max`: how long a writer waits for an ack quorum, and looks for one, before it gives
-    up. `window_bytes_max`: sent to one bookie and not answered. `page_bytes`: what a bookie is asked for at
-    a time; it gives more where one
-    entry is larger. `read_ahead_pages`: pages fetched before they are asked for. `read_ahead_bytes_max`:
-    what those may take together if each is as large as pages can be, 4 MiB from each bookie asked for it;
-    one page is always fetched, and a speculative read brings another copy of its page. `read_seconds_max`:
-    for one call to one bookie. `speculative_read_seconds`: a bookie silent for so long is not waited for,
-    other replicas are asked too; shorter hides slow bookies better and reads more twice, 0 or None waits
-    for `read_seconds_max`. `idle_lac_seconds`: how soon an idle writer tells the bookies that its last
-    entries are confirmed. `failed_bookie_seconds`: how long a bookie that failed is used only when there is
-    no other. `delay_ensemble_change`: a writer replaces a failed bookie only when a write set would lose
-    its ack quorum: fewer fragments, and fewer copies meanwhile. `quarantine_*`: a bookie that failed so
-    often within the window is used only when there is no other for `quarantine_seconds`.
-    `fault_domains_min`: copies of an entry stand on as many fault domains as there are; with fewer than this no ledger
-    is made, and no bookie is taken in place of a failed one. Bookies without a domain count as one together.
-    `close_drain_seconds_max`: how long a recovery waits for the slowest copies of what it wrote back, when the
-    ledger is closed; a writer that closes waits for its copies as long as they move. `retry_replacement_seconds`:
-    how soon a writer that has found no replacement looks for one again. `recovery_tries_max`: how often a recovery
-    asks a bookie that does not answer; `recovery_attempts_max`: how often it begins again because another one was
-    faster. `long_poll_seconds`: how long a follower's question for news may wait at a bookie. `certificates`: directory
-    with the client's own and its authorities' (`bookie.wire.trust.certificates`); with them a client speaks TLS and
-    nothing else. None takes what BOOKLEDGER_CERTS names in the environment, and "" plain text in any. `encryption_key`:
-    32 bytes, which ledgers that this client makes are encrypted with, and such ledgers read; bookies never have it.
-    None takes the file that BOOKLEDGER_KEY_FILE names, and b"" none. `metrics`: the registry of prometheus-client that
-    gets what the client counts and times (docs/operators.md has the list); clients may share one. `tracing`:
-    OpenTelemetry's provider, which makes spans of batches, pages and recoveries; None makes none, at no cost.
+    `pending_bytes_max`: unconfirmed entries of one writer; a full writer makes `append` wait. `lane_backlog_bytes_max`:
+    backlog of one slow bookie beside what is pending anyway, past which it is replaced; without a replacement appends
+    wait for it (rule W6). `under_replicate_rather_than_wait`: without a replacement the slow bookie counts as failed
+    instead, and entries go without that copy until re-replication. `append_seconds_max`: how long a bookie to which
+    something was sent may answer nothing before it counts as failed; shorter notices a hung host sooner, longer rides
+    out a disk that stalls. `append_quorum_seconds_max`: how long a writer waits for an ack quorum, and looks for one,
+    before it gives up. `window_bytes_max`: sent to one bookie and not answered. `page_bytes`: what is requested from a
+    bookie at a time; it sends more if one entry is larger. `read_ahead_pages`: pages prefetched.
+    `read_ahead_bytes_max`: bound of all prefetched pages if each is as large as pages can be, 4 MiB from each bookie
+    asked for it; one page is always fetched, and a speculative read brings another copy of its page.
+    `read_seconds_max`: timeout of one call to one bookie. `speculative_read_seconds`: after so long without an answer
+    other replicas are asked too; shorter hides slow bookies better and reads more twice, 0 or None waits for
+    `read_seconds_max`. `idle_lac_seconds`: how soon an idle writer tells the bookies that its last entries are
+    confirmed. `failed_bookie_seconds`: how long a bookie that failed is used only if there is no other.
+    `delay_ensemble_change`: a writer replaces a failed bookie only when a write set would lose its ack quorum: fewer
+    fragments, and fewer copies meanwhile. `quarantine_*`: a bookie that failed so often within the window is used only
+    if there is no other for `quarantine_seconds`. `fault_domains_min`: copies of an entry are spread over as many fault
+    domains as there are; with fewer than this no ledger is created, and no failed bookie replaced. Bookies without a
+    domain count as one together. `close_drain_seconds_max`: how long a recovery waits for the slowest copies of what it
+    wrote back, when the ledger is closed; a writer that closes waits for its copies as long as they make progress.
+    `retry_replacement_seconds`: how soon a writer that found no replacement searches again. `recovery_tries_max`: how
+    often a recovery asks a bookie that does not answer; `recovery_attempts_max`: how often it restarts because another
+    recovery was faster. `long_poll_seconds`: how long a tailing reader's long poll may wait at a bookie.
+    `certificates`: directory of the client's and its authorities' certificates (`bookie.wire.trust.certificates`); with
+    them a client speaks TLS only. None takes BOOKLEDGER_CERTS of the environment, and "" plain text in any case.
+    `encryption_key`: 32 bytes that encrypt the ledgers which this client creates, and decrypt them; bookies never have
+    it. None reads the file that BOOKLEDGER_KEY_FILE names, and b"" is no key. `metrics`: the prometheus-client registry
+    for the client's metrics (docs/operators.md has the list); clients may share one. `tracing`: OpenTelemetry's
+    provider for spans of batches, pages and recoveries; None makes none, at no cost.
     """
 
     pending_bytes_max: int = tunable(
@@ -218,9 +215,9 @@ class ClientConfig:
         metrics: CollectorRegistry | None = None,
         tracing: TracerProvider | None = None,
     ) -> ClientConfig:
-        """What `[client]` of a file of settings says (docs/operators.md), and `certs` and `key-file` at its top.
+        """Reads `[client]` of a settings file (docs/operators.md), and `certs` and `key-file` at its top.
 
-        BOOKLEDGER_CERTS and BOOKLEDGER_KEY_FILE in the environment are stronger. `metadata_uri_of` tells where to
+        BOOKLEDGER_CERTS and BOOKLEDGER_KEY_FILE in the environment take precedence. `metadata_uri_of` tells where to
         connect.
         Raises BadSettings, a ValueError that names the file, the table and the setting.
         """
@@ -238,9 +235,9 @@ class ClientConfig:
 
     @property
     def lane_bytes_max(self) -> int:
-        """What a lane may hold unanswered: its backlog beside all that may be pending, and one entry over.
+        """Bound of a lane's unacknowledged bytes: its backlog, all that may be pending, and one entry more.
 
-        So what is pending, which every lane may have to hold, never makes a lane fail by itself.
+        Every lane may have to hold all pending entries; these alone never make it fail.
         """
         return self.lane_backlog_bytes_max + self.pending_bytes_max + ENTRY_BYTES_MAX
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 ENTRY_OVERHEAD_BYTES = 256
-"""What an unconfirmed entry takes besides its payload: future, id, digest. Bounds how many there are."""
+"""Memory of an unconfirmed entry besides its payload: future, id, digest. Bounds how many there are."""
 
 
 class Entry(NamedTuple):
@@ -16,6 +16,6 @@ class Entry(NamedTuple):
 
 
 def check_is_bytes(payload: object) -> None:
-    """Raises TypeError: text has no bytes of its own, and a buffer could change after it was appended."""
+    """Raises TypeError for anything but bytes: text has none of its own, and a buffer could change after the append."""
     if type(payload) is not bytes:
         raise TypeError(f"an entry is bytes, not {type(payload).__name__}")

@@ -1,4 +1,4 @@
-"""What can go wrong with a ledger, as errors an application can act on.
+"""Errors of the ledger client, for applications to act on.
 
     LedgerError
     ├── NoSuchLedger             there is no ledger of this id (any more)
@@ -38,7 +38,7 @@ from metadata.portable import PortableError
 
 
 class LedgerError(PortableError):
-    """Root of the errors of ledgers."""
+    """Base class of all errors of the ledger client."""
 
 
 class NoSuchLedger(LedgerError):
@@ -50,7 +50,7 @@ class NoSuchLedger(LedgerError):
 
 
 class LedgerExists(LedgerError):
-    """The ledger id you chose is or was taken. Choose another, or let the client choose."""
+    """The chosen ledger id is or was taken. Choose another, or let the client choose."""
 
     def __init__(self, ledger_id: int) -> None:
         super().__init__(
@@ -60,7 +60,7 @@ class LedgerExists(LedgerError):
 
 
 class NoSuchEntry(LedgerError):
-    """The entry lies outside what may be read: read `last_add_confirmed` again, or ask for less."""
+    """The entry is outside the readable range: read `last_add_confirmed` again, or ask for less."""
 
     def __init__(self, ledger_id: int, entry_id: int, last_add_confirmed: int) -> None:
         end = f"its last confirmed entry is {last_add_confirmed}"
@@ -74,7 +74,7 @@ class NoSuchEntry(LedgerError):
 
 
 class UnconfirmedError(LedgerError):
-    """Base of errors that end a writer: `first_unconfirmed` is the first entry without confirmation."""
+    """Base of errors that end a writer; `first_unconfirmed` is the first unconfirmed entry."""
 
     first_unconfirmed: int | None = None
 
@@ -106,8 +106,8 @@ class LedgerFenced(UnconfirmedError):
 
 
 class LedgerIdReused(UnconfirmedError):
-    """A bookie holds another ledger under this id, so this one cannot be written: the metadata went back to an older
-    copy, and gave the id a second time (rule W8).
+    """A bookie holds another ledger under this id, so this one cannot be written: the metadata was rolled back to an
+    older copy, and gave the id a second time (rule W8).
 
     Stop, and have an operator look: `bookledger metadata check`. When what it shows is accepted, a new ledger gets an
     id that no bookie knows.
@@ -148,14 +148,14 @@ class EntryUnreadable(LedgerError):
 
 
 class DigestMismatch(EntryUnreadable):
-    """No replica could give the entry, and one gave bytes whose digest is wrong.
+    """No replica could give the entry, and one gave bytes with a wrong digest.
 
     The password may be the wrong one, or the copies are damaged. The bytes are never returned.
     """
 
 
 class NotEnoughAnswers(LedgerError):
-    """Too few bookies answered to know how far an open ledger is confirmed. `answers` says what the others said.
+    """Too few bookies answered to know how far an open ledger is confirmed. `answers` says why the others did not.
 
     Nothing was changed. Bring the named bookies back and ask again, or recover the ledger.
     """
@@ -168,7 +168,7 @@ class NotEnoughAnswers(LedgerError):
 
 
 class LedgerRecoveryFailed(LedgerError):
-    """Recovery could not decide where the ledger ends, and has changed nothing that was confirmed.
+    """Recovery could not decide where the ledger ends; nothing confirmed was changed.
 
     The ledger stays in recovery, fenced. Bring the named bookies back and open it again.
     """
@@ -179,7 +179,7 @@ class LedgerRecoveryFailed(LedgerError):
 
 
 class AppendTimeout(UnconfirmedError):
-    """No ack quorum within the time set; the writer has ended. Recover the ledger to learn the outcome."""
+    """No ack quorum answered within the time limit; the writer has ended. Recover the ledger to learn the outcome."""
 
     def __init__(self, ledger_id: int, seconds: float, failures: Mapping[str, str]) -> None:
         listed = "; ".join(f"{name}: {why}" for name, why in sorted(failures.items())) or "no bookie said why"
@@ -189,9 +189,9 @@ class AppendTimeout(UnconfirmedError):
 
 
 class Unauthorized(UnconfirmedError):
-    """The password given is not the one the ledger was created with, or the ledger has been deleted.
+    """The password is not the one the ledger was created with, or the ledger was deleted.
 
-    Or a bookie does not let this client do it, whatever its password is: `why` says so.
+    Or a bookie refuses this client whatever its password: `why` says so.
     """
 
     def __init__(self, ledger_id: int, *, by_bookie: bool = False, why: str = "") -> None:
@@ -206,11 +206,11 @@ class Unauthorized(UnconfirmedError):
 
 
 class NotAllowed(LedgerError):
-    """The client's certificate is of a role that may not do this at all; the error names those that may."""
+    """The role of the client's certificate may not do this at all; the error names those that may."""
 
 
 class BadEncryptionKey(LedgerError):
-    """The ledger's entries are encrypted, and the client's key does not open them, or there is none."""
+    """The ledger's entries are encrypted, and the client has no key or a wrong one."""
 
     def __init__(self, ledger_id: int, why: str) -> None:
         super().__init__(f"the entries of ledger {ledger_id} are encrypted: {why}")
@@ -228,7 +228,7 @@ class DuplicateEntry(LedgerError):
 
 
 class EntryTooLarge(LedgerError):
-    """The entry is over the limit. Nothing was sent and the writer goes on: split it."""
+    """The entry is over the size limit. Nothing was sent and the writer goes on: split it."""
 
     def __init__(self, size_bytes: int, limit_bytes: int) -> None:
         super().__init__(f"an entry of {size_bytes} bytes is over the limit of {limit_bytes} bytes; split it")
@@ -237,7 +237,7 @@ class EntryTooLarge(LedgerError):
 
 
 class WriterFull(LedgerError):
-    """So much is not confirmed that the entry was not taken in. Await `confirmed` of an earlier one, and try again."""
+    """Too much is unconfirmed to take the entry in. Await `confirmed` of an earlier one, and try again."""
 
     def __init__(self, ledger_id: int, pending_bytes_max: int) -> None:
         super().__init__(
@@ -248,7 +248,7 @@ class WriterFull(LedgerError):
 
 
 class BookieUnavailable(LedgerError):
-    """The call to a bookie did not happen, or its answer did not come."""
+    """The call to a bookie was not made, or was not answered."""
 
     def __init__(self, bookie: str, why: str) -> None:
         super().__init__(f"bookie {bookie} is unavailable: {why}")
@@ -271,9 +271,9 @@ class ClientClosed(LedgerError):
 
 
 class ClientForked(LedgerError):
-    """The client was made before a `fork()`, in another process; nothing was done with this call.
+    """The client was made before a `fork()`, in the parent process; this call did nothing.
 
-    Make a client in this process, after the fork, and open ledgers with it. The other one is not disturbed.
+    Make a client in this process, after the fork, and open ledgers with it. The parent's is not disturbed.
     """
 
     def __init__(self, why: str) -> None:
@@ -281,9 +281,9 @@ class ClientForked(LedgerError):
 
 
 class WouldDeadlock(LedgerError, RuntimeError):
-    """A call that waits was made in a callback of an append's future, on the thread it would wait for.
+    """A blocking call was made in a callback of an append's future, on the thread it would wait for.
 
-    Nothing was done. There only `append_async` may be called, while there is room; hand the rest to a
+    Nothing was done. There only `append_async` may be called, while it need not wait; hand the rest to a
     thread of your own.
     """
 

@@ -1,4 +1,4 @@
-"""One timer for many things that wait for the same time each: they come up in the order they came in."""
+"""A fixed-delay timer shared by many callbacks, which run in the order they were scheduled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class Later:
-    """Calls what it is given, each after the same time, on one event loop."""
+    """Calls each function it is given after the same delay, with one timer on one event loop."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -16,7 +16,7 @@ class Later:
         self._timer: asyncio.TimerHandle | None = None
 
     def call(self, what: Callable[[], None]) -> None:
-        """Calls it after `seconds`."""
+        """Schedules the call after `seconds`."""
         loop = asyncio.get_running_loop()
         due = loop.time() + self._seconds
         self._waiting.append((due, what))
@@ -24,7 +24,7 @@ class Later:
             self._timer = loop.call_at(due, self._ring)
 
     def stop(self) -> None:
-        """Nothing more is called."""
+        """Cancels all scheduled calls."""
         self._waiting.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -33,9 +33,9 @@ class Later:
         loop = asyncio.get_running_loop()
         now = loop.time()
         try:
-            for _ in range(len(self._waiting)):  # what asks to be called once more is called another time
+            for _ in range(len(self._waiting)):  # calls scheduled meanwhile run at another time
                 if not self._waiting or self._waiting[0][0] > now:
                     break
                 self._waiting.popleft()[1]()
-        finally:  # where one has failed, the others are called all the same
+        finally:  # a failed call does not keep the others from running
             self._timer = loop.call_at(self._waiting[0][0], self._ring) if self._waiting else None

@@ -1,7 +1,7 @@
-"""The thread behind the blocking client: an event loop on which its asyncio twin lives.
+"""The thread behind the blocking client: runs the event loop of its asyncio twin.
 
-Whoever calls from another thread waits for the loop. Nobody may wait on the loop's own thread, where
-the callbacks of futures run, and no finaliser may wait at all: it runs on any thread, even when
+Callers in other threads wait for the loop. Nothing may wait on the loop's own thread, where
+callbacks of futures run, and no finaliser may wait at all: it runs on any thread, even when
 the loop's thread is gone because the interpreter ends.
 """
 
@@ -26,19 +26,19 @@ from .errors import ClientClosed, ClientForked, LedgerError, WouldDeadlock
 T = TypeVar("T")
 
 LastWork = Callable[[], Coroutine[Any, Any, None]]
-"""What is done on the loop before its thread ends."""
+"""The final work on the loop before its thread ends."""
 
 
 _unused_loops: list[asyncio.AbstractEventLoop] = []
-"""Loops of clients that were closed, for the next ones: as many as there were clients open at once.
+"""Event loops of closed clients, for reuse: as many as there were clients open at once.
 
-gRPC tells of a call that was given up even after its client is closed. A loop that is closed then is complained of, in
-the middle of another client's work; and gRPC keeps every loop it has met for as long as any client is open.
+gRPC reports cancelled calls to their loop even after the client is closed, and complains about a closed loop in the
+middle of another client's work. It also keeps every loop it has used for as long as any client is open.
 """
 
 
 def take_loop() -> asyncio.AbstractEventLoop:
-    """One that nobody runs."""
+    """Returns an idle event loop, or a new one."""
     try:
         return _unused_loops.pop()
     except IndexError:
@@ -46,12 +46,12 @@ def take_loop() -> asyncio.AbstractEventLoop:
 
 
 def give_back_loop(loop: asyncio.AbstractEventLoop) -> None:
-    """Nothing of the caller's may run on it any more."""
+    """Keeps a loop for reuse; nothing of the caller's may run on it any more."""
     _unused_loops.append(loop)
 
 
 def _leave_to_parent() -> None:
-    """In a forked child. A loop that is freed leaves its epoll, which here is the parent's too: none is ever freed."""
+    """Leaks the idle loops in a forked child: freeing one would unregister it from an epoll shared with the parent."""
     while _unused_loops:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(_unused_loops.pop()))
 
@@ -69,24 +69,24 @@ class LoopThread:
         self._waited_for: set[Future[Any]] = set()
         self._sources: set[PageSource[Any]] = set()
         self._ending: set[asyncio.Task[None]] = set()
-        # Held for a few steps only, never while waiting. Whatever is accepted under it runs before `close`.
+        # Held briefly, never while waiting. Work accepted under it runs before `close`.
         self._accepting = threading.RLock()
         self._forgotten: weakref.finalize[..., LoopThread] | None = None
-        # The thread knows the loop alone, so that whoever is used no more is collected.
+        # The thread refers to the loop only, so that an unused LoopThread is garbage-collected.
         self._thread = threading.Thread(
             target=partial(_serve, self._loop), name="bookledger-client", daemon=True
         )
         self._thread.start()
 
     def end_when_forgotten(self, last_work: LastWork, owner: str) -> None:
-        """When nobody refers to this any more, neither the client nor a handle of it, the thread ends after the last
-        work, with a ResourceWarning. Never waits."""
+        """Has the thread end, after the last work and with a ResourceWarning, when neither the client nor a handle of
+        it refers to this any more. Never waits."""
         self._forgotten = weakref.finalize(self, _end_forgotten, self._loop, self._home, last_work, owner)
-        self._forgotten.atexit = False  # the interpreter that ends has stopped the thread
+        self._forgotten.atexit = False  # at exit the interpreter has stopped the thread already
 
     @property
     def is_here(self) -> bool:
-        """Whether this is the process that made it."""
+        """Whether this is the process that made the thread."""
         return self._home.is_here
 
     @property
@@ -95,13 +95,13 @@ class LoopThread:
         return threading.get_ident() == self._thread.ident
 
     def check_open(self) -> None:
-        """Raises ClientClosed, ClientForked."""
+        """Raises ClientClosed or ClientForked if the client is no longer usable."""
         self._home.check()
         if self._is_closed or sys.is_finalizing():
             raise ClientClosed
 
     def check_process(self) -> None:
-        """Raises ClientForked in a process that was forked from the client's: its locks may be taken for ever there."""
+        """Raises ClientForked in a process forked from the client's, where its locks may stay held for ever."""
         self._home.check()
 
     def check_may_wait(self) -> None:
@@ -111,13 +111,13 @@ class LoopThread:
             raise WouldDeadlock
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine there and waits; an interrupt of the caller cancels it.
+        """Runs a coroutine on the loop and waits for it; an interrupt of the caller cancels it.
 
         Raises what the coroutine raises, ClientClosed, ClientForked, WouldDeadlock.
         """
         try:
             self.check_may_wait()
-            self.check_open()  # without the lock, whose holder may be gone where the interpreter ends
+            self.check_open()  # without the lock: its holder may be gone when the interpreter ends
         except LedgerError:
             work.close()
             raise
@@ -130,7 +130,7 @@ class LoopThread:
             self._waited_for.discard(future)
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Runs a coroutine there; returns the future of its result at once. Raises ClientClosed, ClientForked."""
+        """Starts a coroutine on the loop; returns its future at once. Raises ClientClosed, ClientForked."""
         try:
             self.check_process()
             with self._accepting:
@@ -141,27 +141,27 @@ class LoopThread:
             raise
 
     def call_soon(self, work: Callable[[], object]) -> None:
-        """Has it called there, in the order of these calls. Raises ClientClosed, ClientForked."""
+        """Calls a function on the loop, in the order of these calls. Raises ClientClosed, ClientForked."""
         self.check_process()
         with self._accepting:
             self.check_open()
             self._loop.call_soon_threadsafe(work)
 
     def keep(self, source: PageSource[Any]) -> None:
-        """Keeps a source alive until `end_soon`: the collector would end its nested generators in any order."""
+        """Keeps a source alive until `end_soon`: the garbage collector would end its nested generators in any order."""
         self._sources.add(source)
 
     def end_soon(self, source: PageSource[Any]) -> None:
-        """For finalisers: ends a source that was kept, if the loop still runs. Never waits, never raises."""
+        """For finalisers: ends a kept source if the loop still runs. Never waits, never raises."""
         if self._is_closed or not self._home.is_here or sys.is_finalizing():
             return
         try:  # without the lock: its holder may be a thread that the ending interpreter has stopped
             self._loop.call_soon_threadsafe(self._end_source, source)
-        except RuntimeError:  # closed at this moment, and all sources ended with it
+        except RuntimeError:  # closed just now, and all sources ended with it
             return
 
     def close(self, last_work: LastWork) -> None:
-        """Ends calls that wait with ClientClosed, does the last work, ends the thread. Twice is fine."""
+        """Fails waiting calls with ClientClosed, does the last work, ends the thread. Safe to repeat."""
         if not self._home.is_here or sys.is_finalizing():
             return  # fork() did not copy the thread, or the ending interpreter has stopped it: there is nothing to end
         self.check_may_wait()
@@ -188,7 +188,7 @@ class LoopThread:
         task.add_done_callback(self._ending.discard)
 
     async def _close(self, last_work: LastWork) -> None:
-        # What the end of a read raises concerns nobody any more.
+        # Errors while ending a read no longer matter.
         await asyncio.gather(*(source.end() for source in list(self._sources)), return_exceptions=True)
         await last_work()
 
@@ -209,7 +209,9 @@ class LoopThread:
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    """The thread. What the loop needs at its end is done here too: whoever closes may run a loop of his own."""
+    """The thread's main function: runs the loop, then cancels what is left on it. The closing thread may run a loop of
+    its own.
+    """
     loop.run_forever()
     left = asyncio.all_tasks(loop)
     for task in left:
@@ -219,20 +221,20 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 
 
 _forgotten_ones: set[asyncio.Task[None]] = set()
-"""Ends under way: the loop alone would not keep them alive."""
+"""Running clean-ups, kept here because the loop holds only weak references to tasks."""
 
 
 def _end_forgotten(
     loop: asyncio.AbstractEventLoop, home: HomeProcess, last_work: LastWork, owner: str
 ) -> None:
-    """In the finaliser, on any thread."""
+    """The finaliser of a LoopThread; runs on any thread."""
     if not home.is_here or sys.is_finalizing():
         return
     try:
         loop.call_soon_threadsafe(_end_later, loop, last_work)
     except RuntimeError:  # closed at this moment
         return
-    warnings.warn(f"a {owner} was never closed", ResourceWarning, stacklevel=2)  # last: it may be an error
+    warnings.warn(f"a {owner} was never closed", ResourceWarning, stacklevel=2)  # last: it may raise
 
 
 def _end_later(loop: asyncio.AbstractEventLoop, last_work: LastWork) -> None:
@@ -253,14 +255,14 @@ async def _all_ended(tasks: set[asyncio.Task[Any]]) -> None:
 
 
 class PageSource(Generic[T]):
-    """An asynchronous generator that is taken from one page at a time, and ended on the loop's thread."""
+    """An async generator read one page at a time, and closed on the loop's thread."""
 
     def __init__(self, pages: AsyncGenerator[T, None]) -> None:
         self._pages = pages
-        self._turn = asyncio.Lock()  # an interrupted `next` may still be ending when the end is asked for
+        self._turn = asyncio.Lock()  # an interrupted `next` may still be ending when `end` is called
 
     async def next(self) -> T | None:
-        """The next page, or None behind the last."""
+        """Returns the next page, or None after the last."""
         async with self._turn:
             return await anext(self._pages, None)
 
@@ -270,9 +272,9 @@ class PageSource(Generic[T]):
 
 
 def iterate(thread: LoopThread, pages: AsyncGenerator[T, None]) -> Iterator[T]:
-    """An asynchronous generator of pages as an ordinary one: one page to a hop between the threads.
+    """Turns an async generator of pages into a plain one: one page per hop between the threads.
 
-    May be dropped half-way by anybody at any time: it never waits for its own end.
+    May be dropped half-way on any thread: it never waits for its own end.
     """
     source = PageSource(pages)
     thread.keep(source)
@@ -284,7 +286,7 @@ def iterate(thread: LoopThread, pages: AsyncGenerator[T, None]) -> Iterator[T]:
 
 
 async def in_pages(items: AsyncIterator[T], page_items: int) -> AsyncGenerator[list[T], None]:
-    """Items by so many; those before an error are given before it is raised."""
+    """Groups items into pages of `page_items`; yields those before a LedgerError, then raises it."""
     page: list[T] = []
     try:
         async for item in items:

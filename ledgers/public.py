@@ -1,7 +1,7 @@
-"""The public names of a package, imported when each is first used, and from our own packages only.
+"""Lazy imports of a package's public names, from our own packages only.
 
-`metadata` and `spark` are names that a user's own script may well have. Python would import that script in place of
-our package, and fail somewhere inside; so it is looked for first, and named.
+A user's own script may well be called `metadata` or `spark`. Python would import it in place of our package,
+and fail somewhere inside; so this looks for it first, and names it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import Any
 
 HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-"""Where all our packages stand beside each other."""
+"""The directory that holds all our packages."""
 
 
 def lazily(
@@ -26,9 +26,9 @@ def lazily(
     otherwise: str,
     needs: Mapping[str, str] | None = None,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` for a package whose public names live in these modules, or else in `otherwise`.
+    """Returns `__getattr__` and `__dir__` of a package whose public names live in `homes`, or else in `otherwise`.
 
-    `needs` names the package from elsewhere that all names of a home need: where it is not installed, they are not
+    `needs` names the third-party package that a home requires: while it is not installed, that home's names are not
     listed, and importing one of them says what is missing.
     """
     home_of = {name: home for home, names in homes.items() for name in names}
@@ -54,7 +54,7 @@ def lazily(
 
 
 def leave_out_absent(public: list[str], homes: Mapping[str, Iterable[str]], needs: Mapping[str, str]) -> None:
-    """Takes from `public`, which is what `import *` gives, the names that need what is not installed."""
+    """Removes from `public`, the names of `import *`, those that require a package that is not installed."""
     for home, needed in needs.items():
         if find_spec(needed) is None:
             for name in homes[home]:
@@ -70,7 +70,7 @@ def _imported(home: str, name: str, needed: str | None) -> Any:
 
 
 def require_our_own(*packages: str) -> None:
-    """Raises ImportError where Python would import something else by the name of one of our packages."""
+    """Raises ImportError where Python would import something else under the name of one of our packages."""
     for package in packages:
         spec = _spec(package)
         places = list(spec.submodule_search_locations or ()) if spec else []
@@ -86,5 +86,5 @@ def require_our_own(*packages: str) -> None:
 def _spec(package: str) -> ModuleSpec | None:
     try:
         return find_spec(package)
-    except ValueError:  # a module of that name is imported, and says nothing of where it is from
+    except ValueError:  # an imported module of that name does not tell its origin
         return None

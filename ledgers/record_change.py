@@ -1,4 +1,4 @@
-"""Changing a ledger's record by compare-and-swap, with the outcome as a value for the machine."""
+"""Changes a ledger's record by compare-and-swap, and returns the outcome as a value for the machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ E = TypeVar("E")
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """The compare-and-swap failed; `found` is what stands, None where the ledger was deleted."""
+    """The compare-and-swap failed; `found` is the current record, None if the ledger was deleted."""
 
     found: VersionedRecord | None
 
@@ -29,13 +29,13 @@ class Conflict:
 async def change_record(
     ledgers: LedgerStore, record: LedgerRecord, version: int
 ) -> VersionedRecord | Conflict | MetadataUnavailable:
-    """One compare-and-swap with its outcome settled (rule M1), as a value for the machine. A close notes its time."""
+    """Does one compare-and-swap and settles an ambiguous outcome (rule M1). A close records its time."""
     if record.is_closed and not record.closed_ms:
         record = replace(record, closed_ms=time.time_ns() // 1_000_000)
     try:
         return await ledgers.change(record, version)
     except (VersionConflict, NoSuchKey):
-        pass  # somebody was faster: look at what stands
+        pass  # another client was faster: read what stands
     except StoreUnavailable as error:
         return MetadataUnavailable(f"the metadata store did not answer: {error}")
     try:
@@ -45,9 +45,9 @@ async def change_record(
 
 
 async def tell_lacking(marks: Marks, record: LedgerRecord) -> None:
-    """Marks a ledger whose record says that copies lack something, so that they are made soon (rule W6).
+    """Marks a ledger under-replicated if its record says that copies lack something (rule W6).
 
-    A mark that cannot be made is no loss: the next audit finds the record.
+    A failed mark is no loss: the next audit finds the record.
     """
     reasons = [
         f"{fragment.ensemble[lack.position]} lacks entries {lack.first_entry} to {lack.last_entry}"
@@ -62,7 +62,7 @@ async def tell_lacking(marks: Marks, record: LedgerRecord) -> None:
 
 
 class ChangingMachine(Protocol[E]):
-    """A machine that asks for compare-and-swaps and wants to know what became of them."""
+    """A machine that requests compare-and-swaps and takes their outcomes as events."""
 
     def changed(self, record: LedgerRecord) -> list[E]: ...
     def conflicted(self, found: LedgerRecord | None) -> list[E]: ...
@@ -70,7 +70,7 @@ class ChangingMachine(Protocol[E]):
 
 
 class RecordVersion:
-    """The version of the ledger's record that a handle's next change must name."""
+    """The version of the ledger's record that a handle's next compare-and-swap expects."""
 
     def __init__(self, ledgers: LedgerStore, found: VersionedRecord, marks: Marks) -> None:
         self._ledgers = ledgers
@@ -78,7 +78,7 @@ class RecordVersion:
         self.version = found.version
 
     async def change(self, record: LedgerRecord, machine: ChangingMachine[E]) -> list[E]:
-        """Makes the change, or not, and tells the machine; returns the effects that follow."""
+        """Attempts the change and tells the machine its outcome; returns the effects that follow."""
         match await change_record(self._ledgers, record, self.version):
             case VersionedRecord(stands, version):
                 self.version = version

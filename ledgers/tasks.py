@@ -1,4 +1,4 @@
-"""Background tasks of one object: all are ended with it, and a failure of one is never silent."""
+"""Background tasks of one object: cancelled with it, and no failure goes unnoticed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Coroutine
 from typing import Any
 
 STOPPED_SECONDS = 1.0
-"""A timer this late means that the process, or its loop, was stopped."""
+"""A timer this late means that the process, or its loop, was suspended."""
 
 
 class Tasks:
-    """Starts tasks, hands their failures to `on_failure`, and ends those that are left at `close`."""
+    """Starts tasks, passes their failures to `on_failure`, and cancels the rest at `close`."""
 
     def __init__(self, on_failure: Callable[[BaseException], None]) -> None:
         self._running: set[asyncio.Task[None]] = set()
@@ -37,15 +37,15 @@ class Tasks:
 
 
 def was_stopped(due: float) -> bool:
-    """Whether a timer that was due at this loop time fires so late that the process must have stood still.
+    """Whether a timer due at this loop time fires so late that the process must have been suspended.
 
-    What came meanwhile has not been read yet: nobody else may be blamed for the time.
+    Answers that arrived meanwhile are still unread: no peer may be blamed for the delay.
     """
     return asyncio.get_running_loop().time() - due > STOPPED_SECONDS
 
 
 async def end_tasks(tasks: Collection[asyncio.Task[Any]]) -> None:
-    """Cancels tasks whose outcome nobody wants any more, and waits until nothing of them runs."""
+    """Cancels tasks whose outcome is no longer wanted, and waits until they have ended."""
     for task in tasks:
         task.cancel()
     if tasks:

@@ -1,7 +1,7 @@
-"""What a client does once at the end of a turn of its event loop: it takes in what was appended, then it sends.
+"""Batches a client's work at the end of each iteration of its event loop: takes appends in, then sends.
 
-However many ledgers were appended to and bookies are sent to, the loop is asked once, and all that was appended in one
-turn goes along.
+However many ledgers and bookies are involved, the loop is called once, and everything appended in one
+iteration is sent together.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Work = Callable[[], None]
 
 
 class Turn:
-    """Of one client. Belongs to one event loop; work that is asked for twice is done twice."""
+    """The end-of-iteration work of one client, on one event loop. Work requested twice is done twice."""
 
     def __init__(self) -> None:
         self._takes: deque[Work] = deque()
@@ -22,12 +22,12 @@ class Turn:
         self._is_asked_for = False
 
     def take(self, work: Work) -> None:
-        """Does it at the end of this turn, before anything is sent."""
+        """Runs the work at the end of this iteration, before anything is sent."""
         self._takes.append(work)
         self._ask()
 
     def send(self, work: Work) -> None:
-        """Does it at the end of this turn, behind all that is taken in."""
+        """Runs the work at the end of this iteration, after everything is taken in."""
         self._sends.append(work)
         self._ask()
 
@@ -43,5 +43,5 @@ class Turn:
                     work.popleft()()
         finally:
             self._is_asked_for = False
-            if self._takes or self._sends:  # one has failed; the others get their turn all the same
+            if self._takes or self._sends:  # one has failed; the others still run
                 self._ask()

@@ -1,4 +1,4 @@
-"""Journals on ledgers: what Hadoop's QuorumJournalManager and JournalNodes promise to a NameNode.
+"""HDFS edit-log journals on ledgers, with the guarantees of Hadoop's QuorumJournalManager and JournalNodes.
 
     from qjm_compat import NamespaceInfo, QuorumJournalManager, edits
 
@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from os.path import dirname, realpath
 from typing import TYPE_CHECKING
 
-# `ledgers` has the check for all the others, and nobody else can do it for `ledgers` itself.
+# `ledgers` has this check for all other packages; for `ledgers` itself it must be done here.
 _ledgers = find_spec("ledgers")
 if _ledgers is None or dirname(dirname(realpath(_ledgers.origin or ""))) != dirname(
     dirname(realpath(__file__))

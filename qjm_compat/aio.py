@@ -1,4 +1,4 @@
-"""The journal manager for asyncio: what Hadoop's JournalManager interface asks of a journal, on ledgers."""
+"""The journal manager for asyncio: Hadoop's JournalManager interface, on ledgers or JournalNodes."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 DEFAULT_ACCEPTOR = "main"
-"""The acceptor of a journal that has only one: its segments are replicated by their ledgers."""
+"""The only acceptor of a journal that names none: its segments are replicated by their ledgers."""
 
 PURGE_SECONDS_MAX = 10.0
-"""How long closing waits for a purge that is under way."""
+"""How long closing waits for a running purge."""
 
 
 class QuorumJournalManager:
@@ -58,11 +58,11 @@ class QuorumJournalManager:
 
     With one acceptor, the default, the ledgers replicate every edit and the metadata keeps the promises. With
     `acceptors`, each has ledgers of its own, and a majority of them decides. Use as `async with`; belongs to the
-    event loop it is opened on. Every writer after the first gets a higher epoch, and whoever held the journal
-    before is refused from then on with StaleEpoch.
+    event loop it is opened on. Every writer after the first gets a higher epoch, and the one before
+    is refused from then on with StaleEpoch.
 
     In place of a metadata URI it takes `qjournal://h1:8485;h2:8485;h3:8485/ns1`: JournalNodes, stock ones or ours.
-    Stock ones do not tell whose edits they hold, so a writer of theirs gives `namespace`.
+    Stock ones do not report whose edits they hold, so their writers pass `namespace`.
     """
 
     def __init__(
@@ -142,9 +142,9 @@ class QuorumJournalManager:
         return Journal(self.journal_id, acceptor.name, store, clients[uri], self.config, self._journals)
 
     async def close(self) -> None:
-        """Lets go of the journal. A segment that is not finalized is ended by the next writer; twice is fine.
+        """Closes the journal. An unfinalized segment is ended by the next writer. Safe to repeat.
 
-        In a forked process it does nothing: the journal is the other process's.
+        Does nothing in a forked process: the journal is its parent's.
         """
         if not self._home.is_here:
             return
@@ -176,23 +176,23 @@ class QuorumJournalManager:
     # --- the whole journal -----------------------------------------------------------------------------------
 
     async def format(self, namespace: NamespaceInfo, *, force: bool = False) -> None:
-        """Makes the journal new, at every acceptor. Raises QuorumFailed, naming those that hold one already.
+        """Formats the journal at every acceptor. Raises QuorumFailed, naming those that hold one already.
 
-        With `force` what they hold is forgotten, also where it cannot be fenced; stop its writer first.
+        `force` discards what they hold, even if it cannot be fenced; stop its writer first.
         """
         await self._set.run(self._proposer.format(namespace, force=force))
         self._namespace = namespace
 
     async def is_formatted(self) -> bool:
-        """Whether any acceptor holds the journal; all must answer."""
+        """Whether any acceptor has the journal; all must answer."""
         return await self._set.run(self._proposer.is_formatted())
 
     async def do_pre_upgrade(self) -> None:
-        """First step of an upgrade: keeps what is there. Until the second step the journal cannot be written."""
+        """First step of an upgrade: saves the state. Until the second step the journal cannot be written."""
         await self._set.run(self._proposer.do_pre_upgrade())
 
     async def do_upgrade(self, namespace: NamespaceInfo) -> None:
-        """Second step: the journal goes on under this namespace's layout and creation time."""
+        """Second step: continues the journal under this namespace's layout and creation time."""
         await self._set.run(self._proposer.do_upgrade(namespace))
         self._namespace = namespace
 
@@ -201,24 +201,23 @@ class QuorumJournalManager:
         await self._set.run(self._proposer.do_finalize())
 
     async def can_roll_back(self, target_layout_version: int) -> bool:
-        """Whether there is a state of this layout to go back to."""
+        """Whether there is a state of this layout to roll back to."""
         return await self._set.run(self._proposer.can_roll_back(target_layout_version))
 
     async def do_rollback(self) -> None:
-        """Back to what was there before the upgrade."""
+        """Restores the state before the upgrade."""
         await self._set.run(self._proposer.do_rollback())
 
     async def discard_segments(self, start_txid: int) -> None:
-        """Forgets every segment from a txid on; whoever writes becomes the writer anew after it, with a new manager.
+        """Drops every segment from a txid on; a writer then becomes the writer anew, with a new manager.
 
-        A ledger that is given up and cannot be fenced, because its bookies are away, is no obstacle: its writer may
-        get edits acknowledged until it asks an acceptor again, and they are forgotten. Stop the writer first.
-
-        Raises BadJournalState where the txid lies inside of a segment.
+        A dropped ledger that cannot be fenced, because its bookies are away, does not stop this: its writer may
+        get edits acknowledged until it calls an acceptor again, and these are lost. Stop the writer first.
+        Raises BadJournalState if the txid lies inside a segment.
         """
         seconds_max = self.config.operations_seconds_max
-        request = GetEditLogManifest(0, in_progress_ok=True)  # what overruled a copy may lie far before
-        # An acceptor with a segment that cannot be read has no say: giving that up may be what this is for.
+        request = GetEditLogManifest(0, in_progress_ok=True)  # a superseding one may begin far earlier
+        # An acceptor with an unreadable segment is ignored: this call may be meant to discard it.
         answers = await self._set.ask("getEditLogManifest", request, Need.ALL, seconds_max)
         for segment in segments_seen(answers.replies, self._quorum, only_durable=False):
             if segment.first_txid < start_txid <= segment.last_txid:
@@ -233,7 +232,7 @@ class QuorumJournalManager:
         return await self._set.run(self._proposer.get_journal_c_time())
 
     async def namespace(self) -> NamespaceInfo:
-        """Whose edits the journal holds: as given, or as a majority of the acceptors knows it."""
+        """The namespace of the journal's edits: as given, or as a majority of the acceptors knows it."""
         if self._namespace is None:
             ask = self._set.acceptors.ask(
                 "getStorageInfo", GetStorageInfo(), Need.MAJORITY, self.config.get_journal_state_seconds_max
@@ -255,9 +254,9 @@ class QuorumJournalManager:
         return self._proposer.epoch
 
     async def recover_unfinalized_segments(self) -> SegmentState | None:
-        """Becomes the writer and finalizes what the last one left open; returns that segment, if there was one.
+        """Becomes the writer and finalizes the segment that the last one left open; returns it, if there was one.
 
-        Once only: a manager that lost the journal is closed, and another one made. Raises QuorumFailed.
+        Once only: close a manager that lost the journal, and make another one. Raises QuorumFailed.
         """
         steps = self._proposer.recover_unfinalized_segments(await self.namespace())
         recovered = await self._set.run(steps)
@@ -265,7 +264,7 @@ class QuorumJournalManager:
         return recovered
 
     async def create_new_unique_epoch(self) -> int:
-        """The first half of becoming the writer: refuses all earlier ones, and recovers nothing."""
+        """First half of becoming the writer: fences all earlier ones, and recovers nothing."""
         await self._set.run(self._proposer.create_new_unique_epoch(await self.namespace()))
         assert self.epoch is not None
         tell(Act.EPOCH, journal=self.journal_id, epoch=self.epoch)
@@ -287,17 +286,17 @@ class QuorumJournalManager:
         await self._set.run(self._proposer.finalize_log_segment(first_txid, last_txid))
 
     def purge_logs_older_than(self, min_txid_to_keep: int) -> None:
-        """Has segments that end before a txid deleted. Returns at once; what fails is done by the next purge."""
+        """Deletes segments that end before a txid. Returns at once; the next purge retries what fails."""
         self._purge(min_txid_to_keep)
 
     async def purge(self, min_txid_to_keep: int) -> None:
-        """The same, and waits until it is done at a majority. Raises QuorumFailed."""
+        """Does the same, and waits until it is done at a majority. Raises QuorumFailed."""
         seconds_max = self.config.operations_seconds_max
         answers = await wait_for("purgeLogs", self._purge(min_txid_to_keep), Need.MAJORITY, seconds_max)
         self._set.acceptors.check("purgeLogs", answers, Need.MAJORITY, seconds_max)
 
     def _purge(self, min_txid_to_keep: int) -> list[asyncio.Future[None]]:
-        """Begins it; whoever closes the manager waits for the acceptors that are late."""
+        """Starts a purge; `close` waits for acceptors that are late."""
         calls = self._set.calls(PurgeLogs(min_txid_to_keep=min_txid_to_keep))
         for call in calls:
             self._purges.add(call)
@@ -309,9 +308,9 @@ class QuorumJournalManager:
     async def select_input_streams(
         self, from_txid: int = 0, *, in_progress_ok: bool = False, only_durable: bool = True
     ) -> list[EditLogInputStream]:
-        """The segments that hold `from_txid` or later, in order, to be read one after the other.
+        """Input streams of the segments with `from_txid` or later, in order, to be read one after the other.
 
-        With `in_progress_ok` also what is being written, up to what is on the disks of a quorum. Raises QuorumFailed.
+        With `in_progress_ok` also the segment being written, as far as a quorum has it on disk. Raises QuorumFailed.
         """
         seen = await self._segments_seen(from_txid, in_progress_ok=in_progress_ok, only_durable=only_durable)
         readers = dict(enumerate(self._journals.values()))
@@ -327,22 +326,22 @@ class QuorumJournalManager:
         return segments_seen(manifests, self._quorum, only_durable=only_durable)
 
     async def journaled_edits(self, from_txid: int) -> Batch | None:
-        """The next edits that a quorum has on disk, None where there are none yet; at most `tail_txns_max`.
+        """The next edits that a quorum has on disk, None if there are none yet; at most `tail_txns_max`.
 
-        Raises QuorumFailed where too few acceptors have them at hand; then the input streams still may.
+        Raises QuorumFailed if too few acceptors have them cached; the input streams still may have them.
         """
         edits = await self._follower.durable_edits(from_txid)
         return None if edits is None else edits[0]
 
     async def tail(self, from_txid: int) -> AsyncGenerator[EditOp, None]:
-        """Every edit from `from_txid` on as it becomes durable, for ever. Raises JournalError."""
+        """Yields every edit from `from_txid` on as it becomes durable, for ever. Raises JournalError."""
         async with aclosing(self.tail_batches(from_txid)) as batches:
             async for ops in batches:
                 for op in ops:
                     yield op
 
     async def tail_batches(self, from_txid: int) -> AsyncGenerator[list[EditOp], None]:
-        """The same edits as `tail`, as many at a time as there are."""
+        """Yields the same edits as `tail`, in batches."""
         async with aclosing(self._follower.batches(from_txid)) as batches:
             async for ops in batches:
                 yield ops
@@ -362,7 +361,7 @@ class QuorumJournalManager:
         return found
 
     def report(self) -> str:
-        """What an operator sees: the segment being written, and how far each acceptor is."""
+        """Status for operators: the segment being written, and each acceptor's progress."""
         return self._stream.report() if self._stream is not None else self._set.report()
 
     @property
@@ -383,7 +382,7 @@ class QuorumJournalManager:
     def _ended(self, stream: EditLogOutputStream) -> None:
         if self._stream is stream:
             self._stream = None
-        if stream.is_in_doubt:  # a second try could give other edits the txids of those
+        if stream.is_in_doubt:  # a retry could give their txids to other edits
             self._proposer.is_active_writer = False
         elif stream.committed_txid < stream.first_txid:
             self._proposer.nothing_was_written(stream.first_txid)

@@ -1,7 +1,7 @@
-"""A batch of edits as entries of a ledger: one entry, or several where the batch is large.
+"""Encodes a batch of edits as entries of a ledger: one entry, or several if the batch is large.
 
-Each entry begins with a header: version, flags, number of this part, transactions in the batch, its first txid, what
-its writer knew to be committed, the writer's epoch. All integers big-endian. A batch counts only when its last part is
+Each entry begins with a header: version, flags, number of this part, transactions in the batch, its first txid, the
+committed txid its writer knew, the writer's epoch. All integers big-endian. A batch counts only when its last part is
 there.
 """
 
@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from .errors import BadRequest, SegmentUnreadable
 
 PART_BYTES_MAX = 1024 * 1024
-"""Edits in one entry; a larger batch becomes several."""
+"""Edits in one entry; a larger batch is split."""
 
 BATCH_BYTES_MAX = 128 * 1024 * 1024
-"""The largest batch: what Hadoop's own IPC carries at most."""
+"""The largest batch: the most that Hadoop's own IPC carries."""
 
 _HEADER = struct.Struct(">BBHIqqq")
 _VERSION = 1
@@ -26,7 +26,7 @@ _NO_TXID = -1
 
 @dataclass(frozen=True, slots=True)
 class BatchHeader:
-    """What one entry says of the batch it belongs to. `part` counts from 0."""
+    """The header of an entry. `part` counts from 0."""
 
     first_txid: int
     num_txns: int
@@ -42,7 +42,7 @@ class BatchHeader:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Edits that were written in one flush: op frames of `first_txid` … `last_txid`."""
+    """Edits written in one flush: op frames of `first_txid` … `last_txid`."""
 
     first_txid: int
     num_txns: int
@@ -80,7 +80,7 @@ def _header(batch: Batch, part: int, *, is_last: bool) -> bytes:
 
 
 def header_of(payload: bytes) -> BatchHeader:
-    """Reads one entry's header. Raises SegmentUnreadable for what no writer of journals wrote."""
+    """Decodes an entry's header. Raises SegmentUnreadable for anything else."""
     if len(payload) < _HEADER.size or payload[0] != _VERSION:
         raise SegmentUnreadable(
             f"an entry of {len(payload)} bytes that begins with {payload[:1].hex() or 'nothing'} is no batch of edits"
@@ -99,7 +99,7 @@ def header_of(payload: bytes) -> BatchHeader:
 
 
 class Assembler:
-    """Makes batches of the entries of a ledger, fed in their order."""
+    """Reassembles batches from the entries of a ledger, fed in their order."""
 
     def __init__(self) -> None:
         self._header: BatchHeader | None = None
@@ -111,10 +111,10 @@ class Assembler:
         return self._header is None
 
     def feed(self, payload: bytes) -> Batch | None:
-        """The batch that this entry completes. Raises SegmentUnreadable where a part is missing."""
+        """Returns the batch that this entry completes. Raises SegmentUnreadable if a part is missing."""
         header = header_of(payload)
         if header.part == 0:
-            self._begin()  # parts before it belong to a batch that its writer gave up
+            self._begin()  # drops parts of a batch that its writer gave up
             if header.is_last_part:
                 return _batch(header, payload[_HEADER.size :])
         elif not self._continues(header):

@@ -1,4 +1,4 @@
-"""The journal manager for ordinary code: the asyncio one on a loop thread of its own."""
+"""The blocking journal manager: the asyncio one on an event loop in its own thread."""
 
 from __future__ import annotations
 
@@ -58,23 +58,23 @@ class QuorumJournalManager(BlockingClient[aio.QuorumJournalManager]):
         return self._twin.epoch
 
     def format(self, namespace: NamespaceInfo, *, force: bool = False) -> None:
-        """Makes the journal new. Raises QuorumFailed where there is one already, unless `force`."""
+        """Formats the journal. Raises QuorumFailed if there is one already, unless `force`."""
         self._thread.run(self._twin.format(namespace, force=force))
 
     def is_formatted(self) -> bool:
-        """Whether any acceptor holds the journal."""
+        """Whether any acceptor has the journal."""
         return self._thread.run(self._twin.is_formatted())
 
     def namespace(self) -> NamespaceInfo:
-        """Whose edits the journal holds."""
+        """The namespace of the journal's edits."""
         return self._thread.run(self._twin.namespace())
 
     def recover_unfinalized_segments(self) -> SegmentState | None:
-        """Becomes the writer, once; finalizes what the last one left open and returns it."""
+        """Becomes the writer, once; finalizes the segment that the last one left open and returns it."""
         return self._thread.run(self._twin.recover_unfinalized_segments())
 
     def create_new_unique_epoch(self) -> int:
-        """The first half of becoming the writer."""
+        """First half of becoming the writer."""
         return self._thread.run(self._twin.create_new_unique_epoch())
 
     def start_log_segment(self, first_txid: int, layout_version: int | None = None) -> EditLogOutputStream:
@@ -87,13 +87,13 @@ class QuorumJournalManager(BlockingClient[aio.QuorumJournalManager]):
         self._thread.run(self._twin.finalize_log_segment(first_txid, last_txid))
 
     def purge_logs_older_than(self, min_txid_to_keep: int) -> None:
-        """Has segments that end before a txid deleted, and waits for nothing."""
+        """Deletes segments that end before a txid, without waiting."""
         self._thread.call_soon(lambda: self._twin.purge_logs_older_than(min_txid_to_keep))
 
     def select_input_streams(
         self, from_txid: int = 0, *, in_progress_ok: bool = False, only_durable: bool = True
     ) -> list[EditLogInputStream]:
-        """The segments that hold `from_txid` or later, in order."""
+        """Input streams of the segments with `from_txid` or later, in order."""
         streams = self._thread.run(
             self._twin.select_input_streams(
                 from_txid, in_progress_ok=in_progress_ok, only_durable=only_durable
@@ -102,11 +102,11 @@ class QuorumJournalManager(BlockingClient[aio.QuorumJournalManager]):
         return [EditLogInputStream(self._thread, stream) for stream in streams]
 
     def journaled_edits(self, from_txid: int) -> Batch | None:
-        """The next edits that a quorum has on disk, None where there are none yet."""
+        """The next edits that a quorum has on disk, None if there are none yet."""
         return self._thread.run(self._twin.journaled_edits(from_txid))
 
     def tail(self, from_txid: int) -> Iterator[EditOp]:
-        """Every edit from `from_txid` on as it becomes durable, for ever."""
+        """Yields every edit from `from_txid` on as it becomes durable, for ever."""
         for ops in iterate(self._thread, self._twin.tail_batches(from_txid)):
             yield from ops
 
@@ -123,15 +123,15 @@ class QuorumJournalManager(BlockingClient[aio.QuorumJournalManager]):
         self._thread.run(self._twin.do_finalize())
 
     def can_roll_back(self, target_layout_version: int) -> bool:
-        """Whether there is a state of this layout to go back to."""
+        """Whether there is a state of this layout to roll back to."""
         return self._thread.run(self._twin.can_roll_back(target_layout_version))
 
     def do_rollback(self) -> None:
-        """Back to what was there before the upgrade."""
+        """Restores the state before the upgrade."""
         self._thread.run(self._twin.do_rollback())
 
     def discard_segments(self, start_txid: int) -> None:
-        """Forgets every segment from a txid on."""
+        """Drops every segment from a txid on."""
         self._thread.run(self._twin.discard_segments(start_txid))
 
     def get_journal_c_time(self) -> int:
@@ -143,12 +143,12 @@ class QuorumJournalManager(BlockingClient[aio.QuorumJournalManager]):
         return self._thread.run(_now(self._twin.metrics))
 
     def report(self) -> str:
-        """What an operator sees."""
+        """Status for operators."""
         return self._thread.run(_now(self._twin.report))
 
 
 async def _now(ask: Callable[[], T]) -> T:
-    """An answer that the loop's thread must give, for what it tells of changes there."""
+    """Calls a function on the loop's thread, where what it reports changes."""
     return ask()
 
 
@@ -157,7 +157,7 @@ async def _result(flush: asyncio.Future[int]) -> int:
 
 
 class EditLogOutputStream:
-    """The writer's end of one segment; see `qjm_compat.manager.output_stream.EditLogOutputStream`.
+    """The output stream of one segment; see `qjm_compat.manager.output_stream.EditLogOutputStream`.
 
     One thread writes to it at a time; the one that flushes may be another.
     """
@@ -181,36 +181,36 @@ class EditLogOutputStream:
         return self._stream.committed_txid
 
     def write(self, op: EditOp) -> None:
-        """Takes one edit in."""
+        """Buffers one edit."""
         self._stream.write(op)
 
     def write_raw(self, records: bytes, num_txns: int) -> None:
-        """Takes op frames in as they are."""
+        """Buffers op frames as they are."""
         self._stream.write_raw(records, num_txns)
 
     def should_force_sync(self) -> bool:
-        """Whether so much is buffered that it is time to flush."""
+        """Whether the buffer is full enough to flush."""
         return self._stream.should_force_sync()
 
     def set_ready_to_flush(self) -> None:
-        """Sets apart what was written so far."""
+        """Moves what was written so far to the flush buffer."""
         self._stream.set_ready_to_flush()
 
     def flush(self) -> int:
-        """Returns the last txid on a quorum when all that was set apart is there."""
+        """Waits until the flush buffer is on a quorum; returns the last txid there."""
         return self._thread.run(self._stream.flush())
 
     def flush_async(self) -> Future[int]:
-        """Sends what was set apart; the future ends when it is on a quorum. Waits while many are under way."""
+        """Sends the flush buffer; the future ends when it is on a quorum. Waits while many are in flight."""
         settled = self._thread.run(self._stream.flush_async())
         return self._thread.submit(_result(settled))
 
     def close(self) -> None:
-        """Ends the stream; everything must have been flushed."""
+        """Closes the stream; everything must have been flushed."""
         self._thread.run(self._stream.close())
 
     def abort(self) -> None:
-        """Ends the stream without a word about what was not flushed."""
+        """Closes the stream and drops what was not flushed."""
         self._thread.run(self._stream.abort())
 
     def __enter__(self) -> Self:
@@ -245,12 +245,12 @@ class EditLogInputStream:
         return self._stream.is_in_progress
 
     def __iter__(self) -> Iterator[EditOp]:
-        """The edits, decoded."""
+        """Yields the edits, decoded."""
         for batch in self.batches():
             yield from decoded(batch, self._stream.layout_version)
 
     def batches(self) -> Iterator[Batch]:
-        """The same edits as they were flushed."""
+        """Yields the same edits in batches as they were flushed."""
         return iterate(self._thread, self._pages())
 
     async def _pages(self) -> AsyncGenerator[Batch, None]:

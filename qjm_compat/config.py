@@ -1,4 +1,4 @@
-"""A journal's settings, checked once. Every bound of the journal manager stands here, with its trade-off."""
+"""A journal's settings, validated once. Every bound of the journal manager stands here, with its trade-off."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class JournalConfig:
     `ensemble_size`, `write_quorum`, `ack_quorum`, `digest`, `password`: of each segment's ledger; see
     `ledgers.NewLedger`. `select_input_streams_seconds_max` … `operations_seconds_max`: how long a quorum
     may take to answer (Hadoop's `dfs.qjournal.*.timeout.ms` and `dfs.qjm.operations.timeout`).
-    `queued_edits_bytes_max`: edits waiting for one acceptor, past which it is left out until the next
-    segment; a single batch is always let in. `pipelined_batches_max`: batches sent to one acceptor and not
-    answered. `heartbeat_seconds`: how often an acceptor that is out of sync is told what is committed.
-    `output_buffer_bytes`: edits an output stream gathers before it wants to be flushed.
-    `edits_cache_bytes_max`: the latest edits an acceptor keeps at hand for readers. `tail_txns_max`,
-    `tail_bytes_max`: edits an acceptor gives at a time when tailing; one batch it always gives.
-    `tail_poll_seconds`: how often a follower asks for more. `tail_behind_seconds_max`: how long the acceptors may
-    know of less than a follower that goes on has read. `verify_edits`: refuse a batch whose frames,
-    checksums or txids are wrong; Hadoop does not look.
+    `queued_edits_bytes_max`: edits queued for one acceptor, past which it is left out until the next
+    segment; a single batch is always accepted. `pipelined_batches_max`: batches sent to one acceptor and not
+    answered. `heartbeat_seconds`: how often an out-of-sync acceptor is sent the committed txid.
+    `output_buffer_bytes`: edits an output stream buffers before it asks to be flushed.
+    `edits_cache_bytes_max`: the latest edits an acceptor caches for readers. `tail_txns_max`,
+    `tail_bytes_max`: edits an acceptor gives at a time when tailing, but at least one batch.
+    `tail_poll_seconds`: how often a follower polls. `tail_behind_seconds_max`: how long the acceptors may
+    know of less than a resumed follower has read. `verify_edits`: refuse a batch whose frames,
+    checksums or txids are wrong; Hadoop does not check.
     """
 
     ensemble_size: int = tunable(3, "Bookies of each segment's ledger.", 1, 32)
@@ -97,7 +97,7 @@ class JournalConfig:
     )
 
     def __post_init__(self) -> None:
-        _ = self.new_ledger.shape  # raises where it does not fit
+        _ = self.new_ledger.shape  # raises if it is impossible
         positive = (
             "pipelined_batches_max",
             "queued_edits_bytes_max",
@@ -115,7 +115,7 @@ class JournalConfig:
 
     @classmethod
     def from_file(cls, path: str | Path) -> JournalConfig:
-        """What `[journal]` of a file of settings says (docs/operators.md); the rest has its defaults.
+        """Reads `[journal]` of a settings file (docs/operators.md); other settings keep their defaults.
 
         Raises BadSettings, a ValueError that names the file, the table and the setting.
         """
@@ -124,7 +124,7 @@ class JournalConfig:
 
     @property
     def new_ledger(self) -> NewLedger:
-        """What each segment's ledger is asked to be."""
+        """The parameters of each segment's ledger."""
         return NewLedger(
             ensemble_size=self.ensemble_size,
             write_quorum=self.write_quorum,
@@ -136,7 +136,7 @@ class JournalConfig:
 
 @dataclass(frozen=True, slots=True)
 class AcceptorConfig:
-    """One acceptor of several: its name, and the cluster whose ledgers are its disk."""
+    """One acceptor of several: its name, and the cluster whose ledgers store its segments."""
 
     name: str
     metadata_uri: str

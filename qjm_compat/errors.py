@@ -1,4 +1,4 @@
-"""What can go wrong with a journal, as errors an operator or a NameNode can act on.
+"""Errors of journals, for operators and NameNodes to act on.
 
     JournalError
     ├── JournalNotFormatted      format the journal first, or name the right one
@@ -7,7 +7,7 @@
     ├── JournalOutOfSync         this acceptor missed something; it takes part again from the next segment on
     │   └── LoggerTooFarBehind   … because its queue is full
     ├── BadRequest               a call that no correct writer makes
-    ├── BadJournalState          what is asked does not fit what is there
+    ├── BadJournalState          the call does not fit the journal's state
     ├── RuleViolated             going on would lose or change edits that were promised: nothing was changed
     ├── NewerTxid                the reader is ahead of this acceptor
     ├── EditsNotCached           read the segments instead
@@ -18,7 +18,7 @@
     ├── StreamClosed             the output stream takes no more
     └── JournalUnavailable       the ledgers or the metadata under the journal did not answer
 
-`java_class` is what Hadoop calls the error; its messages hold the phrases that operators search logs for.
+`java_class` is Hadoop's class of the error; messages have the phrases that operators search logs for.
 A flush that failed may or may not be in the journal: the next recovery settles which.
 """
 
@@ -34,7 +34,7 @@ _CLIENT = "org.apache.hadoop.hdfs.qjournal.client."
 
 
 class JournalError(PortableError):
-    """Root of the errors of journals."""
+    """Base class of all errors of journals."""
 
     java_class = "java.io.IOException"
 
@@ -49,13 +49,13 @@ class JournalNotFormatted(JournalError):
 
 
 class JournalNotEmpty(JournalError):
-    """Formatting would forget a journal that is there."""
+    """Formatting would discard an existing journal."""
 
     java_class = "org.apache.hadoop.hdfs.server.common.InconsistentFSStateException"
 
 
 class StaleEpoch(JournalError):
-    """A later writer was promised the journal. Whoever gets this must not write any more."""
+    """A later writer was promised the journal. A writer that gets this must stop."""
 
 
 class JournalOutOfSync(JournalError):
@@ -65,13 +65,13 @@ class JournalOutOfSync(JournalError):
 
 
 class LoggerTooFarBehind(JournalOutOfSync):
-    """What waits for this acceptor is over the bound."""
+    """The queue for this acceptor is full."""
 
     java_class = _CLIENT + "LoggerTooFarBehindException"
 
 
 class BadRequest(JournalError):
-    """An argument that cannot be meant."""
+    """An invalid argument."""
 
     java_class = "java.lang.IllegalArgumentException"
 
@@ -83,19 +83,19 @@ class BadJournalState(JournalError):
 
 
 class RuleViolated(JournalError):
-    """What is asked would break a promise. Nothing was changed; find out how it came to this."""
+    """The call would break a promise. Nothing was changed; find out how it came to this."""
 
     java_class = "java.lang.AssertionError"
 
 
 class NewerTxid(JournalError):
-    """Nothing so new is here. Ask the others, or later."""
+    """The acceptor has no edits so new. Ask the others, or later."""
 
     java_class = _SERVER + "NewerTxnIdException"
 
 
 class EditsNotCached(JournalError):
-    """These edits are no longer at hand; the segments have them."""
+    """These edits are no longer cached; the segments have them."""
 
     java_class = _SERVER + "JournaledEditsCache$CacheMissException"
 
@@ -105,7 +105,7 @@ class EditsNotCached(JournalError):
 
 
 class SegmentUnreadable(JournalError):
-    """No copy of the segment can be read; says what each of them answered."""
+    """No copy of the segment can be read; says what each source answered."""
 
 
 class SegmentUnavailable(SegmentUnreadable):
@@ -113,7 +113,7 @@ class SegmentUnavailable(SegmentUnreadable):
 
 
 class QuorumFailed(JournalError):
-    """Too few acceptors did what was asked. It may have happened at some of them."""
+    """Too few acceptors did what was asked. Some of them may have done it."""
 
     java_class = _CLIENT + "QuorumException"
 

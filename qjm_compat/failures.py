@@ -1,4 +1,4 @@
-"""What fails under a journal, in its ledgers or its metadata, as the journal's own error."""
+"""Translates errors of ledgers and metadata into the journal's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .errors import JournalUnavailable
 
 @contextmanager
 def ledger_errors(doing: str) -> Iterator[None]:
-    """The one place where the ledgers' errors become the journal's."""
+    """Raises the block's LedgerErrors as JournalUnavailable; the one place that does."""
     try:
         yield
     except LedgerError as error:
@@ -22,7 +22,7 @@ def ledger_errors(doing: str) -> Iterator[None]:
 
 @contextmanager
 def metadata_errors() -> Iterator[None]:
-    """The one place where the metadata's errors become the journal's."""
+    """Raises the block's MetadataErrors as JournalUnavailable; the one place that does."""
     try:
         yield
     except MetadataError as error:

@@ -1,7 +1,7 @@
-"""A journal's metrics for Prometheus, under Hadoop's names and in Hadoop's units.
+"""A journal's Prometheus metrics, under Hadoop's names and in Hadoop's units.
 
-Hadoop's own sink for Prometheus does the same to the names of its beans: `Journal-<id>` and `CurrentLagTxns` become
-`journal_current_lag_txns`. So dashboards made for JournalNodes fit; only the prefix `hadoop_` says whose rules hold.
+Hadoop's own Prometheus sink translates the names of its beans likewise: `Journal-<id>` and `CurrentLagTxns` become
+`journal_current_lag_txns`. So dashboards made for JournalNodes fit; the prefix `hadoop_` marks names by Hadoop's rules.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ Metrics = Callable[[], Mapping[str, Mapping[str, int | float | str]]]
 PREFIX = "hadoop"
 
 BEANS = {"Journal": "journal", "IPCLoggerChannel": "ipc_logger_channel"}
-"""Bean, without what comes after the first dash, which is the label `name`."""
+"""Metric name by bean, without what comes after the first dash, which is the label `name`."""
 
 
 class JournalMetrics(Collector):
-    """For `registry.register`: what `metrics` of a journal manager tells, of either face.
+    """A collector for `registry.register`, of the `metrics` of a blocking or asyncio journal manager.
 
-    With the one for asyncio, ask the registry on its event loop.
+    With the asyncio one, collect on its event loop.
     """
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
 
     def describe(self) -> list[Metric]:
-        """Nothing is asked of a journal that may not be open yet."""
+        """Returns nothing, so that registration does not query a journal that may not be open yet."""
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -47,7 +47,7 @@ class JournalMetrics(Collector):
 
 
 def snake_case(name: str) -> str:
-    """As Hadoop writes its names for Prometheus: `WritesRpc60sNumOps` is `writes_rpc60s_num_ops`."""
+    """Converts a name as Hadoop does for Prometheus: `WritesRpc60sNumOps` is `writes_rpc60s_num_ops`."""
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
     return apart.lower()
 

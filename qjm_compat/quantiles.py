@@ -1,6 +1,6 @@
-"""Latencies of the last minutes in bounded memory: what Hadoop's percentile metrics show.
+"""Latency percentiles over sliding windows in bounded memory, as in Hadoop's metrics.
 
-A window is cut into slices of time; each slice counts latencies by size class, eight classes to a doubling, so a
+A window is split into time slices; each slice is a histogram with eight buckets to a doubling, so a
 percentile is right to a tenth. A window of an hour forgets in steps of six minutes.
 """
 
@@ -17,10 +17,10 @@ PERCENTILES = (50, 75, 90, 95, 99)
 WINDOWS_SECONDS = (60, 300, 3600)
 
 NEW_MAX = 256
-"""Latencies that wait to be counted."""
+"""Latencies buffered before they are counted."""
 
 COUNT_SECONDS = 1.0
-"""Latencies of so long are counted as if all had come with the last of them: a window is right to that."""
+"""Latencies of so long are counted as if all had come with the last of them: the precision of a window."""
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class _Slice:
 
 
 class Window:
-    """Latencies in whole microseconds over the last `window_seconds`. `now` is the caller's clock."""
+    """A histogram of latencies in whole microseconds over the last `window_seconds`. `now` is the caller's clock."""
 
     def __init__(self, window_seconds: float) -> None:
         self._slice_seconds = window_seconds / SLICES
@@ -38,17 +38,17 @@ class Window:
         self._slices: deque[_Slice] = deque(maxlen=SLICES + 1)
 
     def add(self, counted: Counter[int], now: float) -> None:
-        """So many latencies of each class, which came not long before `now`."""
+        """Adds latencies by bucket, measured shortly before `now`."""
         if not self._slices or now - self._slices[-1].began >= self._slice_seconds:
             self._slices.append(_Slice(now))
         self._slices[-1].classes.update(counted)
 
     def count(self, now: float) -> int:
-        """How many there were."""
+        """The number of latencies."""
         return sum(self._recent(now).values())
 
     def percentile_micros(self, percentile: int, now: float) -> int:
-        """The latency that so many in a hundred did not exceed; 0 where there were none."""
+        """The latency at a percentile; 0 without any."""
         classes = self._recent(now)
         left = math.ceil(sum(classes.values()) * percentile / 100)
         for number in sorted(classes):
@@ -66,9 +66,9 @@ class Window:
 
 
 class Latencies:
-    """What is measured once for each batch, over all windows. `now` is the caller's clock.
+    """Latencies of batches, over all windows. `now` is the caller's clock.
 
-    Latencies are counted some at a time: to count each in every window costs as much as a batch's way to the disk.
+    They are counted in bulk: counting each in every window costs as much as a batch's way to the disk.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class Latencies:
         self._count_at = 0.0
 
     def add(self, seconds: float, now: float) -> None:
-        """One that took so long."""
+        """Adds one latency."""
         if now >= self._count_at or len(self._new) >= NEW_MAX:
             self._count_new()
             self._count_at = now + COUNT_SECONDS
@@ -86,11 +86,11 @@ class Latencies:
         self._newest_at = now
 
     def count(self, window_seconds: int, now: float) -> int:
-        """How many there were."""
+        """The number of latencies in a window."""
         return self._window(window_seconds).count(now)
 
     def percentile_micros(self, window_seconds: int, percentile: int, now: float) -> int:
-        """The latency that so many in a hundred did not exceed; 0 where there were none."""
+        """The latency at a percentile of a window; 0 without any."""
         return self._window(window_seconds).percentile_micros(percentile, now)
 
     def _window(self, window_seconds: int) -> Window:
@@ -114,7 +114,7 @@ def _upper_end(number: int) -> float:
 
 
 def percentiles(prefix: str, latencies: Latencies) -> dict[str, int]:
-    """Count and percentiles of each window as it is now, by Hadoop's names that begin so; in microseconds."""
+    """Current count and percentiles of each window, by Hadoop's names with this prefix; in microseconds."""
     now = time.monotonic()
     values = {}
     for seconds in WINDOWS_SECONDS:

@@ -1,4 +1,4 @@
-"""What a writer or a reader may ask of an acceptor, and what it answers: one class per call.
+"""Requests to an acceptor and their answers: one class per call.
 
 Each request is a `Request[R]`, R being its answer. Those that change a journal carry a `RequestInfo`, which the
 channel to the acceptor fills in. The names are those of Hadoop's QJournalProtocol.
@@ -15,7 +15,7 @@ from metadata.records.journal_record import JournalStorage
 R = TypeVar("R")
 
 INVALID_TXID = -12345
-"""What Hadoop writes where there is no transaction id."""
+"""Hadoop's "no transaction id"."""
 
 
 class Request(Generic[R]):
@@ -26,7 +26,7 @@ class Request(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class RequestInfo:
-    """Who asks: the writer's epoch, the call's number within it, and what the writer knows to be committed."""
+    """The caller: the writer's epoch, the call's serial number within it, and the writer's committed txid."""
 
     epoch: int
     serial: int
@@ -49,7 +49,7 @@ class WriterRequest(Request[R]):
 
 @dataclass(frozen=True, slots=True)
 class NamespaceInfo:
-    """The namespace a NameNode writes for."""
+    """The HDFS namespace that a NameNode writes for."""
 
     namespace_id: int
     cluster_id: str
@@ -61,16 +61,16 @@ class NamespaceInfo:
 
     @property
     def storage(self) -> JournalStorage:
-        """What a journal keeps of it."""
+        """The part that a journal stores."""
         return JournalStorage(self.layout_version, self.namespace_id, self.cluster_id, self.c_time)
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentState:
-    """A segment as a recovery talks of it.
+    """A segment in the form that recoveries exchange.
 
-    `writer_epoch` tells apart what two writers wrote at the same txids, which Hadoop's state does not; 0
-    where it is not known.
+    `writer_epoch` distinguishes what two writers wrote at the same txids, which Hadoop's state does not; 0
+    if unknown.
     """
 
     start_txid: int
@@ -81,17 +81,17 @@ class SegmentState:
 
 @dataclass(frozen=True, slots=True)
 class IsFormatted(Request[bool]):
-    """Whether the acceptor holds this journal."""
+    """Whether the acceptor has this journal."""
 
 
 @dataclass(frozen=True, slots=True)
 class GetStorageInfo(Request[JournalStorage]):
-    """Whose edits the journal holds."""
+    """Asks for the storage info of the journal's namespace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format(Request[None]):
-    """Makes the journal new. With `force` all that it holds is forgotten."""
+    """Formats the journal. With `force` all its contents are discarded."""
 
     namespace: NamespaceInfo
     force: bool = False
@@ -99,7 +99,7 @@ class Format(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class JournalStateReply:
-    """What an acceptor has promised."""
+    """The highest epoch an acceptor has promised."""
 
     last_promised_epoch: int
 
@@ -111,7 +111,7 @@ class GetJournalState(Request[JournalStateReply]):
 
 @dataclass(frozen=True, slots=True)
 class NewEpochReply:
-    """The first txid of the acceptor's latest segment that holds anything."""
+    """The first txid of the acceptor's latest segment with edits."""
 
     last_segment_txid: int | None = None
 
@@ -120,7 +120,7 @@ class NewEpochReply:
 class NewEpoch(Request[NewEpochReply]):
     """Promises the journal to the writer of this epoch, and to none before it.
 
-    `owner` is the id of the writer's process, where it has one: the same for all its calls, and nobody else's.
+    `owner` identifies the writer's process, if it has an id: the same for all its calls, and unique.
     """
 
     namespace: NamespaceInfo
@@ -138,9 +138,9 @@ class StartLogSegment(WriterRequest[None]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendEdits(WriterRequest[None]):
-    """Hadoop's `journal`: appends a batch; `records` are `num_txns` op frames. None at all only tells of a commit.
+    """Hadoop's `journal`: appends a batch; `records` are `num_txns` op frames. An empty one only reports a commit.
 
-    `is_checked`: these very bytes were found whole, sound and in order, in this process.
+    `is_checked`: these very bytes were validated in this process.
     """
 
     segment_txid: int
@@ -154,7 +154,7 @@ class SendEdits(WriterRequest[None]):
         return self.first_txid + self.num_txns - 1
 
     def numbered(self, info: RequestInfo) -> Self:
-        # What `replace` makes, at half its cost: there is one of these for each batch.
+        # As `replace`, at half the cost: this runs for each batch.
         return type(self)(
             info=info,
             segment_txid=self.segment_txid,
@@ -167,7 +167,7 @@ class SendEdits(WriterRequest[None]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat(WriterRequest[None]):
-    """Tells an acceptor that is out of sync what is committed."""
+    """Tells an out-of-sync acceptor what is committed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,14 +180,14 @@ class FinalizeLogSegment(WriterRequest[None]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeLogs(WriterRequest[None]):
-    """Forgets segments that end before `min_txid_to_keep`."""
+    """Deletes segments that end before `min_txid_to_keep`."""
 
     min_txid_to_keep: int
 
 
 @dataclass(frozen=True, slots=True)
 class PrepareReply:
-    """What an acceptor has of a segment, and what it accepted for it before."""
+    """An acceptor's copy of a segment, and what it accepted for it before."""
 
     segment: SegmentState | None
     accepted_in_epoch: int | None
@@ -204,7 +204,7 @@ class PrepareRecovery(WriterRequest[PrepareReply]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptRecovery(WriterRequest[None]):
-    """Phase 2: have this segment, copied from the acceptor named `source` where it is not what is here."""
+    """Phase 2: accept this segment, copied from the acceptor named `source` if the content here differs."""
 
     state: SegmentState
     source: str
@@ -214,7 +214,7 @@ class AcceptRecovery(WriterRequest[None]):
 class RemoteEditLog:
     """A segment in a manifest; `end_txid` of one in progress is what was written so far.
 
-    `writer_epoch` says whose it is (0: not known), and `committed_txid` what its own writer said in it to be on a
+    `writer_epoch` is its writer's (0: not known), and `committed_txid` what that writer reported in it to be on a
     quorum. `accepted_in_epoch` is that of the recovery which chose this end, 0 while none has. Hadoop's manifest
     has none of these.
     """
@@ -229,7 +229,7 @@ class RemoteEditLog:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The segments an acceptor can give, in order, none overlapping another."""
+    """The segments an acceptor can serve, in order, without overlaps."""
 
     logs: Sequence[RemoteEditLog]
     committed_txid: int | None = None
@@ -237,7 +237,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class GetEditLogManifest(Request[Manifest]):
-    """Segments that hold `since_txid` or anything after it. Anybody may ask."""
+    """Lists segments with `since_txid` or later. Open to any reader."""
 
     since_txid: int
     in_progress_ok: bool = False
@@ -245,10 +245,10 @@ class GetEditLogManifest(Request[Manifest]):
 
 @dataclass(frozen=True, slots=True)
 class JournaledEdits:
-    """Edits straight from an acceptor: `records` are `txn_count` op frames of one layout, without a header.
+    """Edits from an acceptor: `records` are `txn_count` op frames of one layout, without a header.
 
-    All were written by the writer of `writer_epoch`; `is_final` says that they are of a finalized segment, and
-    `accepted_in_epoch` which recovery accepted them here, 0 where none did.
+    All are of the writer of `writer_epoch`; `is_final` says that they are of a finalized segment, and
+    `accepted_in_epoch` which recovery accepted them here, 0 if none did.
     """
 
     txn_count: int
@@ -263,8 +263,8 @@ class JournaledEdits:
 class GetJournaledEdits(Request[JournaledEdits]):
     """At most `max_txns` edits from `since_txid` on that are on the acceptor's disks.
 
-    `cached_only`: EditsNotCached for those that are not at hand, as a JournalNode answers. Stock NameNodes then
-    read the segments, and count on being told.
+    `cached_only`: EditsNotCached for those not in memory, as a JournalNode answers. Stock NameNodes then
+    read the segments, and rely on that answer.
     """
 
     since_txid: int
@@ -274,10 +274,10 @@ class GetJournaledEdits(Request[JournaledEdits]):
 
 @dataclass(frozen=True, slots=True)
 class DoPreUpgrade(Request[None]):
-    """First step of an upgrade: keeps what is there for a rollback.
+    """First step of an upgrade: saves the state for a rollback.
 
-    `owner`, here and below, is the id of the process that asks. Where the journal is promised to that process the
-    promise stands; all other writers are over.
+    `owner`, here and below, is the id of the calling process. If the journal is promised to that process the
+    promise stands; all other writers are fenced.
     """
 
     owner: bytes = b""
@@ -285,7 +285,7 @@ class DoPreUpgrade(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class DoUpgrade(Request[None]):
-    """Second step: the journal goes on under this storage info."""
+    """Second step: continues the journal under this storage info."""
 
     storage: JournalStorage
 
@@ -297,21 +297,21 @@ class DoFinalize(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class CanRollBack(Request[bool]):
-    """Whether there is something of this layout to go back to."""
+    """Whether there is a state of this layout to roll back to."""
 
     target_layout_version: int
 
 
 @dataclass(frozen=True, slots=True)
 class DoRollback(Request[None]):
-    """Goes back to what was there before the upgrade."""
+    """Restores the state before the upgrade."""
 
     owner: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class DiscardSegments(Request[None]):
-    """Forgets every segment from `start_txid` on."""
+    """Drops every segment from `start_txid` on."""
 
     start_txid: int
     owner: bytes = b""
@@ -326,7 +326,7 @@ BatchDone = Callable[[Exception | None], None]
 
 
 class Acceptor(Protocol):
-    """The seam between a writer and an acceptor, wherever it runs."""
+    """The interface between a writer and an acceptor, wherever it runs."""
 
     @property
     def name(self) -> str:
@@ -334,11 +334,11 @@ class Acceptor(Protocol):
         ...
 
     async def call(self, request: Request[R]) -> R:
-        """The answer, given when what the request changes is durable. Raises JournalError."""
+        """Answers when the request's changes are durable. Raises JournalError."""
         ...
 
     def begin(self, request: SendEdits, done: BatchDone) -> bool:
-        """Takes a batch in here and now, where nothing has to be waited for first; False where `call` must be made.
+        """Takes a batch at once if nothing has to be waited for; False if `call` must be used.
 
         `done` is called later and once, with what `call` would have raised, or None.
         """

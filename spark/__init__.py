@@ -1,4 +1,4 @@
-"""Closed ledgers and journals as tables in PySpark.
+"""PySpark data sources for closed ledgers and journals.
 
     from spark import session_on
 
@@ -6,14 +6,14 @@
     entries = session.read.format("ledger").option("metadata", uri).option("ledgers", "1,20-30").load()
     edits = session.read.format("edits").option("metadata", uri).option("journal", "ns1").load()
 
-In a session made otherwise, `register(session)` makes both formats known. README.md beside this file tells the rest.
+In a session made otherwise, `register(session)` registers both formats. See README.md beside this file.
 """
 
 from importlib.util import find_spec
 from os.path import dirname, realpath
 from typing import TYPE_CHECKING
 
-# `ledgers` has the check for all the others, and nobody else can do it for `ledgers` itself.
+# `ledgers` has this check for all other packages; for `ledgers` itself it must be done here.
 _ledgers = find_spec("ledgers")
 if _ledgers is None or dirname(dirname(realpath(_ledgers.origin or ""))) != dirname(
     dirname(realpath(__file__))

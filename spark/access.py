@@ -1,7 +1,7 @@
-"""How executors reach a cluster: the metadata URI, the files it names, password and key, without showing any of it.
+"""Credentials for executors: metadata URI, its files, password and key, passed along without being shown.
 
-The driver reads the files, and what they hold travels inside the pickled reader. So executors need neither the files
-nor an option with a secret in it, and nothing of it appears in a plan, a log or the UI.
+The driver reads the files, and their content travels inside the pickled reader. So executors need neither the files
+nor an option with a secret in it, and no secret appears in a plan, a log or the UI.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FILE_OPTIONS = frozenset({"ca_cert", "cert_cert", "cert_key", "password_file"})
 
 @dataclass(frozen=True)
 class Access:
-    """What an executor needs to open a client. Its repr tells the URI only."""
+    """What an executor needs to open a client. Its repr shows the URI only."""
 
     metadata_uri: str
     password: bytes = field(default=b"", repr=False)
@@ -32,7 +32,7 @@ class Access:
     def uri(self) -> Iterator[str]:
         """The URI to open a client with, in this process and until the context ends.
 
-        Its files are in memory, never on a disk: what is killed leaves nothing behind.
+        Its files are in memory, never on a disk: a killed process leaves nothing behind.
         """
         if not self.files:
             yield self.metadata_uri
@@ -43,7 +43,7 @@ class Access:
 
 
 def access_of(metadata_uri: str, password_file: str | None, key_file: str | None = None) -> Access:
-    """Reads what the URI and the option name, on the driver. Raises ValueError or OSError naming the file."""
+    """Reads the files of the URI and the options, on the driver. Raises ValueError or OSError naming the file."""
     files = {
         name: read_bounded(path, private=name == "password_file")
         for name, path in parse_qsl(split(metadata_uri).query)
@@ -56,7 +56,7 @@ def access_of(metadata_uri: str, password_file: str | None, key_file: str | None
 
 @contextmanager
 def _in_memory(content: bytes) -> Iterator[str]:
-    """A path by which this process can read these bytes."""
+    """A path from which this process can read these bytes."""
     with os.fdopen(os.memfd_create("bookledger"), "wb") as file:
         os.fchmod(file.fileno(), 0o600)
         file.write(content)

@@ -1,4 +1,4 @@
-"""The columns of entries in Spark, made from a page's columns without touching an entry."""
+"""Builds Arrow columns of entries from a page's columns, without touching single entries."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ TYPES: dict[str, tuple[str, pa.DataType]] = {
     "bookies": ("array<string>", pa.list_(pa.string())),
     "last_add_confirmed": ("bigint", pa.int64()),
 }
-"""Every column: its type in Spark's words and in Arrow's."""
+"""Every column: its Spark type and its Arrow type."""
 
 DEFAULT_COLUMNS = ("ledger_id", "entry_id", "payload")
 
 
 class EntryColumns:
-    """Makes record batches of the wanted columns for the pages of one ledger."""
+    """Builds record batches of the selected columns from the pages of one ledger."""
 
     def __init__(self, record: LedgerRecord, names: Sequence[str]) -> None:
         self.schema = pa.schema([(name, TYPES[name][1]) for name in names])
@@ -35,7 +35,7 @@ class EntryColumns:
         self._write_sets = _write_sets(record) if "bookies" in names else None
 
     def batch(self, page: Columns) -> pa.RecordBatch:
-        """One row for each entry of the page. The payload is not copied."""
+        """One row per entry of the page. The payload is not copied."""
         ids = np.frombuffer(page.entry_ids, dtype="<i8")
         return pa.RecordBatch.from_arrays(
             [self._column(name, ids, page) for name in self._names], schema=self.schema

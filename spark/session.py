@@ -1,4 +1,4 @@
-"""Spark sessions that can read ledgers: on this machine, or on a cluster that gets our packages shipped."""
+"""Creates Spark sessions that can read ledgers, local ones or on a cluster, to which it ships our packages."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ def session_on(
     config: Mapping[str, str] | None = None,
     extra_packages: tuple[str, ...] = (),
 ) -> SparkSession:
-    """A session on `local[*]` or any master, with our data sources registered.
+    """Creates a session on `local[*]` or any master, with our data sources registered.
 
-    Executors elsewhere get our packages as a file; what these need from PyPI must be installed there.
+    Executors elsewhere get our packages as a file; their dependencies from PyPI must be installed there.
 
-    Spark starts one and the same Python on the driver, to plan, and on executors, to read. It is this one, by its path,
-    unless PYSPARK_PYTHON or the setting `spark.pyspark.python` names another. So where executors have their Python
+    Spark starts one and the same Python on the driver, to plan, and on executors, to read: by default this one, by its
+    path, or the one named by PYSPARK_PYTHON or the setting `spark.pyspark.python`. So if executors have their Python
     at another path than this host, name one by a path or a command that all hosts have, the driver's included.
     """
     _choose_python(config or {})
     for package in extra_packages:
-        directory_of(package)  # told before anything has started
-    # The daemon that starts tasks would hand gRPC's threads on to none of them; silence what gRPC says of that.
+        directory_of(package)  # raises before anything has started
+    # The daemon forks tasks without gRPC's threads; silence gRPC's complaints about that.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     builder = SparkSession.builder.master(master).appName(app_name)
     for name, value in (config or {}).items():
@@ -42,12 +42,12 @@ def session_on(
 
 
 def is_local(master: str) -> bool:
-    """Whether all tasks run in this machine's own session, with nothing to ship."""
+    """Whether all tasks run on this machine, with nothing to ship."""
     return master == "local" or master.startswith("local[")
 
 
 def register(session: SparkSession) -> None:
-    """Makes `format("ledger")` and `format("edits")` known to a session."""
+    """Registers `format("ledger")` and `format("edits")` in a session."""
     from .edits.source import EditsDataSource
     from .source import LedgerDataSource
 
@@ -56,7 +56,7 @@ def register(session: SparkSession) -> None:
 
 
 def _choose_python(config: Mapping[str, str]) -> None:
-    """Else Spark takes the `python3` it finds on PATH, which need not have what we run with."""
+    """Sets the workers' Python; Spark's default, the `python3` on PATH, may lack our dependencies."""
     if chosen := config.get("spark.pyspark.python"):
         os.environ["PYSPARK_PYTHON"] = chosen
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -1,4 +1,4 @@
-"""Our packages as one file that executors import from, for as long as a session lives."""
+"""Ships our packages to executors as one zip file, for the lifetime of a session."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ SHIPPED_NAME = "bookledger.zip"
 
 
 def ship(context: SparkContext, packages: tuple[str, ...]) -> None:
-    """Executors import these packages from a file, also executors that start later.
+    """Has executors import these packages from a file, even those that start later.
 
-    They fetch it from the driver, which keeps it where Spark keeps the files of a session: so it goes with the
-    session, also when this process is killed. The driver itself goes on importing what is installed here.
+    They fetch it from the driver, which keeps it with the session's files: so it is deleted with the
+    session, even when this process is killed. The driver itself goes on importing its installed packages.
     """
     root = Path(SparkFiles.getRootDirectory())
     place = root / "shipped"
     place.mkdir(exist_ok=True)
     context.addPyFile(str(packages_file(packages, place)))
-    # Spark has put its copy before what is installed here; it deletes the copy when the session stops, and whatever
-    # is imported after that would be looked for in a file that is gone.
+    # Spark has put its copy before the installed packages; it deletes the copy when the session stops, and anything
+    # imported after that would be searched in a deleted file.
     copy = str(root / SHIPPED_NAME)
     sys.path[:] = [entry for entry in sys.path if entry != copy]
     sys.path_importer_cache.pop(copy, None)
 
 
 def packages_file(packages: tuple[str, ...], directory: Path) -> Path:
-    """Packages as they are installed here, in one zip file there that Python can import from.
+    """Writes installed packages to one zip file from which Python can import.
 
     Raises ValueError for a package that is not installed here.
     """
@@ -48,7 +48,7 @@ def packages_file(packages: tuple[str, ...], directory: Path) -> Path:
 
 
 def directory_of(package: str) -> Path:
-    """Where it is installed. Raises ValueError for one that is not."""
+    """The directory of an installed package. Raises ValueError if there is none."""
     found = find_spec(package)
     if found is None or not found.submodule_search_locations:
         raise ValueError(f"the package {package} is not installed here: run this from a checkout")

@@ -1,4 +1,4 @@
-"""How many tasks of a session's jobs are done, told while they run."""
+"""Reports task progress of a session's jobs while they run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 TELL_SECONDS = 0.5
 
 Progress = Callable[[int, int], None]
-"""Told of tasks done and tasks in all, while the job runs; from a thread of its own."""
+"""Called with completed and total tasks, while the job runs; from a thread of its own."""
 
 
 @contextmanager
 def tasks_told(session: SparkSession, progress: Progress) -> Iterator[None]:
-    """Tells `progress` for as long as the context lasts."""
+    """Reports to `progress` inside the block."""
     ended = Event()
     teller = Thread(target=_tell, args=(session, progress, ended), name="tasks told", daemon=True)
     teller.start()
@@ -34,6 +34,6 @@ def _tell(session: SparkSession, progress: Progress, ended: Event) -> None:
         try:
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         except (Py4JError, OSError):
-            return  # the JVM is gone: the job itself tells of that
+            return  # the JVM is gone: the job itself reports that
         known = [stage for stage in stages if stage is not None]
         progress(sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known))

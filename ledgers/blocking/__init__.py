@@ -1,4 +1,4 @@
-"""The client for ordinary code: the calls of `ledgers.aio`, waited for by the calling thread."""
+"""The blocking client: the calls of `ledgers.aio`, with the calling thread waiting for the result."""
 
 from .client import AdvancedWriteHandle, LedgerClient, ReadHandle, WriteHandle
 

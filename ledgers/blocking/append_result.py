@@ -1,4 +1,4 @@
-"""The future of one append, and how many of them are completed at once."""
+"""Futures of appends in the blocking client, and their completion in bulk."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ..writing.answers import AppendFuture
 
 WAITERS, CALLBACKS = "_waiters", "_done_callbacks"
 LISTS = (WAITERS, CALLBACKS)
-"""What concurrent.futures keeps in each future."""
+"""The attributes in which concurrent.futures keeps a future's waiters and callbacks."""
 
 
 class Appender(NamedTuple):
-    """Whose futures they are: the client's thread, and the condition that all futures of one writer share."""
+    """What the futures of one writer share: the client's thread and a condition."""
 
     thread: LoopThread
     condition: threading.Condition
 
 
 class AppendResult(Future[int]):
-    """Of one append. In a child that is forked before it is done nobody completes it: asking it raises ClientForked.
+    """The future of one append. In a child forked before it is done nothing completes it: waiting raises ClientForked.
 
-    All futures of a writer share one condition: to make one for each costs more than all the rest of an append. Those
-    who wait are woken with others that are done, and go on waiting. `wait` and `as_completed` work as ever.
+    All futures of a writer share one condition: one each would cost more than the rest of an append. Waiters are
+    woken when any of them completes, and go on waiting. `wait` and `as_completed` work as ever.
     """
 
-    # Until something else is known they are the class's own: one is made for every append, and most of them are only
+    # Class attributes until completion: a future is made for every append, and most are only
     # asked for their result.
     _state = PENDING
     _result: int | None = None
@@ -39,10 +39,10 @@ class AppendResult(Future[int]):
     def __init__(self, appender: Appender) -> None:
         self._appender = appender
 
-    if not TYPE_CHECKING:  # or every slip of the pen would be a list
+    if not TYPE_CHECKING:  # or mypy would take every misspelt attribute for a list
 
         def __getattr__(self, name: str) -> list[Any]:
-            """The lists of those who wait for it, made when somebody comes. Whoever asks holds the condition."""
+            """Creates the lists of waiters and callbacks on first use. Callers hold the condition."""
             if name not in LISTS:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             made: list[Any] = []
@@ -54,7 +54,7 @@ class AppendResult(Future[int]):
         return self._appender.condition
 
     def done(self) -> bool:
-        """See `Future.done`. The state is looked at without the lock: it is one word, and never goes back."""
+        """See `Future.done`. Reads the state without the lock: it is one word, and never goes back."""
         return self._state not in (PENDING, RUNNING)
 
     def result(self, timeout: float | None = None) -> int:
@@ -75,14 +75,14 @@ class AppendResult(Future[int]):
                 self._condition.wait_for(self.done, timeout)
 
     def _check_process(self) -> None:
-        if self._state != FINISHED:  # without the lock, whose holder may not be in this process
+        if self._state != FINISHED:  # without the lock: its holder may not be in this process
             self._appender.thread.check_process()
 
 
 def complete_together(condition: threading.Condition, answered: Iterable[tuple[int, AppendFuture]]) -> None:
-    """Gives each of these futures of one writer its entry id, and wakes whoever waits for any of them, once.
+    """Completes these futures of one writer, each with its entry id, and wakes all waiters once.
 
-    One that was cancelled stays so. Callbacks run when all are done.
+    Cancelled ones stay cancelled. Callbacks run when all are done.
     """
     called_back = []
     with condition:

@@ -1,4 +1,4 @@
-"""`LedgerClient` for ordinary code: the asyncio client on one loop thread of its own.
+"""The blocking `LedgerClient`: runs the asyncio client on an event loop in a thread of its own.
 
 Every method runs its asyncio twin on that thread and waits.
 """
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 RECORDS_PER_HOP = 256
-"""Ledgers' metadata fetched from the loop's thread at a time when listing."""
+"""Records fetched from the loop's thread at a time when listing ledgers."""
 
 
 class LedgerClient(BlockingClient[aio.LedgerClient]):
@@ -40,7 +40,7 @@ class LedgerClient(BlockingClient[aio.LedgerClient]):
 
     May be used from several threads. Once it is closed every call on it and on its handles raises
     ClientClosed, also one that was waiting. In a process forked later every call raises ClientForked: make
-    a client there. In a callback of an append's future a call that waits raises WouldDeadlock, for callbacks
+    a client there. In a callback of an append's future a blocking call raises WouldDeadlock, because callbacks
     run on the client's thread.
     """
 
@@ -60,7 +60,7 @@ class LedgerClient(BlockingClient[aio.LedgerClient]):
         custom_metadata: Mapping[str, bytes] | None = None,
         deferred_sync: bool = False,
     ) -> WriteHandle:
-        """A new ledger and its writer; see `ledgers.aio.LedgerClient.create_ledger`."""
+        """Creates a ledger and returns its writer; see `ledgers.aio.LedgerClient.create_ledger`."""
         handle = self._thread.run(
             self._twin.create_ledger(
                 ensemble_size=ensemble_size,
@@ -76,12 +76,12 @@ class LedgerClient(BlockingClient[aio.LedgerClient]):
         return WriteHandle(self._thread, handle)
 
     def create_ledger_adv(self, new: NewLedger | None = None) -> AdvancedWriteHandle:
-        """A new ledger whose writer chooses the entry ids; see `ledgers.aio.LedgerClient.create_ledger_adv`."""
+        """Creates a ledger whose writer chooses the entry ids; see `ledgers.aio.LedgerClient.create_ledger_adv`."""
         handle = self._thread.run(self._twin.create_ledger_adv(new))
         return AdvancedWriteHandle(self._thread, handle, self._config.pending_bytes_max)
 
     def reserve_ledger(self, new: NewLedger) -> int:
-        """A new ledger without a writer, for another process to claim; returns its id."""
+        """Creates a ledger without a writer, for another process to claim; returns its id."""
         return self._thread.run(self._twin.reserve_ledger(new))
 
     def claim_ledger(self, ledger_id: int, *, password: bytes = b"") -> WriteHandle:
@@ -90,24 +90,24 @@ class LedgerClient(BlockingClient[aio.LedgerClient]):
         return WriteHandle(self._thread, self._thread.run(claimed))
 
     def open_ledger(self, ledger_id: int, *, recovery: bool = True, password: bytes = b"") -> ReadHandle:
-        """A reader; recovers the ledger first unless told not to. See `ledgers.aio.LedgerClient.open_ledger`."""
+        """Opens a ledger for reading, recovered first by default. See `ledgers.aio.LedgerClient.open_ledger`."""
         opened = self._twin.open_ledger(ledger_id, recovery=recovery, password=password)
         return ReadHandle(self._thread, self._thread.run(opened))
 
     def list_ledgers(self, *, first_ledger: int = 0, skip_unreadable: bool = True) -> Iterator[LedgerRecord]:
-        """The metadata of every ledger from `first_ledger` on; see `ledgers.aio.LedgerClient.list_ledgers`."""
+        """Yields the metadata of every ledger from `first_ledger` on; see `ledgers.aio.LedgerClient.list_ledgers`."""
         records = self._twin.list_ledgers(first_ledger=first_ledger, skip_unreadable=skip_unreadable)
         pages = in_pages(records, RECORDS_PER_HOP)
         return chain.from_iterable(iterate(self._thread, pages))
 
     def describe_ledger(self, ledger_id: int) -> LedgerRecord:
-        """One ledger's metadata. Raises NoSuchLedger."""
+        """Returns one ledger's metadata. Raises NoSuchLedger."""
         return self._thread.run(self._twin.describe_ledger(ledger_id))
 
     def size_steps(
         self, record: LedgerRecord, *, step_bytes: int, first_entry: int = 0, last_entry: int | None = None
     ) -> list[SizeStep]:
-        """About where the bytes of a closed ledger lie; see `ledgers.aio.LedgerClient.size_steps`."""
+        """Estimates where the bytes of a closed ledger lie; see `ledgers.aio.LedgerClient.size_steps`."""
         found = self._twin.size_steps(
             record, step_bytes=step_bytes, first_entry=first_entry, last_entry=last_entry
         )
@@ -116,7 +116,7 @@ class LedgerClient(BlockingClient[aio.LedgerClient]):
     def delete_ledger(
         self, ledger_id: int, *, password: bytes = b"", force: bool = False, password_is_lost: bool = False
     ) -> None:
-        """Deletes a ledger for good, recovered first where it is open; see `ledgers.aio.LedgerClient.delete_ledger`."""
+        """Deletes a ledger for good, after recovery if it is open; see `ledgers.aio.LedgerClient.delete_ledger`."""
         self._thread.run(
             self._twin.delete_ledger(
                 ledger_id, password=password, force=force, password_is_lost=password_is_lost
@@ -124,11 +124,11 @@ class LedgerClient(BlockingClient[aio.LedgerClient]):
         )
 
     def list_bookies(self) -> list[Registration]:
-        """Every registered bookie."""
+        """Lists every registered bookie."""
         return self._thread.run(self._twin.list_bookies())
 
     def maintain_bookie(
         self, bookie: BookieRef, request: MaintainRequest, timeout_seconds: float
     ) -> MaintainReply:
-        """Has a bookie look after itself; see `ledgers.aio.LedgerClient.maintain_bookie`."""
+        """Has a bookie do maintenance; see `ledgers.aio.LedgerClient.maintain_bookie`."""
         return self._thread.run(self._twin.maintain_bookie(bookie, request, timeout_seconds))

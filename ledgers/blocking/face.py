@@ -1,4 +1,4 @@
-"""What the blocking clients have in common: an asyncio twin on a loop thread of its own."""
+"""Base class of the blocking clients: an asyncio twin on an event loop in its own thread."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..loop_thread import LoopThread
 
 
 class AsyncClient(Protocol):
-    """What every asyncio client can."""
+    """What every asyncio client offers."""
 
     def connect(self) -> Coroutine[Any, Any, None]: ...
 
@@ -21,7 +21,7 @@ C = TypeVar("C", bound=AsyncClient)
 
 
 class BlockingClient(Generic[C]):
-    """A client whose every method runs the twin's on the loop's thread, and waits. Use as `with`.
+    """A client that runs its asyncio twin's methods on the loop's thread, and waits. Use as `with`.
 
     May be used from several threads. In a process forked later every call raises ClientForked.
     """
@@ -37,7 +37,7 @@ class BlockingClient(Generic[C]):
         self._thread.end_when_forgotten(twin.close, type(self).__name__)
 
     def close(self) -> None:
-        """Ends all connections and the thread; abandons what was not ended. Twice is fine."""
+        """Closes all connections, ends the thread, abandons open handles. Safe to repeat."""
         self._thread.close(self._twin.close)
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""What callers have handed over and the loop's thread has not taken yet, in order; single entries in runs."""
+"""Queue of appends between callers and the loop's thread, in order; single entries are grouped in runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..writing.checked_batch import CheckedBatch
 
 @dataclass(slots=True)
 class Run:
-    """Entries one after the other, each with the future of its id, or None where nobody waits for that one."""
+    """Consecutive single entries, each with the future of its id, or None if nobody waits for it."""
 
     payloads: list[bytes] = field(default_factory=list)
     futures: list[Future[int] | None] = field(default_factory=list)
@@ -25,24 +25,24 @@ class Whole:
 
 
 class Handed:
-    """Whoever changes it holds the lock of the writer's room."""
+    """The queue. Callers that change it hold the lock of the writer's room."""
 
     def __init__(self) -> None:
         self._parts: list[Run | Whole] = []
         self._run = Run()
 
     def add(self, payload: bytes, future: Future[int] | None) -> None:
-        """One entry, which its caller has looked at."""
+        """Adds one entry, already checked by its caller."""
         self._run.payloads.append(payload)
         self._run.futures.append(future)
 
     def add_batch(self, batch: CheckedBatch, future: Future[int] | None) -> None:
-        """All of a batch."""
+        """Adds a batch."""
         self._end_run()
         self._parts.append(Whole(batch, future))
 
     def take(self) -> list[Run | Whole]:
-        """All there is; nothing is left."""
+        """Removes and returns everything queued."""
         self._end_run()
         taken, self._parts = self._parts, []
         return taken

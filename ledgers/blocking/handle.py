@@ -1,4 +1,4 @@
-"""What the handles of the blocking client have in common."""
+"""Base class of the blocking client's handles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..loop_thread import LoopThread
 
 
 class AsyncHandle(Protocol):
-    """What every asyncio handle tells of its ledger, from any thread."""
+    """What every asyncio handle reports of its ledger, from any thread."""
 
     @property
     def ledger_id(self) -> int: ...
@@ -30,10 +30,10 @@ H = TypeVar("H", bound=AsyncHandle)
 
 
 class BlockingHandle(ABC, Generic[H]):
-    """A handle of the blocking client: its asyncio twin, and the thread the twin lives on.
+    """A handle of the blocking client: its asyncio twin, and the thread the twin runs on.
 
     May be used from several threads. Once the client is closed every call raises ClientClosed; in a
-    callback of an append's future a call that waits raises WouldDeadlock.
+    callback of an append's future a blocking call raises WouldDeadlock.
     """
 
     def __init__(self, thread: LoopThread, handle: H) -> None:
@@ -46,7 +46,7 @@ class BlockingHandle(ABC, Generic[H]):
 
     @property
     def record(self) -> LedgerRecord:
-        """The ledger's metadata as this handle last knew it to stand."""
+        """The ledger's metadata as this handle last knew it."""
         return self._handle.record
 
     @property
@@ -56,7 +56,7 @@ class BlockingHandle(ABC, Generic[H]):
 
     @abstractmethod
     def close(self) -> None:
-        """Ends this handle."""
+        """Closes this handle."""
 
     def __enter__(self) -> Self:
         return self
@@ -65,7 +65,7 @@ class BlockingHandle(ABC, Generic[H]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None and not self._thread.is_here:
-            return  # a forked child leaves its parent's block, and the handle is the parent's
+            return  # a forked child leaves the block; the handle is its parent's
         if isinstance(error, LedgerError):
             with suppress(LedgerError):  # the block already raises what went wrong
                 self.close()

@@ -1,4 +1,4 @@
-"""Reading a ledger in ordinary code. Pages are fetched on the loop's thread, taken apart on the caller's."""
+"""The blocking reader. Pages are fetched on the loop's thread and split into entries on the caller's."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .handle import BlockingHandle
 
 
 class ReadHandle(BlockingHandle[aio.ReadHandle]):
-    """A ledger opened for reading; see `ledgers.reading.read_handle.ReadHandle` for what it promises.
+    """A ledger opened for reading; see `ledgers.reading.read_handle.ReadHandle` for its guarantees.
 
-    Iterators may be left half-way. Every entry before one that cannot be read is given before the
+    Iterators may be abandoned half-way. Every entry before an unreadable one is yielded before the
     error is raised.
     """
 
@@ -27,57 +27,57 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
         return self._handle.is_closed
 
     def read(self, first_entry: int = 0, last_entry: int | None = None) -> Iterator[Entry]:
-        """The entries first_entry … last_entry (to the last confirmed one by default), in order."""
+        """Yields the entries first_entry … last_entry (to the last confirmed one by default), in order."""
         return _entries(self.pages(first_entry, last_entry))
 
     def __iter__(self) -> Iterator[Entry]:
-        """All that is confirmed: `for entry in reader` is `for entry in reader.read()`."""
+        """Yields all that is confirmed: `for entry in reader` is `for entry in reader.read()`."""
         return self.read()
 
     def pages(self, first_entry: int = 0, last_entry: int | None = None) -> Iterator[Columns]:
-        """The same entries as `read` in columns, a page at a time: for bulk work."""
+        """Yields the same entries as `read` in columns, a page at a time: for bulk work."""
         return iterate(self._thread, self._handle.pages(first_entry, last_entry))
 
     def read_entry(self, entry_id: int) -> Entry:
-        """One entry."""
+        """Reads one entry."""
         return self._thread.run(self._handle.read_entry(entry_id))
 
     def read_batch(self, first_entry: int, *, entries_max: int, bytes_max: int) -> list[Entry]:
-        """Entries from `first_entry` on, as many as both bounds allow, and at least one."""
+        """Reads entries from `first_entry` on, as many as both bounds allow, and at least one."""
         return self._thread.run(
             self._handle.read_batch(first_entry, entries_max=entries_max, bytes_max=bytes_max)
         )
 
     def read_unconfirmed(self, first_entry: int, last_entry: int) -> Iterator[Entry]:
-        """Entries past the last confirmed one too; what is returned may not be in the final ledger."""
+        """Yields entries past the last confirmed one too; they may not be in the final ledger."""
         return _entries(self.read_unconfirmed_pages(first_entry, last_entry))
 
     def read_unconfirmed_pages(self, first_entry: int, last_entry: int) -> Iterator[Columns]:
-        """The same entries as `read_unconfirmed` in columns, a page at a time."""
+        """Yields the same entries as `read_unconfirmed` in columns, a page at a time."""
         return iterate(self._thread, self._handle.read_unconfirmed_pages(first_entry, last_entry))
 
     def tail(self, start: int = 0, *, timeout: float | None = None) -> Iterator[Entry]:
-        """Entries as they are confirmed, to the ledger's close, or until `timeout` s brought none. Never fences."""
+        """Yields entries as they are confirmed, to the ledger's close or until `timeout` s bring none. Never fences."""
         return _entries(self.tail_pages(start, timeout=timeout))
 
     def tail_pages(self, start: int = 0, *, timeout: float | None = None) -> Iterator[Columns]:
-        """The same entries as `tail` in columns, a page at a time."""
+        """Yields the same entries as `tail` in columns, a page at a time."""
         return iterate(self._thread, self._handle.tail_pages(start, timeout=timeout))
 
     def poll(
         self, start: int, *, timeout: float, entries_max: int = 1000, bytes_max: int = 1024 * 1024
     ) -> list[Entry]:
-        """Entries from `start` on as soon as there is one; none after `timeout` s, or where the ledger has ended."""
+        """Waits for entries from `start` on; returns none after `timeout` s, or where the ledger has ended."""
         return self._thread.run(
             self._handle.poll(start, timeout=timeout, entries_max=entries_max, bytes_max=bytes_max)
         )
 
     def try_read_last_add_confirmed(self) -> int:
-        """One good answer from a bookie is enough; may lag."""
+        """Reads the last-add-confirmed from the first bookie that answers; may lag."""
         return self._thread.run(self._handle.try_read_last_add_confirmed())
 
     def read_last_add_confirmed(self) -> int:
-        """Answers of enough bookies that nothing confirmed can have been missed."""
+        """Reads the last-add-confirmed from so many bookies that nothing confirmed is missed."""
         return self._thread.run(self._handle.read_last_add_confirmed())
 
     def close(self) -> None:
@@ -85,5 +85,5 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
 
 
 def _entries(pages: Iterator[Columns]) -> Iterator[Entry]:
-    """Nothing of it is Python from one entry to the next."""
+    """Runs no Python code per entry."""
     return chain.from_iterable(map(entries_of, pages))

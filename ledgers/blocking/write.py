@@ -1,6 +1,6 @@
-"""Writing to a ledger in ordinary code: appends are handed to the loop's thread in bulk.
+"""The blocking writers: appends are handed to the loop's thread in bulk.
 
-While the loop is busy, what is appended gathers and becomes one batch. Callbacks of the futures run on
+What is appended while the loop is busy becomes one batch. Callbacks of the futures run on
 the loop's thread: there an append is taken in while there is room, and nothing may wait.
 """
 
@@ -24,7 +24,7 @@ from .room import Room, bytes_of
 
 
 class WriteHandle(BlockingHandle[aio.WriteHandle]):
-    """The one writer of a ledger; see `ledgers.writing.write_handle.WriteHandle` for what it promises."""
+    """The one writer of a ledger; see `ledgers.writing.write_handle.WriteHandle` for its guarantees."""
 
     def __init__(self, thread: LoopThread, handle: aio.WriteHandle) -> None:
         super().__init__(thread, handle)
@@ -63,9 +63,9 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         return future
 
     def append_batch(self, payloads: Sequence[bytes]) -> range:
-        """Appends entries one after the other; returns their ids when all are confirmed, as for `append`.
+        """Appends consecutive entries; returns their ids when all are confirmed, as for `append`.
 
-        Raises EntryTooLarge where one of them is: then none was taken in.
+        Raises EntryTooLarge if one of them is: then none was taken in.
         """
         self._thread.check_may_wait()
         batch = CheckedBatch(payloads, self._entry_bytes_max)
@@ -99,11 +99,11 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
             return self._next_entry - 1
 
     def confirmed(self, through: int) -> None:
-        """Waits until every entry through this id, which was appended, is confirmed; raises what ended the writer."""
+        """Waits until every appended entry through this id is confirmed; raises what ended the writer."""
         self._thread.run(self._confirmed(through))
 
     def _hand_over(self, entries: int, size_bytes: int) -> None:
-        """Sees to it that what is handed now is taken. Whoever calls holds the lock: ids follow the order of that."""
+        """Schedules the taking of what is handed over now. Callers hold the lock, which orders the ids."""
         failure = self._handle.failure
         if failure is not None:
             raise failure
@@ -126,7 +126,7 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         self._thread.run(self._close())
 
     def _free_bytes(self) -> int:
-        """How much may be handed over now; whoever comes to a writer that has ended is not kept waiting."""
+        """Bytes that may be handed over now. Callers never wait for a writer that has ended."""
         if self._handle.has_ended:
             return 1
         if self._handle.is_behind:
@@ -180,7 +180,7 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
 
 
 class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
-    """A writer with ids from the caller; see `ledgers.writing.advanced_write_handle` for what it promises."""
+    """A writer with ids from the caller; see `ledgers.writing.advanced_write_handle` for its guarantees."""
 
     def __init__(self, thread: LoopThread, handle: aio.AdvancedWriteHandle, pending_bytes_max: int) -> None:
         super().__init__(thread, handle)
@@ -198,7 +198,7 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
         return self._thread.run(self._handle.append(entry_id, payload))
 
     def append_async(self, entry_id: int, payload: bytes) -> Future[int]:
-        """Takes one entry in; returns the future of its id, or of what is wrong with it.
+        """Takes one entry in; returns a future of its id, which also reports a bad id.
 
         Waits while `pending_bytes_max` are unconfirmed or wait for a gap to be filled; the entry that fills the
         gap is handed over at once. Callbacks as for `WriteHandle.append_async`.

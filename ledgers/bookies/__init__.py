@@ -1,1 +1,1 @@
-"""What talks to bookies: streams, lanes, and who replaces one that failed."""
+"""Communication with bookies: connections, append streams, lanes, calls, health probes and replacements."""

@@ -1,8 +1,8 @@
-"""One append stream to one bookie: the lanes of all ledgers share it, a message carries all that waited.
+"""An append stream to one bookie: multiplexes the lanes of all ledgers, and coalesces waiting frames into messages.
 
-What gathers in a turn of the event loop is one message, up to FRAME_BYTES_MAX; no timer is involved. At most
-`window_bytes_max` are sent and unanswered; what more there is waits in the lanes, each bounded by itself. When the
-connection breaks, or an answer does not come in time, all lanes fail at once, and the next lane begins a new stream.
+What gathers in an iteration of the event loop is one message, up to FRAME_BYTES_MAX; no timer is involved. At most
+`window_bytes_max` are sent and unanswered; the rest waits in the lanes, each with a bound of its own. When the
+connection breaks, or an answer does not come in time, all lanes fail at once, and the next lane opens a new stream.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from .dialing import OLDER_PROGRAM, Dial, goodbye
 from .queued_lane import QueuedLane
 
 FRAME_OVERHEAD_BYTES = 128
-"""What a frame takes in a message besides its columns."""
+"""A frame's bytes in a message besides its columns."""
 
 SMALL_MESSAGES_MAX = 2
-"""Messages under way that were not full: past it what comes gathers until one is answered, or a message is full."""
+"""Messages in flight that were not full: past it frames gather until one is answered, or fill a message."""
 
 FRAMES_IN_FLIGHT_MAX = 1024
 """Frames sent and unanswered on one stream."""
@@ -62,7 +62,7 @@ class _InFlight:
 
 
 class AppendStream:
-    """A connection and what is under way on it. `on_broken` is called once, when it can be used no more."""
+    """A connection and what is in flight on it. `on_broken` is called once, when it is no longer usable."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class AppendStream:
         self._in_flight: dict[int, _InFlight] = {}
         self._in_flight_bytes = 0
         self._queued_bytes = 0
-        self._message_ends: deque[int] = deque()  # the last sequence of each message under way
+        self._message_ends: deque[int] = deque()  # the last sequence of each message in flight
         self._answered_at = 0.0
         self._next_sequence = 0
         self._nonce = b""
@@ -98,7 +98,7 @@ class AppendStream:
 
     @property
     def heard_at(self) -> float:
-        """When something came last from the bookie; never, while it is not connected."""
+        """When the bookie last sent anything, by the loop's clock; -inf while not connected."""
         return -math.inf if self._connection is None or self._is_broken else self._connection.heard_at
 
     def open_lane(
@@ -120,7 +120,7 @@ class AppendStream:
         return lane
 
     def lane_queued(self, size_bytes: int) -> None:
-        """So much more waits in a lane; less, where it is negative."""
+        """Counts bytes queued in a lane; negative when they leave it."""
         self._queued_bytes += size_bytes
 
     def lane_has_work(self, lane: QueuedLane) -> None:
@@ -133,11 +133,11 @@ class AppendStream:
         self._lanes.discard(lane)
 
     def credential_of(self, terms: LaneTerms) -> Credential:
-        """For all frames of a lane on this stream; there is a nonce by the time frames are sent."""
+        """The credential of a lane's frames on this stream. The nonce is known before frames are sent."""
         return terms.key.credential(Purpose.APPEND, self._bookie.incarnation, self._nonce)
 
     async def close(self) -> None:
-        """Ends the stream; its lanes are told nothing (their owners have closed them)."""
+        """Closes the stream without telling its lanes: their owners have closed them."""
         self._is_broken = True
         self._connecting.cancel()
         await asyncio.wait([self._connecting])
@@ -148,14 +148,14 @@ class AppendStream:
             self._connection.abort("it was closed")
 
     def give_up(self, why: str) -> None:
-        """Breaks: its lanes fail, and the next one needs another stream."""
+        """Breaks the stream: its lanes fail, and the next one opens another stream."""
         self._connecting.cancel()
         self._break(why)
 
-    # --- what the connection tells --------------------------------------------------------------
+    # --- events of the connection ---------------------------------------------------------------
 
     def received(self, kind: Kind, call: int, body: Body) -> None:
-        """Answers, or why the bookie ends the connection."""
+        """Handles acknowledgements, or the reason why the bookie ends the connection."""
         del call
         if self._is_broken:
             return
@@ -191,7 +191,7 @@ class AppendStream:
             self._break(error.why)
             return
         except Exception as error:
-            # Whatever it was, the lanes must hear of it, or their writers wait for ever.
+            # Fail the lanes whatever it was, or their writers wait for ever.
             self._break(f"its stream failed: {error!r}")
             return
         self._connection, self._nonce, self._version = connection, welcome.nonce, welcome.version
@@ -199,13 +199,15 @@ class AppendStream:
         self._send_soon()
 
     def _refuse_unknown_identities(self) -> None:
-        """What a bookie of an older program stored of a ledger would be of another one when it is newer (rule W8)."""
+        """Fails lanes with an identity at a bookie of an older program: it stores none, and once upgraded would take
+        the entries for another ledger's (rule W8).
+        """
         if self._connection is not None and self._version < IDENTITIES_SINCE:
             for lane in [one for one in self._lanes if one.has_identity]:
                 lane.fail(OLDER_PROGRAM)
 
     def _send_soon(self) -> None:
-        """At the end of this turn of the loop: what else is appended in it goes along."""
+        """Sends at the end of this loop iteration, with everything else appended in it."""
         if not (self._will_send or self._connection is None or self._is_broken):
             self._will_send = True
             self._turn.send(self._send_what_waits)
@@ -214,7 +216,7 @@ class AppendStream:
         self._will_send = False
         connection = self._connection
         if connection is None or self._is_broken:
-            return  # broken since it was asked for
+            return  # broken since this was scheduled
         while self._ready and connection.is_writable and self._is_worth_a_message():
             request = self._next_request()
             if request is None:
@@ -225,21 +227,21 @@ class AppendStream:
             self._look_later()
 
     def _is_worth_a_message(self) -> bool:
-        """A message costs the same whatever its size: no third small one is sent before one is answered."""
+        """Limits small messages in flight, since a message costs the same whatever its size."""
         oldest = next(iter(self._in_flight), self._next_sequence)
         while self._message_ends and self._message_ends[0] < oldest:
             self._message_ends.popleft()
         return len(self._message_ends) < SMALL_MESSAGES_MAX or self._queued_bytes >= FRAME_BYTES_MAX
 
     def _look_later(self) -> None:
-        """Looks again when something would be unanswered for longer than allowed (rule W6)."""
+        """Schedules the check for an answer that is overdue (rule W6)."""
         oldest = next(iter(self._in_flight.values()))
         due = max(oldest.sent_at, self._answered_at) + self._config.append_seconds_max
         due = max(due, self._not_overdue_before)
         self._overdue = self._loop.call_at(due, self._look_for_answers, due)
 
     def _look_for_answers(self, due: float) -> None:
-        """One timer for all that is under way; it is set anew when it rings, not with each message."""
+        """Breaks the stream if an answer is overdue. One timer for all in flight, not reset with each message."""
         self._overdue = None
         if not self._in_flight:
             return
@@ -254,7 +256,7 @@ class AppendStream:
             self._look_later()
 
     def _next_request(self) -> AppendRequest | None:
-        """Frames of the ready lanes in turn, up to a message's size; None when the window is full or nothing waits."""
+        """Frames of the ready lanes in turn, up to a message's size; None if the window is full or nothing waits."""
         if self._in_flight_bytes >= self._config.window_bytes_max:
             return None
         frames: list[Frame] = []
@@ -298,7 +300,7 @@ class AppendStream:
             self._connection.abort(why)
 
     def _rest(self) -> None:
-        """Nothing is sent or waited for any more."""
+        """Stops sending and waiting."""
         if self._overdue is not None:
             self._overdue.cancel()
             self._overdue = None

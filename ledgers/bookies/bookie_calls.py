@@ -1,6 +1,6 @@
-"""Calls to one bookie, one answer each, and scans, as many at a time as are asked for, over one connection.
+"""Request-response calls and scans to one bookie, concurrently over one connection.
 
-The connection is made by the first call and kept. When it is lost all its calls fail, and the next one makes another.
+The first call opens the connection, which is kept. When it is lost all its calls fail, and the next one opens another.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from .dialing import OLDER_PROGRAM, Dial, goodbye
 from .scan_stream import ScanStream
 
 CALLS_MAX = 4096
-"""Calls of one client under way at one bookie."""
+"""Calls of one client in flight at one bookie."""
 
 SCANS_MAX = 64
-"""Scans of one client under way at one bookie, each with a window of pages; others are told to ask page by page."""
+"""Scans of one client in flight at one bookie, each with a window of pages; past it readers ask page by page."""
 
 
 class BookieCalls:
-    """See the module. Belongs to one event loop."""
+    """The calls and scans of one client to one bookie. Belongs to one event loop."""
 
     def __init__(self, bookie: BookieRef, dial: Dial) -> None:
         self._bookie = bookie
@@ -44,14 +44,14 @@ class BookieCalls:
 
     @property
     def heard_at(self) -> float:
-        """When something came last from the bookie; never, while it is not connected."""
+        """When the bookie last sent anything, by the loop's clock; -inf while not connected."""
         return -math.inf if self._connection is None else self._connection.heard_at
 
     async def call(
         self, kind: Kind, body: Sequence[Part], seconds_max: float, *, version_min: int = VERSION_MIN
     ) -> Body:
-        """The answer's body. Raises BookieUnavailable, after `seconds_max` at the latest, and where the bookie is of an
-        older version of the protocol."""
+        """Makes a call and returns the reply's body. Raises BookieUnavailable: after `seconds_max` at the latest, and
+        if the bookie's protocol version is too old."""
         try:
             async with asyncio.timeout(seconds_max):
                 connection = await self._connected(seconds_max)
@@ -62,9 +62,9 @@ class BookieCalls:
             raise self._no_answer(seconds_max) from None
 
     async def scan(self, request: ScanRequest, seconds_max: float) -> AsyncGenerator[Body, None]:
-        """The answers of a scan, each within `seconds_max`. Closing this ends it.
+        """Yields the answers of a scan, each within `seconds_max`. Close it to end the scan.
 
-        Raises BookieUnavailable; CannotScan where there are too many, or the bookie knows none, or ends this one.
+        Raises BookieUnavailable; CannotScan if there are too many, or the bookie knows no scans or ends this one.
         """
         try:
             async with asyncio.timeout(seconds_max):
@@ -81,7 +81,7 @@ class BookieCalls:
                     async with asyncio.timeout(seconds_max):
                         answer = await stream.take()
                     yield answer
-                    del answer  # while the next one is waited for, this one is not held here
+                    del answer  # do not hold it while waiting for the next one
                     if (taken := stream.to_tell()) is not None:
                         connection.send(Kind.TAKEN, number, codec.encode_taken(taken))
             finally:
@@ -91,14 +91,14 @@ class BookieCalls:
             raise self._no_answer(seconds_max) from None
 
     def hang_up(self, why: str) -> None:
-        """Ends the connection; its calls fail with this reason, and the next call makes another connection."""
+        """Closes the connection; its calls fail with this reason, and the next call opens another connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.abort(why)
             self.lost(why)
 
     async def close(self) -> None:
-        """Ends everything; calls under way fail."""
+        """Closes everything; calls in flight fail."""
         self._is_closed = True
         if self._dialing is not None:
             self._dialing.cancel()
@@ -108,7 +108,7 @@ class BookieCalls:
     # --- the connection -----------------------------------------------------------------------
 
     async def _connected(self, seconds_max: float) -> Connection:
-        """The connection there is, or the one that is being made, or a new one."""
+        """The connection, which may still have to be opened."""
         if self._connection is not None:
             return self._connection
         if self._is_closed:
@@ -133,7 +133,7 @@ class BookieCalls:
     def _has_dialed(self, task: asyncio.Task[Connection]) -> None:
         self._dialing = None
         if not task.cancelled():
-            task.exception()  # the calls that wait for it are told; perhaps none does any more
+            task.exception()  # marks it as retrieved: perhaps no call waits for it any more
 
     async def _answer(self, connection: Connection, kind: Kind, body: Sequence[Part]) -> Body:
         if len(self._waiting) >= CALLS_MAX:
@@ -153,7 +153,7 @@ class BookieCalls:
     def _no_answer(self, seconds_max: float) -> BookieUnavailable:
         return BookieUnavailable(str(self._bookie), f"it did not answer within {seconds_max:g} s")
 
-    # --- what the connection tells --------------------------------------------------------------
+    # --- events of the connection ---------------------------------------------------------------
 
     def received(self, kind: Kind, call: int, body: Body) -> None:
         if kind is Kind.GOODBYE:
@@ -163,7 +163,7 @@ class BookieCalls:
             self._scanned(call, kind, body)
             return
         answer = self._waiting.get(call)
-        if answer is None or answer.done():  # nobody waits for it any more
+        if answer is None or answer.done():  # no call waits for it any more
             return
         if kind is Kind.REFUSED:
             answer.set_exception(BookieUnavailable(str(self._bookie), f"it refuses: {goodbye(body)}"))
@@ -181,7 +181,7 @@ class BookieCalls:
             self.hang_up("it sends more of a scan than is taken")
 
     def writable(self) -> None:
-        """Requests are small: they wait in the connection's buffer."""
+        """Does nothing: requests are small and wait in the connection's buffer."""
 
     def lost(self, why: str) -> None:
         self._connection = None

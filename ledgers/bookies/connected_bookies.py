@@ -1,4 +1,4 @@
-"""The BookieClient over the data protocol: to each bookie that is used a connection for appends, one for calls."""
+"""The BookieClient over the data protocol: one connection for appends and one for calls to each bookie in use."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ Reply = TypeVar("Reply")
 Answer = TypeVar("Answer", ReadReply, LacReply, HoldingsReply)
 
 LONG_POLL_GRACE_SECONDS = 5.0
-"""How much longer than it was told a long poll may take."""
+"""Added to the wait of a long poll as its time limit."""
 
 
 class ConnectedBookies:
-    """See BookieClient. Addresses come from the registrations, by name, when a connection is made.
+    """See BookieClient. Looks up addresses in the registrations, by name, when it connects.
 
-    Raises LedgerError where the configuration names certificates that cannot be used.
+    Raises LedgerError if the configured certificates cannot be used.
     """
 
     def __init__(self, store: MetadataStore, config: ClientConfig, turn: Turn | None = None) -> None:
@@ -65,7 +65,7 @@ class ConnectedBookies:
 
     @property
     def identity(self) -> Identity | None:
-        """Who we are to these bookies; None without certificates."""
+        """The client's identity to these bookies; None without certificates."""
         return self._certificates.identity if self._certificates else None
 
     def open_lane(
@@ -92,7 +92,7 @@ class ConnectedBookies:
         async with aclosing(bodies):
             async for answer in bodies:
                 reply = self._from_here(bookie, _decoded(bookie, codec.decode_read_reply, answer))
-                del answer  # the reply has what it needs of it
+                del answer  # the reply has taken what it needs
                 yield reply
                 if request.ends(reply):
                     return
@@ -108,7 +108,7 @@ class ConnectedBookies:
         return self._from_here(bookie, await call)
 
     async def holdings(self, bookie: BookieRef, request: HoldingsRequest) -> HoldingsReply:
-        """Where the bytes of a ledger lie on a bookie."""
+        """Asks a bookie where the bytes of a ledger lie."""
         body = codec.encode_holdings_request(request)
         seconds = self._config.read_seconds_max
         return self._from_here(
@@ -116,14 +116,14 @@ class ConnectedBookies:
         )
 
     def heard_at(self, bookie: BookieRef) -> float:
-        """When something came last from the bookie, by the loop's clock; -inf where nobody is connected to it."""
+        """When the bookie last sent anything, by the loop's clock; -inf while not connected."""
         known = (self._streams.get(bookie), self._calls.get(bookie))
         return max((one.heard_at for one in known if one is not None), default=-math.inf)
 
     async def info(self, bookie: BookieRef) -> InfoReply:
-        """What the bookie says of itself. Raises BookieUnavailable also when it is another incarnation.
+        """Asks the bookie for its state. Raises BookieUnavailable also for another incarnation.
 
-        Where another one answers at the address that is known, the address is looked up once more.
+        If another one answers at the known address, looks the address up once more.
         """
         reply = await self._info(bookie)
         if reply.incarnation != bookie.incarnation:
@@ -136,7 +136,7 @@ class ConnectedBookies:
     async def maintain(
         self, bookie: BookieRef, request: MaintainRequest, timeout_seconds: float
     ) -> MaintainReply:
-        """Has the bookie look after itself. Raises BookieUnavailable; the bookie ends what takes too long."""
+        """Has the bookie do maintenance. Raises BookieUnavailable; the bookie ends what takes too long."""
         address = await self._address(bookie)
         return await Maintenance(self._certificates).ask(str(bookie), address, request, timeout_seconds)
 
@@ -190,7 +190,7 @@ class ConnectedBookies:
         return reply
 
     def _look_up_again(self, bookie: BookieRef) -> None:
-        """Another one answers where this bookie was: it has moved, or is gone for good (rule W7)."""
+        """Drops the connections: another bookie answers there, and this one has moved or is gone for good (rule W7)."""
         stream = self._streams.get(bookie)
         if stream is not None:
             stream.give_up(ELSEWHERE)
@@ -199,14 +199,14 @@ class ConnectedBookies:
             calls.hang_up(ELSEWHERE)
 
     def _retire(self, stream: AppendStream) -> None:
-        """A stream is broken: the next lane to this bookie makes a new one."""
+        """Forgets a broken stream: the next lane to its bookie opens a new one."""
         for bookie, known in list(self._streams.items()):
             if known is stream:
                 del self._streams[bookie]
 
 
 def _version_for(request: ReadRequest | LacRequest) -> int:
-    """The oldest version of a bookie that may do this: a fence is stored with the identity of its ledger."""
+    """The oldest protocol version that can serve this: a fence is stored with the identity of its ledger."""
     return IDENTITIES_SINCE if request.fence and request.identity else VERSION_MIN
 
 

@@ -1,4 +1,4 @@
-"""Connecting to a bookie: where it is, and what both say before anything else."""
+"""Connects to a bookie: looks up its address, does the TLS and protocol handshakes."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ PERHAPS_TLS = (
 OLDER_PROGRAM = "its program is too old for ledgers with an identity: upgrade all bookies before any client"
 
 GOODBYE_CHARACTERS_MAX = 500
-"""Of what a bookie says when it ends a connection, so much is told on."""
+"""Longest reason for ending a connection that is passed on from a bookie."""
 
 
 async def address_of(store: MetadataStore, bookie: BookieRef) -> str:
-    """Where its registration says that it answers. Raises BookieUnavailable."""
+    """Looks up the bookie's registered address. Raises BookieUnavailable."""
     try:
         found = await bookie_registry.find_bookie(store, bookie.bookie_id)
     except MetadataError as error:
@@ -56,10 +56,9 @@ async def dial(
     seconds_max: float,
     certificates: Certificates | None = None,
 ) -> tuple[Connection, Welcome]:
-    """A connection to the address on which both sides have said who they are. Raises BookieUnavailable.
+    """Connects to the address and completes the handshake. Raises BookieUnavailable.
 
-    With certificates, whoever answers shows one of this bookie. The handler hears nothing of a connection that did not
-    come about.
+    With certificates, the peer must show this bookie's. The handler hears nothing of a connection that failed.
     """
     greeting = _Greeting()
     connection = Connection(greeting, asks=True)
@@ -102,17 +101,17 @@ def _check_is(bookie: BookieRef, identity: Identity) -> None:
 def _told(error: OSError) -> str:
     if isinstance(error, ssl.SSLError):
         return f"TLS: {getattr(error, 'verify_message', '') or error.reason or error}"
-    if error.errno is not None and error.errno > 0:  # asyncio's own words name the address once more
+    if error.errno is not None and error.errno > 0:  # asyncio's message would repeat the address
         return os.strerror(error.errno)
     return error.strerror or str(error)
 
 
 class _NoWelcome(Exception):
-    """The bookie did not say what it should."""
+    """The bookie did not complete the handshake."""
 
 
 class _Greeting:
-    """The handler of a connection until the bookie has welcomed us."""
+    """Handles a connection until the bookie's part of the handshake is there."""
 
     connection: Connection
 
@@ -137,14 +136,14 @@ class _Greeting:
             self.welcome.set_result(welcome)
 
     def writable(self) -> None:
-        """Nothing waits."""
+        """Does nothing: nothing waits to be sent."""
 
     def lost(self, why: str) -> None:
         if not self.welcome.done():
             self.welcome.set_exception(_NoWelcome(why))
-            self.welcome.exception()  # whoever waits is told; perhaps nobody does any more
+            self.welcome.exception()  # marks it as retrieved: perhaps nothing waits any more
 
 
 def goodbye(body: Body) -> str:
-    """What a bookie says at the end, for people."""
+    """Decodes a bookie's reason for ending the connection, for people."""
     return bytes(body).decode(errors="replace")[:GOODBYE_CHARACTERS_MAX] or "it ended the connection"

@@ -1,4 +1,4 @@
-"""The bookies of a new ledger."""
+"""Chooses the ensemble of a new ledger."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .signs_of_life import choose_alive
 
 
 async def choose_ensemble(cluster: Cluster, shape: Shape) -> tuple[BookieRef, ...]:
-    """Living bookies, every write set on as many fault domains as can be.
+    """Chooses live bookies, with every write set spread over as many fault domains as possible.
 
-    Raises NotEnoughBookies, also where these are fewer than `fault_domains_min`, and MetadataError.
+    Raises NotEnoughBookies, also for fewer domains than `fault_domains_min`, and MetadataError.
     """
     listed = await cluster.known_bookies.lately()
     try:
@@ -34,7 +34,7 @@ async def _chosen(cluster: Cluster, shape: Shape, listed: Listed) -> tuple[Booki
     found = await choose_alive(cluster, candidates, shape.ensemble_size, (), rejected)
     if (
         _domains(found, shape) < cluster.config.fault_domains_min
-    ):  # a domain may have those only that failed lately
+    ):  # a domain may have only bookies that failed lately
         found = await choose_alive(cluster, candidates, shape.ensemble_size, (), rejected, avoids=False)
     usable = [str(r.bookie) for r in found]
     if len(found) < shape.ensemble_size:
@@ -46,7 +46,7 @@ async def _chosen(cluster: Cluster, shape: Shape, listed: Listed) -> tuple[Booki
 
 
 def _domains(found: Sequence[Registration], shape: Shape) -> int:
-    """Of the write set that has the fewest; 0 where these are too few for an ensemble."""
+    """Fault domains of the write set that has the fewest; 0 if there are too few bookies for an ensemble."""
     if len(found) < shape.ensemble_size:
         return 0
     return placement.fewest_domains(placement.arranged(found, shape.write_quorum), shape.write_quorum)

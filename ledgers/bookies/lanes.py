@@ -1,4 +1,4 @@
-"""The lanes of one ledger: the pipeline's effects on them, and what they report back."""
+"""The lanes of one ledger: performs the pipeline's effects on them, and forwards what they report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class PipelineEvents(Protocol):
-    """The machine a shell reports to, already wrapped so that the effects are performed."""
+    """The pipeline's events, as a shell takes them from lanes; it performs the effects that follow."""
 
     def acked(self, lane: int, through: int) -> None: ...
     def written(self, lane: int, through: int) -> None: ...
@@ -76,7 +76,7 @@ class Lanes:
             self._close(effect.lane)
 
     def send_lac(self) -> None:
-        """Tells every bookie of the ensemble the last-add-confirmed as it is now."""
+        """Sends every bookie of the ensemble the current last-add-confirmed."""
         for lane in self._lanes.values():
             lane.send_lac()
 
@@ -98,7 +98,7 @@ class Lanes:
 
 @dataclass(slots=True)
 class _LaneEvents:
-    """What one lane reports, with the lane's number put to it."""
+    """Forwards the reports of one lane, with its number."""
 
     cluster: Cluster
     events: PipelineEvents

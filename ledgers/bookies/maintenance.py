@@ -1,4 +1,4 @@
-"""Acts of maintenance, asked of a bookie over gRPC as any tool may ask them."""
+"""Requests maintenance of a bookie over gRPC, as any tool may."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ..errors import BookieUnavailable
 
 
 class Maintenance:
-    """Owns nothing between two calls: they are rare.
+    """Opens a channel for each request, since they are rare.
 
-    With certificates, the bookie's has to be for the host that is asked, as gRPC wants it.
+    With certificates, the bookie's has to name the host that is asked, as gRPC requires.
     """
 
     def __init__(self, certificates: Certificates | None = None) -> None:
@@ -27,7 +27,7 @@ class Maintenance:
     async def ask(
         self, bookie: str, address: str, request: MaintainRequest, seconds_max: float
     ) -> MaintainReply:
-        """Raises BookieUnavailable; the bookie ends what takes too long."""
+        """Sends the request and returns the reply. Raises BookieUnavailable; the bookie ends what takes too long."""
         own_grpc(self)
         data = b"".join(codec.encode_maintain_request(request))
         try:

@@ -1,4 +1,4 @@
-"""One ledger's share of an append stream: entries queued in order, and what becomes of them."""
+"""One ledger's queue on an append stream: entries in order, their frames and acknowledgements."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from bookie.wire import (
 from ..bookie_client import LaneListener, LaneTerms
 
 ENDS_THE_WRITER = (Status.FENCED, Status.UNAUTHORIZED, Status.WRONG_IDENTITY)
-"""Answers that no other bookie would make good (rules W5, W8)."""
+"""Refusals that no other bookie would make good (rules W5, W8)."""
 
 
 class LaneStream(Protocol):
-    """What a lane needs of the stream that it is a part of."""
+    """What a lane needs of its append stream."""
 
     def lane_queued(self, size_bytes: int) -> None: ...
     def lane_has_work(self, lane: QueuedLane) -> None: ...
@@ -62,7 +62,7 @@ class QueuedLane:
         self._sync_wanted = False
         self._sent_through = -1
         self._credential: Credential | None = None
-        self.in_line = False  # whether the stream has this lane among those with work
+        self.in_line = False  # whether the stream has queued this lane among those with work
         self.backlog_bytes = 0
 
     @property
@@ -71,12 +71,12 @@ class QueuedLane:
 
     @property
     def has_identity(self) -> bool:
-        """Whether its ledger has one, which bookies of older programs do not know (rule W8)."""
+        """Whether the ledger has an identity, which bookies of older programs do not know (rule W8)."""
         return bool(self._terms.identity)
 
     def send(self, columns: Columns) -> None:
         if self._listener is None:
-            return  # failed or closed: whoever sends has not heard of it yet
+            return  # failed or closed: the sender has not heard of it yet
         size = columns.size_bytes
         self._queue.append((columns, size))
         self.backlog_bytes += size
@@ -120,14 +120,14 @@ class QueuedLane:
             self._listener.behind(why)
 
     def _catch_up(self) -> None:
-        """A frame below the bound, so that it does not flap with every frame."""
+        """Caught up only a frame below the bound, so that it does not flap with every frame."""
         if self._is_behind and self.backlog_bytes <= self._backlog_bytes_max - FRAME_BYTES_MAX:
             self._is_behind = False
             if self._listener is not None:
                 self._listener.caught_up()
 
     def next_frame(self, bytes_max: int) -> tuple[Frame, int]:
-        """The frame of what waits, as much of it as fits, and the size of its columns."""
+        """Makes a frame of as many waiting entries as fit; also returns the size of its columns."""
         if not self._queue:
             return self._frame_of(NO_ENTRIES), 0
         columns, size = self._queue.popleft()
@@ -137,7 +137,7 @@ class QueuedLane:
         return self._frame_of(columns), size
 
     def _with_more(self, columns: Columns, size: int, bytes_max: int) -> tuple[Columns, int]:
-        """With what waits behind it, as far as that fits."""
+        """Joins as many of the following batches as fit."""
         parts, entries = [columns], len(columns)
         while self._queue:
             following, more = self._queue[0]
@@ -162,7 +162,7 @@ class QueuedLane:
         return Frame(terms.ledger_id, columns, lac, *whose)
 
     def through(self, frame: Frame) -> int:
-        """The entry that is on disk, with all sent before, when this frame is answered OK; −1 for none."""
+        """The entry through which all is on disk when this frame is answered OK; −1 for none."""
         if len(frame.columns):
             self._sent_through = frame.columns.last_entry
         elif not self._terms.deferred_sync:

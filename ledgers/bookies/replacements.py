@@ -1,4 +1,4 @@
-"""Finding live bookies, for a new ensemble or in place of failed ones."""
+"""Finds replacements for failed bookies of an ensemble."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from ..protocol.effects import FindReplacements
 from .signs_of_life import choose_alive, takes_entries
 
 ORDERS_MAX = 120
-"""Orders that are looked at where several bookies are replaced at once: all of five."""
+"""Permutations tried when several bookies are replaced at once: all of five."""
 
 
 async def find_replacements(
     cluster: Cluster, effect: FindReplacements, write_quorum: int, *, domains_min: int = 1
 ) -> tuple[dict[int, BookieRef], dict[str, str]]:
-    """A live bookie for each failed position, as far as there are any, and why the others are not used.
+    """Finds a live bookie for each failed position, as far as possible, and why the others are not used.
 
-    New bookies are preferred, where the effect allows any; then, for its own place only, one that was
-    formatted anew under the failed one's name, and last the failed bookie itself, if it answers. All are asked
-    for a sign of life first: a registration outlives its bookie by a lease. New bookies are not taken where they would
+    New bookies are preferred, if the effect allows any; then, for its own place only, one that was
+    formatted anew under the failed one's name, and last the failed bookie itself, if it answers. All are probed
+    first: a registration outlives its bookie by a lease. New bookies are not used if they would
     leave an entry's copies on fewer fault domains than `domains_min`, and than they are on.
     """
     try:
@@ -41,7 +41,7 @@ async def find_replacements(
     beside = [r for r in registered if r.bookie in staying]
     found = await choose_alive(cluster, candidates, len(effect.failed), beside, rejected)
     placed = _arranged(effect, found, registered, write_quorum, domains_min, rejected)
-    if found and not placed:  # a fault domain may have those only that failed lately
+    if found and not placed:  # a fault domain may have only bookies that failed lately
         found = await choose_alive(cluster, candidates, len(effect.failed), beside, rejected, avoids=False)
         placed = _arranged(effect, found, registered, write_quorum, domains_min, rejected)
     chosen = {position: one.bookie for position, one in zip(effect.failed, placed, strict=False)}
@@ -65,7 +65,7 @@ def _arranged(
     domains_min: int,
     rejected: dict[str, str],
 ) -> Sequence[Registration]:
-    """In the order in which they stand best; none where the policy forbids it, and why goes into `rejected`."""
+    """Orders the bookies for the best placement; none if the policy forbids it, and why goes into `rejected`."""
     known = {one.bookie: one for one in registered}
     now = [known.get(bookie, Registration(bookie, "")) for bookie in effect.ensemble]
 
@@ -82,7 +82,7 @@ def _arranged(
 
 
 def _formatted_anew(registered: Sequence[Registration], former: BookieRef) -> list[BookieRef]:
-    """The live bookie that has the failed one's name and is another incarnation, if there is one."""
+    """The live bookie of the failed one's name but another incarnation, if there is one."""
     named = [r.bookie for r in registered if r.writable and r.bookie.bookie_id == former.bookie_id]
     return [bookie for bookie in named if bookie != former]
 

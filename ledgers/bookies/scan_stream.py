@@ -1,4 +1,4 @@
-"""What has come of one scan: answers in order, until somebody takes them, and how much the bookie was told of that."""
+"""Flow control of one scan at the client: queues answers in order, and credits the bookie for those taken."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from bookie.wire.rpc import MESSAGE_BYTES_MAX
 from ..errors import BookieUnavailable
 
 TOLD_SHARE = 2
-"""The bookie is told what was taken once that is so much of the window, or it would not go on."""
+"""Taken bytes are reported once they are the window divided by this, before the bookie stalls."""
 
 
 class ScanStream:
-    """Belongs to one event loop. What is in it and with its reader is within the scan's window, or one page."""
+    """The queue of one scan, on one event loop. It and its reader hold at most the scan's window, or one page."""
 
     def __init__(self, request: ScanRequest) -> None:
         window, page = request.window_bytes, request.page_bytes
@@ -29,7 +29,7 @@ class ScanStream:
 
     @property
     def is_over_its_bound(self) -> bool:
-        """Whether the bookie sends more than the scan lets it."""
+        """Whether the bookie sends more than the scan's window allows."""
         return self._came_bytes - self._told_bytes > self._bytes_max
 
     def received(self, body: Body) -> None:
@@ -38,12 +38,12 @@ class ScanStream:
         self._wake()
 
     def failed(self, error: BookieUnavailable) -> None:
-        """Nothing more comes. What has come can still be taken."""
+        """Ends the stream; answers that have arrived can still be taken."""
         self._error = error
         self._wake()
 
     async def take(self) -> Body:
-        """The next answer. Raises BookieUnavailable where none comes any more."""
+        """Waits for the next answer. Raises BookieUnavailable when there are no more."""
         while not self._came:
             if self._error is not None:
                 raise self._error
@@ -54,7 +54,7 @@ class ScanStream:
         return body
 
     def to_tell(self) -> int | None:
-        """So many bytes are taken in all, where that has to be told. All that was taken is done with."""
+        """All bytes taken so far, if they are to be reported now. Everything taken counts as processed."""
         if self._taken_bytes - self._told_bytes < self._tell_bytes_min:
             return None
         self._told_bytes = self._taken_bytes

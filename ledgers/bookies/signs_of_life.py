@@ -1,4 +1,4 @@
-"""Which registered bookies are alive: a registration outlives its bookie by a lease, so each is asked."""
+"""Health probes: asks registered bookies if they are alive, since a registration outlives its bookie by a lease."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..errors import BookieUnavailable
 from ..tasks import end_tasks
 
 SLOW_ANSWER_SECONDS = 0.5
-"""A bookie silent for so long is not waited for alone: another one is asked beside it."""
+"""After so long without an answer another bookie is probed as well."""
 
 HEARD_SECONDS_MAX = 1.0
-"""A bookie of which something came so lately lives."""
+"""A bookie that sent anything so recently counts as alive."""
 
 REMEMBERED_SECONDS_MAX = 1.0
-"""How long a bookie that failed lately has for its answer; it is asked only where there is no other."""
+"""Time limit of the probe of a bookie that failed lately; it is probed only if there is no other."""
 
 
 async def choose_alive(
@@ -32,11 +32,10 @@ async def choose_alive(
     *,
     avoids: bool = True,
 ) -> list[Registration]:
-    """Up to `count` candidates that answer, best placed first; why others do not goes into `rejected`.
+    """Chooses up to `count` candidates that answer, best placed first; why others do not goes into `rejected`.
 
-    Those that failed lately are asked when there is no other, or like all others where nobody `avoids` them.
-
-    Asks as many at a time as are missing, in parallel. One that is silent is remembered as one that failed, so that
+    Bookies that failed lately are probed last, or like all others without `avoids`.
+    Probes as many in parallel as are missing. A silent one is remembered as failed, so that
     it costs the next call nothing.
     """
     search = _Search(cluster, candidates, beside, rejected, cluster.failed_lately if avoids else frozenset)
@@ -49,7 +48,7 @@ async def choose_alive(
 
 
 class _Search:
-    """Candidates that are asked, that answered, and that were not asked yet."""
+    """Candidates that are being probed, that answered, and that were not probed yet."""
 
     def __init__(
         self,
@@ -69,7 +68,7 @@ class _Search:
         self._slow: set[asyncio.Task[bool]] = set()
 
     def goes_on(self, count: int) -> bool:
-        """Asks those that are missing; False where all have answered and there is nobody left to ask."""
+        """Probes as many as are missing; False when all have answered and no candidate is left."""
         missing = count - len(self.alive) - len(self._asked.keys() - self._slow)
         chosen = placement.choose(
             self._left,
@@ -85,7 +84,7 @@ class _Search:
         return bool(self._asked)
 
     async def step(self) -> None:
-        """Some answer, or are silent for so long that they are not waited for alone."""
+        """Waits for answers; if none comes in time, notes the probed ones as slow."""
         patience = SLOW_ANSWER_SECONDS if self._left else None
         done, waiting = await asyncio.wait(self._asked, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
         for asking in [asking for asking in self._asked if asking in done]:
@@ -96,7 +95,7 @@ class _Search:
             self._slow |= waiting
 
     async def end(self) -> None:
-        """Those that have not answered are not waited for; the slow ones among them count as failed."""
+        """Cancels open probes; slow bookies among them count as failed."""
         for registration in (self._asked[asking] for asking in self._asked if asking in self._slow):
             self._rejected[str(registration.bookie)] = f"did not answer within {SLOW_ANSWER_SECONDS:g} s"
             self._cluster.note_failure(registration.bookie)
@@ -104,9 +103,9 @@ class _Search:
 
 
 async def takes_entries(cluster: Cluster, bookie: BookieRef, rejected: dict[str, str]) -> bool:
-    """Whether the bookie answers that it takes entries; why not goes into `rejected`.
+    """Whether the bookie is alive and writable; why not goes into `rejected`.
 
-    One that has just been heard of, and is registered as writable, is not asked.
+    A bookie heard from just now, and registered as writable, is not probed.
     """
     now = asyncio.get_running_loop().time()
     if now - cluster.bookies.heard_at(bookie) < HEARD_SECONDS_MAX and bookie not in cluster.failed_lately():

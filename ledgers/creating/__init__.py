@@ -1,1 +1,1 @@
-"""What a creation needs: an id, the bookies that may be chosen, and what is returned."""
+"""Creating a ledger: its parameters, its id, and the bookies to choose from."""

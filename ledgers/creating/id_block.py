@@ -1,4 +1,4 @@
-"""Ids for new ledgers, taken from the cluster's counter a block at a time."""
+"""Allocates ids for new ledgers from the cluster's counter, a block at a time."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from metadata.records.ledger_ids import take_ledger_ids
 from metadata.store import MetadataStore
 
 BLOCK_IDS_MAX = 64
-"""Largest block. The first of a client is one id, so that a client which makes one ledger leaves no gap."""
+"""Largest block. A client's first block is one id, so that a client which makes one ledger leaves no gap."""
 
 BLOCK_SECONDS_MAX = 10.0
-"""Ids that were not used for so long are skipped: ids of ledgers that are made at a time are near each other."""
+"""Older unused ids are skipped, so that ledgers created at about the same time have ids near each other."""
 
 
 class IdBlock:
-    """One client's. Ids rise, are never given twice, and have gaps."""
+    """One client's block of ids. Ids rise, are never given twice, and have gaps."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
@@ -27,8 +27,8 @@ class IdBlock:
         self._size = 1
 
     async def next(self) -> int:
-        """Raises MetadataError, of these MetadataRestored where the counter may be older than what bookies hold."""
-        async with self._taking:  # our own creations wait for each other, and do not conflict
+        """The next id. Raises MetadataError; MetadataRestored if the counter may be older than what bookies hold."""
+        async with self._taking:  # one client's creations take turns instead of conflicting
             loop = asyncio.get_running_loop()
             is_old = loop.time() - self._taken_at > BLOCK_SECONDS_MAX
             if is_old or not self._ids:

@@ -1,4 +1,4 @@
-"""The registered bookies, as they were listed a moment ago: creations one after the other share a listing."""
+"""Caches the list of registered bookies for a moment, so that successive creations share one listing."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from metadata.records.registration import Registration
 from metadata.store import MetadataStore
 
 KNOWN_SECONDS = 1.0
-"""A listing is used for so long. Whoever died meanwhile is noticed by its connection, which ends with it."""
+"""How long a listing is reused. A bookie that dies meanwhile is noticed by its closed connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """`is_fresh`: listed just now, for whoever asked."""
+    """`is_fresh`: listed just now, for this caller."""
 
     bookies: list[Registration]
     is_fresh: bool
 
 
 class KnownBookies:
-    """Of one client. Both methods raise MetadataError."""
+    """The cached listing of one client. Both methods raise MetadataError."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
@@ -30,14 +30,14 @@ class KnownBookies:
         self._listed_at: float | None = None
 
     async def lately(self) -> Listed:
-        """As known, where that is of a moment ago."""
+        """Returns the cached listing if it is recent enough, else a new one."""
         now = asyncio.get_running_loop().time()
         if self._listed_at is not None and now - self._listed_at < KNOWN_SECONDS:
             return Listed(self._listed, is_fresh=False)
         return await self.now()
 
     async def now(self) -> Listed:
-        """Listed anew."""
+        """Lists the bookies anew."""
         asked_at = asyncio.get_running_loop().time()
         self._listed = await bookie_registry.list_bookies(self._store)
         self._listed_at = asked_at

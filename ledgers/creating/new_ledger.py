@@ -1,4 +1,4 @@
-"""What a new ledger shall be, checked once."""
+"""The parameters of a new ledger, validated once."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from metadata.records.ledger_record import CUSTOM_METADATA_BYTES_MAX, DigestType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewLedger:
-    """Shape and protection of a ledger to be made.
+    """Shape and protection of a ledger to be created.
 
     Write quorum is the ensemble size by default, ack quorum a majority of the write quorum. With a
-    `password` bookies and clients take writes and recoveries only from those who know it; with
+    `password` bookies and clients accept writes and recoveries only from those who know it; with
     HMAC_SHA256 it also signs every entry. With `deferred_sync` an append returns when an ack quorum has
     the entry in its logs, which a loss of power may undo; `force` makes what was appended durable, and
     only then is it confirmed. A chosen `ledger_id` is never given again, not even after the ledger was
     deleted: bookies may still hold the old entries. Raises ValueError for what does not fit together, TypeError
-    for what is of another type.
+    for values of another type.
     """
 
     ensemble_size: int = 3
@@ -34,7 +34,7 @@ class NewLedger:
         for name in ("ensemble_size", "write_quorum", "ack_quorum", "ledger_id"):
             if type(value := getattr(self, name)) not in (int, type(None)):
                 raise TypeError(f"{name} is an int, not {type(value).__name__}")
-        _ = self.shape  # raises where it does not fit
+        _ = self.shape  # raises if it is impossible
         if not isinstance(self.password, bytes):
             raise TypeError(f"a password is bytes, not {type(self.password).__name__}")
         if not isinstance(self.digest, DigestType):

@@ -1,17 +1,17 @@
-"""Checking the CRC32C digests of a whole page, a block of entries at a time: work per batch, not per entry. Pure.
+"""Verifies the CRC32C digests of a whole page, a block of entries at a time: work per batch, not per entry. Pure.
 
-A CRC is a register that is moved over the bytes, linearly: what it holds at the end of a block is the sum (exclusive
-or) of what each part put into it, moved on by as many bytes as came after that part. The digest of an entry is such a
-register, started from the ledger and the entry's id. So what the digests of a block say of its bytes can be summed
+A CRC is a register that is moved over the bytes, linearly: its value at the end of a block is the sum (exclusive
+or) of each part's contribution, moved on by as many bytes as came after that part. The digest of an entry is such a
+register, started from the ledger and the entry's id. So the digests of a block can be summed
 into the one register that a single pass over the block's payload must arrive at:
 
     start of the first entry, passed over the payload
         = sum over the entries of (digest, with the start of the entry behind it) moved on to the block's end
 
-One wrong entry changes the sum always, because moving on loses nothing; several could cancel out once in 2**31 or so,
+One wrong entry always changes the sum, because moving on loses nothing; several could cancel out once in 2**31 or so,
 about as often as one wrong entry has the right CRC. That takes bytes between them: where entries are empty nothing is
-moved on, and whole runs of wrong digests cancel out, so pages with an empty entry are not for this module. The starts
-and the moving come from tables; only the pass over the payload is left, one call for each block.
+moved on, and whole runs of wrong digests cancel out, so this module does not check pages with an empty entry. The
+starts and the moving come from tables; only the pass over the payload is left, one call for each block.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from bookie.wire.columns import ID_BYTES
 Registers = npt.NDArray[np.uint32]
 
 BLOCK_ENTRIES = 16
-"""Entries summed at a time: more of them save calls, fewer tell more exactly what is wrong."""
+"""Entries summed at a time: more save calls, fewer locate damage more exactly."""
 
 ENTRY_BYTES_MAX = 4096
-"""Larger entries gain nothing: their own bytes cost more than a call does. Also bounds how far a register is moved."""
+"""Larger entries gain nothing: their own bytes cost more than a call. Also bounds how far a register is moved."""
 
 _STEPS = 256
 _MOVED_BYTES_MAX = _STEPS * _STEPS
 _PLACES = np.arange(4, dtype=np.intp) << 8
-"""Where in a row of a table each byte of a register has its values."""
+"""Offsets in a table's row of the values of each byte of a register."""
 
 _REVERSED_POLYNOMIAL = np.uint32(0x82F63B78)
 
@@ -44,7 +44,7 @@ assert BLOCK_ENTRIES * ENTRY_BYTES_MAX <= _MOVED_BYTES_MAX
 
 
 def can_check(columns: Columns) -> bool:
-    """Whether `all_good` takes these entries: none is empty, none is large."""
+    """Whether `all_good` accepts these entries: none is empty, none is large."""
     sizes = np.frombuffer(columns.lengths, "<u4")
     return bool(sizes.min() > 0 and sizes.max() <= ENTRY_BYTES_MAX)
 
@@ -71,7 +71,7 @@ def _summed(
     first: npt.NDArray[np.intp],
     last: npt.NDArray[np.intp],
 ) -> Registers:
-    """What the register must hold at the end of each block, after the digests in it."""
+    """The value the register must have at the end of each block, given the digests in it."""
     parts = digests.copy()
     parts[:-1] ^= starts[1:]
     parts[last] = digests[last]
@@ -82,7 +82,7 @@ def _summed(
 
 
 def _starts(entry_ids: bytes, seed: int) -> Registers:
-    """The CRC over the seed and each id: the part of the seed, and one for each byte of an id that may not be 0."""
+    """The CRC over the seed and each id: the seed's part, and one for each byte of an id that may not be 0."""
     ids = np.frombuffer(entry_ids, np.uint8).reshape(-1, ID_BYTES)
     starts = np.full(len(ids), crc32c(bytes(ID_BYTES), seed), np.uint32)
     largest = int(np.frombuffer(entry_ids, "<u8").max())
@@ -92,7 +92,7 @@ def _starts(entry_ids: bytes, seed: int) -> Registers:
 
 
 def _moved(registers: Registers, steps: Registers, table: Registers) -> Registers:
-    """Each register after so many steps of zeros: the sum of what becomes of its four bytes."""
+    """Each register after so many steps of zeros: the sum of the results for its four bytes."""
     places = registers.view(np.uint8).reshape(-1, 4) + _PLACES
     places += (steps.astype(np.intp) << 10)[:, None]
     parts = table.take(places)
@@ -101,7 +101,7 @@ def _moved(registers: Registers, steps: Registers, table: Registers) -> Register
 
 @cache
 def _tables() -> tuple[Registers, Registers]:
-    """What becomes of each byte of a register after 0 … 255 bytes of zeros, and after 0 … 255 times 256 of them."""
+    """The result for each byte of a register after 0 … 255 bytes of zeros, and after 0 … 255 times 256 of them."""
     return _table(1), _table(_STEPS)
 
 
@@ -126,7 +126,7 @@ def _after_a_zero(registers: Registers) -> Registers:
 
 @cache
 def _id_tables() -> Registers:
-    """What each byte of an id puts into the register, by its place and its value."""
+    """The contribution of each byte of an id to the register, by its place and its value."""
     zeros = crc32c(bytes(ID_BYTES))
     return np.array(
         [

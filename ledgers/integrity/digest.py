@@ -1,4 +1,4 @@
-"""Digests over entries and over last-add-confirmed statements.
+"""Computes and verifies the digests of entries and of last-add-confirmed statements.
 
 An entry's digest covers the ledger id, the entry id and the payload, so bytes of another entry or
 ledger never pass for it; it does not cover where or with what the entry travelled, so every copy
@@ -28,21 +28,21 @@ _ID = struct.Struct("<q")
 _LAC = struct.Struct("<qq")
 
 PAGE_ENTRIES_MIN = 64
-"""As many entries are checked together, fewer one by one."""
+"""From this many entries on, digests are checked in blocks; fewer are checked one by one."""
 
 
 class Digester(Protocol):
-    """Makes and checks the digests of one ledger, each of `width_bytes`. Pure."""
+    """Computes and verifies the digests of one ledger, each of `width_bytes`. Pure."""
 
     @property
     def width_bytes(self) -> int: ...
 
     def sign(self, first_entry: int, payloads: Sequence[bytes]) -> bytes:
-        """The digests column of consecutive entries."""
+        """Returns the digests column of consecutive entries."""
         ...
 
     def bad_entries(self, columns: Columns) -> list[int]:
-        """Indexes of the entries whose digest does not fit; empty when all is well."""
+        """Returns the indexes of entries with a wrong digest; empty when all is well."""
         ...
 
     def sign_lac(self, last_entry: int, length_bytes: int) -> LacStatement: ...
@@ -51,14 +51,14 @@ class Digester(Protocol):
 
 
 def digester(digest_type: DigestType, ledger_id: int, secret: bytes) -> Digester:
-    """The digester of a ledger."""
+    """Returns the digester of a ledger."""
     if digest_type is DigestType.HMAC_SHA256:
         return HmacDigester(ledger_id, secret)
     return Crc32cDigester(ledger_id)
 
 
 class Crc32cDigester:
-    """Four bytes an entry."""
+    """CRC32C digests: four bytes an entry."""
 
     width_bytes = 4
 
@@ -85,7 +85,7 @@ class Crc32cDigester:
         return [n for n, crc in enumerate(found) if struct.pack("<I", crc) != stored[4 * n : 4 * n + 4]]
 
     def _is_good_page(self, columns: Columns) -> bool:
-        from . import crc_blocks  # brings NumPy, which whoever reads no pages need not wait for
+        from . import crc_blocks  # imports NumPy, which only readers of pages need to wait for
 
         return crc_blocks.can_check(columns) and crc_blocks.all_good(columns, self._entry_seed)
 
@@ -98,7 +98,7 @@ class Crc32cDigester:
 
 
 class HmacDigester:
-    """Thirty-two bytes an entry."""
+    """HMAC-SHA256 digests: thirty-two bytes an entry."""
 
     width_bytes = 32
 

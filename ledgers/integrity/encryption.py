@@ -1,11 +1,11 @@
-"""Entries that bookies cannot read: AES-256-GCM over payloads, with a key that the application keeps.
+"""Client-side encryption of entries: AES-256-GCM over payloads, with a key that bookies never have.
 
     custom metadata "bookledger.encryption":  version u8, salt, check of the key
 
-Every ledger has a salt of its own, and its key follows from that and the application's key (HKDF-SHA256). A ledger has
-one writer, ever, and gives each entry id to one payload, so the id is the nonce; recovery copies what is there. Ledger
-id and entry id are authenticated with each payload. The digest is made over the cipher text: bookies, recovery and
-healing need no key.
+Every ledger has a salt of its own, and its key is derived from that and the application's key (HKDF-SHA256). A ledger
+has one writer, ever, and gives each entry id to one payload, so the id is the nonce; recovery copies existing bytes.
+Ledger id and entry id are authenticated with each payload. The digest is made over the cipher text: bookies, recovery
+and re-replication need no key.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ VERSION = 1
 SALT_BYTES = 32
 CHECK_BYTES = 16
 TAG_BYTES = 16
-"""What a payload grows by."""
+"""The bytes that encryption adds to a payload."""
 
 _NONCE = struct.Struct(">4xq")
 _PLACE = struct.Struct(">qq")
 
 
 class Cipher:
-    """Seals and opens the payloads of one ledger."""
+    """Encrypts and decrypts the payloads of one ledger."""
 
     def __init__(self, ledger_id: int, key: bytes) -> None:
         self._ledger_id = ledger_id
         self._aead = AESGCM(key)
 
     def seal(self, first_entry: int, payloads: Sequence[bytes]) -> list[bytes]:
-        """The payloads of consecutive entries as bookies are given them."""
+        """Encrypts the payloads of consecutive entries, for sending to bookies."""
         encrypt, nonce, place, ledger_id = self._aead.encrypt, _NONCE.pack, _PLACE.pack, self._ledger_id
         return [encrypt(nonce(n), p, place(ledger_id, n)) for n, p in enumerate(payloads, first_entry)]
 
     def open(self, columns: Columns) -> Columns:
-        """The entries as they were appended. Raises EntryUnreadable for bytes that were not made with this key."""
+        """Decrypts entries. Raises EntryUnreadable for bytes that were not made with this key."""
         decrypt, nonce, place, ledger_id = self._aead.decrypt, _NONCE.pack, _PLACE.pack, self._ledger_id
         opened: list[bytes] = []
         try:
@@ -68,18 +68,18 @@ class Cipher:
 
 
 def entry_bytes_max(cipher: Cipher | None) -> int:
-    """The largest payload that an entry can hold."""
+    """The largest payload of an entry."""
     return ENTRY_BYTES_MAX if cipher is None else ENTRY_BYTES_MAX - TAG_BYTES
 
 
 def new_envelope(key: bytes) -> bytes:
-    """What a new ledger's custom metadata says: which of all keys is its, to those who have the application's."""
+    """Makes a new ledger's encryption metadata: a salt, and a check that identifies the right key."""
     salt = secrets.token_bytes(SALT_BYTES)
     return bytes([VERSION]) + salt + _derived(key, salt, b"check", CHECK_BYTES)
 
 
 def cipher_of(record: LedgerRecord, key: bytes | None) -> Cipher | None:
-    """The ledger's, None for one in plain text. Raises BadEncryptionKey, also where a key is needed and not given."""
+    """Returns the ledger's cipher, None for plain text. Raises BadEncryptionKey for a missing or wrong key."""
     envelope = record.custom_metadata.get(ENCRYPTION)
     if envelope is None:
         return None

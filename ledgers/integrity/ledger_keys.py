@@ -1,9 +1,9 @@
-"""A ledger's keys: what follows from its password and id, and never leaves the client.
+"""Derives a ledger's keys from its password and id; they never leave the client.
 
     secret, ledger id ── HKDF-SHA256 ──┬── digest key    signs entries, with HMAC_SHA256 digests
                                        └── private key   proves to bookies who may write, fence and read
 
-The secret is the password, stretched (`stretching`).
+The secret is the stretched password (`stretching`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def digest_key(ledger_id: int, secret: bytes) -> bytes:
 
 
 class LedgerKey:
-    """Proves to bookies that its holder knows the ledger's password; proves nothing where there is none."""
+    """Proves to bookies that its holder knows the ledger's password; blank for a ledger without one."""
 
     def __init__(self, ledger_id: int, secret: bytes) -> None:
         self._ledger_id = ledger_id
@@ -38,11 +38,11 @@ class LedgerKey:
 
     @property
     def verifier(self) -> bytes:
-        """What metadata and bookies know of the key; empty for a ledger without a password."""
+        """The public key, which metadata and bookies have; empty for a ledger without a password."""
         return self._private.public_key().public_bytes_raw() if self._private else b""
 
     def credential(self, purpose: Purpose, incarnation: str, nonce: bytes = b"") -> Credential:
-        """For a request to the bookie of this incarnation, over the append stream of this nonce."""
+        """Signs a credential for requests to the bookie of this incarnation, over the append stream of this nonce."""
         if self._private is None:
             return NO_CREDENTIAL
         proof = self._private.sign(statement(purpose, self._ledger_id, incarnation, nonce))

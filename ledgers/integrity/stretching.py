@@ -1,10 +1,10 @@
-"""What makes a password slow to guess: scrypt (RFC 7914), with a salt that stands in the ledger's record.
+"""Stretches passwords to make guessing slow: scrypt (RFC 7914), with a salt from the ledger's record.
 
     password, salt ── scrypt ── secret ── the ledger's keys (`ledger_keys`)
 
 A guess takes about a fifth of a second of a core and 32 MiB. So does the first use of a password and salt in a process,
-in a thread beside the loop; what came of it is kept, and a process gives all its new ledgers one salt. Ledgers
-without a salt come from older programs: their keys follow from the password as it is.
+in a thread beside the loop; the result is cached, and a process gives all its new ledgers one salt. Ledgers
+without a salt come from older programs: their keys are derived from the plain password.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ SALT_BYTES = 16
 COST = 2**15
 BLOCKS = 8
 PARALLEL = 3
-"""The parameters that OWASP's cheat sheet on storing passwords gives for 32 MiB."""
+"""Parameters from OWASP's cheat sheet on storing passwords, for 32 MiB."""
 
 SECRET_BYTES = 32
 
 KEPT_MAX = 4096
-"""Secrets that a process keeps; past it all are made anew."""
+"""Secrets cached by a process; past it the cache is cleared."""
 
 _kept: dict[bytes, bytes] = {}
 
 
 @cache
 def salt_of_this_process() -> bytes:
-    """Of the ledgers with a password that it makes."""
+    """The salt of all password-protected ledgers that this process creates."""
     return secrets.token_bytes(SALT_BYTES)
 
 
 def stretched(password: bytes, salt: bytes) -> bytes:
-    """The secret that ledgers of this password and salt have. Takes its time, once."""
+    """Returns the secret of this password and salt, from the cache if there. Slow the first time."""
     name = _name(password, salt)
     secret = _kept.get(name)
     if secret is None:
@@ -55,9 +55,9 @@ def stretched(password: bytes, salt: bytes) -> bytes:
 
 
 class Stretching:
-    """Does it beside the loop, one at a time for a client: memory is short, and many ledgers share one salt.
+    """Stretches passwords in a thread, one at a time for a client: memory is short, and many ledgers share one salt.
 
-    In threads of its own: the application's may all wait for this. They are daemons, and no exit waits for them.
+    The threads are its own, since all of the application's may wait for this; as daemons they delay no exit.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Stretching:
         self._under_way: dict[bytes, asyncio.Task[bytes]] = {}
 
     async def secret_of(self, record: LedgerRecord, password: bytes) -> bytes:
-        """What the ledger's keys follow from; b"" for one without a password."""
+        """Returns the secret that the ledger's keys are derived from; b"" without a password."""
         salt = record.password_salt
         if not password or not salt:
             return password
@@ -76,7 +76,7 @@ class Stretching:
         if work is None:
             work = self._under_way[name] = asyncio.create_task(self._stretch(password, salt))
             work.add_done_callback(lambda _: self._under_way.pop(name))
-        return await asyncio.shield(work)  # others may wait for it, whoever gives up
+        return await asyncio.shield(work)  # other callers may wait for it, too
 
     async def _stretch(self, password: bytes, salt: bytes) -> bytes:
         async with self._one:
@@ -96,7 +96,7 @@ class Stretching:
 
 
 def _name(password: bytes, salt: bytes) -> bytes:
-    """What a secret is kept under."""
+    """The cache key of a secret."""
     return hmac.digest(salt, password, hashlib.sha256)
 
 

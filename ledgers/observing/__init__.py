@@ -1,1 +1,1 @@
-"""What an application is told of its client: metrics, and spans. Imported only where it asks for them."""
+"""Observability of a client: metrics and OpenTelemetry spans. Imported only on request."""

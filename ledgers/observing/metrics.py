@@ -1,6 +1,6 @@
-"""What a client counts and times, in a registry that the application passes: `ClientConfig(metrics=registry)`.
+"""Prometheus metrics of a client, in a registry that the application passes: `ClientConfig(metrics=registry)`.
 
-Everything is counted for a batch or a page at a time, never for an entry.
+Counted once per batch or page, never per entry.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SECONDS = (
     0.0005, 0.00075, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.0075,
     0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 5.0, 60.0,
 )  # fmt: skip
-"""Buckets: from half a millisecond to half a second finely, and how bad it can be."""
+"""Histogram buckets: fine from half a millisecond to half a second, then coarse."""
 
 PREFIX = "ledger_client"
 
@@ -32,7 +32,7 @@ _one_at_a_time = threading.Lock()
 
 
 class ClientMetrics:
-    """Those of all clients that were given the same registry. May be used from several threads."""
+    """The metrics of all clients given the same registry. May be used from several threads."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -66,7 +66,7 @@ class ClientMetrics:
 
     @contextmanager
     def recovering(self) -> Iterator[None]:
-        """A recovery is under way inside the block."""
+        """Counts the recovery inside the block, by outcome."""
         outcome = "failed"
         try:
             yield
@@ -76,7 +76,7 @@ class ClientMetrics:
 
     @contextmanager
     def reading(self, fetched: list[Columns]) -> Iterator[None]:
-        """A page is fetched inside the block, and put into `fetched`."""
+        """Measures the fetch inside the block, which puts its page into `fetched`."""
         began = time.monotonic()
         try:
             with self.reads.track_inprogress():
@@ -100,7 +100,7 @@ class ClientMetrics:
 
 
 def metrics_in(registry: CollectorRegistry | None) -> ClientMetrics | None:
-    """The metrics of the clients that share this registry; None without one."""
+    """Returns the metrics of the clients that share this registry; None without one."""
     if registry is None:
         return None
     with _one_at_a_time:
@@ -111,7 +111,7 @@ def metrics_in(registry: CollectorRegistry | None) -> ClientMetrics | None:
 
 
 class WriterMetrics:
-    """What one writer tells of its batches. Belongs to its event loop."""
+    """Measures the batches of one writer. Belongs to its event loop."""
 
     def __init__(self, metrics: ClientMetrics, pending_bytes_max: int) -> None:
         self._metrics = metrics
@@ -121,14 +121,14 @@ class WriterMetrics:
         metrics.pending_limit.inc(pending_bytes_max)
 
     def taken(self, columns: Columns) -> None:
-        """A batch is in the machine."""
+        """Records a batch that the machine has taken in."""
         entries, size = len(columns), len(columns.payload)
         self._batches.append((columns.last_entry, time.monotonic(), entries, size))
         self._metrics.pending_entries.inc(entries)
         self._metrics.pending_bytes.inc(size)
 
     def answered(self, last_entry: int) -> None:
-        """Everything up to this entry has what its append waits for."""
+        """Records that appends through this entry have completed."""
         now = time.monotonic()
         while self._batches and self._batches[0][0] <= last_entry:
             _, began, entries, size = self._batches.popleft()
@@ -138,7 +138,7 @@ class WriterMetrics:
             self._no_longer_pending(entries, size)
 
     def ended(self) -> None:
-        """The writer has ended; what it has not confirmed has failed."""
+        """Records the writer's end: unconfirmed entries count as failed."""
         for _, _, entries, size in self._batches:
             self._metrics.append_failed.inc(entries)
             self._no_longer_pending(entries, size)

@@ -1,7 +1,7 @@
-"""Spans of one client: of each batch with its lanes, of each page, of each recovery. Imported only where it traces.
+"""OpenTelemetry spans of a client: each batch with its lanes, each page, each recovery. Imported only if it traces.
 
-What a bookie does for a span is a child of it, also in the bookie's process (`bookie/wire/tracing`). Everything is
-told for a batch or a page at a time, never for an entry.
+A bookie's spans are children of these, also in its own process (`bookie/wire/tracing`). One span per batch or page,
+never per entry.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Request = TypeVar("Request", ReadRequest, LacRequest)
 
 
 class ClientTraces:
-    """Those of one client. Belongs to its event loop."""
+    """Makes the spans of one client. Belongs to its event loop."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self.tracer = tracer_of(provider)
 
     @contextmanager
     def reading(self, ledger_id: int, first_entry: int, fetched: list[Columns]) -> Iterator[None]:
-        """A page is fetched inside the block, and put into `fetched`."""
+        """Spans the fetch inside the block, which puts its page into `fetched`."""
         with self.tracer.start_as_current_span(
             "ledger.read", attributes={LEDGER: ledger_id, FIRST: first_entry}
         ) as span:
@@ -45,13 +45,13 @@ class ClientTraces:
 
     @contextmanager
     def recovering(self, ledger_id: int) -> Iterator[None]:
-        """A recovery is under way inside the block."""
+        """Spans the recovery inside the block."""
         with self.tracer.start_as_current_span("ledger.recover", attributes={LEDGER: ledger_id}):
             yield
 
     @contextmanager
     def asking(self, bookie: BookieRef, request: Request) -> Iterator[Request]:
-        """The request as it goes to this bookie inside the block."""
+        """Spans a call to this bookie; yields the request with its trace context."""
         about: dict[str, int | str] = {LEDGER: request.ledger_id, BOOKIE: bookie.bookie_id}
         with self.tracer.start_as_current_span("ledger.ask", kind=SpanKind.CLIENT, attributes=about) as span:
             yield replace(request, trace=encode(span))
@@ -65,7 +65,7 @@ class _Batch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Lane:
-    """What one lane was given: all of it that is not acknowledged, and of that what is in no frame yet."""
+    """Batches given to one lane: all that are unacknowledged, and of these the ones in no frame yet."""
 
     bookie: BookieRef
     unacked: deque[_Batch]
@@ -75,7 +75,7 @@ class _Lane:
 class LaneTraces:
     """A span for each batch on each lane of a ledger, until the bookie has it on disk.
 
-    `parent_of` gives the context of whoever sends this entry.
+    `parent_of` gives the trace context in which an entry was sent.
     """
 
     def __init__(self, traces: ClientTraces, ledger_id: int, parent_of: Callable[[int], Context]) -> None:
@@ -98,7 +98,7 @@ class LaneTraces:
         known.unframed.append(batch)
 
     def trace_of(self, lane: int, first_entry: int) -> bytes:
-        """For a frame that begins with this entry; several batches in one frame are told by the first of them."""
+        """The trace context of a frame that begins with this entry: that of the first of its batches."""
         known = self._lanes.get(lane)
         if known is None:
             return b""
@@ -112,19 +112,19 @@ class LaneTraces:
             known.unacked.popleft().span.end()
 
     def failed(self, lane: int, why: str) -> None:
-        """What it was given may or may not be on the bookie's disk."""
+        """Fails the lane's open spans; their entries may or may not be on the bookie's disk."""
         if lane in self._lanes:
             _fail(self._lanes[lane].unacked, why)
 
     def closed(self, lane: int) -> None:
-        """Nothing more comes of it."""
+        """Ends the lane's open spans."""
         known = self._lanes.pop(lane, None)
         for batch in known.unacked if known else ():
             batch.span.end()
 
 
 def lanes_of_current(traces: ClientTraces, ledger_id: int) -> LaneTraces:
-    """All that is sent on them is a part of what goes on now."""
+    """Makes lane spans as children of the current span."""
     now = get_current()
     return LaneTraces(traces, ledger_id, lambda _: now)
 
@@ -140,11 +140,11 @@ class WriterTraces:
         self.lanes = LaneTraces(traces, ledger_id, self._context_of)
 
     def begins(self) -> None:
-        """Somebody appends the first entry of what will be taken together: it is a part of his work."""
+        """Takes the context of the first append of the next batch as the batch's parent."""
         self._asked_by = get_current()
 
     def taken(self, columns: Columns) -> None:
-        """A batch is in the machine."""
+        """Starts the span of a batch that the machine has taken in."""
         first, last = columns.first_entry, columns.last_entry
         about = {LEDGER: self._ledger_id, FIRST: first, LAST: last}
         span = self._tracer.start_span(
@@ -153,16 +153,16 @@ class WriterTraces:
         self._batches.append(_Batch(first, last, span))
 
     def answered(self, last_entry: int) -> None:
-        """Everything up to this entry has what its append waits for."""
+        """Ends the spans of batches whose appends have completed through this entry."""
         while self._batches and self._batches[0].last_entry <= last_entry:
             self._batches.popleft().span.end()
 
     def ended(self, error: LedgerError) -> None:
-        """The writer has ended; what it has not confirmed has failed."""
+        """Fails the spans of unconfirmed batches when the writer ends."""
         _fail(self._batches, str(error))
 
     def _context_of(self, entry_id: int) -> Context:
-        """Of the batch that has the entry; what is sent has just been taken as a rule."""
+        """The context of the batch that has the entry, usually the newest."""
         for batch in reversed(self._batches):
             if batch.first_entry <= entry_id:
                 return set_span_in_context(batch.span, self._asked_by)

@@ -1,1 +1,1 @@
-"""The rules as pure machines: events in, frozen effects out; no I/O, clock or chance."""
+"""The client's protocol as pure machines: events in, frozen effects out; no I/O, clock or randomness."""

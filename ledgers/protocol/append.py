@@ -84,14 +84,14 @@ class AppendPipeline:
         self._pending = PendingEntries(first_entry, length_bytes)
         self._shortfall = Shortfall(self._striping)
         self._positions = Positions(record.fragments[-1].ensemble, self._striping, first_entry - 1)
-        self._rejected: dict[str, str] = {}  # why the bookies that were looked at last could not be used
-        self._asked: frozenset[int] = frozenset()  # positions replacements are being found for
-        self._in_vain: frozenset[int] = frozenset()  # asked for beside what is proposed, and not found
+        self._rejected: dict[str, str] = {}  # why bookies were unusable in the last search
+        self._asked: frozenset[int] = frozenset()  # positions whose replacements are being sought
+        self._in_vain: frozenset[int] = frozenset()  # sought together with the proposed ones, and not found
         self._waiting_to_retry = False
         self._proposed: dict[int, BookieRef] = {}
         self._close_asked = False
 
-    # --- what the shell may look at -----------------------------------------------------------
+    # --- state for the shell -----------------------------------------------------------------
 
     @property
     def last_add_pushed(self) -> int:
@@ -113,17 +113,17 @@ class AppendPipeline:
 
     @property
     def failures(self) -> dict[str, str]:
-        """What the bookies of the ensemble failed with that have acknowledged nothing since."""
+        """Failures of the ensemble's bookies that have acknowledged nothing since."""
         return self._positions.failures()
 
     @property
     def is_behind(self) -> bool:
-        """Whether a bookie is so far behind that nothing more ought to be appended for now (rule W6)."""
+        """Whether some bookie is so far behind that appends should wait (rule W6)."""
         return self._positions.are_behind
 
     @property
     def is_without_quorum(self) -> bool:
-        """Whether so many bookies have failed that some entry could not be confirmed as things are."""
+        """Whether so many bookies have failed that some entry could not be confirmed now."""
         return not self.has_ended and self._positions.would_lose_quorum(self._positions.failed())
 
     # --- events -------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ class AppendPipeline:
         return [self._positions.open_lane(position) for position in self._positions]
 
     def append(self, columns: Columns) -> list[AppendEffect]:
-        """The next entries, consecutive from last_add_pushed+1."""
+        """Takes the next entries in, consecutive from last_add_pushed+1."""
         assert not self.has_ended and not self._close_asked
         self._pending.push(columns)
         return [effect for n in range(len(self._positions)) for effect in self._send(n, [columns])]
@@ -147,7 +147,7 @@ class AppendPipeline:
         return self._answered(lane, acked=-1, written=through)
 
     def force(self) -> list[AppendEffect]:
-        """Have everything pushed so far on disk: it is when the LAC has reached it."""
+        """Has everything pushed so far synced to disk; done when the LAC reaches it."""
         if self.has_ended or not self._deferred_sync or self._forced_through >= self.last_add_pushed:
             return []
         self._forced_through = self.last_add_pushed
@@ -159,12 +159,12 @@ class AppendPipeline:
         if position is None:
             return []
         position.fails(why)
-        if position.on_trial:  # it answers and yet fails, as with a full disk: do not look in a tight loop
+        if position.on_trial:  # it answers probes but fails, as with a full disk: avoid a tight loop
             return [CloseLane(lane), *self._retry_later(), *self._close_if_ready()]
         return [CloseLane(lane), *self._look_for_replacements(), *self._close_if_ready()]
 
     def lane_behind(self, lane: int, why: str) -> list[AppendEffect]:
-        """Its bookie moves, too slowly: another takes its place if there is one. It has caught up without a `why`."""
+        """The lane's bookie is behind but makes progress: replace it if possible. An empty `why`: it has caught up."""
         if (position := self._positions.on(lane)) is not None:
             position.behind = why
         return self._look_for_replacements() if why else []
@@ -176,7 +176,7 @@ class AppendPipeline:
     def replacements(
         self, chosen: Mapping[int, BookieRef], rejected: Mapping[str, str]
     ) -> list[AppendEffect]:
-        """The answer to FindReplacements: bookies by position, and why each other one cannot be used."""
+        """The answer to FindReplacements: bookies by position, and why each other one is unusable."""
         asked, self._asked = self._asked, frozenset()
         if self.phase is not Phase.WRITING:  # ended or closing meanwhile
             return []
@@ -191,7 +191,7 @@ class AppendPipeline:
         new = {n: chosen[n] for n in wanted if n in chosen and chosen[n] != self._positions[n].bookie}
         self._rejected = dict(rejected)
         if self._recovery and self._positions.would_lose_quorum(asked - new.keys()):
-            return effects + self._end_without_quorum()  # whoever recovers tries the whole again
+            return effects + self._end_without_quorum()  # the caller restarts the recovery
         if new:
             self._in_vain = asked - new.keys()
             return effects + self._propose(new)
@@ -203,7 +203,7 @@ class AppendPipeline:
         return self._look_for_replacements()
 
     def give_up(self) -> list[AppendEffect]:
-        """No quorum of live bookies for longer than the shell waits; says what was tried."""
+        """Ends the writer if it has no quorum of live bookies; the shell has waited long enough."""
         return self._end_without_quorum() if self.is_without_quorum else []
 
     def changed(self, record: LedgerRecord) -> list[AppendEffect]:
@@ -223,7 +223,7 @@ class AppendPipeline:
         return self._conflict_while_closing(found) if is_closing else self._conflict_while_changing(found)
 
     def change_failed(self, error: LedgerError) -> list[AppendEffect]:
-        """The outcome of the compare-and-swap stays unknown: nothing can be confirmed any more."""
+        """The outcome of the compare-and-swap stays unknown: the writer ends, and confirms nothing more."""
         return self._end(error)
 
     def close(self) -> list[AppendEffect]:
@@ -231,17 +231,17 @@ class AppendPipeline:
         if self.has_ended or self._close_asked:
             return []
         self._close_asked = True
-        # With deferred sync a copy may be in its bookie's log only, though others have synced for reasons of their own.
+        # With deferred sync a copy may be in its bookie's log only, though other bookies have synced.
         return self._close_if_ready() or [Force(n) for n in self._positions.lanes() if self._deferred_sync]
 
     def fail(self, error: LedgerError) -> list[AppendEffect]:
-        """The shell gives up."""
+        """Ends the writer with the shell's error."""
         return self._end(error)
 
     # --- lanes --------------------------------------------------------------------------------
 
     def _send(self, n: int, batches: Iterable[Columns]) -> list[AppendEffect]:
-        """Sends what belongs on position n."""
+        """Sends the entries that belong on position n."""
         lane = self._positions[n].lane
         if lane is None:
             return []
@@ -254,7 +254,7 @@ class AppendPipeline:
         return effects
 
     def _restart(self, numbers: Iterable[int]) -> list[AppendEffect]:
-        """New lanes for these positions: all their acks are withdrawn, then all pending is sent again (F8)."""
+        """Opens new lanes for these positions: withdraws all their acks, then resends all pending entries (F8)."""
         restarted = list(numbers)
         effects: list[AppendEffect] = []
         for n in restarted:
@@ -287,7 +287,7 @@ class AppendPipeline:
     def _advance(self) -> list[AppendEffect]:
         if self.phase is not Phase.WRITING:  # the LAC stands still during a change (F7)
             return []
-        if self.last_add_confirmed == self.last_add_pushed:  # a copy more of what is confirmed
+        if self.last_add_confirmed == self.last_add_pushed:  # one more copy of confirmed entries
             return []
         effects = self._accept() if self._deferred_sync else []
         through = self._positions.confirmed_through(self.last_add_pushed)
@@ -307,7 +307,7 @@ class AppendPipeline:
     # --- replacing bookies ------------------------------------------------------------------------
 
     def _look_for_replacements(self, beyond: frozenset[int] = frozenset()) -> list[AppendEffect]:
-        """Asks for replacements if something failed that was not just looked for in vain (`beyond`)."""
+        """Requests replacements if something failed other than `beyond`, which was just sought in vain."""
         wanting = self._positions.wanting()
         if self.phase is not Phase.WRITING or self._asked or self._close_asked or not wanting.keys() - beyond:
             return []
@@ -394,7 +394,7 @@ class AppendPipeline:
         return [*map(CloseLane, self._positions.lanes()), Finish(error)]
 
     def _end_without_quorum(self) -> list[AppendEffect]:
-        """Says why each bookie is not used; of a failed one, what it said when it was tried again."""
+        """Ends the writer, and says why each bookie is unusable; for a failed one, its answer to the last try."""
         return self._end(
             without_quorum(self.record, self._positions.failures(only_now=True) | self._rejected)
         )

@@ -1,4 +1,4 @@
-"""Which bookies to avoid: those that failed or were slow just now, and those that keep failing. Pure."""
+"""Tracks which bookies to avoid: those that failed or were slow recently, and those that keep failing. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Protocol
 from metadata.records.ledger_record import BookieRef
 
 EPISODE_SECONDS = 1.0
-"""Failures so close together are one: every ledger notices the same broken connection."""
+"""Failures closer together count as one: every ledger notices the same broken connection."""
 
 
 class HealthConfig(Protocol):
-    """Of `ClientConfig`, which can read a file and is not for machines."""
+    """The settings needed of `ClientConfig`, which can read a file and is not for machines."""
 
     @property
     def failed_bookie_seconds(self) -> float: ...
@@ -27,9 +27,9 @@ class HealthConfig(Protocol):
 
 
 class BookieHealth:
-    """What a client remembers of failures. An avoided bookie is used where there is no other.
+    """A client's memory of failures. An avoided bookie is used only if there is no other.
 
-    A failure is held against a bookie for `failed_bookie_seconds`; `quarantine_failures` of them within
+    One failure counts against a bookie for `failed_bookie_seconds`; `quarantine_failures` of them within
     `quarantine_window_seconds` for `quarantine_seconds`.
     """
 
@@ -40,7 +40,7 @@ class BookieHealth:
         self._slow_at: dict[BookieRef, float] = {}
 
     def failed(self, bookie: BookieRef, now: float) -> None:
-        """A call or a stream to the bookie failed at this time."""
+        """Records that a call or a stream to the bookie failed at this time."""
         oldest = now - self._config.quarantine_window_seconds
         failures = [at for at in self._failures.get(bookie, []) if at > oldest]
         if failures and now - failures[-1] < EPISODE_SECONDS:
@@ -52,11 +52,11 @@ class BookieHealth:
             self._quarantined_until[bookie] = now + self._config.quarantine_seconds
 
     def was_slow(self, bookie: BookieRef, now: float) -> None:
-        """The bookie was silent for so long that a reader turned to others; held against it by readers only."""
+        """Records that a reader gave up waiting for the bookie; only readers avoid it for that."""
         self._slow_at[bookie] = now
 
     def avoided_by_readers(self, now: float) -> frozenset[BookieRef]:
-        """Bookies that a reader asks last at this time: also those that were slow within `failed_bookie_seconds`."""
+        """Bookies that readers ask last at this time: also those that were slow within `failed_bookie_seconds`."""
         oldest = now - self._config.failed_bookie_seconds
         self._slow_at = {bookie: at for bookie, at in self._slow_at.items() if at > oldest}
         return self.avoided(now) | frozenset(self._slow_at)  # with keys() it would be a set

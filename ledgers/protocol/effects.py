@@ -1,4 +1,4 @@
-"""What the pure machines ask their shell to do. Frozen; performed in the order given."""
+"""Effects: what the pure machines ask their shell to do. Frozen; performed in the order given."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..errors import LedgerError
 
 @dataclass(frozen=True, slots=True)
 class OpenLane:
-    """Begin to send to this bookie; the lane's number stands in all that is said about it."""
+    """Start sending to this bookie; the lane's number identifies it from then on."""
 
     lane: int
     bookie: BookieRef
@@ -21,7 +21,7 @@ class OpenLane:
 
 @dataclass(frozen=True, slots=True)
 class CloseLane:
-    """Send nothing more on this lane; what it still reports is ignored."""
+    """Send nothing more on this lane; its later reports are ignored."""
 
     lane: int
 
@@ -82,7 +82,7 @@ class ChangeRecord:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The machine has ended, well (None) or with this error; nothing will be confirmed any more."""
+    """The machine has ended, by success (None) or with this error; nothing more will be confirmed."""
 
     error: LedgerError | None
 
@@ -114,7 +114,7 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True)
 class StartOver:
-    """Another client changed the record meanwhile: recover again from this one, after a random pause."""
+    """Another client changed the record: recover again from this one, after a random pause."""
 
     record: LedgerRecord
 

@@ -1,4 +1,4 @@
-"""How a writer comes to its end, by others (rule C1) or for want of bookies."""
+"""Outcomes that end a writer: closed (rule C1), taken over by another client, or without a quorum."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ..errors import LedgerFenced, NotEnoughBookies
 
 
 def is_closed_at(last_entry: int, found: LedgerRecord) -> bool:
-    """Whether the ledger is closed at this very entry: then whoever wanted to close it there has succeeded."""
+    """Whether the ledger is closed at this very entry: then an attempt to close it there has succeeded."""
     return found.is_closed and found.last_entry == last_entry
 
 
 def taken_over(found: LedgerRecord) -> LedgerFenced:
-    """What ends the writer of a ledger that others recover, or have closed elsewhere."""
+    """The error of a writer whose ledger others are recovering, or have closed elsewhere."""
     how = f"recovered and closed at entry {found.last_entry}" if found.is_closed else "in recovery"
     return LedgerFenced(found.ledger_id, how)
 
 
 def without_quorum(record: LedgerRecord, unusable: Mapping[str, str]) -> NotEnoughBookies:
-    """What ends a writer whose entries no ack quorum takes; `unusable` says of each bookie why it is not used."""
+    """The error of a writer without an ack quorum; `unusable` says why each bookie is not used."""
     needed = f"ledger {record.ledger_id} (ensemble/write/ack quorum {record.shape})"
     return NotEnoughBookies(needed, unusable)

@@ -1,4 +1,4 @@
-"""What each bookie of an ensemble has answered to fenced reads, and what follows for an entry (rules R3, R6)."""
+"""Collects bookies' answers to fenced reads, and decides whether an entry exists (rules R3, R6)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .striping import Striping
 
 
 class Verdict(Enum):
-    """What the answers so far say of an entry."""
+    """What the answers so far prove about an entry."""
 
     OPEN = "more answers are needed"
     PRESENT = "a verified copy was read"
@@ -23,7 +23,7 @@ class Verdict(Enum):
 
 @dataclass(slots=True)
 class Replica:
-    """One bookie's answers. For ids through `covered_through` it has said all it has to say."""
+    """One bookie's answers, complete for ids through `covered_through`."""
 
     name: str
     covered_through: int
@@ -34,7 +34,7 @@ class Replica:
     unreadable: list[EntryRange] = field(default_factory=list)
 
     def lacks(self, entry_id: int) -> bool:
-        """An explicit "no such entry" from a fenced bookie. Damage and silence are none (F11, F12)."""
+        """Whether a fenced bookie explicitly has no such entry. Damage and silence do not count (F11, F12)."""
         return (
             entry_id <= self.covered_through
             and entry_id not in self.entries
@@ -63,7 +63,7 @@ class FencedReads:
         self.replicas = [Replica(name, first_entry - 1) for name in names]
 
     def answered(self, position: int, reply: ReadReply) -> None:
-        """A page arrived. Only OK and "no such ledger" say anything about entries (R6)."""
+        """Takes a page. Only OK and "no such ledger" say anything about entries (R6)."""
         replica = self.replicas[position]
         replica.reading = False
         if reply.status not in (Status.OK, Status.NO_SUCH_LEDGER):
@@ -82,12 +82,12 @@ class FencedReads:
         replica.covered_through = max(replica.covered_through, reply.covered_through)
 
     def failed(self, position: int, why: str) -> None:
-        """The bookie did not answer, after all tries."""
+        """Records that the bookie did not answer, after all tries."""
         self.replicas[position].reading = False
         self.replicas[position].failure = why
 
     def copy_of(self, entry_id: int) -> tuple[bytes, bytes] | None:
-        """(payload, digest) of a verified copy."""
+        """(payload, digest) of a verified copy, if any."""
         for position in self._striping.write_set(entry_id):
             copy = self.replicas[position].entries.get(entry_id)
             if copy is not None:
@@ -112,7 +112,7 @@ class FencedReads:
         return ", ".join(f"{replica.name}: {replica.describe(entry_id)}" for replica in members)
 
     def forget_before(self, entry_id: int) -> None:
-        """Entries before this one are decided."""
+        """Drops the answers about entries before this one, which are decided."""
         for replica in self.replicas:
             replica.covered_through = max(replica.covered_through, entry_id - 1)
             for decided in [known for known in replica.entries if known < entry_id]:

@@ -1,12 +1,12 @@
-"""Reading one page of entries, from one replica after another, as a pure machine.
+"""Reads one page of entries, from one replica after another, as a pure machine with speculative reads.
 
 The page is a verified run of entries from `first_entry` on. Bookies that together hold every entry
-of the range are asked at once (one bookie where the ledger is not striped); what they give is
+of the range are asked at once (one bookie if the ledger is not striped); their entries are
 verified and merged, and the run without a gap from the first entry is the page. When the first
 entry itself is missing, its other replicas are asked for it, until one has it or all have answered.
 
-When those asked are silent for too long (`overdue`), other replicas are asked as well. Whoever gives
-a verified answer first makes the page; nobody waits for a late answer unless nothing else is left.
+When those asked are silent for too long (`overdue`), other replicas are asked as well. The first
+verified answer makes the page; a late one is waited for only if nothing else is left.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class PageDone:
-    """The page: entries without a gap from the one asked for. Answers still to come are of no use."""
+    """The page: entries without a gap from the requested one. Later answers are ignored."""
 
     columns: Columns
 
@@ -50,9 +50,9 @@ PageEffect = Ask | PageDone | PageFailed
 
 
 class PageRead:
-    """One page of one fragment. `avoid` lists positions to ask last: their bookies failed or were slow.
+    """Reads one page of one fragment. `avoid` lists positions to ask last: their bookies failed or were slow.
 
-    Those in `never` are not asked at all: the page is wanted from the others.
+    Positions in `never` are not asked at all: the page is wanted from the others.
     """
 
     def __init__(
@@ -87,14 +87,14 @@ class PageRead:
 
     @property
     def failures(self) -> Mapping[str, str]:
-        """What went wrong at which bookie."""
+        """Failures by bookie."""
         return self._answers
 
     def start(self) -> list[PageEffect]:
         return self._ask_cover() or self._next_step()
 
     def answered(self, position: int, reply: ReadReply) -> list[PageEffect]:
-        """A bookie gave a page."""
+        """A bookie answered with a page."""
         if reply.status is not Status.OK:
             if reply.status is Status.NO_SUCH_LEDGER:
                 self._lacking.add(position)
@@ -113,7 +113,7 @@ class PageRead:
         return self._settled(position)
 
     def overdue(self) -> list[PageEffect]:
-        """Those asked were silent for too long: others are asked too, and the silent ones not waited for."""
+        """Those asked were silent for too long: asks others too, and no longer waits for the silent ones."""
         if self._done:
             return []
         self._late |= self._outstanding
@@ -122,7 +122,7 @@ class PageRead:
     # --- whom to ask ----------------------------------------------------------------------------
 
     def _residues(self) -> set[int]:
-        """The entries of the range by their write sets: id modulo ensemble size."""
+        """The write sets of the range's entries, as ids modulo ensemble size."""
         size = len(self._names)
         return {
             entry_id % size for entry_id in range(self._first, min(self._last, self._first + size - 1) + 1)
@@ -139,7 +139,7 @@ class PageRead:
         return [position for position in self._preference(positions) if position not in self._asked]
 
     def _ask_cover(self) -> list[PageEffect]:
-        """Asks few untried bookies that hold, between them, what no bookie has spoken for yet."""
+        """Asks few untried bookies that together hold all entries no bookie has answered for yet."""
         untried, missing = self._untried(range(len(self._names))), set(self._unanswered)
         asks: list[PageEffect] = []
         while useful := [position for position in untried if self._held(position, missing)]:
@@ -150,7 +150,7 @@ class PageRead:
         return asks
 
     def _ask_next_replica(self) -> list[PageEffect]:
-        """The first entry is missing: its next replica, or the end when none is left to hear from."""
+        """Asks the next replica for the missing first entry, or ends when none is left."""
         replicas = self._striping.write_set(self._first)
         untried = self._untried(replicas)
         if untried:
@@ -172,7 +172,7 @@ class PageRead:
     # --- what was answered ------------------------------------------------------------------------
 
     def _verified(self, position: int, columns: Columns) -> Columns:
-        """The entries whose digests fit. Digests of another width are wrong, and join with no others."""
+        """The entries with good digests. Digests of another width are wrong, and cannot be merged."""
         if not len(columns):
             return columns
         if columns.digest_width != self._digester.width_bytes:
@@ -212,7 +212,7 @@ class PageRead:
         return [] if self._awaits((self._first,)) else self._ask_next_replica()
 
     def _awaits(self, residues: Collection[int]) -> bool:
-        """Whether a bookie that is not late is still to tell of one of these."""
+        """Whether an answer about one of these is due from a bookie that is not late."""
         return any(self._held(position, residues) for position in self._outstanding - self._late)
 
     def _run(self) -> Columns:

@@ -1,4 +1,4 @@
-"""Entries that are pushed and not yet confirmed, in batches, kept for sending again."""
+"""Window of pushed, unconfirmed entries, in batches, kept for resending."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bookie.wire import FRAME_BYTES_MAX, FRAME_ENTRIES_MAX, Columns
 
 
 class PendingEntries:
-    """A window over consecutive entries: grows at the end, shrinks as they are confirmed."""
+    """Consecutive unconfirmed entries: pushed at the end, dropped as they are confirmed."""
 
     def __init__(self, first_entry: int, length_bytes: int) -> None:
         self._batches: deque[Columns] = deque()
@@ -30,7 +30,7 @@ class PendingEntries:
         self.bytes += len(columns.payload)
 
     def confirm(self, last_entry: int) -> None:
-        """Everything through `last_entry` is confirmed; whole batches before it are let go."""
+        """Marks entries through `last_entry` as confirmed; drops whole confirmed batches."""
         assert self._confirmed <= last_entry <= self.last_pushed
         self._confirmed = last_entry
         while self._batches and self._batches[0].last_entry <= last_entry:
@@ -52,7 +52,7 @@ class PendingEntries:
 
 
 def batch_end(payloads: list[bytes], start: int) -> int:
-    """Where a batch that begins at `start` ends: a full frame, or all there is."""
+    """Where a batch that starts at `start` ends: at a full frame, or the end."""
     size = 0
     for stop in range(start, min(len(payloads), start + FRAME_ENTRIES_MAX)):
         size += len(payloads[stop])

@@ -1,4 +1,4 @@
-"""Where a writer of entries stands."""
+"""The phases of a writer."""
 
 from __future__ import annotations
 

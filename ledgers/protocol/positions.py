@@ -1,4 +1,4 @@
-"""The places of a writer's ensemble: which bookie serves each, over which lane, and what it has answered."""
+"""The positions of a writer's ensemble: each one's bookie, lane and acknowledgements."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .striping import Striping
 
 @dataclass(slots=True)
 class Position:
-    """`lane` is None while its bookie is failed. `behind`: why it is being replaced though it moves (rule W6).
+    """`lane` is None while its bookie is failed. `behind`: why it is being replaced though it makes progress (rule W6).
 
-    `acked_through` is on its disk, `written_through` in its log at least. `failure` is what its bookie
-    failed with, until it has answered something since; `on_trial`: taken back after a failure, and nothing
-    answered since.
+    `acked_through` is on its disk, `written_through` in its log at least. `failure` is how its bookie
+    failed, until it answers again; `on_trial`: taken back after a failure, without an answer
+    so far.
     """
 
     bookie: BookieRef
@@ -31,11 +31,11 @@ class Position:
 
     @property
     def wanting(self) -> str:
-        """Why another bookie is looked for; empty where none is."""
+        """Why a replacement is sought; empty if none is."""
         return self.behind if self.lane is not None else self.failure
 
     def answered(self, *, acked: int, written: int) -> bool:
-        """Notes how far it has come; says whether that is news."""
+        """Records acknowledgements; returns whether they are news."""
         if acked <= self.acked_through and written <= self.written_through:
             return False
         self.acked_through = max(self.acked_through, acked)
@@ -44,21 +44,21 @@ class Position:
         return True
 
     def fails(self, why: str) -> None:
-        """Nothing more is sent to its bookie over this lane."""
+        """Closes the lane: nothing more is sent to the bookie over it."""
         self.lane, self.failure, self.behind = None, why, ""
 
     def withdraw(self, through: int) -> None:
-        """Nothing that it answered beyond this entry counts any more (F8)."""
+        """Withdraws all acknowledgements beyond this entry (F8)."""
         self.acked_through = self.written_through = through
         self.behind = ""
 
     def serve_by(self, bookie: BookieRef) -> None:
-        """Another bookie takes the place."""
+        """Assigns another bookie to the position."""
         self.bookie, self.on_trial, self.failure = bookie, False, ""
 
 
 class Positions:
-    """The places by number. Lanes are numbered in the order in which they are opened, and no number comes twice."""
+    """The positions by number. Lanes are numbered in the order of opening, and no number is reused."""
 
     def __init__(self, ensemble: Ensemble, striping: Striping, through: int) -> None:
         self._positions = [Position(bookie, None, through, through) for bookie in ensemble]
@@ -76,7 +76,7 @@ class Positions:
 
     @property
     def are_behind(self) -> bool:
-        """Whether some bookie is so far behind that nothing more ought to be appended for now (rule W6)."""
+        """Whether some bookie is so far behind that appends should wait (rule W6)."""
         for position in self._positions:  # noqa: SIM110 — with every append; a generator takes three times as long
             if position.behind:
                 return True
@@ -87,7 +87,7 @@ class Positions:
         return tuple(position.bookie for position in self._positions)
 
     def on(self, lane: int) -> Position | None:
-        """The place that the lane serves; None where it serves none any more."""
+        """The position that the lane serves; None if it serves none any more."""
         for position in self._positions:
             if position.lane == lane:
                 return position
@@ -102,7 +102,7 @@ class Positions:
         return [position.lane for position in self._positions if position.lane is not None]
 
     def acked(self) -> dict[int, int]:
-        """Through which entry each place has all that it holds on disk."""
+        """For each position, the entry through which it has on disk all that it holds."""
         return {n: position.acked_through for n, position in enumerate(self._positions)}
 
     def confirmed_through(self, last_pushed: int) -> int:
@@ -114,25 +114,27 @@ class Positions:
         return self._striping.confirmed_through([p.written_through for p in self._positions], last_pushed)
 
     def failed(self) -> dict[int, str]:
-        """The places without a lane, and why."""
+        """The positions without a lane, and why."""
         return {n: p.failure for n, p in enumerate(self._positions) if p.lane is None}
 
     def failures(self, *, only_now: bool = False) -> dict[str, str]:
-        """By bookie what each failed with and has acknowledged nothing since; `only_now`: those without a lane."""
+        """Failures by bookie, of those that have acknowledged nothing since; `only_now`: of those without a lane."""
         failed = [p for p in self._positions if (p.lane is None if only_now else p.failure)]
         return {str(position.bookie): position.failure for position in failed}
 
     def wanting(self) -> dict[int, str]:
-        """The places that another bookie is looked for: those that failed, and those that are behind."""
+        """Positions to be replaced, failed or behind, and why."""
         return {n: p.wanting for n, p in enumerate(self._positions) if p.lane is None or p.behind}
 
     def would_lose_quorum(self, not_replaced: Iterable[int]) -> bool:
-        """Whether without those of these places that failed some entry could never be confirmed."""
+        """Whether some entry could never be confirmed without those of these positions that failed."""
         dead = [n for n in not_replaced if self._positions[n].lane is None]
         return any(quorum.outcome((), dead) is Outcome.LOST for quorum in self._striping.ack_quorums)
 
     def are_awaited(self, through: int) -> bool:
-        """Whether copies of entries through this one are on their way: a lane that moves no more fails by itself."""
+        """Whether copies of entries through this one are still in flight. A lane that makes no progress fails by
+        itself.
+        """
         return any(
             position.lane is not None
             and self._striping.held_between(n, position.acked_through + 1, through) is not None

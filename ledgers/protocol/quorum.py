@@ -1,4 +1,4 @@
-"""Counting answers: one type for acks, fencing, "absent" verdicts and majorities."""
+"""Quorum arithmetic: one type for acks, fencing, "absent" verdicts and majorities."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Quorum:
         return Outcome.PENDING if can_still >= self.needed else Outcome.LOST
 
     def mark(self, marks: Mapping[int, int] | Sequence[int]) -> int:
-        """The highest mark that `needed` voters have reached, each voter standing at `marks[voter]`."""
+        """The highest mark that `needed` voters have reached, given each voter's mark."""
         return sorted([marks[voter] for voter in self.voters])[-self.needed]
 
 
 @dataclass(frozen=True, slots=True)
 class EveryQuorum:
-    """All of these must be won."""
+    """Several quorums, all of which must be won."""
 
     quorums: tuple[Quorum, ...]
 

@@ -1,4 +1,4 @@
-"""Recovering a ledger whose writer is gone, as a pure machine (rules R2 to R5).
+"""Recovers a ledger whose writer is gone, as a pure machine (rules R2 to R5).
 
     FENCING  read the LAC of every bookie of the last ensemble, with fencing, until every write set
              has so many answers that the old writer can no longer get an ack quorum
@@ -6,7 +6,7 @@
              what is found is written back to its whole write quorum with the recovery flag
     CLOSING  one compare-and-swap to CLOSED, with the ensemble changes made on the way
 
-The statement of last-add-confirmed that recovery adds carry is the one found while fencing,
+Recovery adds carry the statement of last-add-confirmed found while fencing,
 frozen (F5). A bookie counts as lacking an entry only by saying so behind a durable fence; a
 timeout, damage, a wrong digest or limbo count for neither side (F11, F12).
 """
@@ -37,10 +37,10 @@ from .quorum import Outcome
 from .striping import Striping
 
 READ_AHEAD_ENTRIES = 4096
-"""How far past the first undecided entry bookies are read."""
+"""How far past the first undecided entry bookies are asked to read."""
 
 WRITE_BACK_BYTES_MAX = 16 * 1024 * 1024
-"""Entries being written back, past which reading waits."""
+"""Entries being written back; past it reading waits."""
 
 WRITE_BACK_BATCH_BYTES = 1024 * 1024
 WRITE_BACK_BATCH_ENTRIES = 1024
@@ -80,14 +80,14 @@ class Recovery:
     # --- fencing ------------------------------------------------------------------------------
 
     def start(self) -> list[RecoveryEffect]:
-        """Asks every bookie of the last ensemble."""
+        """Fences every bookie of the last ensemble."""
         return [FenceLac(n, bookie) for n, bookie in enumerate(self._last_fragment.ensemble)]
 
     def lac_answered(self, position: int, reply: LacReply) -> list[RecoveryEffect]:
         """A bookie has answered; OK and "no such ledger" come from behind its durable fence.
 
-        A statement with a wrong digest tells nothing. The bookie is fenced all the same: the walk begins at the
-        highest entry that was told truly, and an earlier beginning is always safe.
+        A statement with a wrong digest is ignored. The bookie is fenced all the same: the walk starts at the
+        highest verified entry, and an earlier start is always safe.
         """
         statement = reply.last_add_confirmed
         if reply.status not in (Status.OK, Status.NO_SUCH_LEDGER):
@@ -167,7 +167,7 @@ class Recovery:
         return effects
 
     def _walk(self) -> list[RecoveryEffect]:
-        """Decides entries in order, as far as the answers reach."""
+        """Decides entries in order, as far as the answers go."""
         if self.stage is not Stage.READING or self._last_entry is not None:
             return []
         assert self._reads is not None
@@ -230,7 +230,7 @@ class Recovery:
 
     def _with_pipeline(self, event: Callable[[AppendPipeline], list[AppendEffect]]) -> list[RecoveryEffect]:
         if self._write_back is None or self.stage is not Stage.READING:
-            return []  # once all is written back, no bookie can spoil the close that is in flight
+            return []  # once all is written back, no failure can affect the close in flight
         effects = self._from_pipeline(event(self._write_back))
         if self.stage is not Stage.READING:
             return effects
@@ -239,7 +239,7 @@ class Recovery:
         return effects + self._read_more()
 
     def _from_pipeline(self, effects: list[AppendEffect]) -> list[RecoveryEffect]:
-        """The pipeline's effects are the shell's to perform; only its failure is ours to explain."""
+        """Passes the pipeline's effects to the shell, except its failure, which is explained here."""
         passed: list[RecoveryEffect] = []
         for effect in effects:
             if isinstance(effect, Finish):
@@ -260,7 +260,9 @@ class Recovery:
         return [ChangeRecord(self._with_doubt(pipeline.closed_record()))]
 
     def _with_doubt(self, closed: LedgerRecord) -> LedgerRecord:
-        """What was not walked was confirmed: an ack quorum has it, and nobody told which (rule W6)."""
+        """Records copies of confirmed entries before the walk as lacking: an ack quorum has them, not known which (rule
+        W6).
+        """
         first, last = self._last_fragment.first_entry, self._walked_from - 1
         for n in range(closed.shape.ensemble_size):
             if (held := self._striping.held_between(n, first, last)) is not None:
@@ -273,13 +275,13 @@ class Recovery:
         return self._end(Recovered(record))
 
     def conflicted(self, found: LedgerRecord | None) -> list[RecoveryEffect]:
-        """Somebody changed the record: adopt a close, or begin again from what stands (R5)."""
+        """Another client changed the record: adopt its close, or start over from its record (R5)."""
         if found is None:
             return self._end(Finish(NoSuchLedger(self.record.ledger_id)))
         return self._end(Recovered(found) if found.is_closed else StartOver(found))
 
     def change_failed(self, error: LedgerError) -> list[RecoveryEffect]:
-        """The outcome of the close stays unknown; whoever opens the ledger next finds out."""
+        """The outcome of the close stays unknown; the next open of the ledger finds out."""
         return self._end(Finish(error))
 
     def _fail(self, why: str) -> list[RecoveryEffect]:

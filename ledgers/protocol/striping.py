@@ -1,4 +1,4 @@
-"""Which positions of an ensemble hold an entry, and the quorums that follow from it (rules W1, R2, R3)."""
+"""Striping: which positions of an ensemble hold an entry, and the quorums that follow (rules W1, R2, R3)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Striping:
         return (position - entry_id) % self.shape.ensemble_size < self.shape.write_quorum
 
     def held_between(self, position: int, first_entry: int, last_entry: int) -> tuple[int, int] | None:
-        """The first and the last entry of this range that belong on the position; None where none does."""
+        """The first and last entry of this range that belong on the position; None if none does."""
         size = self.shape.ensemble_size
         first = next(
             (i for i in range(first_entry, first_entry + size) if self.holds(position, i)), last_entry + 1

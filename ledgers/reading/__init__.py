@@ -1,1 +1,1 @@
-"""Reading a ledger: ranges, pages, the last-add-confirmed, tailing."""
+"""Reading a ledger: ranges, pages, scans, the last-add-confirmed, tailing."""

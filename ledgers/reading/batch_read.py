@@ -1,4 +1,4 @@
-"""Columns as entries, and a bounded run of them in one answer."""
+"""Turns columns into entries, and reads a bounded batch of them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..errors import EntryUnreadable
 from .page_fetch import PageFetcher
 
 _entry = cast("Callable[[Iterable[object]], Entry]", partial(tuple.__new__, Entry))
-"""Nothing of it is Python: every entry that anybody reads is made here."""
+"""Makes an Entry without running Python code: every entry read is made here."""
 
 
 def entries_of(columns: Columns) -> Iterator[Entry]:
-    """The entries with copies of their payloads, which then keep nothing of the page alive."""
+    """Yields the entries with copies of their payloads, so they keep no page alive."""
     payloads = Struct("".join(map("{}s".format, columns.sizes))).unpack(columns.payload)
     return map(_entry, zip(columns.ids, payloads, strict=True))
 
@@ -30,9 +30,9 @@ async def read_batch(
     last_entry: int,
     bytes_max: int,
 ) -> list[Entry]:
-    """The entries first_entry … last_entry that take `bytes_max` together; at least the first. `opened` decrypts.
+    """Reads the entries first_entry … last_entry, up to `bytes_max` together; at least the first. `opened` decrypts.
 
-    Ends before one that cannot be read; raises as `PageFetcher.fetch` does when that is the first.
+    Ends before an unreadable one; raises as `PageFetcher.fetch` does when that is the first.
     """
     batch: list[Entry] = []
     left_bytes = bytes_max
@@ -42,7 +42,7 @@ async def read_batch(
         except EntryUnreadable:
             if not batch:
                 raise
-            return batch  # whoever asks for the next entry is told
+            return batch  # the next read from there raises
         for entry in entries_of(page):
             left_bytes -= len(entry.payload)
             if left_bytes < 0 and batch:

@@ -1,4 +1,4 @@
-"""Asking bookies how far an open ledger is confirmed, without fencing it."""
+"""Reads the last-add-confirmed of an open ledger from its bookies, without fencing; long polls for news."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .ledger_view import LedgerView
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What came from the bookie at a position: why it told nothing, or whether it had heard of anything confirmed."""
+    """A bookie's answer, by position: its failure, or whether it had a statement."""
 
     position: int
     failure: str = ""
@@ -27,16 +27,16 @@ class _Answer:
 
 
 async def ask_one(view: LedgerView) -> int:
-    """One statement is enough; it may lag behind the writer. Raises LedgerError when no bookie answers.
+    """Returns the LAC from one statement, which may lag behind the writer. Raises LedgerError when no bookie answers.
 
-    A bookie that answers without one may have joined after all entries: then the others are waited for.
+    A bookie without a statement may have joined after all entries: then waits for the others.
     """
     view.cluster.check_process()
     return await _ask(view, every_write_set=False)
 
 
 async def ask_every_write_set(view: LedgerView) -> int:
-    """So many statements that no frame with a confirmed entry's ack quorum can have been missed.
+    """Returns the LAC from so many statements that no frame with a confirmed entry's ack quorum is missed.
 
     Answers without a statement count once all bookies have answered or failed.
     Raises LedgerError when too few answer.
@@ -46,7 +46,7 @@ async def ask_every_write_set(view: LedgerView) -> int:
 
 
 async def wait_for_news(view: LedgerView) -> None:
-    """Parks a question at every bookie of the last ensemble; returns when one knows more, or time is up."""
+    """Long-polls every bookie of the last ensemble; returns when one knows more, or time is up."""
     before = view.last_add_confirmed
     clock = asyncio.get_running_loop().time
     began = clock()
@@ -54,7 +54,7 @@ async def wait_for_news(view: LedgerView) -> None:
         async for _ in answers:
             if view.last_add_confirmed > before:
                 return
-    # All have answered with nothing new; where they failed at once, do not ask in a tight loop.
+    # No bookie knows more; if they failed at once, avoid a tight loop.
     await asyncio.sleep(max(0.0, began + view.cluster.config.retry_replacement_seconds - clock()))
 
 
@@ -77,7 +77,7 @@ async def _ask(view: LedgerView, *, every_write_set: bool) -> int:
                     return view.last_add_confirmed
     if enough(answered):
         return view.last_add_confirmed
-    if view.cluster.is_closed:  # which is why nobody answered
+    if view.cluster.is_closed:  # which is why no bookie answered
         raise ClientClosed
     raise NotEnoughAnswers(view.ledger_id, failures)
 
@@ -87,7 +87,7 @@ def _covers(view: LedgerView, answered: Collection[int]) -> bool:
 
 
 async def _answers(view: LedgerView, wait_ms: int) -> AsyncGenerator[_Answer, None]:
-    """One for each bookie of the last ensemble, as they answer."""
+    """Yields the answers of the last ensemble's bookies as they arrive."""
     asked = {
         asyncio.create_task(_lac_of(view, position, bookie, wait_ms)): position
         for position, bookie in enumerate(view.record.fragments[-1].ensemble)
@@ -97,7 +97,7 @@ async def _answers(view: LedgerView, wait_ms: int) -> AsyncGenerator[_Answer, No
         while pending:
             done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                # Not cancelled by us: gRPC does so to the calls of a channel that is closed.
+                # Not cancelled here: gRPC cancels the calls of a closed channel.
                 closed = _Answer(asked[task], "the connection was closed")
                 yield closed if task.cancelled() else task.result()
     finally:
@@ -105,7 +105,7 @@ async def _answers(view: LedgerView, wait_ms: int) -> AsyncGenerator[_Answer, No
 
 
 async def _lac_of(view: LedgerView, position: int, bookie: BookieRef, wait_ms: int) -> _Answer:
-    """Notes what a bookie knows."""
+    """Asks one bookie, and records what it knows."""
     known = view.last_add_confirmed
     request = LacRequest(
         bookie.incarnation,

@@ -1,4 +1,4 @@
-"""What a reader knows of a ledger: its record, and how far it is confirmed."""
+"""A reader's view of a ledger: its record, and how far it is confirmed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Prove = Callable[[str], Credential]
 
 
 class LedgerView:
-    """One reader's knowledge of one ledger. It only grows; `changed` is set whenever the record does."""
+    """One reader's view of one ledger. It only advances; `changed` is set whenever the record does."""
 
     def __init__(
         self, cluster: Cluster, found: VersionedRecord, digester: Digester, prove: Prove | None = None
@@ -50,12 +50,12 @@ class LedgerView:
         return self.record.is_closed
 
     def last_entry_of_fragment(self, entry_id: int) -> int | None:
-        """Where the fragment of this entry ends; None for the last fragment, of which that is not known."""
+        """Where the fragment of this entry ends; None for the last one, whose end is unknown."""
         later = [f.first_entry for f in self.record.fragments if f.first_entry > entry_id]
         return min(later) - 1 if later else None
 
     def credential(self, bookie: BookieRef) -> Credential:
-        """For asking this bookie about the ledger; made once for each, blank without a password."""
+        """The credential for asking this bookie about the ledger; made once for each, blank without a password."""
         if self._prove is None or not self.record.verifier:
             return NO_CREDENTIAL
         made = self._credentials.get(bookie.incarnation)
@@ -64,8 +64,8 @@ class LedgerView:
         return made
 
     def note_lac(self, last_entry: int) -> None:
-        """A bookie told a verified last-add-confirmed."""
-        # A closed ledger ends where its metadata says; a bookie may have heard more (F5).
+        """Records a verified last-add-confirmed from a bookie."""
+        # A closed ledger ends where its metadata says; a bookie may know of a later LAC (F5).
         if not self.is_closed:
             self.last_add_confirmed = max(self.last_add_confirmed, last_entry)
 
@@ -77,7 +77,7 @@ class LedgerView:
             raise self._unavailable("read the metadata of", error) from error
 
     async def follow(self) -> None:
-        """Takes over each new version of the record until cancelled. Raises as `refresh` does."""
+        """Watches the record and adopts each new version, until cancelled. Raises as `refresh` does."""
         while True:
             try:
                 changes = self.cluster.ledgers.watch(self.ledger_id, after_revision=self._version)

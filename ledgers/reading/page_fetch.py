@@ -1,4 +1,4 @@
-"""Performs `PageRead`: asks bookies for one page, and others too when those asked are slow."""
+"""Fetches one page: performs `PageRead`, with speculative reads when bookies are slow."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..tasks import end_tasks, was_stopped
 from .ledger_view import LedgerView
 
 ENTRIES_A_TURN = 2 * 1024
-"""After so many entries a range is read from other bookies first, so that all share the work."""
+"""After so many entries a range is read from other bookies first, to balance the load."""
 
 
 class PageFetcher:
-    """Fetches pages of one ledger; tells all readers of the client which bookies were slow, to ask them last.
+    """Fetches pages of one ledger; records slow bookies for all readers of the client, which ask them last.
 
     This incarnation of the bookie `without` is never asked.
     """
@@ -29,11 +29,11 @@ class PageFetcher:
         self._config = view.cluster.config
 
     async def fetch(self, first_entry: int, last_entry: int, bytes_max: int | None = None) -> Columns:
-        """A verified run of entries from `first_entry` on, of about `bytes_max` (`page_bytes`); never empty.
+        """Fetches a verified run of entries from `first_entry` on, of about `bytes_max` (`page_bytes`); never empty.
 
         Raises EntryUnreadable or DigestMismatch when no replica gave the first entry, NoSuchEntry when
-        it is not confirmed and every replica says that it has none. The metadata may be out of
-        date then: it is looked at once more first.
+        it is not confirmed and every replica says that it has none. The metadata may be outdated
+        then: it is read once more first.
         """
         size = min(bytes_max or self._config.page_bytes, self._config.page_bytes)
         metrics, traces = self._view.cluster.metrics, self._view.cluster.traces
@@ -96,7 +96,7 @@ class PageFetcher:
     async def _hear(
         self, machine: PageRead, fragment: Fragment, asked: dict[asyncio.Task[ReadReply], int]
     ) -> list[PageEffect]:
-        """The next answers; when none comes for `speculative_read_seconds`, that is what the machine hears."""
+        """Waits for the next answers; without any for `speculative_read_seconds`, tells the machine so."""
         patience_seconds = self._config.speculative_read_seconds or None
         began = asyncio.get_running_loop().time()
         done, _ = await asyncio.wait(asked, timeout=patience_seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -109,7 +109,7 @@ class PageFetcher:
         return machine.overdue()
 
     def _tell(self, machine: PageRead, position: int, task: asyncio.Task[ReadReply]) -> list[PageEffect]:
-        if task.cancelled():  # not by us: gRPC does so to the calls of a channel that is closed
+        if task.cancelled():  # not by us: gRPC cancels the calls of a closed channel
             return machine.failed(position, "the connection was closed")
         match task.exception():
             case None:
@@ -136,7 +136,7 @@ class PageFetcher:
             raise
 
     def _error(self, failed: PageFailed) -> LedgerError:
-        if self._view.cluster.is_closed:  # which is why nobody answered
+        if self._view.cluster.is_closed:  # which is why no bookie answered
             return ClientClosed()
         confirmed, entry_id = self._view.last_add_confirmed, failed.error.entry_id
         if failed.is_absent and entry_id > confirmed:

@@ -1,7 +1,7 @@
-"""Reading a range of entries: scanned where one bookie has all of it, else in windows fetched ahead in parallel.
+"""Reads a range of entries: scans where one bookie has all of it, else prefetches windows in parallel.
 
-What is read ahead is bounded in bytes. A window is a part of the range that should be about one page. However large
-its entries turn out to be, at most one page of it is under way or waits to be taken: the rest of a window is fetched
+Read-ahead is bounded in bytes. A window is a part of the range that should be about one page. However large
+its entries turn out to be, at most one page of it is in flight or waits to be taken: the rest of a window is fetched
 when its first page has been taken. So a reader holds `windows × one page`, whatever the sizes are.
 """
 
@@ -22,16 +22,16 @@ from .page_fetch import PageFetcher
 from .scan_read import Scan, Scanner
 
 WINDOW_ENTRIES_MAX = 64 * 1024
-"""Entries of one read-ahead window."""
+"""Most entries of one read-ahead window."""
 
 FIRST_WINDOW_ENTRIES = 256
-"""A window while nothing is known of the entries' size."""
+"""Entries of a window while their size is unknown."""
 
 WINDOWS_TOO_WIDE = 2
-"""A window whose rest is wider than so many windows for entries of the size now seen is cut anew."""
+"""A window whose rest is wider than this many windows of entries of the size now seen is cut anew."""
 
 ENTRY_COLUMN_BYTES = 16
-"""Id, length and digest of an entry beside its payload, at least."""
+"""Bytes of an entry besides its payload, at least: id, length and digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class _Window:
 
 
 class RangeRead:
-    """Reads ranges of one ledger; learns the size of its entries on the way."""
+    """Reads ranges of one ledger; adapts to the size of its entries."""
 
     def __init__(self, view: LedgerView, fetcher: PageFetcher) -> None:
         self._view = view
@@ -52,12 +52,12 @@ class RangeRead:
         self._entry_bytes = _average_entry_bytes(view)
 
     async def columns(self, first_entry: int, last_entry: int) -> AsyncGenerator[Columns, None]:
-        """The entries of the range, in order, in pages that are never empty.
+        """Yields the entries of the range, in order, in pages that are never empty.
 
-        Raises as `PageFetcher.fetch` does; every entry before the one that cannot be read was given.
+        Raises as `PageFetcher.fetch` does; every entry before the unreadable one was yielded.
         """
         next_entry = first_entry
-        refused: set[BookieRef] = set()  # their scans gave nothing of what comes next
+        refused: set[BookieRef] = set()  # their scans gave none of the next entries
         while next_entry <= last_entry:
             began_at, width = next_entry, self._window_entries()
             scan = self._scanner.scan_from(next_entry, last_entry, width, refused)
@@ -95,7 +95,7 @@ class RangeRead:
             await end_tasks([window.page for window in windows])
 
     def _read_ahead(self, windows: deque[_Window], next_entry: int, last_entry: int) -> int:
-        """Starts as many windows as there may be; returns the first entry behind the last of them."""
+        """Starts as many windows as allowed; returns the first entry behind the last of them."""
         while next_entry <= last_entry and len(windows) < self._windows_max:
             window_last = min(last_entry, self._window_end(next_entry))
             windows.append(self._window(next_entry, window_last))
@@ -103,7 +103,7 @@ class RangeRead:
         return next_entry
 
     async def _take(self, windows: deque[_Window], page: Columns, next_entry: int) -> int:
-        """The first window's page is there: goes on with its rest; returns the entry to read ahead from."""
+        """Goes on with the rest of the window whose page arrived; returns the entry to read ahead from."""
         window = windows.popleft()
         self._learn(page)
         rest_entries = window.last_entry - page.last_entry
@@ -120,7 +120,7 @@ class RangeRead:
         return _Window(last_entry, asyncio.create_task(self._fetcher.fetch(first_entry, last_entry)))
 
     def _learn(self, page: Columns) -> None:
-        """Larger entries count at once, smaller ones by and by: a window too narrow costs little."""
+        """Adapts to larger entries at once, to smaller ones gradually: too narrow a window costs little."""
         self._entry_bytes = max(1, page.size_bytes // len(page), self._entry_bytes // 2)
 
     def _window_entries(self) -> int:
@@ -129,14 +129,14 @@ class RangeRead:
         return min(WINDOW_ENTRIES_MAX, -(-self._page_bytes // self._entry_bytes))
 
     def _window_end(self, first_entry: int) -> int:
-        """A window is about one page, inside one fragment."""
+        """The end of a window: about one page, inside one fragment."""
         last = first_entry + self._window_entries() - 1
         last_there = self._view.last_entry_of_fragment(first_entry)
         return last if last_there is None else min(last, last_there)
 
 
 def _windows_max(view: LedgerView) -> int:
-    """So many that their pages take `read_ahead_bytes_max` even if each is as large as bookies make them."""
+    """So many that their pages fit `read_ahead_bytes_max` even if each is as large as bookies make them."""
     config, shape = view.cluster.config, view.striping.shape
     bookies_asked = -(-shape.ensemble_size // shape.write_quorum)
     affordable = config.read_ahead_bytes_max // (bookies_asked * ENTRY_BYTES_MAX)
@@ -144,7 +144,7 @@ def _windows_max(view: LedgerView) -> int:
 
 
 def _average_entry_bytes(view: LedgerView) -> int:
-    """Known for a closed ledger, 0 for another."""
+    """Known for a closed ledger; 0 for an open one."""
     last, length = view.record.last_entry, view.record.length_bytes
     if last is None or length is None or last < 0:
         return 0

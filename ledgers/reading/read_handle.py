@@ -1,4 +1,4 @@
-"""Reading a ledger, and following one that is still open."""
+"""The reader of a ledger: reads ranges and batches, tails a ledger that is still open."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .page_fetch import PageFetcher
 from .range_read import RangeRead
 
 WAIT_SECONDS_MAX = 3600.0
-"""At a time; what has to wait for longer waits again. Event loops differ in what they can count to."""
+"""Longest single wait; longer ones are repeated. Event loops differ in the longest timeout they support."""
 
 
 class ReadHandle:
@@ -37,7 +37,7 @@ class ReadHandle:
 
     Never returns bytes whose digest, ledger id or entry id differ from what was asked, and nothing
     past the last entry known to be confirmed, `read_unconfirmed` apart. A bookie that is slow or
-    down costs time only while another replica of the entry is there.
+    down costs only time while another replica of the entry is there.
     """
 
     def __init__(
@@ -48,7 +48,9 @@ class ReadHandle:
         key: LedgerKey,
         encryption_key: bytes | None = None,
     ) -> None:
-        """Opens also what is encrypted with another key, to recover or follow it: only its entries cannot be read."""
+        """Accepts a wrong encryption key, so that a ledger can be recovered or followed: only its entries are
+        unreadable.
+        """
         self._encryption_key = encryption_key
         self._cipher: Cipher | None = None
         self._view = LedgerView(cluster, found, digester, partial(key.credential, Purpose.READ))
@@ -71,16 +73,16 @@ class ReadHandle:
 
     @property
     def last_add_confirmed(self) -> int:
-        """The last entry this reader knows to be confirmed; the last entry, for a closed ledger."""
+        """The last entry this reader knows to be confirmed; for a closed ledger, its last entry."""
         return self._view.last_add_confirmed
 
     # --- reading --------------------------------------------------------------------------------
 
     async def read(self, first_entry: int = 0, last_entry: int | None = None) -> AsyncGenerator[Entry, None]:
-        """The entries first_entry … last_entry (to the last confirmed one by default), in order.
+        """Yields the entries first_entry … last_entry (to the last confirmed one by default), in order.
 
         Raises NoSuchEntry for a range outside what is confirmed, EntryUnreadable or DigestMismatch
-        when no replica has an entry; what came before has been given. Reads ahead, but never more
+        when no replica has an entry, after yielding all before it. Reads ahead, but never more
         than `read_ahead_bytes_max`, whatever the entries' sizes.
         """
         async with aclosing(self.pages(first_entry, last_entry)) as pages:
@@ -89,20 +91,20 @@ class ReadHandle:
                     yield entry
 
     def __aiter__(self) -> AsyncGenerator[Entry, None]:
-        """All that is confirmed: `async for entry in reader` is `async for entry in reader.read()`."""
+        """Yields all that is confirmed: `async for entry in reader` is `async for entry in reader.read()`."""
         return self.read()
 
     async def read_entry(self, entry_id: int) -> Entry:
-        """One entry. Raises as `read` does."""
+        """Reads one entry. Raises as `read` does."""
         self._check_confirmed(entry_id, entry_id)
         return next(entries_of(self._opened(await self._pages.fetch(entry_id, entry_id))))
 
     async def read_batch(self, first_entry: int, *, entries_max: int, bytes_max: int) -> list[Entry]:
-        """Confirmed entries from `first_entry` on without a gap, as many as both bounds allow, and at least one.
+        """Reads confirmed entries from `first_entry` on without a gap, as many as both bounds allow, and at least one.
 
-        `bytes_max` counts payloads; an entry that is larger alone comes alone. Shorter where the last
-        confirmed entry, or one that no replica can give, ends the run. Raises ValueError for a bound
-        below 1, and as `read` does when it is the first entry that cannot be read.
+        `bytes_max` counts payloads; a larger entry comes alone. Shorter if the last
+        confirmed entry, or an unreadable one, ends the run. Raises ValueError for a bound
+        below 1, and as `read` does when the first entry is unreadable.
         """
         if entries_max < 1 or bytes_max < 1:
             raise ValueError(f"a batch has 1 entry or byte at least, not {entries_max} and {bytes_max}")
@@ -111,11 +113,11 @@ class ReadHandle:
         return await read_batch(self._pages, self._opened, first_entry, last, bytes_max)
 
     async def read_unconfirmed(self, first_entry: int, last_entry: int) -> AsyncGenerator[Entry, None]:
-        """Entries as bookies hold them, past the last confirmed one too. Never fences.
+        """Yields entries as bookies hold them, past the last confirmed one too. Never fences.
 
-        What lies past `last_add_confirmed` may not be in the final ledger: its append may still fail,
-        and recovery may end the ledger before it, even if this reader has seen it. Raises NoSuchEntry for
-        the first such entry of which every replica says that it has none, also past the end of a
+        Entries past `last_add_confirmed` may not be in the final ledger: their append may still fail,
+        and recovery may end the ledger before them, even if this reader has seen them. Raises NoSuchEntry for
+        the first such entry that every replica says it does not have, also past the end of a
         closed ledger; else as `read` does.
         """
         async with aclosing(self.read_unconfirmed_pages(first_entry, last_entry)) as pages:
@@ -126,7 +128,7 @@ class ReadHandle:
     async def read_unconfirmed_pages(
         self, first_entry: int, last_entry: int
     ) -> AsyncGenerator[Columns, None]:
-        """The same entries as `read_unconfirmed`, a page at a time; see `pages`."""
+        """Yields the same entries as `read_unconfirmed`, a page at a time; see `pages`."""
         self._view.cluster.check_process()
         end = self.last_add_confirmed if self.is_closed else last_entry
         if not 0 <= first_entry <= last_entry <= end:
@@ -138,7 +140,7 @@ class ReadHandle:
     async def pages(
         self, first_entry: int = 0, last_entry: int | None = None
     ) -> AsyncGenerator[Columns, None]:
-        """The same entries as `read`, a verified page at a time: for bulk work, which wants no object for each.
+        """Yields the same entries as `read`, a verified page at a time: for bulk work without an object per entry.
 
         A page's `ids`, `offsets` (one more than ids) and `payload` are columns: entry `ids[n]` is
         `payload[offsets[n]:offsets[n + 1]]`. A page is of about `page_bytes`, never empty, and follows the one before
@@ -154,7 +156,7 @@ class ReadHandle:
                 yield self._opened(columns)
 
     def _opened(self, columns: Columns) -> Columns:
-        """As it was appended. Raises BadEncryptionKey, EntryUnreadable."""
+        """Decrypts entries if the ledger is encrypted. Raises BadEncryptionKey, EntryUnreadable."""
         if ENCRYPTION not in self.record.custom_metadata:
             return columns
         if self._cipher is None:
@@ -171,26 +173,26 @@ class ReadHandle:
     # --- following --------------------------------------------------------------------------------
 
     async def try_read_last_add_confirmed(self) -> int:
-        """Asks the bookies; one good answer is enough. May lag behind the writer; never fences.
+        """Reads the LAC from the first bookie that answers. May lag behind the writer; never fences.
 
         Raises LedgerError when no bookie answers.
         """
         return await lac_read.ask_one(self._view)
 
     async def read_last_add_confirmed(self) -> int:
-        """Asks the bookies and waits for so many answers that no confirmed frame can have been missed.
+        """Reads the LAC from so many bookies that no confirmed frame is missed.
 
         Raises LedgerError when too few answer. Never fences.
         """
         return await lac_read.ask_every_write_set(self._view)
 
     async def tail(self, start: int = 0, *, timeout: float | None = None) -> AsyncGenerator[Entry, None]:
-        """Entries from `start` on as they are confirmed, across ensemble changes, to the ledger's close.
+        """Yields entries from `start` on as they are confirmed, across ensemble changes, to the ledger's close.
 
-        With a `timeout` it ends, too, once nothing new was confirmed for so many seconds: `is_closed` tells. With 0 it
+        Also ends once nothing new was confirmed for `timeout` seconds: `is_closed` tells. A `timeout` of 0
         asks once, and does not wait. Never fences. Raises NoSuchLedger when the ledger is deleted meanwhile,
-        NoSuchEntry where it was closed before it came to `start`, MetadataUnavailable when it can no longer be
-        followed, and as `read` does; then everything before has been given, and a new `tail` may go on from there.
+        NoSuchEntry if it was closed before it reached `start`, MetadataUnavailable when it can no longer be
+        followed, and as `read` does; then everything before has been yielded, and a new `tail` may resume there.
         """
         async with aclosing(self.tail_pages(start, timeout=timeout)) as pages:
             async for columns in pages:
@@ -200,7 +202,7 @@ class ReadHandle:
     async def tail_pages(
         self, start: int = 0, *, timeout: float | None = None
     ) -> AsyncGenerator[Columns, None]:
-        """The same entries as `tail`, a page at a time; see `pages`."""
+        """Yields the same entries as `tail`, a page at a time; see `pages`."""
         following = self._follow()
         next_entry = start
         try:
@@ -215,9 +217,9 @@ class ReadHandle:
     async def poll(
         self, start: int, *, timeout: float, entries_max: int = 1000, bytes_max: int = 1024 * 1024
     ) -> list[Entry]:
-        """Entries from `start` on, as soon as there is one, as many as both bounds allow; none after `timeout` seconds.
+        """Waits for entries from `start` on; returns as many as both bounds allow, none after `timeout` seconds.
 
-        None, too, and at once, where the ledger ends right before `start`: `is_closed` tells. With 0 it asks once, and
+        Returns none at once if the ledger ends right before `start`: `is_closed` tells. A `timeout` of 0 asks once, and
         does not wait. For loops that do other things in between; raises as `tail` and `read_batch` do.
         """
         following = self._follow()
@@ -229,9 +231,9 @@ class ReadHandle:
         return await self.read_batch(start, entries_max=entries_max, bytes_max=bytes_max)
 
     def _follow(self) -> asyncio.Task[None]:
-        """The task that hears of every change of the record; whoever starts it ends it.
+        """Starts the task that watches the record; its caller ends it.
 
-        No context manager: a loop that ends closes every generator there is at once, and one inside another twice.
+        No context manager: an event loop that ends closes all async generators at once, and nested ones twice.
         """
         self._view.cluster.check_process()
         return asyncio.create_task(self._view.follow())
@@ -239,7 +241,7 @@ class ReadHandle:
     async def _is_confirmed(
         self, entry_id: int, following: asyncio.Task[None], timeout: float | None
     ) -> bool:
-        """Returns once it is, or once it is known that it will not be, or time is up."""
+        """Waits until the entry is confirmed, or known never to be, or time is up."""
         if timeout is not None and not timeout >= 0:
             raise ValueError(f"a timeout is a number of seconds from 0 on, or None; not {timeout}")
         now = asyncio.get_running_loop().time
@@ -258,7 +260,7 @@ class ReadHandle:
             await self._wait_for_more(following, until - now())
 
     async def _wait_for_more(self, following: asyncio.Task[None], seconds: float) -> None:
-        """Returns when more is confirmed, the record changed, or some time has passed."""
+        """Waits until more is confirmed, the record changed, or some time has passed."""
         changed = asyncio.create_task(self._view.changed.wait())
         asking = asyncio.create_task(lac_read.wait_for_news(self._view))
         waiting: tuple[asyncio.Task[Any], ...] = (changed, asking, following)

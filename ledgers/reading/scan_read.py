@@ -1,6 +1,6 @@
-"""Reading a range from one bookie that has all of it, which sends page after page.
+"""Scans a range from one bookie that has all of it, which streams page after page.
 
-A scan only makes reading faster: nothing is decided here. What it gives is verified, and must be the very next entries
+A scan only makes reading faster: nothing is decided here. Its pages are verified, and must be the very next entries
 without a gap. At anything else, a failure or a silence it ends, and the range is read on from another bookie, or page
 by page (`range_read`), where every replica is asked before an entry is said to be unreadable.
 """
@@ -21,21 +21,21 @@ from ..tasks import end_tasks, was_stopped
 from .ledger_view import LedgerView
 
 SCAN_BYTES = 256 * 1024 * 1024
-"""About so much is read of one bookie before the next one is asked, so that all share the work."""
+"""About so much is scanned from one bookie before the next, to balance the load."""
 
 PAGES_MIN = 1
-"""What makes no more is asked for page by page."""
+"""A range of no more pages than this is read page by page."""
 
 PAGES_UNSCANNED = 64
-"""So many are asked for one by one where no bookie can be scanned, before that is tried again."""
+"""Pages read one by one when no bookie can be scanned, before another attempt to scan."""
 
 PATIENCE_TIMES_MAX = 8
-"""So many times `speculative_read_seconds` a bookie is waited for that says something, but not this page."""
+"""How many times `speculative_read_seconds` to wait for a bookie that sends other things, but not this page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Entries to be read from one bookie."""
+    """A range to scan from one bookie."""
 
     bookie: BookieRef
     first_entry: int
@@ -55,16 +55,16 @@ class Scanner:
 
     @property
     def may_scan(self) -> bool:
-        """Whether any of the ledger is ever scanned: where it is not striped, so that a bookie has all of a fragment.
+        """Whether the ledger can be scanned: it is not striped, so that one bookie has all of a fragment.
 
-        Where the client traces, each page is asked for by itself, and has a span.
+        With tracing, each page is read by itself, and has a span.
         """
         return not self._view.striping.is_striped and self._view.cluster.traces is None
 
     def scan_from(
         self, first_entry: int, last_entry: int, page_entries: int, refused: Collection[BookieRef]
     ) -> Scan | None:
-        """What to scan next, where so many entries make a page; None where it is not worth it, or nobody is left."""
+        """Plans the next scan, for pages of so many entries; None if it is not worthwhile, or no bookie is left."""
         if not self.may_scan:
             return None
         last = self._end_of_fragment(first_entry, last_entry)
@@ -81,7 +81,7 @@ class Scanner:
         return None
 
     def unscanned_through(self, first_entry: int, last_entry: int, page_entries: int) -> int:
-        """How far to read page by page where `scan_from` gave nothing, until it is asked again."""
+        """How far to read page by page after `scan_from` returned None, until the next attempt."""
         if not self.may_scan:
             return last_entry
         through = first_entry - 1
@@ -95,7 +95,7 @@ class Scanner:
         return min(last_entry, first_entry + page_entries * PAGES_UNSCANNED - 1)
 
     async def pages(self, scan: Scan) -> AsyncGenerator[Columns, None]:
-        """Verified entries from the scan's first one on, in order and without a gap. May end before its last."""
+        """Yields verified entries from the scan's first one on, in order and without a gap. May end before its last."""
         view, next_entry = self._view, scan.first_entry
         asked = scan.bookie.incarnation, view.ledger_id, scan.first_entry, scan.last_entry
         sizes = self._page_bytes, self._window_bytes
@@ -109,12 +109,12 @@ class Scanner:
                     return
                 next_entry = page.last_entry + 1
                 yield page
-                del page, told  # while the next one comes, this one is the reader's alone
+                del page, told  # do not hold it while waiting for the next one
 
     async def _next(
         self, scan: Scan, replies: AsyncGenerator[ReadReply, None], first_entry: int
     ) -> Columns | None:
-        """The next page, None where it is not a good one. Notes who failed, or was slow."""
+        """Waits for the next page; None if it is not a good one. Records failed and slow bookies."""
         coming = asyncio.ensure_future(anext(replies, None))
         try:
             if not await self._comes(coming, scan.bookie):
@@ -131,9 +131,9 @@ class Scanner:
         return None if reply is None else self._verified(reply, first_entry, scan.last_entry)
 
     async def _comes(self, coming: asyncio.Future[ReadReply | None], bookie: BookieRef) -> bool:
-        """Returns when the page is there, or false when its bookie is too slow.
+        """Waits for the page; False if its bookie is too slow.
 
-        Who says something meanwhile is busy with other pages, or this process is: it is given some more time.
+        A bookie that sends something else meanwhile is busy with other pages, or this process is: it gets more time.
         """
         loop, patience = asyncio.get_running_loop(), self._patience_seconds
         for _ in range(PATIENCE_TIMES_MAX):
@@ -147,7 +147,7 @@ class Scanner:
         return False
 
     def _verified(self, reply: ReadReply, first_entry: int, last_entry: int) -> Columns | None:
-        """What begins with the first entry and has no gap."""
+        """The verified entries without a gap from the first one; None if there are none."""
         if reply.status is not Status.OK:
             return None
         columns = reply.columns.between(first_entry, last_entry).run_from(first_entry)
@@ -162,7 +162,7 @@ class Scanner:
 
     @contextmanager
     def _told(self) -> Iterator[list[Columns]]:
-        """Counts the page that is put into the list inside the block."""
+        """Measures the page that the block puts into the list."""
         fetched: list[Columns] = []
         if self._view.cluster.metrics is None:
             yield fetched

@@ -1,4 +1,4 @@
-"""Where the bytes of a closed ledger lie, as its bookies' indexes tell: for cutting it into equal parts."""
+"""Estimates where the bytes of a closed ledger lie, from its bookies' indexes, for splitting it evenly."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Ask = Callable[[BookieRef, HoldingsRequest], Awaitable[HoldingsReply]]
 
 
 class SizeStep(NamedTuple):
-    """How many bytes lie before an entry."""
+    """The number of bytes before an entry."""
 
     entry_id: int
     bytes_before: int
 
 
 class SizeSteps:
-    """Asks the bookies. What none of them tells is taken to be spread evenly."""
+    """Asks the bookies. Bytes that none of them reports count as spread evenly."""
 
     def __init__(self, cluster: Cluster, ask: Ask, record: LedgerRecord, step_bytes: int) -> None:
         self._cluster = cluster
@@ -34,7 +34,7 @@ class SizeSteps:
         self._step_bytes = step_bytes
 
     async def of(self, first_entry: int, last_entry: int) -> list[SizeStep]:
-        """Rising steps, from nothing at the first entry to all there is behind the last one."""
+        """Rising steps, from 0 at the first entry to all bytes behind the last one."""
         steps = [SizeStep(first_entry, 0)]
         for fragment, end, size_bytes in self._fragments():
             first, last = max(first_entry, fragment.first_entry), min(last_entry, end - 1)
@@ -61,7 +61,7 @@ class SizeSteps:
     async def _of_fragment(
         self, fragment: Fragment, first: int, last: int, size_bytes: int | None
     ) -> list[SizeStep]:
-        """Steps behind `first`, which end with `size_bytes` where these are known; empty if nobody tells."""
+        """Steps behind `first`, ending with `size_bytes` if known; empty if no bookie answers."""
         told = await self._ask(fragment.ensemble, first, last)
         found = steps_of([run for runs in told for run in runs], first, last + 1)
         if not found or not found[-1].bytes_before:
@@ -72,7 +72,7 @@ class SizeSteps:
         return [SizeStep(step.entry_id, round(step.bytes_before * scale)) for step in found]
 
     async def _ask(self, ensemble: Sequence[BookieRef], first: int, last: int) -> list[list[Holding]]:
-        """What each bookie holds that answers; the first one that does, where each has every entry."""
+        """The holdings of each bookie that answers; of only the first one, if each has every entry."""
         avoided = self._cluster.failed_lately()
         ensemble = [bookie for bookie in ensemble if bookie not in avoided]
         if self._record.shape.write_quorum < self._record.shape.ensemble_size:

@@ -1,1 +1,1 @@
-"""Recovering a ledger whose writer is gone, for an application or for a bookie that mends itself."""
+"""Recovers or deletes a ledger: for an application, or for a bookie that repairs itself."""

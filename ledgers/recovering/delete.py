@@ -1,4 +1,4 @@
-"""Deleting a ledger: who may, and what has to be recovered first."""
+"""Deletes a ledger: checks permissions, and recovers an open one first."""
 
 from __future__ import annotations
 

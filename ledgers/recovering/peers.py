@@ -1,7 +1,7 @@
-"""What a bookie that mends itself asks of the rest of the cluster, done with a client's reads and recovery.
+"""A bookie's access to its peers, for repair and re-replication, with a client's reads and recovery.
 
-`bookie` never imports this package: it takes whatever fits its own seam, `bookie.upkeep.peers.Peers`, from whoever
-starts it.
+`bookie` never imports this package: it takes whatever implements its own interface, `bookie.upkeep.peers.Peers`, from
+the program that starts it.
 """
 
 from __future__ import annotations

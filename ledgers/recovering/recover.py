@@ -1,4 +1,4 @@
-"""Recovering a ledger: the recovery machine's shell, and the retries around it."""
+"""Recovers a ledger: the shell of the recovery machine, with restarts after conflicts."""
 
 from __future__ import annotations
 

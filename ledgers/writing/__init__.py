@@ -1,1 +1,1 @@
-"""Writing a ledger: the handle, who waits for which entry, and progress."""
+"""Writing a ledger: handles, the pipeline's shell, futures of appends, timeouts."""

@@ -1,6 +1,6 @@
-"""Appends with entry ids the caller chooses, in any order.
+"""Appends with entry ids that the caller chooses, in any order.
 
-An entry leaves for the bookies when every entry before it has been appended: until then it waits
+An entry is sent when every entry before it has been appended: until then it waits
 here, in memory. So bookies and recovery only ever see entries without gaps, and a gap that is
 never filled bounds the ledger's end, as it must: an entry is confirmed only after all before it.
 """
@@ -22,7 +22,7 @@ from .write_handle import WriteHandle
 class AdvancedWriteHandle:
     """The one writer of a ledger, with ids from the caller. Made by `LedgerClient.create_ledger_adv`.
 
-    What ends it, and what that means for unconfirmed entries, is as for `WriteHandle`.
+    Ends, and leaves unconfirmed entries, as `WriteHandle` does.
     """
 
     def __init__(self, writer: WriteHandle, pending_bytes_max: int) -> None:
@@ -44,7 +44,7 @@ class AdvancedWriteHandle:
 
     @property
     def record(self) -> LedgerRecord:
-        """The ledger's metadata as this writer last knew it to stand."""
+        """The ledger's metadata as this writer last knew it."""
         return self._writer.record
 
     @property
@@ -54,7 +54,7 @@ class AdvancedWriteHandle:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it takes nothing more."""
+        """Whether it takes no more entries."""
         return self._writer.has_ended
 
     @property
@@ -73,13 +73,13 @@ class AdvancedWriteHandle:
         """Takes one entry in; returns the future of its id.
 
         Waits while `pending_bytes_max` are unconfirmed or wait for a gap to be filled. The entry that fills the
-        gap waits for others to be confirmed only, never for itself.
+        gap only waits for others to be confirmed, never for itself.
         """
         self._check(entry_id, payload)
         while self._must_wait(entry_id):
             self._room.clear()
             await self._room.wait()
-        self._refuse_duplicate(entry_id)  # somebody may have appended it while we waited
+        self._refuse_duplicate(entry_id)  # it may have been appended while this call waited
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._take(entry_id, payload, future)
         return future
@@ -87,7 +87,7 @@ class AdvancedWriteHandle:
     async def append_batch(self, entries: Sequence[tuple[int, bytes]]) -> list[int]:
         """Appends entries, each with its id; returns the ids when these and all before them are confirmed.
 
-        Raises as `append`; those before the one that is wrong were appended.
+        Raises as `append`; entries before the bad one were appended.
         """
         futures = [await self.append_async(entry_id, payload) for entry_id, payload in entries]
         return [await future for future in futures]
@@ -100,15 +100,15 @@ class AdvancedWriteHandle:
         self._take(entry_id, payload, None)
 
     async def confirmed(self, through: int) -> None:
-        """Returns when every entry through this id is confirmed. Raises ValueError where one of them is missing yet."""
+        """Waits until every entry through this id is confirmed. Raises ValueError if one of them is missing yet."""
         await self._writer.confirmed(through)
 
     async def flush(self) -> None:
-        """Returns when every entry before the first gap is confirmed; raises what ended the writer."""
+        """Waits until every entry before the first gap is confirmed; raises what ended the writer."""
         await self._writer.flush()
 
     async def force(self) -> None:
-        """Returns when every entry before the first gap is on disk and confirmed; raises what ended the writer."""
+        """Waits until every entry before the first gap is on disk and confirmed; raises what ended the writer."""
         await self._writer.force()
 
     async def close(self) -> None:
@@ -157,11 +157,11 @@ class AdvancedWriteHandle:
         for _, future in early.values():
             if future is not None and not future.done():
                 future.set_exception(error)
-                future.exception()  # told here: nobody is obliged to look at it again
+                future.exception()  # marks it as retrieved: callers need not look at it
 
     @property
     def unconfirmed_bytes(self) -> int:
-        """What was taken in and is not confirmed; what waits behind a gap, too."""
+        """Bytes taken in and not confirmed, including those behind a gap."""
         return self._writer.pending_bytes + self._early_bytes
 
     def _must_wait(self, entry_id: int) -> bool:
@@ -186,5 +186,5 @@ class AdvancedWriteHandle:
             del self._early[self._next]
             self._early_bytes -= len(payload) + ENTRY_OVERHEAD_BYTES
             self._next += 1
-            self._room.set()  # the id that fills the gap is another one now
+            self._room.set()  # another id fills the gap now
         self.on_progress()

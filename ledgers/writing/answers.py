@@ -1,4 +1,4 @@
-"""Who waits for which entry: the futures of appends, flushes and forces, completed in entry order."""
+"""Futures of appends, flushes and forces, completed in entry order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..errors import LedgerError
 
 
 class AppendFuture(Protocol):
-    """What an append is answered with: asyncio's future, or concurrent.futures' in another thread."""
+    """The future of an append: asyncio's, or concurrent.futures' in another thread."""
 
     def done(self) -> bool: ...
     def set_result(self, entry_id: int, /) -> None: ...
@@ -22,14 +22,14 @@ class AppendFuture(Protocol):
 
 
 Complete = Callable[[Sequence[tuple[int, AppendFuture]]], None]
-"""Completes futures in this order, each with its entry id; one that was cancelled stays so."""
+"""Completes futures in this order, each with its entry id; cancelled ones stay cancelled."""
 
 
 class Answers:
-    """The futures of one writer. A future that was cancelled keeps its place, and nobody hears of it."""
+    """The futures of one writer. A cancelled future keeps its place, unseen."""
 
     def __init__(self) -> None:
-        self._appends: deque[tuple[int, AppendFuture]] = deque()  # with the last entry that each stands for
+        self._appends: deque[tuple[int, AppendFuture]] = deque()  # with the last entry of each
         self._taken_through = -1
         self._answered_through = -1
         self._flushes: list[tuple[int, AppendFuture]] = []
@@ -46,23 +46,23 @@ class Answers:
 
     @property
     def next_entry(self) -> int:
-        """The id of the entry that is taken next."""
+        """The id of the next entry taken in."""
         return self._taken_through + 1
 
     def append(self, future: AppendFuture | None, entries: int = 1) -> None:
-        """The future of the next entries, which is told the last of them; None where nobody waits."""
+        """Adds the future of the next entries, completed with the last id; None if nobody waits."""
         self._taken_through += entries
         if future is not None:
             self._appends.append((self._taken_through, future))
 
     def append_each(self, futures: Sequence[AppendFuture | None]) -> None:
-        """The futures of the next entries, one for each."""
+        """Adds the futures of the next entries, one for each."""
         told = enumerate(futures, self.next_entry)
         self._appends.extend([(entry_id, future) for entry_id, future in told if future is not None])
         self._taken_through += len(futures)
 
     def flush(self, future: AppendFuture, through: int | None = None) -> None:
-        """A future for every append so far being answered, or for those through an entry; there must be one."""
+        """Adds a future that completes when all appends so far, or those through an entry, have; there must be one."""
         insort(
             self._flushes,
             (self._taken_through if through is None else through, future),
@@ -70,11 +70,11 @@ class Answers:
         )
 
     def force(self, through: int, future: AppendFuture) -> None:
-        """A future for all entries through this one being confirmed; asked for in rising order."""
+        """Adds a future that completes when all entries through this one are confirmed; called in rising order."""
         self._forces.append((through, future))
 
     def accepted(self, through: int) -> None:
-        """Appends through this entry have what they wait for."""
+        """Completes the appends through this entry."""
         if through <= self._answered_through:
             return
         self._answered_through = through
@@ -90,12 +90,12 @@ class Answers:
                 _complete(future, last_entry)
 
     def confirmed(self, through: int) -> None:
-        """Entries through this one are confirmed."""
+        """Completes appends and forces through this entry: it is confirmed."""
         self.accepted(through)
         _complete_through(self._forces, through)
 
     def fail(self, error: LedgerError) -> None:
-        """Nothing more will be answered."""
+        """Fails all futures."""
         waiting = [future for _, future in (*self._appends, *self._flushes, *self._forces)]
         self._answered_through = self._taken_through
         self._appends.clear()
@@ -106,7 +106,7 @@ class Answers:
                 with suppress(InvalidStateError):  # cancelled in another thread at this moment
                     future.set_exception(error)
                 if isinstance(future, asyncio.Future):
-                    future.exception()  # told here; flush and close raise it too, so it is not lost
+                    future.exception()  # marks it as retrieved; flush and close raise it too
 
 
 def _complete_each(answered: Sequence[tuple[int, AppendFuture]]) -> None:

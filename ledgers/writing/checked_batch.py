@@ -1,4 +1,4 @@
-"""Payloads that are appended together, checked before anything of them is taken in."""
+"""Payloads of a batch append, validated before any is taken in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..errors import EntryTooLarge
 
 
 class CheckedBatch:
-    """Raises TypeError for what is no `bytes`, and EntryTooLarge: then nothing of the batch is appended."""
+    """A validated batch. Raises TypeError for anything but `bytes`, and EntryTooLarge: then none of it is appended."""
 
     def __init__(self, payloads: Sequence[bytes], entry_bytes_max: int) -> None:
         self.payloads = list(payloads)

@@ -1,4 +1,4 @@
-"""Whether a recovery has already closed the ledger that a fenced writer wants to close (rule C1)."""
+"""Checks whether a recovery has already closed the ledger that a fenced writer wants to close (rule C1)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 async def closed_by_others(
     ledgers: LedgerStore, record: LedgerRecord, last_entry: int
 ) -> LedgerRecord | None:
-    """The ledger's record where it is closed at this very entry; None where it is not, or nobody can tell."""
+    """The ledger's record if it is closed at this very entry; None if not, or if that is unknown."""
     try:
         found = await ledgers.read_again(record)
     except MetadataError as unknown:

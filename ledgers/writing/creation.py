@@ -1,4 +1,4 @@
-"""Making a ledger's record: bookies are chosen, an id is taken, and what protects the entries is settled."""
+"""Creates a ledger's record: chooses bookies, allocates an id, sets up password and encryption."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ..integrity.stretching import salt_of_this_process
 async def create_record(
     cluster: Cluster, new: NewLedger, *, reserved: bool, encryption_key: bytes | None
 ) -> VersionedRecord:
-    """A new record; with a key, that of a ledger whose entries are encrypted. It is the client's owner's.
+    """Creates a record, owned by the client's owner; with a key, that of an encrypted ledger.
 
-    Raises NotAllowed for a role that does not write, LedgerExists, NotEnoughBookies, ValueError for custom metadata
-    that only we may write, MetadataError; of these MetadataRestored for a backup that nobody has accepted.
+    Raises NotAllowed for a role that does not write, LedgerExists, NotEnoughBookies, ValueError for reserved custom
+    metadata, MetadataError; of these MetadataRestored for a backup that is not accepted.
     """
     custom_metadata = dict(new.custom_metadata)
     if why := cluster.why_not_created():
@@ -56,7 +56,7 @@ async def create_record(
         try:
             return await _with_id(cluster, replace(record, ledger_id=await cluster.ids.next()), secret)
         except LedgerExists:
-            continue  # somebody chose this id by hand: the counter has moved on, take the next
+            continue  # another client chose this id by hand: the counter has moved on, take the next
 
 
 async def _with_id(cluster: Cluster, record: LedgerRecord, secret: bytes) -> VersionedRecord:

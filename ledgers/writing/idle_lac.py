@@ -1,4 +1,4 @@
-"""Telling the bookies the last-add-confirmed of an idle writer: no frame of entries carries it to them."""
+"""Sends the last-add-confirmed of an idle writer to the bookies: no frame of entries carries it there."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from ..later import Later
 
 
 class IdleLac:
-    """Has it told once, when nothing was confirmed or appended since a look before: within twice the time of a look.
+    """Sends it once, when nothing was confirmed or appended between two checks: within two intervals.
 
-    Once more when a bookie joins, to which no frame of confirmed entries is sent.
+    Again when a bookie joins, which gets no frame of confirmed entries.
     """
 
     def __init__(
@@ -34,12 +34,12 @@ class IdleLac:
             self._wait()
 
     def has_joined(self) -> None:
-        """A bookie came that may have been told nothing."""
+        """A bookie joined that may not know the LAC."""
         self._told = -1
         self.confirmed()
 
     def stop(self) -> None:
-        """Nothing will be told any more."""
+        """Sends nothing any more."""
         self._has_stopped = True
 
     def _wait(self) -> None:
@@ -50,7 +50,7 @@ class IdleLac:
         self._is_waiting = False
         if self._has_stopped or not self._is_idle():
             return
-        if self._seen != self._last_add_confirmed():  # it is at work, and idle only at this moment
+        if self._seen != self._last_add_confirmed():  # it is busy, and idle only at this moment
             self._wait()
             return
         self._told = self._seen

@@ -1,4 +1,4 @@
-"""Whoever waits for long is told what for."""
+"""Warns about slow waits, and says what is waited for."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def told_when_long(what: Callable[[], str]) -> Iterator[None]:
 
 
 def why_closing_waits(ledger_id: int, unconfirmed: int, seconds_max: float) -> str:
-    """What a `close` that takes long tells."""
+    """The warning of a slow `close`."""
     entries = f"{unconfirmed} entries to be confirmed, {seconds_max:g} s at most"
     waited_for = entries if unconfirmed else "its end to be written to the metadata"
     return f"closing ledger {ledger_id} waits for {waited_for}; interrupt it (again) to leave the ledger open"

@@ -1,4 +1,4 @@
-"""A time limit on progress that blames nobody for time in which this process stood still."""
+"""A progress timeout that does not count time in which this process was suspended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..tasks import was_stopped
 
 
 class ProgressClock:
-    """Calls `on_overdue` when nothing progressed for `seconds_max` while something waited. Of one event loop."""
+    """Calls `on_overdue` after `seconds_max` without progress while something waits. On one event loop."""
 
     def __init__(self, seconds_max: float, waits: Callable[[], bool], on_overdue: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -20,16 +20,16 @@ class ProgressClock:
         self._timer: asyncio.TimerHandle | None = None
 
     def progressed(self) -> None:
-        """Something that was waited for has come."""
+        """Restarts the time limit: something that was waited for has come."""
         self._progress_at = self._loop.time()
 
     def begins(self) -> None:
-        """Something is about to wait. Where nothing does, its time begins now."""
+        """Called before something starts to wait. Restarts the time limit if nothing waits yet."""
         if not self._waits():
             self.progressed()
 
     def start(self) -> None:
-        """Something waits from now on."""
+        """Starts the timer: something waits from now on."""
         if self._timer is None:
             self._due = self._loop.time()
             self._look()

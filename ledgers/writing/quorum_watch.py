@@ -1,4 +1,4 @@
-"""How long a writer may be without a quorum of live bookies."""
+"""Bounds how long a writer may be without a quorum of live bookies."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .progress import ProgressClock
 log = logging.getLogger(__name__)
 
 WARN_AGAIN_SECONDS = 60.0
-"""A quorum that is lost again and again, as with full disks that are tried anew, is worth a warning so often."""
+"""Least time between warnings about a quorum lost again and again, as with full disks that are retried."""
 
 
 class QuorumWatch:
-    """Has a writer give up that was without a quorum for `seconds_max`, also one for which nothing waits.
+    """Has a writer give up after `seconds_max` without a quorum, even if nothing waits for it.
 
-    Warns at once, with what `why` says.
+    Warns at once, with the text of `why`.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class QuorumWatch:
         self._was_without = False
 
     def look(self) -> None:
-        """Bookies were lost or found."""
+        """Called when bookies were lost or found."""
         is_without = self._is_without()
         if is_without and not self._was_without:
             self._clock.progressed()
@@ -53,6 +53,6 @@ class QuorumWatch:
 
 
 def why_writing_waits(ledger_id: int, failures: Mapping[str, str], seconds_max: float) -> str:
-    """What a writer tells that has lost its ack quorum."""
+    """The warning of a writer that has lost its ack quorum."""
     said = "; ".join(f"{name}: {failure}" for name, failure in sorted(failures.items()))
     return f"ledger {ledger_id} waits for an ack quorum of living bookies, {seconds_max:g} s at most: {said}"

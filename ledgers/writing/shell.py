@@ -1,4 +1,4 @@
-"""Writing to a ledger: the append pipeline's shell.
+"""The append pipeline's shell: performs its effects, batches appends, signs and encrypts entries.
 
 Entries appended while the loop does something else are taken together: one batch, one set of
 digests, one step of the machine. Work per entry is one digest and one future.
@@ -48,10 +48,10 @@ from .waiting import Waiting
 
 
 class PipelineShell:
-    """What performs the effects of a ledger's append pipeline, and tells it what comes of them.
+    """Performs the effects of a ledger's append pipeline, and reports their outcome to it.
 
     `submit` and `submit_batch` take entries in; `on_progress` is called after entries were confirmed, a bookie fell
-    behind or the writer ended, for faces in other threads.
+    behind or the writer ended, for wrappers in other threads.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class PipelineShell:
         self._answers = Answers()
         self._will_take = False
         self._room = asyncio.Event()
-        self._room_bytes = 0  # may be taken in before it is looked again how much is pending
+        self._room_bytes = 0  # may be taken in before pending bytes are counted again
         self._finished: asyncio.Future[LedgerError | None] = self._loop.create_future()
         self._closing = False
         self._is_close_told = False
@@ -111,7 +111,7 @@ class PipelineShell:
         self.on_progress: Callable[[], None] = lambda: None
         self._perform(self._machine.start())
 
-    # --- what there is to know ---------------------------------------------------------------
+    # --- state -------------------------------------------------------------------------------
 
     @property
     def ledger_id(self) -> int:
@@ -119,7 +119,7 @@ class PipelineShell:
 
     @property
     def record(self) -> LedgerRecord:
-        """The ledger's metadata as this writer last knew it to stand."""
+        """The ledger's metadata as this writer last knew it."""
         return self._machine.record
 
     @property
@@ -134,7 +134,7 @@ class PipelineShell:
 
     @property
     def failure(self) -> LedgerError | None:
-        """What ended this writer, if anything but a close did."""
+        """What ended this writer, if it was not a close."""
         return self._finished.result() if self._finished.done() else None
 
     @property
@@ -146,7 +146,7 @@ class PipelineShell:
 
     @property
     def _last_add_answered(self) -> int:
-        """The last entry whose append has what it waits for."""
+        """The last entry whose append has completed."""
         machine = self._machine
         return machine.last_add_accepted if self._deferred_sync else machine.last_add_confirmed
 
@@ -158,17 +158,17 @@ class PipelineShell:
 
     @property
     def is_behind(self) -> bool:
-        """Whether a bookie is behind its bound, and appends ought to wait for it (rule W6)."""
+        """Whether a bookie is so far behind that appends should wait for it (rule W6)."""
         return self._machine.is_behind
 
     def complete_with(self, complete: Complete) -> None:
-        """Appends that are answered are given to this, many at a time, instead of their futures one after the other."""
+        """Passes answered appends to this in bulk, instead of completing their futures one by one."""
         self._answers.complete = complete
 
     # --- taking entries in ------------------------------------------------------------------------
 
     def submit(self, payload: bytes, future: AppendFuture | None) -> None:
-        """Takes one entry in whatever is pending; the caller keeps the bound. Raises what is wrong with this call."""
+        """Takes one entry in without waiting; the caller keeps the bound. Raises what is wrong with this call."""
         check_is_bytes(payload)
         size = len(payload)
         if size > self.entry_bytes_max:
@@ -184,7 +184,7 @@ class PipelineShell:
     def submit_each(
         self, payloads: Sequence[bytes], size_bytes: int, futures: Sequence[AppendFuture | None]
     ) -> None:
-        """Takes entries in as `submit` does, each with its own future; the caller has looked at them."""
+        """Takes entries in as `submit` does, each with its own future; the caller has checked them."""
         self.raise_if_ended()
         self._waiting.add_all(payloads, size_bytes)
         self._room_bytes = 0
@@ -227,14 +227,14 @@ class PipelineShell:
             raise LedgerClosed(self.ledger_id, "this writer was closed")
 
     def _take_waiting_or_end(self) -> None:
-        """A batch that fails half-way would leave futures without their entries: the writer ends instead."""
+        """Ends the writer if a batch fails half-way, which would leave futures without their entries."""
         try:
             self._take_waiting()
         except Exception as error:
             self._background_failed(error)
 
     def _take_waiting(self) -> None:
-        """One step of the machine for everything that was appended since the last."""
+        """Gives the machine everything appended since the last step."""
         self._will_take = False
         if self._machine.has_ended:
             return
@@ -252,7 +252,7 @@ class PipelineShell:
                 self._traces.taken(columns)
             self._perform(self._machine.append(columns))
         if self._deferred_sync and self.pending_bytes > self._config.pending_bytes_max // 2:
-            self._perform(self._machine.force())  # what is not on disk is kept here, and there is a bound
+            self._perform(self._machine.force())  # unsynced entries are kept in memory, which is bounded
 
     # --- events of lanes --------------------------------------------------------------------------
 
@@ -361,7 +361,7 @@ class PipelineShell:
         self._made_progress()
 
     def _background_failed(self, error: BaseException) -> None:
-        """A bug or a broken record, never the protocol: the writer ends with it."""
+        """Ends the writer after a bug or a broken record; never for protocol failures."""
         wrapped = error if isinstance(error, LedgerError) else LedgerError(f"the writer failed: {error!r}")
         wrapped.__cause__ = error
         self._perform(self._machine.fail(wrapped))
@@ -384,7 +384,7 @@ class PipelineShell:
         self._perform(self._machine.give_up())
 
     async def _let_go(self) -> None:
-        """Ends everything this handle has running."""
+        """Stops everything that this handle runs."""
         self._clock.stop()
         self._quorum.stop()
         self._idle_lac.stop()

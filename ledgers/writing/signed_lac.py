@@ -1,4 +1,4 @@
-"""The last-add-confirmed as a writer tells it: signed once, however many bookies are told."""
+"""Caches a writer's signed last-add-confirmed: signed once, however many bookies it is sent to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..protocol.append import AppendPipeline
 
 
 class SignedLac:
-    """Of one writer."""
+    """The signed LAC of one writer."""
 
     def __init__(self, digester: Digester, machine: AppendPipeline) -> None:
         self._digester = digester
@@ -17,7 +17,7 @@ class SignedLac:
         self._signed: LacStatement | None = None
 
     def now(self) -> LacStatement | None:
-        """As it stands; None while nothing is confirmed."""
+        """The current statement; None while nothing is confirmed."""
         confirmed = self._machine.last_add_confirmed
         if confirmed < 0:
             return None

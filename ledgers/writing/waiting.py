@@ -1,4 +1,4 @@
-"""Entries that were appended and are not in the machine yet, and how much of them there is."""
+"""The append backlog: entries appended and not yet in the machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..protocol.pending import batch_end
 
 
 class Waiting:
-    """What is appended between two turns of the loop. Counted until the machine has it."""
+    """What is appended between two loop iterations. Counted until the machine has it."""
 
     def __init__(self) -> None:
         self._payloads: list[bytes] = []
@@ -23,13 +23,13 @@ class Waiting:
         self.bytes += len(payload)
 
     def add_all(self, payloads: Sequence[bytes], size_bytes: int) -> None:
-        """These, whose payloads have so many bytes together."""
+        """Adds payloads that are so many bytes together."""
         self._payloads += payloads
         self.entries += len(payloads)
         self.bytes += size_bytes
 
     def batches(self) -> Iterator[list[bytes]]:
-        """All that waits, a full frame at a time; what is not taken is gone."""
+        """Yields all that waits, a full frame at a time; batches not taken are dropped."""
         payloads, self._payloads = self._payloads, []
         if self.bytes <= FRAME_BYTES_MAX and self.entries <= FRAME_ENTRIES_MAX:  # as nearly always
             if payloads:

@@ -1,4 +1,4 @@
-"""The writer that an application has: appends, flushes, and the end of its ledger."""
+"""The writer of a ledger: appends, flushes, closes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class WriteHandle(PipelineShell):
         return future
 
     async def append_batch(self, payloads: Sequence[bytes]) -> range:
-        """Appends entries one after the other; returns their ids when all are confirmed, as for `append`.
+        """Appends consecutive entries; returns their ids when all are confirmed, as for `append`.
 
         Waits before it takes them in as `append_async` does. Batches follow the order of these calls.
         """
@@ -72,7 +72,7 @@ class WriteHandle(PipelineShell):
         return self._answers.next_entry - 1
 
     async def confirmed(self, through: int) -> None:
-        """Returns when every entry through this id, which was appended, is confirmed, as for `append`.
+        """Waits until every appended entry through this id is confirmed, as for `append`.
 
         Raises what ended the writer before.
         """
@@ -89,7 +89,7 @@ class WriteHandle(PipelineShell):
         await waiting
 
     async def flush(self) -> None:
-        """Returns when every append so far is answered; raises what ended the writer, if anything did."""
+        """Waits until every append so far has completed; raises what ended the writer, if anything did."""
         self.check_process()
         if self._answers.appends_wait:
             flushed: asyncio.Future[int] = self._loop.create_future()
@@ -99,9 +99,9 @@ class WriteHandle(PipelineShell):
             raise self.failure
 
     async def force(self) -> None:
-        """Returns when every append so far is on disk and confirmed; raises what ended the writer, if anything did.
+        """Waits until every append so far is on disk and confirmed; raises what ended the writer, if anything did.
 
-        Without deferred sync that is what `flush` does too.
+        Without deferred sync it does the same as `flush`.
         """
         self.check_process()
         if self._will_take:
@@ -118,17 +118,17 @@ class WriteHandle(PipelineShell):
         await forced
 
     async def close(self) -> None:
-        """Flushes, then closes the ledger at its last confirmed entry (rule C1). Closing twice is fine.
+        """Flushes, then closes the ledger at its last confirmed entry (rule C1). Safe to repeat.
 
-        Raises what ended the writer: the ledger is then not closed by this call, and its end is settled by whoever
-        opens it with recovery; nothing where that was done already, at the very entry confirmed last.
+        Raises what ended the writer: this call has not closed the ledger then, and opening it with recovery settles
+        its end. Does not raise if that was done already, at the very entry confirmed last.
         """
         self.check_process()
         self._closing = True
         with told_when_long(self._why_closing_waits):
             with suppress(LedgerError):  # what ended the writer is raised below
                 await (self.force() if self._deferred_sync else self.flush())
-            self._perform(self._machine.close())  # asks once, however often it is called
+            self._perform(self._machine.close())  # closes once, however often it is called
             error = await asyncio.shield(self._finished)
         self._tell_of_close(error)
         await self._let_go()
@@ -147,7 +147,7 @@ class WriteHandle(PipelineShell):
         return why_closing_waits(self.ledger_id, unconfirmed, self._config.append_quorum_seconds_max)
 
     async def _was_closed_by_others(self, error: LedgerError) -> bool:
-        """An idle writer may meet the fence of a recovery before its close does (rule C1)."""
+        """Whether an idle writer was fenced by a recovery that closed the ledger at its LAC (rule C1)."""
         if not isinstance(error, LedgerFenced) or self._machine.last_add_pushed > self.last_add_confirmed:
             return False
         closed = await closed_by_others(self._cluster.ledgers, self.record, self.last_add_confirmed)
@@ -155,7 +155,7 @@ class WriteHandle(PipelineShell):
         return closed is not None
 
     async def abandon(self) -> None:
-        """Lets go of the ledger without closing it, as a crash would; unconfirmed appends fail."""
+        """Gives the ledger up without closing it, as a crash would; unconfirmed appends fail."""
         self.check_process()
         self._closing = True
         self._perform(self._machine.fail(LedgerClosed(self.ledger_id, "its writer was abandoned")))

@@ -1,1 +1,1 @@
-"""The acceptor: what a JournalNode promises, with ledgers for its disk."""
+"""The acceptor: Hadoop's JournalNode, with ledgers as its storage."""

@@ -1,4 +1,4 @@
-"""An acceptor whose cluster cannot be opened from here: a journal goes on while a majority can."""
+"""Stands in for an acceptor whose cluster cannot be opened: a journal works while a majority can."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from .copying import SegmentContent
 
 
 class AbsentAcceptor:
-    """Answers every call with what was wrong when it was to be opened. Open the manager again to try again."""
+    """Fails every call with the error of opening the acceptor. Reopen the manager to retry."""
 
     def __init__(self, name: str, why: Exception) -> None:
         self.name = name
         self._why = why
 
-    async def call(self, request: Request[R]) -> R:  # noqa: ARG002 — the seam's arguments, here and below
+    async def call(self, request: Request[R]) -> R:  # noqa: ARG002 — the interface's arguments, here and below
         raise self._unavailable()
 
     def begin(self, request: SendEdits, done: BatchDone) -> bool:  # noqa: ARG002
@@ -30,7 +30,7 @@ class AbsentAcceptor:
         raise self._unavailable()
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Does nothing: nothing was opened."""
 
     def _unavailable(self) -> JournalUnavailable:
         return JournalUnavailable(f"acceptor {self.name} could not be opened: {self._why}")

@@ -1,4 +1,4 @@
-"""Copying a segment from one acceptor into a ledger of another, verified on the way."""
+"""Copies a segment from another acceptor into a ledger, and verifies it on the way."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .programs.effects import Copied, CopySegment
 from .segment_ledgers import Appended, SegmentLedgers
 
 BATCHES_UNDER_WAY_MAX = 64
-"""Batches of a copy that are on their way to disk; their bytes are bounded by the ledger's writer."""
+"""Batches of a copy in flight to disk; their bytes are bounded by the ledger's writer."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentContent:
-    """A segment's edits, from the batch that holds the txid asked for on."""
+    """A segment's edits, from the batch that holds the requested txid on."""
 
     layout_version: int
     in_progress: bool
@@ -29,17 +29,17 @@ class SegmentContent:
 
 
 class SegmentReader(Protocol):
-    """Whoever can give the edits of a segment: an acceptor, here or elsewhere."""
+    """A source of a segment's edits: an acceptor, here or elsewhere."""
 
     async def read_segment(
         self, start_txid: int, from_txid: int, *, in_progress_ok: bool = True
     ) -> SegmentContent:
-        """Raises SegmentUnreadable where there is no such segment."""
+        """Reads a segment. Raises SegmentUnreadable if there is none."""
         ...
 
 
 async def copy_segment(source: SegmentReader, ledgers: SegmentLedgers, wanted: CopySegment) -> Copied:
-    """A new closed ledger with exactly the txids wanted. On an error no ledger is left."""
+    """Copies exactly the wanted txids into a new closed ledger. On an error no ledger is left."""
     content = await source.read_segment(wanted.start_txid, wanted.start_txid)
     ledger_id = await ledgers.create(wanted.start_txid)
     try:
@@ -78,7 +78,7 @@ async def _copy_batches(
 
 
 def check_writer(batch: Batch, wanted: CopySegment) -> None:
-    """Raises SegmentUnreadable for another writer's edits: a later recovery may have replaced the source's since."""
+    """Raises SegmentUnreadable for another writer's edits: a later recovery may have replaced the source's."""
     if wanted.writer_epoch and batch.writer_epoch not in (0, wanted.writer_epoch):
         raise SegmentUnreadable(
             f"{wanted.source} has edits of the writer of epoch {batch.writer_epoch} at txid {batch.first_txid}, "
@@ -87,7 +87,7 @@ def check_writer(batch: Batch, wanted: CopySegment) -> None:
 
 
 def checked_part(batch: Batch, first_txid: int, last_txid: int) -> Batch:
-    """What of a batch lies between these txids, its frames verified. Raises SegmentUnreadable for a gap or damage."""
+    """The part of a batch between these txids, its frames verified. Raises SegmentUnreadable for a gap or damage."""
     first, last = max(first_txid, batch.first_txid), min(last_txid, batch.last_txid)
     if first != first_txid or last < first:
         raise SegmentUnreadable(f"txid {first_txid} is missing: the next batch begins at {batch.first_txid}")

@@ -1,4 +1,4 @@
-"""The latest edits of an acceptor, at hand for readers that follow it."""
+"""In-memory cache of an acceptor's latest edits, for readers that tail it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..requests import JournaledEdits
 
 
 class EditsCache:
-    """Contiguous batches of one layout and one writer, the oldest dropped first. Holds what is on disk only."""
+    """Contiguous batches of one layout and one writer; evicts the oldest. Holds only edits on disk."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -29,7 +29,7 @@ class EditsCache:
         return self._batches[-1].last_txid if self._batches else None
 
     def store(self, batch: Batch, layout_version: int) -> None:
-        """Adds a batch. One that does not follow the last, or is of another kind, begins the cache anew."""
+        """Adds a batch. A gap, or another layout or writer, clears the cache first."""
         last = self.last_txid
         kind = (layout_version, batch.writer_epoch)
         follows = last is None or batch.first_txid == last + 1
@@ -46,9 +46,9 @@ class EditsCache:
         self._bytes = 0
 
     def retrieve(self, since_txid: int, max_txns: int, bytes_max: int | None = None) -> JournaledEdits:
-        """At most `max_txns` edits from `since_txid` on, and one batch at most beyond `bytes_max`.
+        """At most `max_txns` edits from `since_txid` on, and at most one batch beyond `bytes_max`.
 
-        Raises EditsNotCached where they are gone, or never were.
+        Raises EditsNotCached if they are evicted, or never were there.
         """
         first, last = self.first_txid, self.last_txid
         if first is None or last is None or since_txid < first:
@@ -72,7 +72,7 @@ class EditsCache:
 
 
 def cut(batch: Batch, first_txid: int, last_txid: int) -> bytes | memoryview:
-    """The frames of a batch with these txids, without a look at its frames where that is all of it."""
+    """The frames of a batch with these txids; does not parse frames if that is all of it."""
     if first_txid <= batch.first_txid and batch.last_txid <= last_txid:
         return batch.records
     return slice_batch(batch.records, max(first_txid, batch.first_txid), min(last_txid, batch.last_txid))

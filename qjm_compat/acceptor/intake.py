@@ -1,4 +1,4 @@
-"""How batches of edits get into a segment's ledger: checked, appended in the order of the calls, told when on disk."""
+"""Appends batches of edits to a segment's ledger: checks them, keeps their order, reports when they are on disk."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Run = Callable[[Program[OpenSegment | None]], Awaitable[OpenSegment | None]]
 
 
 class Turns:
-    """One call at a time, in the order of the calls."""
+    """A FIFO lock: one call at a time, in the order of the calls."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
@@ -34,7 +34,7 @@ class Turns:
 
     @property
     def is_anybody_in_line(self) -> bool:
-        """Whether a call has its turn, or waits for it."""
+        """Whether a call holds the lock, or waits for it."""
         return self._in_line > 0
 
     @asynccontextmanager
@@ -48,7 +48,7 @@ class Turns:
 
 
 class EditsIntake:
-    """Of one acceptor. `run` drives a program that asks the metadata store."""
+    """Appends the batches of one acceptor. `run` drives a program that uses the metadata store."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class EditsIntake:
         self._run = run
 
     async def send(self, request: SendEdits) -> None:
-        """Returns when the batch is on disk; others may be on their way with it. Raises JournalError."""
+        """Returns when the batch is on disk; other batches may be in flight with it. Raises JournalError."""
         began = asyncio.get_running_loop().time()
         async with self._turns.next():
             segment = await self._run(admit_edits(self._memory, request))
@@ -88,7 +88,7 @@ class EditsIntake:
         self._on_disk(batch, segment, began)
 
     def begin(self, request: SendEdits, done: BatchDone) -> bool:
-        """See `Acceptor.begin`: the same without a task, where nobody has to wait for anything but the disk."""
+        """See `Acceptor.begin`: as `send` but without a task, if only the disk has to be waited for."""
         segment = self._memory.open
         if self._turns.is_anybody_in_line or segment is None or not request.num_txns:
             return False
@@ -159,7 +159,7 @@ class EditsIntake:
         )
 
     def _aborted(self, segment: OpenSegment, error: JournalUnavailable) -> JournalError:
-        """The segment takes no more here. A fence means that somebody else was promised the journal."""
+        """The segment takes no more here. A fence means that the journal was promised to another writer."""
         if self._memory.open is segment:
             self._memory.open = None
         if isinstance(error.__cause__, LedgerFenced):

@@ -1,4 +1,4 @@
-"""The acceptor's shell: performs what its programs ask for, on a metadata store and on ledgers."""
+"""The acceptor's shell: runs its programs on a metadata store and on ledgers, and serves edits."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ from .segment_ledgers import SegmentLedgers
 
 
 class Journal:
-    """One acceptor of a journal, in this process. Several processes may have one of the same name at a time.
+    """One acceptor of a journal, in this process. Several processes may run the same one at a time.
 
-    Their promises are compare-and-swaps on one record and their segments are ledgers, so what holds for one holds
+    Its promises are compare-and-swaps on one record and its segments are ledgers, so what holds for one process holds
     for all; each has its own memory of the calls' numbers. Belongs to the event loop of its client.
     """
 
@@ -88,7 +88,7 @@ class Journal:
         )
 
     async def call(self, request: Request[R]) -> R:
-        """Answers one call; what it changes is durable then. Raises JournalError."""
+        """Answers one call; its changes are durable then. Raises JournalError."""
         if isinstance(request, SendEdits):
             return cast("R", await self._intake.send(request))
         if isinstance(request, GetJournaledEdits):
@@ -104,11 +104,11 @@ class Journal:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether nothing has been found of this journal so far, and nobody waits for it to do something."""
+        """Whether nothing was found of this journal so far, and no call is running."""
         return self._memory.stored is None and not self._turns.is_anybody_in_line
 
     async def close(self) -> None:
-        """Lets go of the open segment; whoever comes next ends it."""
+        """Abandons the open segment, which the next writer ends, and closes the ledgers."""
         self._memory.open = None
         await self._ledgers.close()
 
@@ -130,7 +130,7 @@ class Journal:
         return self._served(await self._edits_on_disk(request))
 
     async def _edits_on_disk(self, request: GetJournaledEdits) -> JournaledEdits:
-        """From the ledger that holds them; of one segment, so fewer may come than there are."""
+        """Edits from the ledger that holds them; of one segment only, so fewer may come than there are."""
         since = request.since_txid
         place = await self._run(place_of(self._memory, since))
         if since == place.highest_txid + 1:
@@ -166,7 +166,7 @@ class Journal:
     ) -> SegmentContent:
         """The edits of a segment that are on disk, from the batch that holds `from_txid` on. Never fences.
 
-        Raises SegmentUnreadable where there is no such segment; reading raises JournalUnavailable.
+        Raises SegmentUnreadable if there is no such segment; reading raises JournalUnavailable.
         """
         segment = await self._find(start_txid)
         in_progress = isinstance(segment, SegmentRecord) and not segment.finalized
@@ -182,7 +182,9 @@ class Journal:
     async def _with_latest(
         self, ledger_id: int, from_txid: int, batches: AsyncGenerator[Batch, None]
     ) -> AsyncGenerator[Batch, None]:
-        """What a reader of the ledger sees, and what this acceptor's own writer knows to be on disk besides."""
+        """The batches that a reader of the ledger sees, then those that only this acceptor's own writer knows to be on
+        disk.
+        """
         next_txid = from_txid
         async with aclosing(batches):
             async for batch in batches:
@@ -210,7 +212,7 @@ class Journal:
         return Batch(next_txid, count, edits.records, self._memory.committed_txid, edits.writer_epoch)
 
     async def is_purged(self, start_txid: int) -> bool:
-        """Whether segments that begin there were given up by a purge."""
+        """Whether segments that begin there were purged."""
         with metadata_errors():
             found = await self._store.read_state()
         return (
@@ -233,7 +235,7 @@ class Journal:
     # --- programs ------------------------------------------------------------------------------------
 
     async def _run(self, steps: Program[R]) -> R:
-        """Drives one program to its answer."""
+        """Runs one program to its answer."""
         try:
             effect = next(steps)
             while True:
@@ -288,7 +290,7 @@ class Journal:
 async def _gathered(
     content: SegmentContent, first_txid: int, last_txid: int, bytes_max: int
 ) -> JournaledEdits:
-    """The edits of these txids in one piece, or the first of them where they are more than `bytes_max`."""
+    """The edits of these txids in one piece, or the first of them if they exceed `bytes_max`."""
     parts: list[bytes | memoryview] = []
     size = 0
     next_txid = first_txid

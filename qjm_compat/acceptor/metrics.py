@@ -1,4 +1,4 @@
-"""What an acceptor tells of itself, under the names of Hadoop's JMX bean `Journal-<id>`."""
+"""An acceptor's metrics, under the names of Hadoop's JMX bean `Journal-<id>`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class AcceptorMetrics:
         self._syncs = Latencies()
 
     def wrote(self, batch: Batch, seconds: float, committed_txid: int | None) -> None:
-        """A batch is on disk, so long after it came."""
+        """Counts a batch on disk, and the seconds it took."""
         self.batches_written += 1
         self.txns_written += batch.num_txns
         self.bytes_written += len(batch.records)
@@ -43,23 +43,23 @@ class AcceptorMetrics:
         self.last_promised_epoch, self.last_writer_epoch = promised, writer
 
     def served(self, txns: int, size: int) -> None:
-        """Edits were given to a reader that follows."""
+        """Counts edits given to a tailing reader."""
         self.txns_served += txns
         self.bytes_served += size
         self.empty_responses += txns == 0
 
     def missed(self, txns: int) -> None:
-        """A reader asked for edits that are older than the cache by so many."""
+        """Counts a cache miss: a request for edits so many older than the cache."""
         self.misses += 1
         self.missed_txns += txns
 
     @property
     def current_lag_txns(self) -> int:
-        """How far this acceptor is behind what it knows to be committed."""
+        """How far this acceptor lags behind the committed txid it knows."""
         return max(self.committed_txid - self.last_written_txid, 0) if self.committed_txid else 0
 
     def snapshot(self) -> dict[str, int | float]:
-        """All of it by Hadoop's names; latencies in microseconds."""
+        """All metrics by Hadoop's names; latencies in microseconds."""
         values: dict[str, int | float] = {
             "BatchesWritten": self.batches_written,
             "TxnsWritten": self.txns_written,

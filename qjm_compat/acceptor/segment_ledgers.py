@@ -1,7 +1,7 @@
-"""Segments as ledgers: appending batches to one, ending it, and reading it.
+"""Stores segments in ledgers: appends batches, ends and reads them.
 
-A segment's ledger says in its custom metadata which journal, acceptor and segment it was made for, so that one which
-lost its place can be told.
+A segment's ledger names its journal, acceptor and segment in its custom metadata, so that orphans
+can be recognized.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ACCEPTOR_OF_LEDGER = "bookledger.acceptor"
 SEGMENT_OF_LEDGER = "bookledger.segment"
 
 CLOSE_SECONDS_MAX = 5.0
-"""How long letting go of a journal waits for its ledgers to be closed."""
+"""How long closing a journal waits for its ledgers to be closed."""
 
 _EMPTY = LedgerEnd(None)
 
@@ -36,12 +36,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """A batch on its way to disk: done when all its entries are confirmed."""
+    """A batch in flight to disk: done when all its entries are confirmed."""
 
     entries: list[asyncio.Future[int]]
 
     async def confirmed(self) -> None:
-        """Returns when the whole batch is on disk. Raises JournalUnavailable; then it may be or not."""
+        """Waits until the whole batch is on disk. Raises JournalUnavailable if that is not known."""
         with ledger_errors("the batch is not confirmed"):
             for future in self.entries:
                 await future
@@ -59,7 +59,7 @@ class SegmentLedgers:
     # --- writing -----------------------------------------------------------------------------------
 
     async def create(self, start_txid: int) -> int:
-        """A new ledger that `append` takes batches for."""
+        """Creates a ledger that `append` takes batches for."""
         config = self._config
         with ledger_errors(f"no ledger for segment {start_txid}"):
             writer = await self._client.create_ledger(
@@ -74,12 +74,12 @@ class SegmentLedgers:
         return writer.ledger_id
 
     def takes_now(self, ledger_id: int, size_bytes: int) -> bool:
-        """Whether `append_now` takes a batch of so many bytes: nobody has to wait, and one entry holds it."""
+        """Whether `append_now` takes a batch of this size: without waiting, and in one entry."""
         writer = self._writers.get(ledger_id)
         return writer is not None and size_bytes <= PART_BYTES_MAX and not writer.is_full
 
     def append_now(self, ledger_id: int, batch: Batch) -> asyncio.Future[int]:
-        """Takes a batch in that `takes_now`; the future ends when it is on disk. Raises JournalUnavailable."""
+        """Takes a batch that `takes_now` allows; the future ends when it is on disk. Raises JournalUnavailable."""
         appended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         (entry,) = entries_of(batch)
         with ledger_errors(f"ledger {ledger_id} takes no more"):
@@ -87,7 +87,7 @@ class SegmentLedgers:
         return appended
 
     async def append(self, ledger_id: int, batch: Batch) -> Appended:
-        """Takes a batch in; batches get to disk in the order of these calls.
+        """Takes a batch; batches get to disk in the order of these calls.
 
         Waits only while the ledger's writer is full. Raises JournalUnavailable when the ledger takes no more.
         """
@@ -96,12 +96,12 @@ class SegmentLedgers:
             raise JournalUnavailable(f"ledger {ledger_id} is not written to from here any more")
         with ledger_errors(f"ledger {ledger_id} takes no more"):
             entries = [await writer.append_async(entry) for entry in entries_of(batch)]
-        for future in entries:  # whoever gives up half-way does not ask after the others
+        for future in entries:  # a caller that gives up half-way does not await the others
             future.add_done_callback(_retrieved)
         return Appended(entries)
 
     async def end(self, ledger_id: int) -> LedgerEnd:
-        """Closes the ledger for everybody, and says what it holds. Its own writer's end is its end, if it is well."""
+        """Closes the ledger for all writers, and returns its end. A healthy writer here closes it itself."""
         writer = self._writers.pop(ledger_id, None)
         if writer is not None:
             with suppress(LedgerError):  # it was fenced or failed: recovery below settles where it ends
@@ -111,7 +111,7 @@ class SegmentLedgers:
             return await _end_of(reader)
 
     async def drop(self, ledger_id: int) -> None:
-        """Deletes it; one that is gone is no error."""
+        """Deletes a ledger; one that is gone is no error."""
         writer = self._writers.pop(ledger_id, None)
         if writer is not None:
             await writer.abandon()
@@ -119,10 +119,10 @@ class SegmentLedgers:
             await self._client.delete_ledger(ledger_id, password=self._config.password, force=True)
 
     async def close(self) -> None:
-        """Lets go of all writers. What they wrote is kept; the next writer of the journal ends the segments.
+        """Closes all writers. What they wrote is kept; the next writer of the journal ends the segments.
 
-        A ledger whose writer is well is closed, so that readers see all that was confirmed; one that cannot be
-        within CLOSE_SECONDS_MAX is left as a crash would leave it.
+        The ledger of a healthy writer is closed, so that readers see all that was confirmed; if that takes longer than
+        CLOSE_SECONDS_MAX, it is left as after a crash.
         """
         writers, self._writers = list(self._writers.values()), {}
         await asyncio.gather(*(_let_go(writer) for writer in writers))
@@ -130,12 +130,12 @@ class SegmentLedgers:
     # --- reading ------------------------------------------------------------------------------------
 
     async def look(self, ledger_id: int) -> LedgerEnd:
-        """What is confirmed in it, without disturbing its writer."""
+        """How far a ledger is confirmed, without disturbing its writer."""
         with ledger_errors(f"ledger {ledger_id} could not be read"):
             return await _end_of(await self._open(ledger_id))
 
     async def batches(self, ledger_id: int, from_txid: int) -> AsyncGenerator[Batch, None]:
-        """Confirmed batches, the first being the one that holds `from_txid`, to what is confirmed now. Never fences."""
+        """Yields confirmed batches, from the one that holds `from_txid` to the last confirmed now. Never fences."""
         with ledger_errors(f"ledger {ledger_id} could not be read"):
             reader = await self._open(ledger_id)
             first = await _entry_of(reader, from_txid)
@@ -144,7 +144,7 @@ class SegmentLedgers:
                     yield batch
 
     async def batches_of_own(self, ledger_id: int, from_txid: int) -> AsyncGenerator[Batch, None]:
-        """What this process's writer knows to be confirmed, from `from_txid` on: readers learn it with the next."""
+        """Yields batches from `from_txid` on that this process's writer has confirmed, before readers know."""
         writer = self._writers.get(ledger_id)
         if writer is None:
             return
@@ -161,7 +161,7 @@ class SegmentLedgers:
                         yield batch
 
     async def follow(self, ledger_id: int, from_txid: int) -> AsyncGenerator[Batch, None]:
-        """Like `batches`, and goes on with those to come until the ledger is closed."""
+        """Like `batches`, and goes on with later ones until the ledger is closed."""
         with ledger_errors(f"ledger {ledger_id} could not be followed"):
             reader = await self._open(ledger_id)
             assembler = Assembler()
@@ -203,7 +203,7 @@ async def _header(reader: ReadHandle, entry_id: int) -> BatchHeader:
 
 
 async def _end_of(reader: ReadHandle) -> LedgerEnd:
-    """The end of the last batch that is whole."""
+    """The end of the last complete batch."""
     last = reader.last_add_confirmed
     while last >= 0:
         header = await _header(reader, last)
@@ -214,7 +214,7 @@ async def _end_of(reader: ReadHandle) -> LedgerEnd:
 
 
 async def _entry_of(reader: ReadHandle, txid: int) -> int:
-    """The first entry of the batch that holds `txid`, or of the first batch after it, by halving the ledger."""
+    """Binary search for the first entry of the batch that holds `txid`, or of the first batch after it."""
     low, high = 0, reader.last_add_confirmed + 1
     while low < high:
         middle = (low + high) // 2

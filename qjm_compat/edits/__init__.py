@@ -1,8 +1,8 @@
-"""The edit log of HDFS: its segments, frames and ops, byte for byte. Pure: no input or output.
+"""Codec of the HDFS edit log: its segments, frames and ops, byte for byte. Pure: no input or output.
 
 frames                  where ops begin and end, and whether they are whole
-batches, scan           what writers send, and what files hold; no op is looked into
-java, protobuf, kinds   how values are written: strings, numbers, messages, fields
+batches, scan           what writers send, and what files hold; no op is decoded
+java, protobuf, kinds   how values are encoded: strings, numbers, messages, fields
 blocks, access, xattrs  values that several ops have
 op, ops                 every op as a dataclass, its fields in the order of their bytes
 codec, as_xml           ops from bytes and back; as JSON, and as Hadoop's own tool prints them

@@ -1,7 +1,7 @@
-"""Ops as `hdfs oev -p xml` prints them, so that the two can be compared element by element.
+"""Formats ops as `hdfs oev -p xml` does, so that the two can be compared element by element.
 
-What oev leaves out is left out here: the storage policy and the extended attributes of a new file, the atime of a
-directory. The LENGTH that it prints has been 0 since ops were last written otherwise.
+Omits what oev omits: the storage policy and the extended attributes of a new file, the atime of a
+directory. The LENGTH that it prints has been 0 since the ops' format last changed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from .ops.erasure_coding import ErasureCodingPolicy
 from .ops.tokens import DelegationKey, DelegationToken
 
 Content = str | Sequence[tuple[str, "Content"]]
-"""The text of an element, or the elements in it."""
+"""The text of an element, or its child elements."""
 
 _MODE_BITS = 0o1777
-"""Hadoop knows no others, whatever the bytes say."""
+"""The mode bits that Hadoop uses; it ignores all others."""
 
 _CONSTANTS = {"LENGTH": "0", "CLIENT_NAME": "", "CLIENT_MACHINE": "", "OVERWRITE": "false"}
 
@@ -36,7 +36,7 @@ _RENAME = "LENGTH SRC=source DST=target TIMESTAMP=timestamp_ms"
 _SNAPSHOT = f"SNAPSHOTROOT=root SNAPSHOTNAME=snapshot MTIME=mtime_ms {_RPC}"
 _POLICY = f"POLICYNAME=policy_name {_RPC}"
 
-# What oev prints of each op, in its order: ELEMENT=field; an element alone is always the same; a field alone brings
+# What oev prints of each op, in its order: ELEMENT=field; an element alone is a constant; a field alone has
 # elements of its own; behind a question mark an empty text is left out.
 _ELEMENTS = {
     "OP_ADD": f"{_FILE} {_CLIENT} OVERWRITE=overwrite blocks permission acl "
@@ -97,7 +97,7 @@ _ELEMENTS = {
 
 
 def op_to_xml(op: EditOp, layout_version: int) -> Element:
-    """The RECORD element of an op; fields that this layout lacks are left out."""
+    """The RECORD element of an op, without fields that this layout lacks."""
     record = Element("RECORD")
     SubElement(record, "OPCODE").text = op.name
     _add(SubElement(record, "DATA"), [("TXID", str(op.txid)), *_content(op, layout_version)])
@@ -188,7 +188,7 @@ def _own_elements(value: object) -> Iterator[tuple[str, Content]]:
 
 
 def _named(**values: object) -> list[tuple[str, Content]]:
-    """Elements by their names; what is None is left out."""
+    """Elements by name, without those that are None."""
     return [(tag, _text(value)) for tag, value in values.items() if value is not None]
 
 

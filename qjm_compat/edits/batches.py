@@ -1,4 +1,4 @@
-"""Ops as a writer sends them in one flush: whole frames of consecutive transactions, without a header."""
+"""Validates and slices batches of ops, as a writer flushes them: frames of consecutive txids, without a header."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def check_batch(records: Buffer, first_txid: int, num_txns: int) -> None:
 
 
 def slice_batch(records: Buffer, first_txid: int, last_txid: int) -> memoryview:
-    """The ops first_txid … last_txid of consecutive ones, without a copy.
+    """The ops first_txid … last_txid of a batch, without a copy.
 
-    All up to last_txid are checked as `check_batch` does it; what is behind is not looked at. Raises BrokenFrame
-    where an op is not what it should be, or where `records` lacks one of those asked for.
+    All up to last_txid are checked as `check_batch` does; those behind are not. Raises BrokenFrame
+    for an unexpected op, or if `records` lacks one of those asked for.
     """
     view = memoryview(records)
     if first_txid > last_txid:
@@ -32,7 +32,7 @@ def slice_batch(records: Buffer, first_txid: int, last_txid: int) -> memoryview:
 
 
 def frame_offsets(records: Buffer) -> list[int]:
-    """Where each op begins. Raises BrokenFrame unless all are whole and undamaged; their txids may be any."""
+    """Where each op begins. Raises BrokenFrame unless all are whole and undamaged; txids are not checked."""
     view = memoryview(records)
     offsets, offset = [], 0
     while offset < len(view):

@@ -1,4 +1,4 @@
-"""Ops from bytes and back. What is read and written again at the same layout is the same bytes."""
+"""Decodes and encodes ops. Decoding and encoding at the same layout gives the same bytes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _CRC_BYTES = OP_BYTES_MIN - _BODY_AT
 
 
 def decode_op(frame: Buffer, layout_version: int) -> EditOp:
-    """The op of one whole frame.
+    """Decodes the op of one whole frame.
 
-    Raises BrokenFrame, UnknownLayout, UnknownOp, or BrokenOp for a body that does not fit; all are EditLogErrors.
+    Raises BrokenFrame, UnknownLayout, UnknownOp, or BrokenOp for a wrong body; all are EditLogErrors.
     """
     opcode, txid, end = frame_at(frame, 0)
     if end != len(frame):
@@ -26,7 +26,7 @@ def decode_op(frame: Buffer, layout_version: int) -> EditOp:
 
 
 def iter_ops(records: Buffer, layout_version: int) -> Iterator[EditOp]:
-    """The ops of whole frames without a header, as far as each can be decoded. Raises what `decode_op` raises."""
+    """Decodes whole frames without a header, up to the first bad one. Raises what `decode_op` raises."""
     view = memoryview(records)
     offset = 0
     while offset < len(view):
@@ -36,9 +36,9 @@ def iter_ops(records: Buffer, layout_version: int) -> Iterator[EditOp]:
 
 
 def iter_segment(data: Buffer) -> Iterator[EditOp]:
-    """The ops of a whole segment file, up to its padding.
+    """Decodes the ops of a whole segment file, up to its padding.
 
-    Raises BrokenHeader, what `decode_op` raises, and BrokenFrame where the file is damaged, after the ops before it;
+    Raises BrokenHeader, what `decode_op` raises, and BrokenFrame for a damaged file, after the ops before it;
     offsets are those of the file.
     """
     view = memoryview(data)
@@ -51,9 +51,9 @@ def iter_segment(data: Buffer) -> Iterator[EditOp]:
 
 
 def encode_op(op: EditOp, layout_version: int) -> bytes:
-    """The op as a whole frame.
+    """Encodes the op as a whole frame.
 
-    Raises UnknownLayout, and BrokenOp for a value that cannot be written at this layout.
+    Raises UnknownLayout, and BrokenOp for a value that cannot be encoded at this layout.
     """
     layout = layout_of(op.opcode, layout_version)
     check_absent(op, layout, layout_version)
@@ -64,9 +64,9 @@ def encode_op(op: EditOp, layout_version: int) -> bytes:
 
 
 def op_to_json(op: EditOp) -> dict[str, object]:
-    """The op as JSON has it: txid, op (its name), and its fields. Bytes are hex, modes octal, times milliseconds.
+    """The op as JSON: txid, op (its name), and its fields. Bytes are hex, modes octal, times milliseconds.
 
-    All fields are there, also those that the op's layout lacks.
+    All fields are there, even those that the op's layout lacks.
     """
     layout = layout_of(op.opcode, NEWEST_LAYOUT)
     shown = {name: kind.to_json(getattr(op, name)) for name, kind in layout.fields}

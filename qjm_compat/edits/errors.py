@@ -1,11 +1,11 @@
-"""What can be wrong with the bytes of an edit log.
+"""Errors for bad bytes of an edit log.
 
 EditLogError
-    BrokenHeader    the file does not begin as an edit log that can be read here
+    BrokenHeader    the file does not begin as a readable edit log
     BrokenFrame     no whole op stands at this offset; the bytes before it are good
-    BrokenOp        the frame is whole, and its body is not what its op code and layout ask for
+    BrokenOp        the frame is whole, and its body does not match its op code and layout
     UnknownOp       no such op code at this layout
-    UnknownLayout   a layout nobody here knows the fields of
+    UnknownLayout   a layout whose fields are not known here
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from metadata.portable import PortableError
 
 
 class EditLogError(PortableError):
-    """The bytes are no edit log, or not one that can be read here. Reading them again will not help."""
+    """The bytes are not a readable edit log. Reading them again will not help."""
 
 
 class BrokenHeader(EditLogError):
@@ -22,7 +22,7 @@ class BrokenHeader(EditLogError):
 
 
 class BrokenFrame(EditLogError):
-    """What stands at `offset` is not the op that was expected there; `reason` says what was expected."""
+    """The op expected at `offset` is not there; `reason` says what was expected."""
 
     def __init__(self, offset: int, reason: str) -> None:
         super().__init__(f"at offset {offset}: {reason}")
@@ -31,7 +31,7 @@ class BrokenFrame(EditLogError):
 
 
 class BrokenOp(EditLogError):
-    """The fields of an op do not fit its bytes, or cannot be written at this layout."""
+    """The fields of an op do not match its bytes, or cannot be encoded at this layout."""
 
 
 class UnknownOp(EditLogError):
@@ -39,4 +39,4 @@ class UnknownOp(EditLogError):
 
 
 class UnknownLayout(EditLogError):
-    """A layout outside of those whose fields are known. Its frames can still be checked and scanned."""
+    """A layout whose fields are not known. Its frames can still be checked and scanned."""

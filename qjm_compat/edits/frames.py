@@ -1,19 +1,19 @@
-"""The frames of Hadoop's edit log, whatever the ops in them say.
+"""Frames of Hadoop's edit log: encodes, decodes and checksums ops without decoding their bodies.
 
 A segment is a header and ops one after the other; a writer sends the ops alone. All integers are big-endian.
 
     header, 8 bytes
      0  layout   i32  negative; a newer layout is smaller
-     4  flags    i32  length of the layout's flags: 0, nobody has ever had one
+     4  flags    i32  length of the layout's flags: 0, no layout has any
 
     op, 17 bytes and its body
-     0  opcode   u8   255 is no op but the terminator: padding of 0 and 255 follows it
+     0  opcode   u8   255 is not an op but the terminator: padding of 0 and 255 follows it
      1  length   u32  of itself, txid and body: 12 + body
      5  txid     i64
     13  body
         crc      u32  CRC-32 over everything before it
 
-A length is believed only after it is compared with what is there, so no input makes a reader take more memory
+A length is checked against the remaining bytes before use, so no input makes a reader take more memory
 than the input itself.
 """
 
@@ -30,11 +30,11 @@ Buffer = bytes | bytearray | memoryview
 HEADER_BYTES = 8
 OP_BYTES_MIN = 17
 OP_BYTES_MAX = 50 * 1024 * 1024
-"""Largest op with its frame; what claims to be larger is damage."""
+"""Largest op with its frame; anything larger is damage."""
 
 TERMINATOR = 0xFF
 PREALLOCATION_BYTES = 1024 * 1024
-"""A segment that is being written is padded with terminators to a multiple of this."""
+"""A segment in progress is padded with terminators to a multiple of this."""
 
 INVALID_TXID = -12345
 """Hadoop's "no transaction"."""
@@ -55,7 +55,7 @@ def encode_header(layout_version: int) -> bytes:
 
 
 def decode_header(data: Buffer) -> int:
-    """The layout version that `data` begins with. Raises BrokenHeader; newer layouts than any known are accepted."""
+    """Decodes the layout version. Raises BrokenHeader; newer layouts than any known are accepted."""
     if len(data) < HEADER_BYTES:
         raise BrokenHeader(f"the header is cut short: {len(data)} bytes of {HEADER_BYTES}")
     layout, flags = _HEADER.unpack_from(data)
@@ -69,7 +69,7 @@ def decode_header(data: Buffer) -> int:
 
 
 def segment_bytes(layout_version: int, frames: Iterable[Buffer], *, padding: bool = False) -> bytes:
-    """A whole segment file; with padding, as one that is still being written."""
+    """Encodes a whole segment file; with padding, as one still being written."""
     data = b"".join([encode_header(layout_version), *frames])
     if not padding:
         return data
@@ -77,7 +77,7 @@ def segment_bytes(layout_version: int, frames: Iterable[Buffer], *, padding: boo
 
 
 def encode_frame(opcode: int, txid: int, body: Buffer) -> bytes:
-    """One op as it stands in a log. Raises ValueError for a body no reader would accept."""
+    """Encodes one op. Raises ValueError for a body no reader would accept."""
     if len(body) > OP_BYTES_MAX - OP_BYTES_MIN:
         raise ValueError(f"a body of {len(body)} bytes is larger than an op may be")
     frame = _START.pack(opcode, _LENGTH_MIN + len(body), txid) + body
@@ -85,7 +85,7 @@ def encode_frame(opcode: int, txid: int, body: Buffer) -> bytes:
 
 
 def frame_at(data: Buffer, offset: int) -> tuple[int, int, int]:
-    """(opcode, txid, where it ends) of the op at `offset`. Raises BrokenFrame unless it is whole and undamaged."""
+    """(opcode, txid, end) of the op at `offset`. Raises BrokenFrame unless it is whole and undamaged."""
     left = len(data) - offset
     if left > 0 and data[offset] == TERMINATOR:
         raise BrokenFrame(offset, "an op was expected here, and the terminator stands here")
@@ -105,12 +105,12 @@ def frame_at(data: Buffer, offset: int) -> tuple[int, int, int]:
 
 
 def follow(data: Buffer, offset: int, txid: int, txid_end: int) -> tuple[int, int]:
-    """Walks over whole, undamaged ops of the transactions txid, txid + 1, … before `txid_end`.
+    """Skips whole, undamaged ops of the transactions txid, txid + 1, … before `txid_end`.
 
-    Returns where the walk ended and the transaction it would have expected there. The op at that place is not the
+    Returns where it stopped and the transaction expected there. The op at that offset is not the
     next, or is damaged, or the last one of `data`: `frame_at` tells which.
     """
-    # One unpacking an op: the checksum of one and the start of the next lie side by side.
+    # One unpack per op: the checksum of one and the start of the next are adjacent.
     unpack, checksum = _CRC_AND_START.unpack_from, crc32
     crc_at_max = len(data) - _CRC_AND_START.size
     if offset > crc_at_max:

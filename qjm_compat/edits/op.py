@@ -1,4 +1,4 @@
-"""What an op is: a frozen dataclass whose fields, in order, are its body; and the list of all of them by op code.
+"""Base class and registry of ops: frozen dataclasses whose fields, in order, are the body.
 
     @edit_op(3, "OP_MKDIR")
     class Mkdir(EditOp):
@@ -35,7 +35,7 @@ class EditOp:
 
     opcode: ClassVar[int]
     name: ClassVar[str]
-    """As Hadoop calls it: OP_MKDIR."""
+    """Hadoop's name: OP_MKDIR."""
 
     txid: int
 
@@ -44,21 +44,21 @@ Op = TypeVar("Op", bound=EditOp)
 V = TypeVar("V")
 
 OPS: dict[int, type[EditOp]] = {}
-"""Every op that there is, by its code."""
+"""Every op, by its code."""
 
 OBSOLETE = {5: "OP_DATANODE_ADD", 6: "OP_DATANODE_REMOVE"}
-"""Codes that were given up long before ops had a length: nothing has a body for them."""
+"""Codes dropped long before ops had a length: no body is defined for them."""
 
 
 def since(layout_version: int, *, default: V) -> V:
-    """A field that older layouts lack. (Said to be of the field's own type, as dataclasses' `field` is.)"""
+    """A field that older layouts lack. (Typed as the field's own type, like dataclasses' `field`.)"""
     found: V = field(default=default, metadata={_SINCE: layout_version})
     return found
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(since, field))
 def edit_op(opcode: int, name: str) -> Callable[[type[Op]], type[Op]]:
-    """Makes a class the op of this code."""
+    """Registers a class as the op of this code."""
 
     def register(cls: type[Op]) -> type[Op]:
         made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
@@ -77,16 +77,16 @@ class OpLayout:
     cls: type[EditOp]
     fields: tuple[tuple[str, Kind[Any]], ...]
     absent: tuple[tuple[str, object], ...]
-    """(name, default) of those that this layout lacks."""
+    """(name, default) of fields that this layout lacks."""
     readers: tuple[tuple[str, Callable[[bytes, int], tuple[Any, int]]], ...]
-    """(name, how it is read) of the fields."""
+    """(name, decoder) of the fields."""
     write: Callable[[EditOp], bytes]
-    """The body of an op."""
+    """Encodes the body of an op."""
 
 
 @cache
 def layout_of(opcode: int, layout_version: int) -> OpLayout:
-    """Raises UnknownLayout, or UnknownOp where no op has this code."""
+    """The fields of an op at a layout. Raises UnknownLayout, or UnknownOp for an unknown code."""
     if not NEWEST_LAYOUT <= layout_version <= OLDEST_LAYOUT:
         raise UnknownLayout(f"layout {layout_version} is none of {OLDEST_LAYOUT} to {NEWEST_LAYOUT}")
     if opcode in OBSOLETE:
@@ -102,7 +102,7 @@ def layout_of(opcode: int, layout_version: int) -> OpLayout:
 
 
 def check_absent(op: EditOp, layout: OpLayout, layout_version: int) -> None:
-    """Raises BrokenOp if the op says something that this layout cannot say."""
+    """Raises BrokenOp if the op sets a field that this layout lacks."""
     for name, default in layout.absent:
         if getattr(op, name) != default:
             raise BrokenOp(f"layout {layout_version} has no {name}, and {op.name} says {getattr(op, name)!r}")

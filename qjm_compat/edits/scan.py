@@ -1,10 +1,10 @@
-"""What a segment file holds, told by its frames alone, also where part of it is damaged.
+"""Scans a segment file by its frames alone, past damage in the middle.
 
-As Hadoop scans: the ops end with the file, or with a terminator behind which is nothing but padding; where no op can
+As in Hadoop, the ops end with the file, or with a terminator followed only by padding; where no op can
 be read, every following byte is tried until one can. So damage in the middle does not hide the ops behind it. (Hadoop
-means to do so, but overlooks the first op that it finds again, and all of them where a length is damaged: of such a
-file it may say a lower last transaction.) Beyond Hadoop, the effort is bounded, damage is told, and whether the
-transactions follow one another.
+means to do so, but overlooks the first op that it finds again, and all of them if a length is damaged: of such a
+file it may report a lower last transaction.) Unlike Hadoop, this bounds the effort, and reports damage and gaps
+between transactions.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from .frames import (
 )
 
 DAMAGE_MAX = 1024
-"""Damaged places that are told one by one; all are counted."""
+"""Damaged places that are listed; all are counted."""
 
 RESYNC_EFFORT_BYTES = 64 * 1024 * 1024
 RESYNC_EFFORT_FACTOR = 16
-"""Looking for the next op reads at most this much of what claims to be one, and this many times the file's size.
+"""The search for the next op reads at most RESYNC_EFFORT_BYTES of candidates, plus this many times the file's size.
 
-Damage seldom looks like an op; only what was made to be slow takes so much.
+Damage seldom looks like an op; only a file crafted to be slow takes so much.
 """
 
 _NO_END = 1 << 64
 _PADDING = bytes([0, TERMINATOR])
 _PIECE_BYTES = 64 * 1024
 
-# An op code, then a length that an op can have, going by its first byte and its least value.
+# An op code, then a plausible length of an op, by its first byte and its least value.
 _MAYBE_AN_OP = re.compile(rb"[^\xff](?=[\x00-\x03])(?!\x00\x00\x00[\x00-\x0b])", re.DOTALL)
 assert OP_BYTES_MAX < 0x04000000
 assert OP_BYTES_MIN - 5 == 0x0C
@@ -58,10 +58,10 @@ class Damage:
 class SegmentScan:
     """The whole, undamaged ops of a segment file.
 
-    Without any, `first_txid` and `last_txid` are INVALID_TXID. `last_txid` is the highest there is. `valid_bytes` is
+    Without any, `first_txid` and `last_txid` are INVALID_TXID. `last_txid` is the highest found. `valid_bytes` is
     where the last op ends, so that a file without damage is header and ops up to there, and padding from there on;
-    damage that begins there is a torn tail. Of a file with a corrupt header (there is none, or it was never written)
-    nothing was read.
+    damage that begins there is a torn tail. A file with a corrupt header (missing, or never written)
+    is not read.
     """
 
     layout_version: int | None
@@ -71,10 +71,10 @@ class SegmentScan:
     ops: int
     is_header_corrupt: bool
     is_contiguous: bool
-    """Each op's txid is one more than that of the op before it."""
+    """Whether each op's txid is one more than that of the op before it."""
     damage: tuple[Damage, ...] = ()
     damaged_places: int = 0
-    """All of them; `damage` has the first DAMAGE_MAX."""
+    """The number of all; `damage` has the first DAMAGE_MAX."""
 
     @property
     def is_empty(self) -> bool:
@@ -82,10 +82,10 @@ class SegmentScan:
 
 
 def scan_segment(data: Buffer, *, txid_max: int | None = None) -> SegmentScan:
-    """Reads a whole segment file; or only up to the op `txid_max`, or the first one beyond it.
+    """Scans a whole segment file; or only up to the op `txid_max`, or the first one beyond it.
 
-    What is behind those is not looked at: somebody may be writing there. Damage is no error here but part of the
-    answer. Raises BrokenHeader for a layout from before ops had a length.
+    Bytes behind those are not read: a writer may be appending there. Damage is not an error here but part of the
+    result. Raises BrokenHeader for a layout from before ops had a length.
     """
     view = memoryview(data)
     try:
@@ -99,7 +99,7 @@ def scan_segment(data: Buffer, *, txid_max: int | None = None) -> SegmentScan:
 
 
 def _is_of_old_layout(view: memoryview) -> bool:
-    """Whether it is a log that this cannot read, rather than no log."""
+    """Whether it is a log of an unsupported old layout, rather than no log."""
     return len(view) >= HEADER_BYTES and -56 < int.from_bytes(view[:4], "big", signed=True) < -1
 
 
@@ -137,7 +137,7 @@ class _Scanner:
         return not self.ops or self.last_txid + 1 < self.txid_end
 
     def _step(self) -> bool:
-        """Takes the op here and those that follow it by number, or the damage; False where there is no more to do."""
+        """Takes the op here and those that follow it by number, or the damage; False at the end."""
         try:
             _, txid, end = frame_at(self.view, self.offset)
         except BrokenFrame as error:
@@ -166,7 +166,7 @@ class _Scanner:
         self.offset = end
 
     def _next_op(self) -> int:
-        """Where the next op begins, or else the padding, or the file's end."""
+        """The offset of the next op, or else of the padding, or the file's end."""
         for found in _MAYBE_AN_OP.finditer(self.view, self.offset + 1):
             offset = found.start()
             size = 5 + int.from_bytes(self.view[offset + 1 : offset + 5], "big")
@@ -190,7 +190,7 @@ class _Scanner:
         return self.view[self.offset] == TERMINATOR and self.offset >= self._padding()
 
     def _padding(self) -> int:
-        """The first terminator behind which there is nothing but padding; the file's end, if there is none."""
+        """The first terminator followed only by padding; the file's end, if there is none."""
         if self._padding_from is None:
             self._padding_from = _padding_of(self.view)
         return self._padding_from

@@ -1,1 +1,1 @@
-"""Acceptors as JournalNodes: Hadoop's IPC and HTTP, served to its NameNodes, and spoken to its JournalNodes."""
+"""Hadoop compatibility: acceptors served as JournalNodes over IPC and HTTP, and a client for JournalNodes."""

@@ -1,4 +1,4 @@
-"""A JournalNode as a process runs it: its name's lease, its ledgers, its port."""
+"""Runs a JournalNode as a daemon: name lease, ledgers, RPC server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be wrong with a call of Hadoop's IPC, beside what the journal says."""
+"""Errors of Hadoop's IPC, besides those of the journal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _IPC = "org.apache.hadoop.ipc."
 
 
 class BadFrame(JournalError):
-    """Bytes that are no frame: the connection is of no more use."""
+    """Bytes that are not a frame: the connection is unusable."""
 
 
 class NoSuchMethod(JournalError):
@@ -24,13 +24,13 @@ class VersionMismatch(JournalError):
 
 
 class BadMessage(BadRequest):
-    """A message that lacks a field, or is none."""
+    """A message that lacks a field, or cannot be decoded."""
 
     java_class = "com.google.protobuf.UninitializedMessageException"
 
 
 class RemoteError(JournalError):
-    """What a JournalNode said that has no error of ours."""
+    """A JournalNode's error without a class of ours."""
 
     def __init__(self, java_class: str, message: str) -> None:
         super().__init__(message or java_class)
@@ -38,4 +38,4 @@ class RemoteError(JournalError):
 
 
 class NameInUse(JournalError):
-    """Another daemon lives under this name."""
+    """Another daemon runs under this name."""

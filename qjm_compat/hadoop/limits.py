@@ -1,4 +1,4 @@
-"""What NameNodes, other daemons and strangers can make a JournalNode hold."""
+"""Resource limits of a JournalNode: bounds on what clients, other daemons and unidentified peers make it hold."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLimits:
-    """The bounds of one daemon's ports, and of its calls to others."""
+    """Bounds of one daemon's ports, and of its calls to others."""
 
     journals_max: int = tunable(
         256,

@@ -1,1 +1,1 @@
-"""The proposer: what Hadoop's QuorumJournalManager does, over any number of acceptors."""
+"""The journal manager's proposer, channels and streams: Hadoop's QuorumJournalManager over any number of acceptors."""

@@ -1,6 +1,6 @@
-"""Batches that were sent to all acceptors: counted as answers come, and looked at by one clock however many there are.
+"""Tracks batches in flight to all acceptors: counts their acks, and times them out with one timer for all.
 
-A process that was stopped meanwhile blames nobody: the limit of every batch is moved by the pause.
+If this process was suspended meanwhile, no acceptor is blamed: the pause extends every deadline.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .quorum_call import PAUSE_SHARE_MIN, STEP_SECONDS_MAX, WARN_AT, collected
 log = logging.getLogger(__name__)
 
 STEP_SECONDS_MIN = 0.01
-"""Between one look and the next: a timer may ring a tick early, or differ by a rounding, and then not at once again."""
+"""Least time between two checks: a timer may fire a tick early, and must not be rescheduled at once."""
 
 
 @dataclass(slots=True, eq=False)
@@ -39,7 +39,7 @@ class _Batch:
 
 
 class BatchesUnderWay:
-    """Of one writer. `on_committed` is told the last txid of each batch that a majority has on disk."""
+    """The batches of one writer. `on_committed` gets the last txid of each batch that a majority has on disk."""
 
     def __init__(self, acceptors: Acceptors, seconds_max: float, on_committed: Callable[[int], None]) -> None:
         self._acceptors = acceptors
@@ -52,7 +52,7 @@ class BatchesUnderWay:
         self._due = 0.0
 
     def add(self, request: SendEdits, calls: Sequence[asyncio.Future[None]]) -> asyncio.Future[int]:
-        """The last txid, when a majority has the batch on disk. Ends with QuorumFailed or QuorumTimeout else."""
+        """A future of the last txid, when a majority has the batch on disk; else QuorumFailed or QuorumTimeout."""
         batch = _Batch(request, calls, self._loop.time(), self._loop.create_future())
         self._forget_settled()
         self._batches.append(batch)
@@ -63,7 +63,7 @@ class BatchesUnderWay:
         return batch.settled
 
     def close(self) -> None:
-        """Looks no more; batches end with the answers to them."""
+        """Stops the timer; batches end with the answers to them."""
         if self._clock is not None:
             self._clock.cancel()
 

@@ -1,7 +1,7 @@
-"""The calls of one writer to one acceptor, as a pure machine: numbered, in order, bounded.
+"""The queue of one writer's calls to one acceptor, as a pure machine: numbered, in order, bounded.
 
-Calls that change the journal go one at a time and in order; batches may follow each other without waiting, for an
-acceptor takes them in in order. An acceptor that misses a batch is out of sync: it gets no more of them until
+Calls that change the journal go one at a time and in order; batches are pipelined, since
+an acceptor takes them in in order. An acceptor that misses a batch is out of sync: it gets no more of them until
 it has begun a new segment. `now` is the caller's clock, in seconds.
 """
 
@@ -24,12 +24,12 @@ from ..requests import (
 )
 
 QUEUED_CALLS_MAX = 100_000
-"""Calls waiting for one acceptor; batches are bounded by their bytes long before."""
+"""Calls queued for one acceptor; batches reach their bound in bytes long before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Make the call now, after all that were to be sent before it."""
+    """Make the call now, after all earlier ones."""
 
     call: int
     request: Request[Any]
@@ -37,7 +37,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The call is over; it was never made."""
+    """The call has failed without being made."""
 
     call: int
     error: JournalError
@@ -54,7 +54,7 @@ class _Waiting:
 
 
 class Channel:
-    """What one writer has said, and has yet to say, to one acceptor."""
+    """One writer's queue of calls to one acceptor."""
 
     def __init__(self, name: str, config: JournalConfig) -> None:
         self.name = name
@@ -73,7 +73,7 @@ class Channel:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits and nothing is under way."""
+        """Whether no call is queued or in flight."""
         return not self._waiting and not self._under_way
 
     @property
@@ -81,21 +81,21 @@ class Channel:
         return len(self._waiting) + len(self._under_way)
 
     def has_room(self, size: int) -> bool:
-        """Whether a batch of so many bytes would be taken now."""
+        """Whether a batch of this size would be accepted now."""
         return not self.queued_bytes or self.queued_bytes + size <= self._config.queued_edits_bytes_max
 
     def set_epoch(self, epoch: int) -> None:
-        """From now on calls are made for this epoch."""
+        """Makes later calls in this epoch."""
         self.epoch = epoch
 
     def set_committed(self, txid: int) -> None:
-        """What a quorum has; told with the next call."""
+        """Sets the txid committed at a quorum, sent with the next call."""
         if self.committed_txid is not None and txid < self.committed_txid:
             raise BadJournalState(f"committed txid cannot go back from {self.committed_txid} to {txid}")
         self.committed_txid = txid
 
     def submit(self, request: Request[Any], now: float) -> tuple[int, list[ChannelEffect]]:
-        """Takes a call in; returns its number. It ends with `answered`, `failed` or a `Fail`."""
+        """Queues a call and returns its number. It ends with `answered`, `failed` or a `Fail`."""
         self._calls += 1
         call = self._calls
         size = len(request.records) if isinstance(request, SendEdits) else 0
@@ -123,7 +123,7 @@ class Channel:
         return self._pump(now)
 
     def _refusal(self, request: Request[Any], size: int) -> JournalError | None:
-        """A full queue refuses more, but never a single batch, however large."""
+        """Refuses calls when the queue is full, but never a single batch, however large."""
         limit = self._config.queued_edits_bytes_max
         if isinstance(request, WriterRequest) and self.epoch <= 0:
             return BadJournalState(f"bad epoch: {self.epoch}: create a new unique epoch first")
@@ -141,7 +141,7 @@ class Channel:
         return done
 
     def _pump(self, now: float) -> list[ChannelEffect]:
-        """Sends what may be sent."""
+        """Sends the calls that may go now."""
         effects: list[ChannelEffect] = []
         while self._waiting and self._may_send(self._waiting[0].request):
             head = self._waiting.popleft()
@@ -169,7 +169,7 @@ class Channel:
         return None
 
     def _heartbeat(self, now: float) -> list[ChannelEffect]:
-        """Tells an acceptor that is out of sync what is committed, once in a while."""
+        """Periodically sends an out-of-sync acceptor the committed txid."""
         if now - self._heartbeat_at < self._config.heartbeat_seconds or self._under_way:
             return []
         self._heartbeat_at = now

@@ -1,4 +1,4 @@
-"""What a proposer's programs ask for: the same call to every acceptor, and so many answers."""
+"""Effects of the proposer's programs: one call to every acceptor, and the answers needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Need(Enum):
-    """How many acceptors must do what is asked."""
+    """How many acceptors must succeed."""
 
     MAJORITY = "majority"
     ALL = "all"
@@ -28,7 +28,7 @@ class Need(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """→ Answers: the request made to every acceptor. Ends when the need is met or can no longer be, or in time."""
+    """→ Answers: calls every acceptor. Ends when the need is met, has become impossible, or time is up."""
 
     what: str
     request: Request[Any]
@@ -38,14 +38,14 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class SetEpoch:
-    """→ None: every channel writes for this epoch from now on, those included whose acceptors did not answer."""
+    """→ None: sets the epoch of every channel, including those whose acceptors did not answer."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class Answers(Generic[T]):
-    """What acceptors said, by their numbers."""
+    """Replies and errors, by the acceptors' numbers."""
 
     replies: Mapping[int, T] = field(default_factory=dict)
     errors: Mapping[int, Exception] = field(default_factory=dict)
@@ -68,13 +68,13 @@ class Acceptors:
         return len(self.names)
 
     def ask(self, what: str, request: Request[T], need: Need, seconds_max: float) -> Program[Mapping[int, T]]:
-        """The replies of a quorum. Raises QuorumFailed or QuorumTimeout, naming what each acceptor said."""
+        """The replies of a quorum. Raises QuorumFailed or QuorumTimeout, with each acceptor's error."""
         answers: Answers[T] = yield Ask(what, request, need, seconds_max)
         self.check(what, answers, need, seconds_max)
         return answers.replies
 
     def check(self, what: str, answers: Answers[Any], need: Need, seconds_max: float) -> None:
-        """Raises unless the need is met."""
+        """Raises QuorumFailed or QuorumTimeout unless the need is met."""
         outcome = answers.outcome(need, len(self))
         errors = {self.names[n]: error for n, error in sorted(answers.errors.items())}
         if outcome is Outcome.LOST:

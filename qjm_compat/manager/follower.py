@@ -1,4 +1,4 @@
-"""Following a journal: the edits that a quorum has on disk, as they come."""
+"""Tails a journal: yields the edits that a quorum has on disk, as they come."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .quorum_call import collected, wait_for
 from .segments_seen import durable_edits
 
 StreamsFrom = Callable[[int], Awaitable[Sequence[EditLogInputStream]]]
-"""The segments from a txid on, as far as a quorum has them, those in progress too."""
+"""Input streams of the segments from a txid on, as far as a quorum has them, including those in progress."""
 
 
 CALL = "getJournaledEdits"
@@ -37,15 +37,15 @@ CALL = "getJournaledEdits"
 
 @dataclass(frozen=True, slots=True)
 class Lacks:
-    """An acceptor's answer that it has not got these edits, or not at hand. It has not failed."""
+    """An acceptor's answer that it does not have these edits, or not cached. It has not failed."""
 
     why: JournalError
 
 
 class Follower:
-    """Asks all acceptors for the next edits, and gives those that a quorum has.
+    """Polls all acceptors for the next edits, and yields those that a quorum has.
 
-    Stock JournalNodes have only the latest edits at hand, or none: the others are read from the segments.
+    Stock JournalNodes cache only the latest edits, or none: the others are read from the segments.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Follower:
         self._streams_from = streams_from
 
     async def batches(self, from_txid: int) -> AsyncGenerator[list[EditOp], None]:
-        """The edits from a txid on, as many at a time as there are, for ever. Raises JournalError."""
+        """Yields the edits from a txid on, in batches, for ever. Raises JournalError."""
         next_txid = from_txid
         patience = Patience(self._config.tail_behind_seconds_max)
         while True:
@@ -70,7 +70,7 @@ class Follower:
                 await asyncio.sleep(self._config.tail_poll_seconds)
 
     async def _next(self, from_txid: int, patience: Patience) -> AsyncGenerator[tuple[Batch, int], None]:
-        """What there is now of the edits from a txid on, with its layout version."""
+        """Yields the edits available now from a txid on, with their layout version."""
         try:
             edits = await self.durable_edits(from_txid)
         except QuorumFailed as error:
@@ -86,7 +86,7 @@ class Follower:
                 yield edits
 
     async def _from_segments(self, from_txid: int) -> AsyncGenerator[tuple[Batch, int], None]:
-        """As much as is durable. Raises SegmentUnreadable where edits are missing."""
+        """Yields what is durable in segments. Raises SegmentUnreadable if edits are missing."""
         next_txid = from_txid
         for stream in await self._streams_from(from_txid):
             if stream.first_txid != next_txid:
@@ -97,9 +97,9 @@ class Follower:
             next_txid = stream.last_txid + 1
 
     async def durable_edits(self, from_txid: int) -> tuple[Batch, int] | None:
-        """The next edits and their layout version, None where no quorum has any. Raises QuorumFailed.
+        """The next edits and their layout version, None if no quorum has any. Raises QuorumFailed.
 
-        It fails where a majority does not answer, and where nobody of a majority has these edits at hand.
+        It fails if a majority does not answer, and if no acceptor of a majority has these edits cached.
         """
         request = GetJournaledEdits(from_txid, self._config.tail_txns_max)
         calls = [asyncio.create_task(_or_lacks(call)) for call in self._loggers.calls(request)]
@@ -107,7 +107,7 @@ class Follower:
             return await self._durable_of(calls, from_txid)
         finally:
             for call in calls:
-                call.cancel()  # one that hangs is asked again with the next poll
+                call.cancel()  # the next poll retries one that hangs
             await asyncio.gather(*calls, return_exceptions=True)
 
     async def _durable_of(
@@ -118,7 +118,7 @@ class Follower:
         self._loggers.acceptors.check(CALL, answers, Need.MAJORITY, seconds_max)
         found = durable_edits(_given(answers), self._quorum)
         if found is None and not all(_has_nothing_new(reply) for reply in answers.replies.values()):
-            # One that lags has nothing to read and answers first: with the others there may be a quorum.
+            # A lagging acceptor has nothing and answers first: the others may still make a quorum.
             await wait_for(CALL, calls, Need.ALL, self._config.tail_poll_seconds, is_polling=True)
             answers = collected(calls)
             found = durable_edits(_given(answers), self._quorum)
@@ -130,7 +130,7 @@ class Follower:
         return checked_part(whole, from_txid, from_txid + count - 1), edits.layout_version
 
     def _check_any_has_it(self, answers: Answers[JournaledEdits | Lacks]) -> None:
-        """Raises QuorumFailed unless somebody may have the next edits soon, or where a segment may have them."""
+        """Raises QuorumFailed unless an acceptor may soon have the next edits; also if a segment may have them."""
         lacking = {n: reply.why for n, reply in answers.replies.items() if isinstance(reply, Lacks)}
         if not lacking:
             return
@@ -163,15 +163,15 @@ def _are_missing(txid: int, next_txid: int, *, is_oldest: bool) -> SegmentUnread
 
 
 def _have_segments(error: QuorumFailed) -> bool:
-    """Whether somebody said that these edits are not at hand, and may be in the segments."""
+    """Whether an acceptor said that these edits are not cached, and may be in the segments."""
     return any(isinstance(one, EditsNotCached) for one in error.errors.values())
 
 
 class Patience:
-    """With acceptors that know of less than the follower has read.
+    """Tolerates for a while that acceptors know of less than the follower has read.
 
-    What an acceptor can tell of a segment in progress may be older than what it told before: while its writer ends
-    the segment, or when the bookie that had heard of the latest edit is away. The next look mostly knows more.
+    An acceptor's view of a segment in progress may go back: while its writer ends
+    the segment, or when the bookie that knew of the latest edit is away. The next poll usually knows more.
     """
 
     def __init__(self, seconds_max: float) -> None:
@@ -179,11 +179,11 @@ class Patience:
         self._ends_at: float | None = None
 
     def renew(self) -> None:
-        """The acceptors know what the follower knows."""
+        """Resets the time limit: the acceptors have caught up."""
         self._ends_at = None
 
     def check(self, error: QuorumFailed) -> None:
-        """Raises the error, unless all that was refused is an edit too new, and not for too long."""
+        """Raises the error, unless its only cause is an edit too new, and the time limit is not over."""
         now = asyncio.get_running_loop().time()
         if self._ends_at is None:
             self._ends_at = now + self._seconds_max

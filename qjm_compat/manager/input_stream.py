@@ -1,4 +1,4 @@
-"""Reading a segment from whichever acceptor can give it, without skipping or repeating a transaction."""
+"""Reads a segment from any acceptor that has it, with failover between copies at the exact transaction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .segments_seen import SegmentSeen
 class EditLogInputStream:
     """The edits `first_txid` … `last_txid` of one segment. May be read several times.
 
-    A copy that fails, is damaged or ends too soon is left for the next one, at the very transaction where it failed.
+    A copy that fails, is damaged or ends too soon is replaced by the next one, at the transaction where it failed.
     """
 
     def __init__(self, segment: SegmentSeen, readers: Mapping[int, SegmentReader], from_txid: int) -> None:
@@ -28,14 +28,14 @@ class EditLogInputStream:
         self._readers = readers
 
     async def __aiter__(self) -> AsyncGenerator[EditOp, None]:
-        """The edits, decoded. Raises SegmentUnreadable when no copy has the next one; what came before is good."""
+        """Yields the edits, decoded. Raises SegmentUnreadable when no copy has the next one; earlier ones are good."""
         async with aclosing(self.batches()) as batches:
             async for batch in batches:
                 for op in decoded(batch, self.layout_version):
                     yield op
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
-        """The same edits as they were flushed, frames and checksums verified."""
+        """Yields the same edits in batches as they were flushed, frames and checksums verified."""
         next_txid = self.first_txid
         said: dict[int, Exception] = {}
         turn = 0
@@ -56,7 +56,7 @@ class EditLogInputStream:
                 raise self._unreadable(next_txid, said)
 
     async def _copy(self, acceptor: int, from_txid: int) -> AsyncGenerator[Batch, None]:
-        """What one copy gives, from there to where it ends, or to where the segment does."""
+        """Yields what one copy has, from there to its end, or to the segment's."""
         content = await self._readers[acceptor].read_segment(self.segment_txid, from_txid)
         self.layout_version = content.layout_version
         next_txid = from_txid
@@ -78,7 +78,7 @@ class EditLogInputStream:
 
 
 def decoded(batch: Batch, layout_version: int) -> list[EditOp]:
-    """The ops of a batch. Raises SegmentUnreadable for one that cannot be decoded."""
+    """Decodes the ops of a batch. Raises SegmentUnreadable for a bad one."""
     try:
         return list(iter_ops(batch.records, layout_version))
     except EditLogError as error:

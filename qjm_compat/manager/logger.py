@@ -1,4 +1,4 @@
-"""One acceptor as a writer sees it: the channel's shell. Calls become futures; reads go past the queue."""
+"""A writer's connection to one acceptor: the channel's shell. Calls become futures; reads bypass the queue."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from .metrics import LoggerMetrics
 log = logging.getLogger(__name__)
 
 PARALLEL_READS_MAX = 5
-"""Reads under way at one acceptor, beside the calls that change the journal."""
+"""Reads in flight at one acceptor, beside the calls that change the journal."""
 
 READS_WAITING_MAX = 100
-"""Reads under way and waiting for their turn at one acceptor; one that hangs must not gather them."""
+"""Reads in flight and queued at one acceptor, so that a hung one does not accumulate them."""
 
 READS = frozenset({GetEditLogManifest, GetJournaledEdits, GetStorageInfo})
 
 
 class Logger:
-    """The calls of one writer to one acceptor. Belongs to its event loop."""
+    """The calls of one writer to one acceptor, Hadoop's AsyncLogger. Belongs to its event loop."""
 
     def __init__(self, acceptor: Acceptor, config: JournalConfig) -> None:
         self.acceptor = acceptor
@@ -48,7 +48,7 @@ class Logger:
         return self.acceptor.name
 
     def call(self, request: Request[R]) -> asyncio.Future[R]:
-        """Makes a call, in its turn if it changes the journal. The future ends with the answer or a JournalError."""
+        """Makes a call, in order if it changes the journal. The future ends with the answer or a JournalError."""
         answer: asyncio.Future[R] = self._loop.create_future()
         answer.add_done_callback(_retrieved)
         if self._is_closed:
@@ -60,7 +60,7 @@ class Logger:
         return answer
 
     async def close(self) -> None:
-        """Gives up what is under way; whether it happened is not known."""
+        """Cancels calls in flight; whether they happened is not known."""
         self._is_closed = True
         await self._tasks.close()
         for answer in self._answers.values():
@@ -69,7 +69,7 @@ class Logger:
         self._answers.clear()
 
     def report(self) -> str:
-        """One line for an operator, in Hadoop's words."""
+        """One status line for operators, in Hadoop's words."""
         written = self.channel.highest_acked_txid
         lag = self.metrics.current_lag_txns
         behind = f" ({lag} txns/{self.metrics.lag_time_millis}ms behind)" if lag else ""
@@ -104,12 +104,12 @@ class Logger:
             self._answered(call, request, sent, reply)
 
     def _begin(self, call: int, request: SendEdits) -> bool:
-        """A batch that can be taken in now needs no task: it is in the ledger's lane when this returns."""
+        """Makes a batch call without a task, if the acceptor takes it at once: it is then in the ledger's lane."""
         return self.acceptor.begin(request, partial(self._batch_over, call, request, self._loop.time()))
 
     def _batch_over(self, call: int, request: SendEdits, sent: float, error: Exception | None) -> None:
         if self._is_closed:
-            return  # its answer was given
+            return  # its future has failed already
         if error is None:
             self._answered(call, request, sent, None)
         else:
@@ -135,7 +135,7 @@ class Logger:
 
     def _end(self, call: int, how: Callable[[asyncio.Future[Any]], None]) -> None:
         self._submitted.pop(call, None)
-        answer = self._answers.pop(call, None)  # a heartbeat has none: nobody waits for it
+        answer = self._answers.pop(call, None)  # a heartbeat has no future
         if answer is not None and not answer.done():
             how(answer)
 
@@ -147,7 +147,7 @@ class Logger:
         self._tasks.start(self._read(request, answer))
 
     async def _read(self, request: Request[R], answer: asyncio.Future[R]) -> None:
-        """One that nobody waits for any more is given up, wherever it is."""
+        """Makes a read call, and cancels it when its future is cancelled."""
         task = asyncio.current_task()
         assert task is not None
         answer.add_done_callback(lambda done: task.cancel() if done.cancelled() else None)
@@ -166,13 +166,13 @@ class Logger:
 
 
 def _retrieved(answer: asyncio.Future[Any]) -> None:
-    """An answer may come when nobody waits for it any more: late, after a quorum was found without it."""
+    """Marks late errors as retrieved: a quorum was found without them."""
     if not answer.cancelled():
         answer.exception()
 
 
 def _raise_defect(error: Exception) -> None:
-    """What is no answer of an acceptor's ends the call like one, and is told with its traceback besides."""
+    """Re-raises anything but a JournalError, so that it is logged with its traceback."""
     if not isinstance(error, JournalError):
         raise error
 

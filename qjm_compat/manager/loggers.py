@@ -1,4 +1,4 @@
-"""All acceptors of a journal at once: performs what the proposer's programs ask for."""
+"""All acceptors of a journal: performs the effects of the proposer's programs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LoggerSet:
         self._batches = BatchesUnderWay(self.acceptors, config.write_txns_seconds_max, self._committed)
 
     async def run(self, steps: Program[R]) -> R:
-        """Drives one program to its answer."""
+        """Runs one program to its answer."""
         try:
             effect = next(steps)
             while True:
@@ -43,24 +43,24 @@ class LoggerSet:
             return cast("R", end.value)
 
     async def ask(self, what: str, request: Request[R], need: Need, seconds_max: float) -> Answers[R]:
-        """Calls all acceptors, and returns with the answers of a quorum, or with too few of them."""
+        """Calls all acceptors; returns with the answers of a quorum, or with too few of them."""
         return await wait_for(what, self.calls(request), need, seconds_max)
 
     def calls(self, request: Request[R]) -> list[asyncio.Future[R]]:
-        """Calls all acceptors, and waits for none. Raises ClientForked."""
+        """Calls all acceptors without waiting. Raises ClientForked."""
         self._home.check()
         return [logger.call(request) for logger in self.loggers]
 
     def has_room(self, size: int) -> bool:
-        """Whether a majority would take a batch of so many bytes now, or cannot be had any more by waiting."""
+        """Whether a majority would accept a batch of this size now, or waiting cannot bring one about."""
         in_sync = [logger.channel for logger in self.loggers if not logger.channel.is_out_of_sync]
         needed = len(self.loggers) // 2 + 1
         return len(in_sync) < needed or sum(channel.has_room(size) for channel in in_sync) >= needed
 
     def send(self, request: SendEdits) -> asyncio.Future[int]:
-        """Puts a batch into every channel's queue. The future is told its last txid when a majority has it on disk.
+        """Queues a batch for every acceptor. The future gets its last txid when a majority has it on disk.
 
-        It ends with QuorumFailed or QuorumTimeout else. Raises ClientForked.
+        It fails with QuorumFailed or QuorumTimeout. Raises ClientForked.
         """
         return self._batches.add(request, self.calls(request))
 

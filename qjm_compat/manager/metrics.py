@@ -1,4 +1,4 @@
-"""What a writer tells of one acceptor, under the names of Hadoop's JMX bean `IPCLoggerChannel-<address>`."""
+"""A writer's metrics of one acceptor, under the names of Hadoop's JMX bean `IPCLoggerChannel-<address>`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .channel import Channel
 
 
 class LoggerMetrics:
-    """What a writer sees of one acceptor. `CurrentLagTxns` and `LagTimeMillis` say how far it is behind a quorum."""
+    """Metrics of one acceptor. `CurrentLagTxns` and `LagTimeMillis` say how far it lags behind a quorum."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -18,14 +18,14 @@ class LoggerMetrics:
         self._end_to_end = Latencies()
 
     def wrote(self, end_to_end_seconds: float, rpc_seconds: float) -> None:
-        """A batch was acknowledged: so long after it was queued, and after it was sent."""
+        """Counts an acknowledged batch, with its seconds since it was queued, and since it was sent."""
         now = time.monotonic()
         self._end_to_end.add(end_to_end_seconds, now)
         self._rpc.add(rpc_seconds, now)
         self._note_lag(now)
 
     def committed(self) -> None:
-        """A quorum has more than before."""
+        """Called when a quorum has committed more."""
         self._note_lag(time.monotonic())
 
     def _note_lag(self, now: float) -> None:
@@ -41,7 +41,7 @@ class LoggerMetrics:
         return round((time.monotonic() - self._in_sync_at) * 1000) if self.current_lag_txns else 0
 
     def snapshot(self) -> dict[str, int | float | str]:
-        """All of it by Hadoop's names; latencies in microseconds."""
+        """All metrics by Hadoop's names; latencies in microseconds."""
         values: dict[str, int | float | str] = {
             "IsOutOfSync": str(self._channel.is_out_of_sync).lower(),
             "CurrentLagTxns": self.current_lag_txns,

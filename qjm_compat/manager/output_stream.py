@@ -1,4 +1,4 @@
-"""Writing a segment: two buffers, one that fills while the other goes to the acceptors."""
+"""Writes a segment with double buffering: one buffer fills while the other is sent to the acceptors."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from .loggers import LoggerSet
 
 FLUSHES_UNDER_WAY_MAX = 64
-"""Batches sent and not confirmed; `flush_async` waits while there are so many."""
+"""Batches sent and not confirmed; past it `flush_async` waits."""
 
 
 class EditsBuffer:
-    """Edits that wait to be flushed, in order and without a gap."""
+    """Edits waiting to be flushed, in order and without a gap."""
 
     def __init__(self, first_txid: int) -> None:
         self.first_txid = first_txid
@@ -42,7 +42,7 @@ class EditsBuffer:
         self.size += len(records)
 
     def request(self, segment_txid: int, *, verify: bool) -> SendEdits:
-        """What is sent to every acceptor. Looked at here once where it was not yet; what is wrong they refuse."""
+        """The request for every acceptor. Checks edits once if that was not done yet; acceptors refuse bad ones."""
         records = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
         is_checked = self._is_checked
         if verify and not is_checked:
@@ -59,11 +59,11 @@ class EditsBuffer:
 
 
 class EditLogOutputStream:
-    """The writer's end of one segment. Belongs to its event loop.
+    """The output stream of one segment. Belongs to its event loop.
 
-    `write` fills a buffer; `set_ready_to_flush` sets it apart, and the next edits fill another; `flush` has what was
-    set apart on the disks of a quorum when it returns. After a flush that failed the stream takes nothing more:
-    whether the edits are in the journal only a recovery tells.
+    `write` fills a buffer; `set_ready_to_flush` swaps it out, and later edits fill another; `flush` has the
+    swapped buffer on the disks of a quorum when it returns. After a failed flush the stream takes nothing more:
+    only a recovery tells whether the edits are in the journal.
     """
 
     def __init__(
@@ -91,27 +91,27 @@ class EditLogOutputStream:
 
     @property
     def committed_txid(self) -> int:
-        """The last transaction known to be on a quorum; the one before the segment at first."""
+        """The last transaction known to be on a quorum; at first the one before the segment."""
         return self._committed_txid
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether edits were sent of which it is not known that a quorum has them."""
+        """Whether edits were sent that may or may not be on a quorum."""
         return self._ready.first_txid - 1 > self._committed_txid
 
     @property
     def buffered_bytes(self) -> int:
-        """Edits written and not yet handed to the acceptors."""
+        """Bytes of edits written and not yet sent."""
         return self._filling.size + self._ready.size
 
     def write(self, op: EditOp) -> None:
-        """Takes one edit in. Raises BadRequest for a transaction that is not the next."""
+        """Buffers one edit. Raises BadRequest for a transaction that is not the next."""
         if op.txid != self.next_txid:
             raise BadRequest(f"txid {op.txid} cannot be written: {self.next_txid} is next")
         self._add(encode_op(op, self.layout_version), 1, is_checked=False)
 
     def write_raw(self, records: bytes, num_txns: int) -> None:
-        """Takes op frames in as they are. Raises BadRequest unless they are whole, sound and the next."""
+        """Buffers op frames as they are. Raises BadRequest unless they are whole, undamaged and the next."""
         try:
             check_batch(records, self.next_txid, num_txns)
         except EditLogError as error:
@@ -119,18 +119,18 @@ class EditLogOutputStream:
         self._add(bytes(records), num_txns, is_checked=True)
 
     def should_force_sync(self) -> bool:
-        """Whether so much is buffered that it is time to flush."""
+        """Whether the buffer is full enough to flush."""
         return self._filling.size >= self._loggers.config.output_buffer_bytes
 
     def set_ready_to_flush(self) -> None:
-        """Sets apart what was written so far. What an earlier call set apart must have been flushed."""
+        """Swaps the buffers. The one swapped out earlier must have been flushed."""
         self._check_open()
         if self._ready.num_txns:
             raise StreamClosed("the buffer that was set apart has not been flushed")
         self._ready, self._filling = self._filling, EditsBuffer(self._filling.next_txid)
 
     async def flush(self) -> int:
-        """Returns the last txid on a quorum when all that was set apart is there.
+        """Waits until the swapped buffer is on a quorum; returns the last txid there.
 
         Raises QuorumFailed or QuorumTimeout; the stream has ended then.
         """
@@ -141,9 +141,9 @@ class EditLogOutputStream:
         return self._committed_txid
 
     async def flush_async(self) -> asyncio.Future[int]:
-        """Sends what was set apart, and returns a future that ends when it is on a quorum; many may be under way.
+        """Sends the swapped buffer; returns a future that ends when it is on a quorum. Many may be in flight.
 
-        Waits while FLUSHES_UNDER_WAY_MAX are, and while the queues of a majority of the acceptors have no room.
+        Waits while FLUSHES_UNDER_WAY_MAX are, and while the queues of a majority of the acceptors are full.
         """
         self._hear_of_ended()
         self._check_open()
@@ -163,7 +163,7 @@ class EditLogOutputStream:
         )
 
     async def close(self) -> None:
-        """Ends the stream; everything must have been flushed. The segment stays open until it is finalized."""
+        """Closes the stream; everything must have been flushed. The segment stays open until it is finalized."""
         if self._is_closed:
             return
         if self._failure is None and self._under_way:
@@ -174,13 +174,13 @@ class EditLogOutputStream:
             raise StreamClosed(f"{left} transactions were written and not flushed: they are lost")
 
     async def abort(self) -> None:
-        """Ends the stream without a word about what was not flushed."""
+        """Closes the stream and drops what was not flushed."""
         self._end()
         for flush in list(self._under_way):
             flush.cancel()
 
     def report(self) -> str:
-        """One line for an operator."""
+        """Status for operators."""
         return f"Writing segment beginning at txid {self.first_txid}. \n{self._loggers.report()}"
 
     async def __aenter__(self) -> Self:
@@ -205,34 +205,34 @@ class EditLogOutputStream:
             raise StreamClosed("this stream was closed")
 
     def _sent(self, batch: EditsBuffer) -> asyncio.Future[int]:
-        """Puts the batch into every channel's queue."""
+        """Queues the batch for every acceptor."""
         if not batch.num_txns:
             return asyncio.create_task(self._after(list(self._under_way)))
         return self._loggers.send(batch.request(self.first_txid, verify=self._loggers.config.verify_edits))
 
     async def _after(self, earlier: list[asyncio.Future[int]]) -> int:
-        """Nothing to send: it is done when what went before it is, and knows no more than that."""
+        """An empty flush: ends when earlier ones have, with their last txid."""
         for flush in earlier:
             await asyncio.shield(flush)
         return max((self._committed_txid, *(flush.result() for flush in earlier)))
 
     async def _until_ended(self, flush: asyncio.Future[int]) -> None:
-        """Returns when a flush is over and heard of."""
+        """Waits until a flush has ended, and records it."""
         await asyncio.wait([flush])
         self._hear_of_ended()
 
     def _hear_of_ended(self) -> None:
-        """Flushes that end together free all their room at once, before the loop has told of each."""
+        """Records all flushes that have ended, before the loop calls back for each."""
         while self._under_way and self._under_way[0].done():
             self._note(self._under_way.popleft())
 
     def _flushed(self, flush: asyncio.Future[int]) -> None:
-        """The loop tells of one."""
+        """Callback of a flush."""
         self._note(flush)
         self._hear_of_ended()
 
     def _note(self, flush: asyncio.Future[int]) -> None:
-        """How a flush ended; the second time changes nothing."""
+        """Records how a flush ended. Idempotent."""
         if flush.cancelled():
             self._fail(
                 StreamClosed("a flush was given up: whether its edits are in the journal is not known")

@@ -1,4 +1,4 @@
-"""The proposer as a pure machine: becoming the writer, and bringing the acceptors to one truth first."""
+"""The proposer as a pure machine: takes over a journal as its writer, recovers and manages segments."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .recovery_source import best_source
 
 
 class Proposer:
-    """One writer's view of a journal. It can become the writer once; a new one is a new proposer."""
+    """One writer's view of a journal. It becomes the writer once; another attempt needs a new proposer."""
 
     def __init__(self, acceptors: tuple[str, ...], config: JournalConfig) -> None:
         self.acceptors = Acceptors(acceptors)
@@ -43,7 +43,7 @@ class Proposer:
     # --- becoming the writer -------------------------------------------------------------------------
 
     def create_new_unique_epoch(self, namespace: NamespaceInfo) -> Program[dict[int, int]]:
-        """An epoch that no other writer has, above all before it; returns the acceptors' latest segments.
+        """Acquires a unique epoch above all earlier ones; returns the acceptors' latest segments.
 
         Raises QuorumFailed, also when another proposer was faster: then a new proposer may try again.
         """
@@ -61,9 +61,9 @@ class Proposer:
         return {n: r.last_segment_txid for n, r in replies.items() if r.last_segment_txid is not None}
 
     def recover_unfinalized_segments(self, namespace: NamespaceInfo) -> Program[SegmentState | None]:
-        """Becomes the writer, and has the latest segment finalized at one end by a majority.
+        """Becomes the writer, and has a majority finalize the latest segment at one end.
 
-        Returns the segment recovered, None where there was none. Earlier ones are finalized at a majority already: a
+        Returns the recovered segment, None if there was none. Earlier ones are finalized at a majority already: a
         segment begins only after that.
         """
         latest = yield from self.create_new_unique_epoch(namespace)
@@ -76,7 +76,7 @@ class Proposer:
         return recovered
 
     def recover_unclosed_segment(self, start_txid: int) -> Program[SegmentState | None]:
-        """One round of Paxos over the end of a segment, and its finalization."""
+        """Runs one round of Paxos over the end of a segment, and finalizes it."""
         replies = yield from self._majority(
             f"prepareRecovery({start_txid})",
             PrepareRecovery(segment_txid=start_txid),
@@ -85,7 +85,7 @@ class Proposer:
         source = best_source(replies)
         chosen = replies[source].segment
         if chosen is None:
-            return None  # nobody holds an edit of it: it never was
+            return None  # no acceptor has an edit of it: it never existed
         yield from self._majority(
             f"acceptRecovery({start_txid}-{chosen.end_txid})",
             AcceptRecovery(state=chosen, source=self.acceptors.names[source]),
@@ -97,7 +97,7 @@ class Proposer:
     # --- segments -------------------------------------------------------------------------------------
 
     def start_log_segment(self, txid: int, layout_version: int | None) -> Program[None]:
-        """Begins a segment at a majority, behind all that there is (rule J5).
+        """Begins a segment at a majority, behind all existing ones (rule J5).
 
         Raises BadJournalState before this is the writer, while its last segment is not finalized, and for a txid
         that another segment may hold.
@@ -120,7 +120,7 @@ class Proposer:
         self._unfinalized = txid
 
     def nothing_was_written(self, txid: int) -> None:
-        """A segment was begun and given up before any edit was sent: it may be begun again."""
+        """Allows a segment that was begun and abandoned before any edit was sent to be begun again."""
         if self._unfinalized == txid:
             self._unfinalized = None
 
@@ -143,7 +143,7 @@ class Proposer:
         self.is_active_writer = False
 
     def is_formatted(self) -> Program[bool]:
-        """Whether any acceptor holds something. All must answer."""
+        """Whether any acceptor has the journal. All must answer."""
         return any((yield from self._all("isFormatted", IsFormatted())).values())
 
     def do_pre_upgrade(self) -> Program[None]:
@@ -157,7 +157,7 @@ class Proposer:
         yield from self._all("doFinalize", DoFinalize())
 
     def can_roll_back(self, target_layout_version: int) -> Program[bool]:
-        """Raises RuleViolated where the acceptors do not agree."""
+        """Whether a rollback is possible. Raises RuleViolated if the acceptors disagree."""
         return (yield from self._agreed("canRollBack", CanRollBack(target_layout_version)))
 
     def do_rollback(self) -> Program[None]:
@@ -169,7 +169,7 @@ class Proposer:
         yield from self._all(f"discardSegments({start_txid})", DiscardSegments(start_txid))
 
     def get_journal_c_time(self) -> Program[int]:
-        """Raises RuleViolated where the acceptors do not agree."""
+        """The creation time. Raises RuleViolated if the acceptors disagree."""
         return (yield from self._agreed("getJournalCTime", GetJournalCTime()))
 
     # ----------------------------------------------------------------------------------------------------

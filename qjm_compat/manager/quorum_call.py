@@ -1,4 +1,4 @@
-"""Waiting for a quorum of answers, in time; a process that was stopped meanwhile blames nobody."""
+"""Waits for a quorum of answers, with a timeout that excludes time in which this process was suspended."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .effects import Answers, Need, T
 log = logging.getLogger(__name__)
 
 WARN_AT = (0.3, 0.7)
-"""Shares of the time limit after which a wait is worth a line in the log."""
+"""Shares of the time limit after which a wait is logged."""
 
 PAUSE_SHARE_MIN = 0.3
-"""A wake-up so late, as a share of the limit, means that this process stood still: the limit is moved by it."""
+"""A wake-up so late, as a share of the limit, means that this process was suspended: the pause extends the limit."""
 
 STEP_SECONDS_MAX = 1.0
 
@@ -30,9 +30,9 @@ async def wait_for(
     *,
     is_polling: bool = False,
 ) -> Answers[T]:
-    """The answers once the need is met, or cannot be met any more, or the time is over. The calls go on.
+    """Returns the answers once the need is met, has become impossible, or time is up. The calls go on.
 
-    A long wait is told in the log, unless it `is_polling`: then waiting is what it is for.
+    Logs a long wait, unless it `is_polling`: then waiting is expected.
     """
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -56,7 +56,7 @@ async def wait_for(
 
 
 def collected(calls: Sequence[asyncio.Future[T]]) -> Answers[T]:
-    """What has come so far. A call that broke off counts as an error, whatever broke it."""
+    """The answers so far. A call that failed counts as an error, whatever the reason."""
     replies: dict[int, T] = {}
     errors: dict[int, Exception] = {}
     for number, call in enumerate(calls):

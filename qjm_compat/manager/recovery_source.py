@@ -1,4 +1,4 @@
-"""Which acceptor's copy of a segment a recovery takes (§2.9 of the QJM design)."""
+"""Chooses the acceptor whose copy of a segment a recovery takes (§2.9 of the QJM design)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..requests import PrepareReply
 def best_source(replies: Mapping[int, PrepareReply]) -> int:
     """The number of the acceptor to recover from; the first among equals.
 
-    Raises RuleViolated where two finalized copies differ, or where the best copy lacks what is known to be committed.
+    Raises RuleViolated if two finalized copies differ, or if the best copy lacks committed edits.
     """
     numbers = sorted(replies)
     best = numbers[0]
@@ -23,7 +23,7 @@ def best_source(replies: Mapping[int, PrepareReply]) -> int:
 
 
 def compare(one: PrepareReply, other: PrepareReply) -> int:
-    """Positive where `one` is the better source, zero where they are equally good."""
+    """Positive if `one` is the better source, zero if they are equally good."""
     a, b = one.segment, other.segment
     if a is None or b is None:
         return (a is not None) - (b is not None)
@@ -39,7 +39,7 @@ def compare(one: PrepareReply, other: PrepareReply) -> int:
 
 
 def max_seen_epoch(reply: PrepareReply) -> int:
-    """The latest writer that an acceptor has heard of concerning the segment: as its writer, or as its recoverer."""
+    """The latest epoch that an acceptor has seen for the segment: of its writer, or of a recovery."""
     return max(reply.accepted_in_epoch or 0, reply.last_writer_epoch)
 
 

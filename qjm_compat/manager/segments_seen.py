@@ -1,4 +1,4 @@
-"""Which segments a reader may read, from what a quorum of acceptors told: pure."""
+"""Merges the acceptors' manifests into the segments that a reader may read. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class SegmentSeen:
-    """A segment to read up to `last_txid`, and who has how much of it, the longest copy first."""
+    """A segment to read up to `last_txid`, and its copies, the longest first."""
 
     first_txid: int
     last_txid: int
@@ -33,9 +33,9 @@ class SegmentSeen:
 def segments_seen(
     manifests: Mapping[int, Manifest], quorum: Quorum, *, only_durable: bool
 ) -> list[SegmentSeen]:
-    """All segments in order, each once. One in progress ends where a quorum has it, with `only_durable`.
+    """All segments in order, each once. With `only_durable`, one in progress ends where a quorum has it.
 
-    Raises RuleViolated where two finalized copies differ in length.
+    Raises RuleViolated if two finalized copies differ in length.
     """
     groups: dict[int, list[Copy]] = defaultdict(list)
     for number, manifest in sorted(manifests.items()):
@@ -46,7 +46,7 @@ def segments_seen(
     for start in sorted(groups):
         segment = _of_group(start, groups[start], quorum, only_durable=only_durable)
         if segment is not None and not (segment.in_progress and start <= end):
-            seen.append(segment)  # what is in progress inside of a finalized segment was overruled
+            seen.append(segment)  # copies in progress inside a finalized segment are superseded
             end = max(end, segment.last_txid)
     return seen
 
@@ -62,7 +62,7 @@ def _of_group(start: int, copies: list[Copy], quorum: Quorum, *, only_durable: b
 
 
 def _in_progress(start: int, copies: list[Copy], quorum: Quorum, *, only_durable: bool) -> SegmentSeen | None:
-    """Copies count together only if one writer wrote them: others may hold other edits under the same txids.
+    """Counts copies together only if one writer wrote them: others may hold other edits under the same txids.
 
     Nor does what a writer left somewhere count together with what a recovery accepted elsewhere, or what two
     recoveries did: until one of them has a quorum of its own, a later one may still choose a shorter end.
@@ -82,7 +82,7 @@ def _in_progress(start: int, copies: list[Copy], quorum: Quorum, *, only_durable
 
 
 def _durable(copies: Sequence[Copy], quorum: Quorum) -> int:
-    """The last txid there that a quorum has, or that their writer said a quorum has."""
+    """The last txid of the copies that a quorum has, or that their writer reported as committed."""
     marks = {copy.acceptor: copy.log.end_txid for copy in copies}
     told = max(copy.log.committed_txid or 0 for copy in copies)
     durable = max(told, quorum.mark({voter: marks.get(voter, 0) for voter in quorum.voters}))
@@ -90,7 +90,7 @@ def _durable(copies: Sequence[Copy], quorum: Quorum) -> int:
 
 
 def durable_edits(replies: Mapping[int, JournaledEdits], quorum: Quorum) -> tuple[JournaledEdits, int] | None:
-    """Edits to give to a follower, and how many of them, None where no quorum has any of the next."""
+    """The edits for a follower, and how many of them are durable; None if no quorum has any of the next."""
     final = [reply for reply in replies.values() if reply.is_final]
     if final:
         longest = max(final, key=lambda reply: reply.txn_count)

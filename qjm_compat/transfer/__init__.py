@@ -1,1 +1,1 @@
-"""Journals into and out of directories of segment files, and the proof that a journal is whole."""
+"""Imports and exports journals as directories of segment files, and checks their consistency (fsck)."""

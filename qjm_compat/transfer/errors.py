@@ -1,4 +1,4 @@
-"""What keeps a directory and a journal apart."""
+"""The error of a refused import, export or check."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A journal into a directory of segment files, as a NameNode reads them.
+"""Exports a journal as a directory of segment files, in a NameNode's format.
 
 Each file is written under a temporary name, synced, and renamed; then the directory is synced. So a crash leaves whole
-files and at most one with .tmp behind its name, which the next export writes anew.
+files and at most one with the suffix .tmp, which the next export rewrites.
 """
 
 from __future__ import annotations

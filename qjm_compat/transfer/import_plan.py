@@ -1,4 +1,4 @@
-"""What of a directory is to be written to a journal, decided before anything is: pure."""
+"""Plans an import: decides what of a directory to write to a journal, before anything is written. Pure."""
 
 from __future__ import annotations
 

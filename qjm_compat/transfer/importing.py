@@ -1,7 +1,7 @@
-"""A directory of segment files into a journal.
+"""Imports a directory of segment files into a journal.
 
-Nothing is written that was not verified, and nothing that is there is written again: it is compared. What stops an
-import leaves a journal that the same import goes on with; a segment that it was writing then ends where it stopped,
+Writes only verified edits; edits that the journal has already are compared instead. An interrupted
+import leaves a journal that the same import can resume; the segment it was writing then ends where it stopped,
 and another goes on behind it.
 """
 

@@ -1,4 +1,4 @@
-"""Forgetting old segments by command, and knowing that they are forgotten."""
+"""Purges old segments on command: becomes the writer, then deletes them at a majority."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Replay as a batch: the reader that plans on the driver, and the command's job."""
+"""Batch replay: the reader that plans on the driver, and the job of `bookledger replay`."""

@@ -1,4 +1,4 @@
-"""Closed ledgers as one batch: planned on the driver, read by tasks."""
+"""The batch reader of closed ledgers: planned on the driver, read by tasks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class LedgerReader(DataSourceReader):
-    """Plans on the driver, reads on executors. Pickled between the two: it holds no connection."""
+    """Plans on the driver, reads on executors. Pickled for them: it holds no connection."""
 
     def __init__(self, options: LedgerOptions, schema: StructType) -> None:
         self._options = options
@@ -40,7 +40,7 @@ class LedgerReader(DataSourceReader):
                 extents = selection.resolve(client, self._access.password)
             cutting = equal_tasks(uri, extents, options.partition_bytes, options.partitions_min)
             tasks = asyncio.run(cutting)
-        # Spark takes no partitions at all for one that it makes up.
+        # Given no partitions at all, Spark makes one up.
         return [LedgerPartition(ranges) for ranges in tasks or [()]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

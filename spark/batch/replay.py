@@ -1,4 +1,4 @@
-"""Replay to Parquet: what `bookledger replay` does."""
+"""Replays ledgers or edits to Parquet, for `bookledger replay`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..tasks_told import Progress, tasks_told
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What was written."""
+    """The result of a replay."""
 
     rows: int
     payload_bytes: int
@@ -22,17 +22,17 @@ class Replayed:
 
 
 def frame_of(session: SparkSession, source: str, options: Mapping[str, str]) -> DataFrame:
-    """The table that the options choose."""
+    """The DataFrame that the options select."""
     return session.read.format(source).options(**options).load()
 
 
 def replay(
     session: SparkSession, source: str, options: Mapping[str, str], output: str, progress: Progress
 ) -> Replayed:
-    """Writes what the options choose to Parquet files in `output`, which must not exist.
+    """Writes the selected rows to Parquet files in `output`, which must not exist.
 
-    Raises what Spark raises, with the ledger, the entry and what each replica said in it; the output is not marked
-    complete then (it has no _SUCCESS file). From another thread, `session.sparkContext.cancelAllJobs()` ends it so.
+    Raises what Spark raises, with the ledger, the entry and each replica's answer in it; the output is not marked
+    complete then (it has no _SUCCESS file). From another thread, `session.sparkContext.cancelAllJobs()` aborts it.
     """
     seen = Observation("replayed")
     frame = frame_of(session, source, options)
@@ -45,7 +45,7 @@ def replay(
 
 
 def _sizes(frame: DataFrame) -> Column:
-    """Bytes of payload in each row, whichever columns were asked for."""
+    """Payload bytes of each row, whichever columns were selected."""
     if "bytes" in frame.columns:
         return f.col("bytes")
     of_payload = [name for name in ("payload", "body") if name in frame.columns]

@@ -1,1 +1,1 @@
-"""The simulator's campaign as Spark tasks."""
+"""Runs the simulator's campaign as Spark tasks."""

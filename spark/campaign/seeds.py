@@ -1,4 +1,4 @@
-"""Seeds of the simulator, each in a process that may die or hang without taking the other seeds along.
+"""Runs the simulator's seeds in child processes, so that a seed that dies or hangs does not affect others.
 
 A layer of the simulator is named `MODULE:ATTRIBUTE`, and is anything with `run(seed, tracing)` that returns an
 outcome with `probes`, or raises. Executors import it by that name.
@@ -19,10 +19,10 @@ from multiprocessing.connection import Connection
 from typing import Any, Self
 
 SEED_SECONDS_MAX = 60.0
-"""A seed that takes longer is stopped and has failed, unless the campaign says otherwise."""
+"""A seed that takes longer is killed and has failed, unless the campaign sets another limit."""
 
 END_SECONDS_MAX = 2.0
-"""How long a process that tells nothing more may take to end."""
+"""How long a process that has closed its pipe may take to exit."""
 
 VIOLATION_CHARS_MAX = 10_000
 
@@ -31,7 +31,7 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True, slots=True)
 class SeedOutcome:
-    """What a seed ended with: its violation, or None; how long it took; the rare paths it took."""
+    """The outcome of a seed: its violation, or None; how long it took; the rare paths it took."""
 
     seed: int
     violation: str | None
@@ -42,9 +42,9 @@ class SeedOutcome:
 def outcomes_of(
     layer_name: str, seeds: range, seconds_max: float = SEED_SECONDS_MAX
 ) -> Iterator[SeedOutcome]:
-    """One outcome for each seed, in order, whatever a seed raises and however its process ends.
+    """Yields one outcome for each seed, in order, whatever a seed raises and however its process ends.
 
-    A seed that is the end of its process, or gives no outcome within `seconds_max`, has that for its violation; the
+    If a seed ends its process, or has no outcome within `seconds_max`, that is its violation; the
     seeds after it run in a new process.
     """
     layer = layer_named(layer_name)
@@ -58,29 +58,29 @@ def outcomes_of(
 
 
 def layer_named(name: str) -> Any:
-    """Raises ValueError where the simulator is not there: it comes with a checkout, not with the wheel."""
+    """Imports a layer. Raises ValueError without the simulator, which is in the repository, not in the wheel."""
     module, _, attribute = name.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise  # the simulator is there, and something that it needs is not
+            raise  # the simulator is there, but one of its dependencies is not
         raise ValueError(f"{module} cannot be imported ({error}): run this from a checkout") from error
 
 
 class _Runner:
-    """A child process that runs seeds one after the other, and tells each outcome."""
+    """A child process that runs seeds in sequence, and reports each outcome."""
 
     def __init__(self, layer: Any, seeds: range) -> None:
-        context = get_context("fork")  # the layer is imported here already, in every child alike
+        context = get_context("fork")  # children inherit the imported layer
         self._told, tells = context.Pipe(duplex=False)
         self._process = context.Process(target=_run_all, args=(layer, seeds, tells, os.getpid()), daemon=True)
         self._process.start()
-        tells.close()  # or the child's end would not be seen
+        tells.close()  # or the child's exit would go unnoticed
         self.is_alive = True
 
     def outcome_of(self, seed: int, seconds_max: float) -> SeedOutcome:
-        """Of the next seed: this one. Ends the child where it does not give one in time."""
+        """The outcome of the next seed, this one. Kills the child if it gives none in time."""
         began = time.monotonic()
         try:
             if self._told.poll(seconds_max):
@@ -95,7 +95,9 @@ class _Runner:
         return SeedOutcome(seed, violation, time.monotonic() - began)
 
     def _wait_for_end(self) -> None:
-        """It may hang, having closed all that tells of it: even `join` would not look at the time then."""
+        """Waits for the child's exit with a time limit, which `join` would not keep for a child that hangs with its
+        pipes closed.
+        """
         assert self._process.pid is not None
         process = os.pidfd_open(self._process.pid)
         try:
@@ -125,7 +127,7 @@ def _how(exit_code: int | None) -> str:
 
 
 def _run_all(layer: Any, seeds: range, tells: Connection, parent: int) -> None:
-    """What the child does. It is gone when the worker is, also where a seed hangs."""
+    """The child's main function. The child dies with the worker, even if a seed hangs."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         return
@@ -137,13 +139,13 @@ def _run(layer: Any, seed: int) -> SeedOutcome:
     began = time.monotonic()
     try:
         outcome = layer.run(seed, False)
-    except BaseException as error:  # whatever a seed ends with is its outcome, and is kept
+    except BaseException as error:  # whatever a seed raises is its outcome
         return SeedOutcome(seed, _text(error), time.monotonic() - began)
     probes = tuple(sorted(str(probe.value) for probe in outcome.probes))
     return SeedOutcome(seed, None, time.monotonic() - began, probes)
 
 
 def _text(error: BaseException) -> str:
-    """As Parquet can hold it: half of a surrogate pair is no text there."""
+    """Makes the error valid UTF-8, which Parquet requires: escapes lone surrogates."""
     said = f"{type(error).__name__}: {error}"[:VIOLATION_CHARS_MAX]
     return said.encode(errors="backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""The simulator's campaign as Spark tasks: hundreds of seeds a task, outcomes in Parquet."""
+"""The simulator's campaign as a Spark job: hundreds of seeds a task, outcomes in Parquet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCHEMA = "seed bigint, violation string, seconds double, probes array<string>"
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """Seeds `first_seed` … of one layer, `spark.campaign.seeds` tells how it is named; so many seeds a task."""
+    """Seeds from `first_seed` on of one layer, named as in `spark.campaign.seeds`; so many seeds a task."""
 
     layer: str
     first_seed: int
@@ -29,26 +29,26 @@ class Campaign:
         return -(-self.seeds // self.seeds_a_task)
 
     def seeds_of(self, task: int) -> range:
-        """What this task runs, counted from 0."""
+        """The seeds of this task, counted from 0."""
         begin = task * self.seeds_a_task
         end = min(begin + self.seeds_a_task, self.seeds)
         return range(self.first_seed + begin, self.first_seed + end)
 
 
 def outcomes(session: SparkSession, campaign: Campaign) -> DataFrame:
-    """One row for each seed: its violation, or null; how long it took; the rare paths it took."""
+    """One row per seed: its violation, or null; how long it took; the rare paths it took."""
     tasks = session.sparkContext.parallelize(range(campaign.tasks), campaign.tasks)
     return session.createDataFrame(tasks.flatMap(lambda task: run_task(campaign, task)), SCHEMA)
 
 
 def run_task(campaign: Campaign, task: int) -> Iterator[Row]:
-    """What a task does."""
+    """Runs one task."""
     for o in outcomes_of(campaign.layer, campaign.seeds_of(task), campaign.seed_seconds_max):
         yield Row(seed=o.seed, violation=o.violation, seconds=o.seconds, probes=list(o.probes))
 
 
 def never_reached(found: DataFrame, campaign: Campaign) -> list[str]:
-    """The rare paths of the layer that no seed took, though there were seeds enough for all of them."""
+    """The layer's rare paths that no seed took, if there were seeds enough for all of them."""
     layer = layer_named(campaign.layer)
     if not layer.probes or campaign.seeds < layer.seeds_that_reach_everything:
         return []
@@ -61,6 +61,6 @@ _LOST_TASK = re.compile(r"\bTask (\d+) in stage")
 
 
 def seeds_lost(campaign: Campaign, said: str) -> range | None:
-    """The seeds of the task that a job of `outcomes` was lost with, by what Spark says of it."""
+    """The seeds of the task with which a job of `outcomes` was lost, from Spark's error message."""
     found = _LOST_TASK.search(said)
     return campaign.seeds_of(int(found[1])) if found else None

@@ -1,1 +1,1 @@
-"""A journal's edits as a table."""
+"""The data source for a journal's edits."""

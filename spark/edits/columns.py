@@ -1,4 +1,4 @@
-"""Record batches of edits: columns from their fields, all fields as JSON, and the raw frames."""
+"""Builds Arrow record batches of edits: columns from their fields, all fields as JSON, and the raw frames."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .fields import COLUMNS, Getter, getter
 from .frames import Frames
 
 OF_FRAMES = frozenset({"txid", "op", "segment", "layout_version", "body"})
-"""Columns that frames tell: for them nothing is decoded."""
+"""Columns that need only frames: for them no op is decoded."""
 
 
 class EditColumns:
-    """Makes record batches of the wanted columns for the edits of one segment."""
+    """Builds record batches of the selected columns for the edits of one segment."""
 
     def __init__(self, segment_txid: int, layout_version: int, names: Sequence[str]) -> None:
         self.schema = pa.schema([(name, COLUMNS[name].arrow) for name in names])
@@ -28,7 +28,7 @@ class EditColumns:
         self._getters: dict[tuple[type[EditOp], str], Getter] = {}
 
     def batch(self, frames: Frames) -> pa.RecordBatch:
-        """One row for each edit.
+        """One row per edit.
 
         Raises EditLogError naming the transaction for an op that cannot be decoded, if a column needs that.
         """
@@ -61,7 +61,7 @@ class EditColumns:
 
 
 def _op_names(frames: Frames) -> list[str]:
-    """As Hadoop calls them. A code without a name is an error: a row less, or a made-up name, would be missed."""
+    """Hadoop's names of ops. An unknown code is an error, since a missing row or made-up name would go unnoticed."""
     for index, opcode in enumerate(frames.opcodes):
         if opcode not in OPS:
             raise frames.undecodable(index, "nobody knows its name")
@@ -69,7 +69,7 @@ def _op_names(frames: Frames) -> list[str]:
 
 
 def _bodies(frames: Frames) -> pa.Array:
-    """The raw frames, without copying one."""
+    """The raw frames, without a copy."""
     offsets = pa.array([*frames.starts, len(frames.records)], pa.int32())
     buffers = [None, offsets.buffers()[1], pa.py_buffer(frames.records)]
     return pa.Array.from_buffers(pa.binary(), len(frames.starts), buffers)

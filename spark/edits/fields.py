@@ -1,4 +1,4 @@
-"""Which fields of ops fill the columns of edits, and what a log writes there to say that there is nothing."""
+"""Maps fields of ops to the columns of edits, and the log's "nothing" values to null."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from qjm_compat.edits.ops.files import NO_CALL
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Its type in Spark's words and in Arrow's, and the fields of ops that fill it: the first that an op has."""
+    """A column's Spark type and Arrow type, and the fields that fill it: the first that an op has."""
 
     ddl: str
     arrow: pa.DataType
@@ -52,19 +52,19 @@ COLUMNS: dict[str, Column] = {
     "fields": Column("string", STRING),
     "body": Column("binary", pa.binary()),
 }
-"""Every column of `format("edits")`. What an op does not say is null."""
+"""Every column of `format("edits")`. Null if the op does not set it."""
 
 NOTHING: Mapping[str, object] = {"rpc_call_id": NO_CALL, "inode_id": 0, "mtime_ms": -1}
-"""What stands in a field of which the log says nothing; so do empty names and ids, in any."""
+"""Values by which the log says "none" in these fields; empty names and ids say so in any."""
 
 SILENT: frozenset[tuple[type[EditOp], str]] = frozenset(
     {
-        (ConcatDelete, "target"),  # it is the path: what becomes of the sources is in `fields`
-        (RenewDelegationToken, "timestamp"),  # its token tells when it was given out, not when this was
+        (ConcatDelete, "target"),  # it is the path: the sources are in `fields`
+        (RenewDelegationToken, "timestamp"),  # its token has its own time of issue, not this op's
         (CancelDelegationToken, "timestamp"),
     }
 )
-"""Ops that have a field for a column, and mean something else by it."""
+"""Ops whose field for a column means something else."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -77,7 +77,7 @@ Getter = Callable[[EditOp], Any]
 
 
 def getter(cls: type[EditOp], name: str, layout_version: int) -> Getter:
-    """What reads a column from ops of one class that were written at a layout."""
+    """Returns a function that reads a column from ops of one class at a layout."""
     field = _field_of(cls, name)
     if field is None or field in dict(layout_of(cls.opcode, layout_version).absent):
         return lambda _: None
@@ -103,12 +103,12 @@ def _micros(ms: int) -> int | None:
 
 
 def _plain(value: Any) -> Any:
-    """Empty names and ids are how the log says that there is none: joined, they would all be the same one."""
+    """Turns empty names and ids into null, as the log means them: in a join they would all be equal."""
     if isinstance(value, bytes):
         return value.hex() or None
     return _text(value) or None if isinstance(value, str) else value
 
 
 def _text(value: str) -> str:
-    """As UTF-8 can say it: Java's names may hold half a character, which becomes its code, `\\ud800`."""
+    r"""Makes a text valid UTF-8: Java's names may hold a lone surrogate, which becomes its code, `\ud800`."""
     return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""Edits a slice at a time: frames first, and ops of them where anybody asks for what only an op tells."""
+"""Splits edits into slices of frames, and decodes their ops only if needed."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from qjm_compat.edits import EditLogError, EditOp, frame_at, iter_ops
 from qjm_compat.edits.frames import Buffer
 
 SLICE_BYTES = 1024 * 1024
-"""Edits that are Python objects and columns at a time: small ones take about twenty-five times as much.
+"""Bytes of edits turned into Python objects and columns at a time: small ones take about twenty-five times as much.
 
 A task holds one batch (of at most BATCH_BYTES_MAX; twice while its parts are joined) and the objects of one slice of
-it. A single op that is larger is a slice of its own.
+it. A single larger op is a slice of its own.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """Whole frames side by side, with what these say of themselves; `starts` is where each begins."""
+    """Consecutive whole frames, with their op codes and txids; `starts` is where each begins."""
 
     records: memoryview
     opcodes: list[int]
@@ -26,17 +26,17 @@ class Frames:
     starts: list[int]
 
     def decoded(self, layout_version: int) -> list[EditOp]:
-        """The ops. Raises EditLogError naming the transaction and the op code that cannot be decoded."""
+        """The ops. Raises EditLogError naming the transaction and op code that cannot be decoded."""
         ops: list[EditOp] = []
         try:
             for op in iter_ops(self.records, layout_version):
-                ops.append(op)  # those before an error are counted
+                ops.append(op)  # its length locates an error
         except EditLogError as error:
             raise self.undecodable(len(ops), str(error)) from error
         return ops
 
     def undecodable(self, index: int, reason: str) -> EditLogError:
-        """The error about one of them, with what can be done."""
+        """The error about one of them, with advice."""
         return EditLogError(
             f"txid {self.txids[index]}, of op code {self.opcodes[index]}, cannot be decoded ({reason}): leave it out "
             "by from_txid and to_txid, or ask by a schema for txid, segment, layout_version and body only"
@@ -44,9 +44,9 @@ class Frames:
 
 
 def slices(records: Buffer, slice_bytes: int = SLICE_BYTES) -> Iterator[Frames]:
-    """All frames in order, in slices of at most `slice_bytes`, without a copy.
+    """Yields all frames in order, in slices of at most `slice_bytes`, without a copy.
 
-    Raises BrokenFrame where one is not whole and undamaged.
+    Raises BrokenFrame for one that is damaged or not whole.
     """
     view = memoryview(records)
     begin = 0

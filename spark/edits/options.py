@@ -21,8 +21,8 @@ class EditsOptions:
     """Options of `format("edits")`.
 
     `metadata`: the cluster's URI. `journal`: its id. `acceptors`: of a journal with several, their names, as
-    `a,b,c`. `from_txid`, `to_txid`: which edits (all that there are). A `from_txid` that was
-    purged, or that is behind the next transaction there will be, is an error that says what there is; a `to_txid` past
+    `a,b,c`. `from_txid`, `to_txid`: which edits (default: all). A `from_txid` that was
+    purged, or is behind the next transaction to be written, is an error that says what there is; a `to_txid` past
     the end is not. `password_file`, `key_file`, `partition_bytes`,
     `partitions_min`: as for `format("ledger")`. Finalized segments only.
     """
@@ -39,7 +39,7 @@ class EditsOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> EditsOptions:
-        """Raises BadSelection naming the option that is wrong."""
+        """Parses options. Raises BadSelection naming the bad one."""
         given = checked(options, OF_EDITS, prefix=None)
         return cls(
             metadata_uri=needed(given, "metadata"),
@@ -54,9 +54,9 @@ class EditsOptions:
         )
 
     def access(self) -> Access:
-        """Reads the files that the options name."""
+        """Reads the files named in the options."""
         return access_of(self.metadata_uri, self.password_file, self.key_file)
 
     def columns_of(self, schema: StructType) -> tuple[str, ...]:
-        """The columns of a schema. Raises BadSelection for one that is not as it is here."""
+        """The columns of a schema. Raises BadSelection for an unknown or mistyped one."""
         return typed_columns(schema, {name: column.ddl for name, column in COLUMNS.items()})

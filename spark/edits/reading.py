@@ -1,4 +1,4 @@
-"""What a task of `format("edits")` does: reads entries of segments, joins them to batches, and these to rows."""
+"""The task of `format("edits")`: reads entries of segments, reassembles batches, and turns these into rows."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class SegmentRange:
 def record_batches(
     access: Access, ranges: Sequence[SegmentRange], names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Every edit of the ranges once, in order, digests and frame checksums verified.
+    """Yields every edit of the ranges once, in order, digests and frame checksums verified.
 
-    Raises LedgerError naming segment and ledger, and the transaction that cannot be decoded, or what each replica
-    answered. Nothing is skipped.
+    Raises LedgerError naming segment and ledger, and the transaction that cannot be decoded, or each replica's
+    answer. Nothing is skipped.
     """
     batches = read_with_client(access, lambda client: _batches(client, access.password, ranges, names))
     return joined(batches)
@@ -80,14 +80,14 @@ async def _of_range(
 
 
 async def _edits(reader: ReadHandle, wanted: SegmentRange) -> AsyncGenerator[Buffer, None]:
-    """Frames of the batches that begin in the range; the last may end behind it."""
+    """Yields frames of the batches that begin in the range; the last may end behind it."""
     assembler = Assembler()
     begun = False
     async with aclosing(reader.read(wanted.entries.first_entry)) as entries:
         async for entry in entries:
             is_first = header_of(entry.payload).part == 0
             if entry.entry_id > wanted.entries.last_entry and (is_first or assembler.is_between_batches):
-                return  # what begins here is another task's, also where a batch was given up before its last part
+                return  # the batch that begins here is another task's, even if the one before was never completed
             begun = begun or is_first
             batch = assembler.feed(entry.payload) if begun else None
             if batch is not None and (records := _within(batch, wanted)):

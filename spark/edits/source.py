@@ -1,4 +1,4 @@
-"""`spark.read.format("edits")`: a journal's history as a table, one row for each edit.
+"""`spark.read.format("edits")`: a journal's history as a table, one row per edit.
 
 session.dataSource.register(EditsDataSource)
 edits = session.read.format("edits").option("metadata", uri).option("journal", "ns1").load()
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 FIRST_TXID = 1
-"""Where every journal begins."""
+"""The first txid of every journal."""
 
 
 class EditsDataSource(DataSource):
@@ -50,13 +50,13 @@ class EditsDataSource(DataSource):
 
 @dataclass(frozen=True)
 class EditsPartition(InputPartition):
-    """What one task reads."""
+    """The work of one task."""
 
     ranges: tuple[SegmentRange, ...]
 
 
 class EditsReader(DataSourceReader):
-    """Plans on the driver, reads on executors. Pickled between the two: it holds no connection."""
+    """Plans on the driver, reads on executors. Pickled for them: it holds no connection."""
 
     def __init__(self, options: EditsOptions, schema: StructType) -> None:
         self._options = options
@@ -78,7 +78,7 @@ class EditsReader(DataSourceReader):
             extents = self._extents(uri, segments)
             cutting = equal_tasks(uri, extents, options.partition_bytes, options.partitions_min)
             tasks = asyncio.run(cutting)
-        # Spark takes no partitions at all for one that it makes up.
+        # Given no partitions at all, Spark makes one up.
         return partitions_of(segments, tasks, options) or [EditsPartition(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -104,7 +104,7 @@ class EditsReader(DataSourceReader):
 def partitions_of(
     segments: Sequence[Segment], tasks: Sequence[Sequence[EntryRange]], options: EditsOptions
 ) -> list[EditsPartition]:
-    """The tasks over the segments' ledgers, as Spark hands them to executors."""
+    """Turns tasks over the segments' ledgers into Spark partitions."""
     from .reading import SegmentRange
 
     of_ledger = {segment.ledger_id: segment for segment in segments}

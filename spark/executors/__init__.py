@@ -1,1 +1,1 @@
-"""What a task does: opens ledgers and reads their pages."""
+"""What tasks run on executors: opening ledgers and reading their pages."""

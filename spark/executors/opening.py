@@ -1,4 +1,4 @@
-"""Opening the ledgers that a job was planned to read."""
+"""Opens the ledgers of a planned job on executors."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ledgers import LedgerError, MetadataUnavailable, NoSuchLedger, Unauthorized
 from ledgers.aio import LedgerClient, ReadHandle
 
 AWAY_SECONDS_MAX = 30.0
-"""How long a task asks a metadata store that is away: where a session runs locally, a task is tried only once."""
+"""How long a task retries an unavailable metadata store: a local session tries each task only once."""
 
 
 async def open_closed(client: LedgerClient, ledger_id: int, password: bytes) -> ReadHandle:
-    """A reader of a closed ledger. The password is for the ledgers that have one; others are read without.
+    """Opens a closed ledger. The password is for the ledgers that have one; others are read without.
 
     Raises LedgerError for a ledger that was deleted after the job was planned, Unauthorized; MetadataUnavailable after
     AWAY_SECONDS_MAX without an answer.
@@ -35,7 +35,7 @@ async def open_closed(client: LedgerClient, ledger_id: int, password: bytes) -> 
 
 @contextmanager
 def planned(ledger_id: int) -> Iterator[None]:
-    """Says of a ledger that is gone that it was there when the job was planned."""
+    """Explains a missing ledger: it was deleted after the job was planned."""
     try:
         yield
     except NoSuchLedger as gone:
@@ -50,5 +50,5 @@ async def _open(client: LedgerClient, ledger_id: int, password: bytes) -> ReadHa
             raise
     try:
         return await client.open_ledger(ledger_id, recovery=False)
-    except Unauthorized:  # it has one, and this was not it: said once more, in its own words
+    except Unauthorized:  # it has another password: raises the first error again
         return await client.open_ledger(ledger_id, recovery=False, password=password)

@@ -1,4 +1,4 @@
-"""What a task does: reads its ranges from the bookies, in order, and hands them on in record batches."""
+"""The task of `format("ledger")`: reads its ranges from the bookies, in order, as record batches."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ BATCH_BYTES_MIN = MIB
 """Smaller batches are joined: one of ten rows costs Spark about as much as one of a thousand."""
 
 RANGES_AHEAD_MAX = 16
-"""Small ledgers opened and read before their turn, so that many of them do not wait one for the other."""
+"""Small ledgers prefetched in parallel, so that many of them do not wait for each other."""
 
 SMALL_ENTRIES_MAX = 64
-"""A range of at most so many entries is read before its turn, if it fits SMALL_BYTES_MAX."""
+"""A range of at most so many entries is prefetched, if it fits SMALL_BYTES_MAX."""
 
 SMALL_BYTES_MAX = MIB
 
@@ -33,17 +33,17 @@ SMALL_BYTES_MAX = MIB
 def record_batches(
     access: Access, ranges: Sequence[EntryRange], names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Every entry of the ranges once, in order, digests verified.
+    """Yields every entry of the ranges once, in order, digests verified.
 
     Raises LedgerError for a ledger that was deleted or is not closed, EntryUnreadable or DigestMismatch naming the
-    entry and what each replica answered. Nothing is skipped.
+    entry and each replica's answer. Nothing is skipped.
     """
     pages = read_with_client(access, lambda client: _batches(client, access.password, ranges, names))
     return joined(batch for page in pages for batch in page)
 
 
 def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in the same order, in batches of at least BATCH_BYTES_MIN, the last one apart."""
+    """Joins batches to at least BATCH_BYTES_MIN, except the last; rows and order stay."""
     kept: list[pa.RecordBatch] = []
     kept_bytes = 0
     for batch in batches:
@@ -66,7 +66,7 @@ def _as_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 async def _batches(
     client: LedgerClient, password: bytes, ranges: Sequence[EntryRange], names: Sequence[str]
 ) -> AsyncGenerator[list[pa.RecordBatch], None]:
-    """Small ranges ahead of their turn, a bounded number at a time; large ones page by page."""
+    """Prefetches small ranges, a bounded number at a time; yields large ones page by page."""
     ahead: deque[tuple[EntryRange, asyncio.Task[_Opened]]] = deque()
     waiting = deque(ranges)
     try:
@@ -89,7 +89,7 @@ async def _batches(
 
 
 class _Opened:
-    """A range of a ledger that is open; `whole` where it was small enough to be read at once."""
+    """A range of an opened ledger; `whole` if it was small enough to be read at once."""
 
     def __init__(
         self, wanted: EntryRange, record: LedgerRecord, reader: ReadHandle, columns: EntryColumns

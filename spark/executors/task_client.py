@@ -1,7 +1,7 @@
-"""A task's client, and the event loop that all tasks of one Python worker share.
+"""The client of a task, and the event loop that all tasks of one Python worker share.
 
-Spark runs many tasks in one worker. gRPC tells of calls that were given up even after their client is closed, and if
-their loop is closed too, it complains on stderr. So the loop stays for as long as the process.
+Spark runs many tasks in one worker. gRPC reports cancelled calls even after their client is closed, and if
+their loop is closed too, it complains on stderr. So the loop lives as long as the process.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ..access import Access
 MIB = 1024 * 1024
 
 CONFIG = ClientConfig(page_bytes=2 * MIB, read_ahead_pages=4, read_ahead_bytes_max=16 * MIB)
-"""A task's memory is this read-ahead, however large the ledger is. Pages of 2 MiB cost client and bookies a third
-less time than those of 1 MiB; larger ones save nothing more."""
+"""Bounds a task's memory by this read-ahead, however large the ledger is. Pages of 2 MiB cost client and bookies a
+third less time than those of 1 MiB; larger ones save nothing more."""
 
 T = TypeVar("T")
 
 
 def read_with_client(access: Access, read: Callable[[LedgerClient], AsyncGenerator[T, None]]) -> Iterator[T]:
-    """What `read` gives, with a client that is closed at the end, however that comes."""
+    """Yields from `read` with a client, and closes it at the end in any case."""
     thread = _loop_of(os.getpid())
     with access.uri() as uri:
         config = replace(CONFIG, encryption_key=access.encryption_key)
@@ -50,5 +50,5 @@ async def _end(source: PageSource[T], client: LedgerClient) -> None:
 
 @cache
 def _loop_of(_pid: int) -> LoopThread:
-    """One for each process: a thread does not survive fork()."""
+    """One loop thread per process, since threads do not survive fork()."""
     return LoopThread()

@@ -1,1 +1,1 @@
-"""What the options choose, and how it is cut into tasks; on the driver."""
+"""Planning on the driver: options, selection of ledgers, and partitioning into tasks."""

@@ -1,4 +1,4 @@
-"""The finalized segments of a journal, as the metadata has them: which ledgers hold which transactions."""
+"""Finds the finalized segments of a journal in the metadata, and their ledgers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ DEFAULT_ACCEPTOR = "main"
 TXID_MAX = 2**63 - 1
 
 LOOKS_MAX = 16
-"""How often records are listed again because the state changed meanwhile."""
+"""Retries of listing records when the state changes meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Transactions `start_txid` … `end_txid`, and the closed ledger that holds them and nothing else."""
+    """Transactions `start_txid` … `end_txid`, and the closed ledger that holds exactly these."""
 
     start_txid: int
     end_txid: int
@@ -40,11 +40,11 @@ async def finalized_segments(
     *,
     needs_start: bool = False,
 ) -> list[Segment]:
-    """Segments that hold any of `from_txid` … `to_txid`, in order.
+    """Segments with any of `from_txid` … `to_txid`, in order.
 
-    Of several acceptors' copies of a segment, the first whose ledger is there.
+    Of several acceptors' copies of a segment, takes the first whose ledger exists.
     Raises LedgerError for a journal that no acceptor has, or with a gap between two of these segments; with
-    `needs_start` also where `from_txid` was purged, or lies behind the transaction that comes next.
+    `needs_start` also if `from_txid` was purged, or is behind the next transaction.
     """
     store = await open_store(metadata_uri)
     try:
@@ -66,7 +66,7 @@ async def finalized_segments(
 async def _copies(
     store: MetadataStore, journal_id: str, acceptors: Sequence[str]
 ) -> dict[int, list[Segment]]:
-    """What the acceptors have, by first txid. One that never heard of the journal is no reason not to read it."""
+    """The acceptors' segments, by first txid. An acceptor without the journal is skipped."""
     copies: dict[int, list[Segment]] = {}
     is_there = False
     for acceptor in acceptors:
@@ -82,7 +82,7 @@ async def _copies(
 
 
 async def _finalized(journal: JournalStore) -> list[FinalizedSegment] | None:
-    """What an acceptor has, as it was at one moment; None where it never heard of the journal."""
+    """A consistent snapshot of an acceptor's segments; None if it does not have the journal."""
     for _ in range(LOOKS_MAX):
         found = await journal.read_state()
         if found is None or found.state.storage is None:
@@ -94,7 +94,7 @@ async def _finalized(journal: JournalStore) -> list[FinalizedSegment] | None:
 
 
 async def _readable(store: MetadataStore, copies: Sequence[Segment]) -> Segment:
-    """The first of these whose ledger is there; the first, where none is: reading it says what is wrong."""
+    """The first of these whose ledger exists; without any the first, whose read error explains it."""
     for one in copies if len(copies) > 1 else ():
         if await LedgerStore(store).read(one.ledger_id) is not None:
             return one
@@ -102,7 +102,7 @@ async def _readable(store: MetadataStore, copies: Sequence[Segment]) -> Segment:
 
 
 def _check_start(journal_id: str, segments: Sequence[Segment], from_txid: int) -> None:
-    """Whoever names a transaction must not take what is missing for what never was."""
+    """Refuses a start that was purged or is not written yet, which must not pass for an empty range."""
     if not segments:
         raise LedgerError(f"journal {journal_id} has no finalized edits, and txid {from_txid} was asked for")
     oldest, last = min(one.start_txid for one in segments), max(one.end_txid for one in segments)
@@ -133,7 +133,7 @@ async def was_dropped(
 ) -> bool:
     """Whether the acceptor has dropped what it finalized in this generation, or a part of it before a transaction.
 
-    A rollback, a discard or a format does so, and it stays known when what took the place of it is purged.
+    A rollback, a discard or a format does so, and it stays known when what replaced it is purged.
     """
     store = await open_store(metadata_uri)
     try:

@@ -1,4 +1,4 @@
-"""Asking bookies how large the parts of large ledgers are: entries may be of very different sizes."""
+"""Asks bookies for the sizes of parts of large ledgers, whose entries may differ much in size."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .ranges import EntryRange, cost_of, plan, task_bytes
 from .selection import Extent
 
 SHARE_MEASURED = 4
-"""What costs more than one so-manieth of a task is measured; what costs less makes none much larger or smaller."""
+"""Ledgers that cost more than a task divided by this are measured; others hardly change a task's size."""
 
 STEPS_A_TASK = 16
-"""How finely it is measured."""
+"""Resolution of the measurement: steps per task."""
 
 ASKED_AT_ONCE_MAX = 16
 
@@ -23,7 +23,7 @@ ASKED_AT_ONCE_MAX = 16
 async def equal_tasks(
     uri: str, extents: Sequence[Extent], partition_bytes: int, partitions_min: int
 ) -> list[tuple[EntryRange, ...]]:
-    """Tasks as `plan` cuts them, by what the bookies tell; where none tells, as if sizes were spread evenly."""
+    """Partitions as `plan` does, with sizes from the bookies; unreported sizes count as spread evenly."""
     task = task_bytes(extents, partition_bytes, partitions_min)
     large = [i for i, extent in enumerate(extents) if _cost(extent) * SHARE_MEASURED > task]
     found = list(extents)

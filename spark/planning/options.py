@@ -1,4 +1,4 @@
-"""The options of the data sources, parsed once and checked: a mistyped option is an error, never ignored."""
+"""Parses and validates the options of the data sources: a mistyped option is an error, never ignored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .ranges import PARTITION_BYTES_DEFAULT, PARTITIONS_MIN_DEFAULT
 from .selection import BadSelection, Selection, parse_ledgers
 
 CUSTOM_PREFIX = "custom."
-"""`custom.NAME=VALUE` chooses ledgers by their custom metadata, NAME in any case: Spark makes it lower case."""
+"""`custom.NAME=VALUE` selects ledgers by custom metadata; NAME ignores case, since Spark lower-cases it."""
 
 COMMON = ("metadata", "password_file", "key_file", "partition_bytes", "partitions_min")
 OF_LEDGERS = (*COMMON, "ledgers", "journal", "acceptors", "recover", "columns", "max_bytes_per_trigger")
@@ -26,11 +26,11 @@ class LedgerOptions:
 
     `metadata`: the cluster's URI. `ledgers`: `7,9,20-30,5:100-200`; or `journal`: the finalized segments of
     a journal; or, alone or with `ledgers`, `custom.NAME`: those with this custom metadata; else all ledgers.
-    `recover`: fence and close those that are open; not in streams. `columns`: which to give
+    `recover`: fence and close those that are open; not in streams. `columns`: which to read
     (`ledger_id,entry_id,payload`); a schema given to `.schema(...)` does the same. `acceptors`: of a journal
     with several, as `a,b,c`. `max_bytes_per_trigger`: the rate limit, of streams only; one ledger is always
-    delivered. `password_file`, `key_file`: read on the driver. `partition_bytes`, `partitions_min`: how finely the work
-    is cut.
+    delivered. `password_file`, `key_file`: read on the driver. `partition_bytes`, `partitions_min`: the size and number
+    of partitions.
     """
 
     metadata_uri: str
@@ -46,7 +46,7 @@ class LedgerOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LedgerOptions:
-        """Raises BadSelection naming the option that is wrong."""
+        """Parses options. Raises BadSelection naming the bad one."""
         given = checked(options, OF_LEDGERS)
         _check_together(given)
         limit = number(given, "max_bytes_per_trigger", 0, least=0)
@@ -72,13 +72,13 @@ class LedgerOptions:
         )
 
     def for_batch(self) -> LedgerOptions:
-        """The same. Raises BadSelection for what only a stream understands."""
+        """Returns itself. Raises BadSelection for options of streams."""
         if self.max_bytes_per_trigger is not None:
             raise BadSelection("the option max_bytes_per_trigger is for readStream: leave it out")
         return self
 
     def for_stream(self) -> LedgerOptions:
-        """The same. Raises BadSelection for what only a batch read understands."""
+        """Returns itself. Raises BadSelection for options of batch reads."""
         if self.selection.recover:
             raise BadSelection(
                 "the option recover is not for streams, which wait until a ledger is closed: leave it out, and close "
@@ -88,20 +88,20 @@ class LedgerOptions:
 
     @property
     def schema(self) -> str:
-        """The columns in Spark's words."""
+        """The columns as Spark DDL."""
         return ", ".join(f"{name} {TYPES[name][0]}" for name in self.columns)
 
     def access(self) -> Access:
-        """Reads the files that the options name."""
+        """Reads the files named in the options."""
         return access_of(self.metadata_uri, self.password_file, self.key_file)
 
     def columns_of(self, schema: StructType) -> tuple[str, ...]:
-        """The columns of a schema. Raises BadSelection for one that is not as it is here."""
+        """The columns of a schema. Raises BadSelection for an unknown or mistyped one."""
         return typed_columns(schema, {name: ddl for name, (ddl, _) in TYPES.items()})
 
 
 def typed_columns(schema: StructType, types: Mapping[str, str]) -> tuple[str, ...]:
-    """The names in a schema, whoever gave it: all of them known, of their types, none twice."""
+    """The names in a schema, all of them known, of the right types, and distinct."""
     _check_distinct(schema.fieldNames())
     for column in schema.fields:
         if column.name not in types:
@@ -116,7 +116,7 @@ def typed_columns(schema: StructType, types: Mapping[str, str]) -> tuple[str, ..
 def checked(
     options: Mapping[str, str], known: Collection[str], *, prefix: str | None = CUSTOM_PREFIX
 ) -> dict[str, str]:
-    """The options by their lower-case names. Raises BadSelection for one that is not known."""
+    """The options by lower-case name. Raises BadSelection for an unknown one."""
     given = {name.lower(): value for name, value in options.items()}
     for name in given:
         if name not in known and not (prefix and name.startswith(prefix) and name != prefix):
@@ -126,7 +126,7 @@ def checked(
 
 
 def _check_together(given: Mapping[str, str]) -> None:
-    """A journal is all of its finalized segments, whose ledgers are closed; nothing else chooses among them."""
+    """Refuses combinations: a journal means all of its finalized segments, and other selections exclude it."""
     if "journal" not in given:
         if "acceptors" in given:
             raise BadSelection("the option acceptors goes with journal: name the journal, or leave it out")
@@ -159,7 +159,7 @@ def number(options: Mapping[str, str], name: str, default: int, *, least: int = 
 
 
 def names(options: Mapping[str, str], name: str, default: str) -> tuple[str, ...]:
-    """`a,b,c` as a tuple. Raises BadSelection where a name is empty."""
+    """`a,b,c` as a tuple. Raises BadSelection for an empty name."""
     found = tuple(part.strip() for part in options.get(name, default).split(","))
     if not all(found):
         raise BadSelection(f"the option {name} is a list of names, as a,b,c, not {options[name]!r}")

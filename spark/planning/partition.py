@@ -1,4 +1,4 @@
-"""What one task reads, as Spark carries it from the driver to an executor."""
+"""The partition of one task, as Spark sends it from the driver to an executor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .ranges import EntryRange
 
 @dataclass(frozen=True)
 class LedgerPartition(InputPartition):
-    """What one task reads."""
+    """The work of one task."""
 
     ranges: tuple[EntryRange, ...]
 

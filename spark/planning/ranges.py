@@ -1,4 +1,4 @@
-"""Cutting what a job reads into tasks of equal bytes: pure."""
+"""Partitions what a job reads into tasks of equal bytes. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ PARTITIONS_MIN_DEFAULT = 8
 PARTITIONS_MAX = 100_000
 
 TASK_BYTES_MIN = 1024 * 1024
-"""What is less than this is not cut to make `partitions_min` tasks of it: starting a task would cost more."""
+"""Tasks are not made smaller than this to reach `partitions_min`: starting one would cost more."""
 
 ENTRY_OVERHEAD_BYTES = 4
-"""What an entry costs besides its payload, so that empty entries count for something."""
+"""Cost of an entry besides its payload, so that empty entries count."""
 
 LEDGER_OVERHEAD_BYTES = 16 * 1024
-"""What opening one more ledger costs, in bytes that could have been read meanwhile."""
+"""Cost of opening one more ledger, in bytes that could have been read meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class EntryRange:
 
 
 def cost_of(extent: Extent, first_entry: int, last_entry: int) -> int:
-    """About what reading these entries costs, in bytes."""
+    """Estimated cost of reading these entries, in bytes."""
     payload = extent.bytes_before(last_entry + 1) - extent.bytes_before(first_entry)
     return payload + ENTRY_OVERHEAD_BYTES * (last_entry - first_entry + 1)
 
@@ -41,10 +41,10 @@ def plan(
     partition_bytes: int = PARTITION_BYTES_DEFAULT,
     partitions_min: int = PARTITIONS_MIN_DEFAULT,
 ) -> list[tuple[EntryRange, ...]]:
-    """Tasks of equal cost, of about `partition_bytes`, smaller where there would be fewer than `partitions_min`.
+    """Tasks of equal cost, of about `partition_bytes`, smaller to reach `partitions_min`.
 
     Each entry is in exactly one range; the ranges are in order of ledger and entry, across tasks too. No task costs
-    more than `task_bytes` and one entry; what one is short of, the next one gets.
+    more than `task_bytes` and one entry; what one leaves unused goes to the next.
     """
     share = _share(extents, partition_bytes, partitions_min)
     tasks: list[list[EntryRange]] = []
@@ -64,14 +64,14 @@ def plan(
 
 
 def task_bytes(extents: Sequence[Extent], partition_bytes: int, partitions_min: int) -> int:
-    """What a task should cost at most."""
+    """Upper bound of a task's cost."""
     total = _total(extents)
     wanted = min(partition_bytes, max(TASK_BYTES_MIN, -(-total // partitions_min)))
     return max(wanted, -(-total // PARTITIONS_MAX))
 
 
 def _share(extents: Sequence[Extent], partition_bytes: int, partitions_min: int) -> int:
-    """What each of as few tasks as possible costs, so that the last one is no stump."""
+    """The cost of each of as few tasks as possible, so that the last one is not tiny."""
     total = _total(extents)
     tasks = -(-total // task_bytes(extents, partition_bytes, partitions_min))
     return -(-total // max(1, tasks))
@@ -89,7 +89,7 @@ def _last(extent: Extent) -> int:
 
 
 def _end_of_piece(extent: Extent, first: int, last: int, room: int) -> int:
-    """The last entry that still fits, by halving; at least `first`."""
+    """The last entry that still fits, by binary search; at least `first`."""
     if cost_of(extent, first, last) <= room:
         return last
     low, high = first, last

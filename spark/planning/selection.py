@@ -1,4 +1,4 @@
-"""What a job reads, as its options say it, and as the metadata answers."""
+"""Selects the ledgers and entries that a job reads, from its options and the metadata."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ledgers import LedgerClient, LedgerError, LedgerRecord, NoSuchLedger
 from metadata.portable import PortableError
 
 LEDGERS_MAX = 1_000_000
-"""Ledgers of one job."""
+"""Most ledgers of one job."""
 
 LOOKED_UP_MAX = 64
-"""Ledgers named one by one that are looked up one by one; more of them are picked out of one listing."""
+"""Up to so many named ledgers are looked up one by one; more are picked from a listing."""
 
 _PIECE = re.compile(r"(?P<low>\d+)(?:-(?P<high>\d+))?(?::(?P<first>\d+)-(?P<last>\d+))?")
 
 
 class BadSelection(PortableError, ValueError):
-    """The options do not say what to read; the message says what is wrong with them."""
+    """The options are wrong; the message says how."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdRange:
-    """Ledgers `low` … `high`, of each the entries `first_entry` … `last_entry` (None: to its end)."""
+    """Ledgers `low` … `high`, and of each the entries `first_entry` … `last_entry` (None: to its end)."""
 
     low: int
     high: int
@@ -46,25 +46,25 @@ class IdRange:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which ledgers to read: those of `ids` (of all there are, if empty) whose custom metadata has all of `custom`.
+    """Selects ledgers: those of `ids` (all existing, if empty) whose custom metadata has all of `custom`.
 
-    The names in `custom` are in lower case, as Spark makes all names of options, and match whatever the case.
+    The names in `custom` are in lower case, as Spark makes all option names, and match in any case.
     """
 
     ids: tuple[IdRange, ...] = ()
     custom: Mapping[str, bytes] = field(default_factory=dict)
     recover: bool = False
     is_complete: bool = False
-    """Whether no `ids` mean none, not all."""
+    """Whether empty `ids` mean none, not all."""
 
     def of_ledgers(self, ledger_ids: Iterable[int]) -> Selection:
-        """The same, of these ledgers only."""
+        """Restricts the selection to these ledgers."""
         return replace(self, ids=tuple(IdRange(i, i) for i in ledger_ids), is_complete=True)
 
     def resolve(self, client: LedgerClient, password: bytes) -> list[Extent]:
-        """What is to be read, in order of ids, no entry twice.
+        """The extents to read, in order of ids, no entry twice.
 
-        Raises LedgerError for an open ledger, NoSuchLedger for one that was named and is not there.
+        Raises LedgerError for an open ledger, NoSuchLedger for a named one that does not exist.
         """
         chosen = []
         for record in self._records(client):
@@ -75,9 +75,9 @@ class Selection:
         return merged(chosen)
 
     def check(self, client: LedgerClient) -> None:
-        """Raises what `resolve` would, but looks only: no ledger is recovered.
+        """Raises what `resolve` would, but is read-only: no ledger is recovered.
 
-        Raises LedgerError, too, for what chooses nothing: a job of nothing is a mistake.
+        Also raises LedgerError for an empty selection, which is a mistake.
         """
         chosen: set[IdRange] = set()
         for record in self._records(client):
@@ -89,7 +89,7 @@ class Selection:
                 raise LedgerError(f"{self._called(one)}: nothing would be read")
 
     def _called(self, one: IdRange) -> str:
-        """That a range has nothing in it."""
+        """Says that a range is empty."""
         which = f" with custom metadata {self._custom_told}" if self.custom else ""
         if one is EVERY_LEDGER:
             return f"there is no ledger{which}"
@@ -102,31 +102,31 @@ class Selection:
         return ", ".join(f"{name}={value.decode(errors='replace')}" for name, value in self.custom.items())
 
     def extents(self, record: LedgerRecord) -> list[Extent]:
-        """What is to be read of a closed ledger that is chosen, in order, no entry twice."""
+        """The extents to read of a selected closed ledger, in order, no entry twice."""
         return merged(self._named_of(record))
 
     def wants(self, record: LedgerRecord) -> bool:
-        """Whether a ledger is among those chosen."""
+        """Whether a ledger is selected."""
         return bool(self._naming(record)) and self._has_custom(record)
 
     @property
     def named(self) -> frozenset[int]:
-        """Ledgers named one by one: each of them must be there."""
+        """Ledgers named one by one, each of which must exist."""
         return frozenset(self._by_id[0])
 
     @cached_property
     def lowest(self) -> int:
-        """No ledger below this id is chosen."""
+        """No ledger below this id is selected."""
         return min((one.low for one in self._ranges), default=0)
 
     @cached_property
     def highest(self) -> int:
-        """No ledger above this id is chosen."""
+        """No ledger above this id is selected."""
         return max((one.high for one in self._ranges), default=-1)
 
     @property
     def text(self) -> str:
-        """The same for the same options, and another for others; empty for all ledgers."""
+        """Identifies the options: equal for equal options, different for others; empty for all ledgers."""
         given = [("ledgers", ",".join(map(str, self.ids)))] if self.ids else []
         custom = sorted((f"custom.{name}", value) for name, value in self.custom.items())
         return urlencode([*given, *custom], safe=",:")
@@ -139,7 +139,7 @@ class Selection:
         return [Extent(record, one.first_entry, one.last_entry).clipped() for one in self._naming(record)]
 
     def _naming(self, record: LedgerRecord) -> list[IdRange]:
-        """The ranges that name a ledger: thousands may name one each, and are not walked through."""
+        """The ranges that name a ledger. Indexed, since thousands of ranges may name one each."""
         singles, wide = self._by_id
         ledger_id = record.ledger_id
         return singles.get(ledger_id, []) + [one for one in wide if one.low <= ledger_id <= one.high]
@@ -194,7 +194,7 @@ EVERY_LEDGER = IdRange(0, 2**63 - 1)
 
 
 def _has_any(one: IdRange, record: LedgerRecord) -> bool:
-    """Whether a ledger that is named has entries that are; where it ends is known once it is closed."""
+    """Whether a named ledger has any of the named entries; assumed of an open one, whose end is unknown."""
     return one.last_entry is None or record.last_entry is None or one.first_entry <= record.last_entry
 
 
@@ -206,33 +206,33 @@ class Extent:
     first_entry: int = 0
     last_entry: int | None = None
     steps: Sequence[tuple[int, int]] = field(default=(), repr=False)
-    """(entry, bytes before it) from the first entry on, as the bookies tell it."""
+    """(entry, bytes before it) from the first entry on, as reported by bookies."""
 
     @property
     def entries(self) -> int:
-        """How many; of a clipped extent."""
+        """The number of entries of a clipped extent."""
         assert self.last_entry is not None
         return self.last_entry - self.first_entry + 1
 
     @property
     def end(self) -> int:
-        """The first entry behind it; of a clipped extent."""
+        """The first entry behind a clipped extent."""
         return self.first_entry + self.entries
 
     @property
     def payload_bytes(self) -> int:
-        """How many bytes, about; of a clipped extent."""
+        """Estimated payload bytes of a clipped extent."""
         return self.bytes_before(self.end) - self.bytes_before(self.first_entry)
 
     def clipped(self) -> Extent:
-        """What of it the closed ledger holds."""
+        """The part of it that the closed ledger holds."""
         end = self.record.last_entry
         assert end is not None
         last = end if self.last_entry is None else min(end, self.last_entry)
         return replace(self, first_entry=min(self.first_entry, last + 1), last_entry=last)
 
     def bytes_before(self, entry_id: int) -> int:
-        """Bytes before an entry: exact where fragments begin, even in between, unless the bookies told better."""
+        """Bytes before an entry: exact at fragments' starts, interpolated between, unless bookies reported `steps`."""
         steps = self.steps or self._fragment_steps()
         behind = bisect_right(steps, entry_id, key=itemgetter(0))
         first, before = steps[max(0, behind - 1)]
@@ -249,7 +249,7 @@ class Extent:
 
 
 def parse_ledgers(text: str) -> tuple[IdRange, ...]:
-    """`7,9,20-30,5:100-200`: ids, ranges of ids, and entries of either. Raises BadSelection."""
+    """Parses `7,9,20-30,5:100-200`: ids, ranges of ids, and entries of either. Raises BadSelection."""
     found: list[IdRange] = []
     for piece in filter(None, (part.strip() for part in text.split(","))):
         match = _PIECE.fullmatch(piece)
@@ -267,7 +267,7 @@ def parse_ledgers(text: str) -> tuple[IdRange, ...]:
 
 
 def merged(extents: Sequence[Extent]) -> list[Extent]:
-    """Clipped extents in order, where they overlap put together: no entry is in two of them, and none is empty."""
+    """Sorts clipped extents and merges overlaps: no entry is in two of them, and none is empty."""
     found: list[Extent] = []
     filled = [extent for extent in extents if extent.entries > 0]
     for one in sorted(filled, key=lambda extent: (extent.record.ledger_id, extent.first_entry)):

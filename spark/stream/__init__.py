@@ -1,1 +1,1 @@
-"""Replay as a stream: ledgers as they close, segments as they are finalized."""
+"""Streaming replay: ledgers as they are closed, segments as they are finalized."""

@@ -1,9 +1,9 @@
-"""Ids that nobody has used though later ones are used: which of them a stream still waits for. Pure.
+"""Tracks gaps in ledger ids: which unused ids below used ones a stream still waits for. Pure.
 
-Whoever takes an id makes its ledger at once, but not before others may have taken, and closed, the next ones; one that
-crashed in between never does. The age of a gap is measured by this process alone, from when it first saw a later id:
-clocks of writers may be wrong. They are believed only where they say more than CLOCK_SKEW_SECONDS_MAX, so that a
-cluster that is older is not waited for whenever a stream starts. What remains: a ledger made later than
+A client that takes an id creates its ledger at once, but not before others may have taken, and closed, the next ones;
+one that crashed in between never does. The age of a gap is measured by this process alone, from when it first saw a
+later id: writers' clocks may be wrong. They are believed only if they say more than CLOCK_SKEW_SECONDS_MAX, so that
+old gaps do not delay every start of a stream. What remains: a ledger created later than
 GAP_SECONDS after its id was passed, or with an id chosen by hand, is not seen.
 """
 
@@ -16,25 +16,25 @@ from dataclasses import dataclass
 from metadata.records.ledger_ids import FIRST_LEDGER_ID
 
 GAP_SECONDS = 600
-"""How long an id that nobody has used is waited for."""
+"""How long to wait for an unused id."""
 
 CLOCK_SKEW_SECONDS_MAX = 24 * 3600
-"""How far wrong the clock of a writer may be without a ledger being missed."""
+"""Clock skew of writers that is tolerated without missing a ledger."""
 
 LOOKS_MAX = 64
-"""How finely GAP_SECONDS is divided; so many looks are remembered at most."""
+"""Resolution of GAP_SECONDS; at most so many looks are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownId:
-    """An id that a ledger has or had, and when that ledger was made, if that is known."""
+    """An id that a ledger has or had, and its creation time, if known."""
 
     ledger_id: int
     created_ms: int | None = None
 
 
 class Gaps:
-    """What one process has seen of the ids, from look to look."""
+    """One process's observations of the ids, from look to look."""
 
     def __init__(self) -> None:
         self._tops: deque[tuple[float, int]] = deque()
@@ -42,11 +42,11 @@ class Gaps:
 
     @property
     def passed(self) -> int:
-        """Ids up to this one that are not used now are not waited for."""
+        """Unused ids up to this one are no longer waited for."""
         return self._passed
 
     def look(self, known: Sequence[KnownId], seconds: float, now_ms: int) -> None:
-        """Notes what is known at `seconds` by a clock of this process that never jumps, and `now_ms` by all clocks."""
+        """Records the ids known at `seconds` of a monotonic clock of this process, and `now_ms` of wall-clock time."""
         long_ago_ms = now_ms - 1000 * CLOCK_SKEW_SECONDS_MAX
         for one in known:
             if one.created_ms is not None and one.created_ms < long_ago_ms:

@@ -1,4 +1,4 @@
-"""The stream of a journal: its segments as they are finalized, for as long as history is not rewritten."""
+"""The stream of a journal's segments as they are finalized, as long as history is not rewritten."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ BEGIN_AGAIN = "begin again with a new checkpointLocation, and drop what the old 
 
 
 class JournalSegmentsStream(LedgerStream):
-    """The finalized segments of a journal, in order of transactions; from the oldest there is.
+    """Streams the finalized segments of a journal, in order of transactions, from the oldest there is.
 
-    Ends with LedgerError where segments were purged unread, or what was delivered is no longer the journal's history
+    Ends with LedgerError if segments were purged unread, or what was delivered is no longer the journal's history
     (a rollback, a discard, a format): no edit is delivered twice, and none is left out.
     """
 
@@ -71,7 +71,7 @@ class JournalSegmentsStream(LedgerStream):
         )
 
     async def _next(self, uri: str, offset: JournalOffset, limit: ReadLimit) -> Sequence[Segment]:
-        """What the next batch delivers."""
+        """The segments of the next batch."""
         found = await self._following(uri, offset)
         if self._available_now and self._end_txid is None:
             self._end_txid = found[-1].end_txid if found else offset.txid - 1
@@ -79,7 +79,7 @@ class JournalSegmentsStream(LedgerStream):
         return await _fitting(uri, due, limit)
 
     async def _following(self, uri: str, offset: JournalOffset) -> list[Segment]:
-        """The segments behind an offset. Raises LedgerError where they do not continue what was delivered."""
+        """The segments behind an offset. Raises LedgerError if they do not continue what was delivered."""
         if offset.ledger_id is None:
             return await finalized_segments(uri, self._journal, self._options.acceptors, FIRST_TXID)
         if await was_dropped(uri, self._journal, offset.acceptor, offset.generation, offset.txid):
@@ -92,11 +92,11 @@ class JournalSegmentsStream(LedgerStream):
         if found and found[0].start_txid > offset.txid:
             raise LedgerError(self._purged(offset.txid, found[0].start_txid - 1))
         if not found and await finalized_segments(uri, self._journal, self._options.acceptors):
-            raise LedgerError(self._rewritten(offset))  # only what is older is still there: it was no purge
+            raise LedgerError(self._rewritten(offset))  # older segments are still there: it was not a purge
         return found
 
     async def _batch(self, uri: str, before: JournalOffset, after: JournalOffset) -> list[Segment]:
-        """The segments between two offsets, as they were. Raises LedgerError where they are not."""
+        """The segments between two offsets, as delivered before. Raises LedgerError if they have changed."""
         segments = [one for one in await self._following(uri, before) if one.end_txid < after.txid]
         if not segments or segments[0].start_txid > after.batch_txid:
             raise LedgerError(self._purged(after.batch_txid, after.txid - 1))
@@ -105,7 +105,7 @@ class JournalSegmentsStream(LedgerStream):
         return segments
 
     async def _is_last_of(self, uri: str, segment: Segment, offset: JournalOffset) -> bool:
-        """Whether this is the segment that an offset ends with; of several acceptors, any one's copy of it."""
+        """Whether this is the segment that an offset ends with; with several acceptors, any copy of it."""
         if (segment.start_txid, segment.end_txid) != (offset.segment_txid, offset.txid - 1):
             return False
         if segment.ledger_id == offset.ledger_id:
@@ -115,10 +115,10 @@ class JournalSegmentsStream(LedgerStream):
         return offset.ledger_id in await self._copies(uri, segment)
 
     async def _copies(self, uri: str, segment: Segment) -> list[int]:
-        """The ledgers in which the acceptors have exactly these transactions."""
+        """The ledgers of the acceptors' copies with exactly these transactions."""
         copies = []
         for acceptor in self._options.acceptors:
-            with suppress(LedgerError):  # an acceptor that never heard of the journal
+            with suppress(LedgerError):  # an acceptor without the journal
                 found = await finalized_segments(
                     uri, self._journal, (acceptor,), segment.start_txid, segment.end_txid
                 )
@@ -139,7 +139,7 @@ class JournalSegmentsStream(LedgerStream):
 
 
 async def _fitting(uri: str, segments: Sequence[Segment], limit: ReadLimit) -> Sequence[Segment]:
-    """As many as the limit allows; no more ledgers are looked up than it takes to know."""
+    """As many segments as the limit allows; looks up no more ledgers than necessary."""
     if not isinstance(limit, ReadMaxBytes):
         return segments
     lengths: list[int] = []

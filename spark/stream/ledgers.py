@@ -1,4 +1,4 @@
-"""The stream of ledgers: each that is chosen, once it is closed."""
+"""The stream of selected ledgers, each delivered once it is closed."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Listing:
-    """What the metadata has from `first_ledger` on."""
+    """The ledgers in the metadata from `first_ledger` on."""
 
     first_ledger: int
     counted_end: int
-    """The id that the counter would have given next before all this was listed."""
+    """The counter's next id before all this was listed."""
     known: list[KnownId] = field(default_factory=list)
     closed: dict[int, int] = field(default_factory=dict)
-    """Of those chosen: the bytes of each that is closed."""
+    """Selected closed ledgers, and the bytes of each."""
     open: set[int] = field(default_factory=set)
-    """Of those chosen: the others."""
+    """Selected ledgers that are not closed."""
     deleted: set[int] = field(default_factory=set)
 
     @property
     def counted(self) -> list[KnownId]:
-        """Those known but for ids that were chosen by hand above the counter's: it will pass these, skipping none."""
+        """Known ids without those chosen by hand above the counter's: it will pass these, skipping none."""
         return [one for one in self.known if one.ledger_id < self.counted_end]
 
     @property
     def end(self) -> int:
-        """The id behind those: what follows may still come."""
+        """The id behind those: later ones may still come."""
         counted = self.counted
         return counted[-1].ledger_id + 1 if counted else self.first_ledger
 
@@ -63,7 +63,7 @@ class Listing:
 
 
 async def listed(uri: str, selection: Selection, first_ledger: int) -> Listing:
-    """Every id from this one on that has or had a ledger, up to the first one above all that may be chosen."""
+    """Lists every id from this one on that has or had a ledger, up to the first one above all that may be selected."""
     async with metadata_store(uri) as store:
         listing = Listing(first_ledger, await counted_end(store))
         async for one in LedgerStore(store).list_with_deleted(first_ledger, on_unreadable=refuse):
@@ -75,11 +75,11 @@ async def listed(uri: str, selection: Selection, first_ledger: int) -> Listing:
 
 
 class ClosedLedgersStream(LedgerStream):
-    """All chosen ledgers, each once it is closed.
+    """Streams all selected ledgers, each once it is closed.
 
-    A ledger that is named by its id (`ledgers=7`) must be there, or have an id above all there are: then it is waited
-    for. The stream ends with LedgerError where it was deleted unread, or where later ids are used and it is not there.
-    An id chosen by hand that is below those delivered already, and used long after them, is not seen.
+    A ledger that is named by its id (`ledgers=7`) must exist, or have an id above all existing ones: then the stream
+    waits for it. The stream ends with LedgerError if it was deleted unread, or if later ids are used and it does not
+    exist. An id chosen by hand that is below those delivered already, and used long after them, is not seen.
     """
 
     def __init__(self, options: LedgerOptions, schema: StructType) -> None:
@@ -89,7 +89,7 @@ class ClosedLedgersStream(LedgerStream):
         self._gaps = Gaps()
         self._has_looked = False
         self._settled = 0
-        """Below it nothing is to come: a ledger is delivered, deleted or not chosen, an id was given up."""
+        """No more ledgers come below it: each is delivered, deleted or not selected, unused ids were given up."""
 
     def initialOffset(self) -> dict[str, Any]:
         return LedgersOffset(self._options.selection.lowest, chosen=self._chosen).to_json()
@@ -119,12 +119,12 @@ class ClosedLedgersStream(LedgerStream):
         return set() if missing is None else {missing}
 
     def _check_named(self, listing: Listing, offset: LedgersOffset) -> None:
-        """A stream must not wait, saying nothing, for a ledger that will never come."""
+        """Raises LedgerError instead of waiting silently for a ledger that will never come."""
         awaited = [
             i for i in self._options.selection.named if listing.first_ledger <= i and not offset.has(i)
         ]
         there = {one.ledger_id for one in listing.known} if awaited else set()
-        # An id above all others may be passed by a few while its ledger is being made: only then it has time.
+        # An id above all others may be passed by a few while its ledger is being created: only then is there time.
         passed = self._gaps.passed if self._has_looked else listing.end - 1
         for ledger_id in sorted(awaited):
             if ledger_id in listing.deleted:
@@ -141,7 +141,7 @@ class ClosedLedgersStream(LedgerStream):
     def _taken(
         self, listing: Listing, offset: LedgersOffset, unsettled: set[int], limit: ReadLimit
     ) -> list[int]:
-        """What the next batch delivers."""
+        """The ledgers of the next batch."""
         due = {i: size for i, size in listing.closed.items() if not offset.has(i)}
         if self._available_now and self._only is None:
             self._only = frozenset(due)
@@ -153,7 +153,7 @@ class ClosedLedgersStream(LedgerStream):
         return admitted[: how_many_fit([due[ledger_id] for ledger_id in admitted], limit)]
 
     def _check_room(self, listing: Listing) -> None:
-        """Nothing more can be delivered before the oldest that is missing is."""
+        """Raises or warns: nothing more can be delivered before the oldest missing ledger is."""
         if self._settled in listing.open:
             raise LedgerError(
                 f"ledger {self._settled} is open, and {OPEN_AHEAD_MAX} later ones are delivered, as many as a "

@@ -1,4 +1,4 @@
-"""The metadata as a stream asks for it on the driver: where it is away for a while, the stream goes on afterwards."""
+"""Metadata access of streams on the driver, with retries: a stream survives outages of the store."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from ..planning.selection import LOOKED_UP_MAX
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS_MAX = 30.0
-"""How long a question that must be answered now is asked again."""
+"""How long a query that must be answered now is retried."""
 
 AWAY_SECONDS_MAX = 600.0
-"""How long a stream that has nothing else to do waits for a metadata store that it has reached before."""
+"""How long an idle stream waits for a metadata store that it has reached before."""
 
 T = TypeVar("T")
 Work = Callable[[str], Coroutine[Any, Any, T]]
-"""A question: given the metadata's URI. It only reads, and may be asked several times."""
+"""A query, given the metadata's URI. It is read-only, and may be repeated."""
 
 AWAY = (StoreUnavailable, MetadataUnavailable, BadMetadataUri)
-"""What a store that is away looks like, and some mistakes too."""
+"""Errors of an unavailable store, and of some mistakes too."""
 
 
 class StreamMetadata:
-    """What one process knows of it: when it was last reached."""
+    """The store as one process sees it: when it was last reached."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -46,7 +46,7 @@ class StreamMetadata:
         self._is_away = False
 
     def ask(self, work: Work[T]) -> T:
-        """The answer. Raises MetadataUnavailable after RETRY_SECONDS_MAX without one."""
+        """Runs a query. Raises MetadataUnavailable after RETRY_SECONDS_MAX without an answer."""
         retrying = Retrying(
             retry=retry_if_exception(self._may_come_back),
             stop=stop_after_delay(RETRY_SECONDS_MAX),
@@ -63,9 +63,9 @@ class StreamMetadata:
             raise _given_up(error, time.monotonic() - began_at) from error
 
     def ask_or_wait(self, work: Work[T]) -> T | None:
-        """The answer; None where the store is away: ask again later.
+        """Runs a query; None if the store is away: retry later.
 
-        Raises MetadataUnavailable once that has lasted AWAY_SECONDS_MAX; RETRY_SECONDS_MAX, where it was never
+        Raises MetadataUnavailable once that has lasted AWAY_SECONDS_MAX; RETRY_SECONDS_MAX, if it was never
         reached.
         """
         if self._reached_at is None:
@@ -85,7 +85,9 @@ class StreamMetadata:
         return found
 
     def _may_come_back(self, error: BaseException) -> bool:
-        """A file that cannot be opened is a mistake in the URI, unless it could be opened before."""
+        """Whether a retry may help. A file that cannot be opened is a mistake in the URI, unless it could be opened
+        before.
+        """
         if isinstance(error, BadMetadataUri):
             return self._reached_at is not None
         return isinstance(error, AWAY) and not isinstance(error.__cause__ or error, StoreRefused)
@@ -107,7 +109,7 @@ def _given_up(error: Exception, seconds: float) -> MetadataUnavailable:
 
 @asynccontextmanager
 async def metadata_store(uri: str) -> AsyncIterator[MetadataStore]:
-    """The store there, closed afterwards."""
+    """Opens the store, and closes it afterwards."""
     store = await open_store(uri)
     try:
         yield store
@@ -116,7 +118,7 @@ async def metadata_store(uri: str) -> AsyncIterator[MetadataStore]:
 
 
 async def records_of(uri: str, ledger_ids: Collection[int]) -> dict[int, LedgerRecord]:
-    """The records of those of these ledgers that are there."""
+    """The records of those of these ledgers that exist."""
     if not ledger_ids:
         return {}
     async with metadata_store(uri) as store:
@@ -128,7 +130,7 @@ async def records_of(uri: str, ledger_ids: Collection[int]) -> dict[int, LedgerR
 
 
 async def _picked_out(ledgers: LedgerStore, wanted: frozenset[int]) -> dict[int, LedgerRecord]:
-    """Out of one listing."""
+    """Finds them in one listing."""
     found = {}
     last = max(wanted)
     async for one in ledgers.list(min(wanted), on_unreadable=refuse):

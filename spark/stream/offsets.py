@@ -1,4 +1,4 @@
-"""How far a stream has come, as Spark's checkpoint keeps it: pure."""
+"""Offsets of streams, as stored in Spark's checkpoint. Pure."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class BadOffset(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LedgersOffset:
-    """Ledgers delivered: all chosen ones below `below`, and those in `done`; those in `batch` last.
+    """Ledgers delivered: all selected ones below `below`, and those in `done`; those in `batch` last.
 
-    Ledgers are not closed in the order of their ids: `below` stays at the oldest that is open. `chosen` says which
-    ledgers the stream is of, for an offset means nothing for others.
+    Ledgers are not closed in the order of their ids: `below` stays at the oldest that is open. `chosen` identifies the
+    stream's selection, since an offset is meaningless for others.
     """
 
     below: int = 0
@@ -46,7 +46,7 @@ class LedgersOffset:
 
     @classmethod
     def from_json(cls, value: dict[str, Any], chosen: str = "") -> LedgersOffset:
-        """Raises BadOffset for what is no offset, and for that of a stream of other ledgers."""
+        """Raises BadOffset for a malformed offset, and for one of a stream of other ledgers."""
         try:
             found = cls(
                 int(value["below"]),
@@ -64,7 +64,7 @@ class LedgersOffset:
         return found
 
     def admitted(self, ledger_ids: Collection[int], waiting: Iterable[int], end: int) -> list[int]:
-        """As many of these as an offset has room for, the first of them.
+        """The first of these, as many as an offset has room for.
 
         Those `waiting` are still to come, and all from `end` on may be.
         """
@@ -74,7 +74,7 @@ class LedgersOffset:
         return sorted(ledger_ids)[: min(OPEN_AHEAD_MAX, needing_none + room)]
 
     def after(self, delivered: Collection[int], waiting: Iterable[int], end: int) -> LedgersOffset:
-        """The offset once these are delivered too; the same one, where nothing is.
+        """The offset once these are delivered too; itself for none.
 
         `waiting` are ledgers that are still to come, and all from `end` on may be.
         """
@@ -92,8 +92,8 @@ class JournalOffset:
     """The next transaction to deliver, of which journal, and what was delivered last.
 
     The last batch began with `batch_txid`; its last segment was `segment_txid` … `txid - 1`, in ledger `ledger_id`
-    (None: nothing was delivered), which `acceptor` finalized in `generation`. So history that was rewritten since is
-    recognised.
+    (None: nothing was delivered), which `acceptor` finalized in `generation`. So rewritten history is
+    detected.
     """
 
     journal: str
@@ -119,7 +119,7 @@ class JournalOffset:
 
     @classmethod
     def from_json(cls, value: dict[str, Any], journal: str, acceptors: str) -> JournalOffset:
-        """Raises BadOffset for what is no offset, and for that of another journal or other acceptors."""
+        """Raises BadOffset for a malformed offset, and for one of another journal or other acceptors."""
         try:
             ledger_id = int(value["ledger"])
             found = cls(

@@ -1,7 +1,7 @@
 """`spark.readStream.format("ledger")`: ledgers as they close, or the segments of a journal as they are finalized.
 
-Each micro-batch is whole ledgers, each delivered once, in order of ids as far as they close in that order. What a batch
-held is found again from its offsets alone, so a restart from the checkpoint repeats exactly what it must.
+Each micro-batch is whole ledgers, each delivered once, in order of ids as far as they close in that order. A batch
+is reproduced from its offsets alone, so a restart from the checkpoint repeats exactly what it must.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ T = TypeVar("T")
 
 
 class LedgerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """What the two streams have in common: tasks, reading, the metadata, and the rate limit `max_bytes_per_trigger`.
+    """Base of both streams: tasks, reading, the metadata, and the rate limit `max_bytes_per_trigger`.
 
-    One object serves a query from its start to its end, and remembers what saves it work; what must be remembered
-    stands in the offsets. Needs Spark 4.2 or newer, which tells a source where a batch begins and how much it may hold.
+    One object serves a query from start to end, and caches to save work; all necessary state
+    is in the offsets. Needs Spark 4.2 or newer, which tells a source where a batch begins and how much it may hold.
     """
 
     def __init__(self, options: LedgerOptions, schema: StructType) -> None:
@@ -53,14 +53,14 @@ class LedgerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if limit is None else ReadMaxBytes(limit)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What the next `latestOffset` finds is "all that is there now", in as many batches as the limit makes."""
+        """Limits the stream to what the next `latestOffset` finds, in as many batches as the rate limit makes."""
         self._available_now = True
 
     @abstractmethod
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The offset behind the next batch, which is `start` where there is nothing to read.
+        """The offset behind the next batch; `start` if there is nothing to read.
 
-        That is so too while the metadata is away, for AWAY_SECONDS_MAX; MetadataUnavailable then.
+        Also `start` while the metadata is away, for AWAY_SECONDS_MAX; MetadataUnavailable then.
         """
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -70,11 +70,11 @@ class LedgerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return record_batches(self._access, partition.ranges, self._names)
 
     def _look(self, work: Work[T]) -> T | None:
-        """What the metadata says; None where it is away and there will be another time to look."""
+        """Queries the metadata; None if it is away and can be queried again later."""
         return self._metadata.ask(work) if self._available_now else self._metadata.ask_or_wait(work)
 
     def _tasks(self, ledger_ids: Iterable[int]) -> list[LedgerPartition]:
-        """What reads these ledgers, in this order. Raises LedgerError for one that is gone."""
+        """Plans tasks for these ledgers, in this order. Raises LedgerError for one that is gone."""
         wanted = list(ledger_ids)
         found = self._metadata.ask(partial(records_of, ledger_ids=wanted))
         extents = [one for i in wanted for one in self._options.selection.extents(still_there(found, i))]
@@ -89,7 +89,7 @@ class LedgerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def still_there(records: Mapping[int, LedgerRecord], ledger_id: int) -> LedgerRecord:
-    """One of these records. Raises LedgerError where it is not among them."""
+    """One of these records. Raises LedgerError if it is missing."""
     if ledger_id not in records:
         raise LedgerError(
             f"ledger {ledger_id} of this micro-batch is gone: it was deleted before the stream had read it"
@@ -98,7 +98,7 @@ def still_there(records: Mapping[int, LedgerRecord], ledger_id: int) -> LedgerRe
 
 
 def how_many_fit(lengths: Sequence[int], limit: ReadLimit) -> int:
-    """How many of these, in their order, fit the limit; one always does."""
+    """How many of these, in order, fit the limit; at least one."""
     if not isinstance(limit, ReadMaxBytes):
         return len(lengths)
     fitting = sum(1 for total in accumulate(lengths) if total <= limit.max_bytes)

@@ -1,7 +1,7 @@
-"""What an acceptor's programs ask for, and get back.
+"""The effects that an acceptor's programs yield, and their outcomes.
 
 A program is a generator: it yields one effect at a time, is sent the outcome, and returns the answer of
-its call. What the outside cannot do is thrown into it as a JournalError. So a whole call reads from top to bottom, has
+its call. An effect that fails is thrown into it as a JournalError. So a whole call reads from top to bottom, does
 no I/O of its own, and may stop for ever at any effect: that is a crash.
 """
 
@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class LedgerEnd:
-    """What a segment's ledger holds: its last txid (None: no batch at all), and the latest commit told in it."""
+    """The end of a segment's ledger: its last txid (None: no batch at all), and the latest committed txid in it."""
 
     end_txid: int | None
     committed_txid: int | None = None
@@ -27,12 +27,12 @@ class LedgerEnd:
 
 @dataclass(frozen=True, slots=True)
 class ReadState:
-    """→ VersionedState | None: the state as it stands now."""
+    """→ VersionedState | None: the current state."""
 
 
 @dataclass(frozen=True, slots=True)
 class SwapState:
-    """→ VersionedState | None: the state in place of the one at `version`; None where another stands."""
+    """→ VersionedState | None: replaces the state of `version` by compare-and-swap; None on a conflict."""
 
     state: JournalState
     version: int | None
@@ -47,7 +47,7 @@ class ReadFinalized:
 
 @dataclass(frozen=True, slots=True)
 class PutFinalized:
-    """→ bool: whether the record was stored where there was none, or in place of the one at `version`."""
+    """→ bool: stores the record where there is none, or replaces the one of `version`; whether it did."""
 
     segment: FinalizedSegment
     version: int | None = None
@@ -60,14 +60,14 @@ class ListFinalized:
 
 @dataclass(frozen=True, slots=True)
 class DeleteFinalized:
-    """→ None."""
+    """→ None: deletes the record."""
 
     found: VersionedSegment
 
 
 @dataclass(frozen=True, slots=True)
 class NewLedger:
-    """→ int: a ledger for the segment, which this acceptor may append to."""
+    """→ int: creates a ledger for the segment, which this acceptor may append to."""
 
     start_txid: int
     writer_epoch: int
@@ -75,21 +75,21 @@ class NewLedger:
 
 @dataclass(frozen=True, slots=True)
 class EndLedger:
-    """→ LedgerEnd: fenced, recovered and closed. Nobody appends to it after this."""
+    """→ LedgerEnd: fences, recovers and closes the ledger. Nothing appends to it after this."""
 
     ledger_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class LookAtLedger:
-    """→ LedgerEnd: what is confirmed in a ledger, without disturbing its writer."""
+    """→ LedgerEnd: how far a ledger is confirmed, without disturbing its writer."""
 
     ledger_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A segment copied here: its new ledger, which is closed, and the layout of its edits."""
+    """A segment copied here: its new closed ledger, and the layout of its edits."""
 
     ledger_id: int
     layout_version: int
@@ -97,7 +97,7 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class CopySegment:
-    """→ Copied: exactly these txids, read from another acceptor and verified."""
+    """→ Copied: copies exactly these txids from another acceptor, and verifies them."""
 
     source: str
     start_txid: int
@@ -107,7 +107,7 @@ class CopySegment:
 
 @dataclass(frozen=True, slots=True)
 class DropLedger:
-    """→ None: deleted; one that is gone already is no error."""
+    """→ None: deletes the ledger; one that is already gone is no error."""
 
     ledger_id: int
 

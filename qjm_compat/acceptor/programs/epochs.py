@@ -1,4 +1,4 @@
-"""Promises: which writer an acceptor listens to, and that no ledger listens to an earlier one."""
+"""Epochs: promises the journal to one writer, and fences the ledgers of earlier ones (rules J1, J2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .memory import CONFLICTS_MAX, Memory
 
 
 def get_journal_state(me: Memory, _: GetJournalState) -> Program[JournalStateReply]:
-    """The highest epoch promised."""
+    """Returns the highest epoch promised."""
     state = yield from me.fresh()
     return JournalStateReply(state.last_promised_epoch)
 
@@ -39,7 +39,7 @@ def new_epoch(me: Memory, request: NewEpoch) -> Program[NewEpochReply]:
 
 
 def admit(me: Memory, info: RequestInfo) -> Program[JournalState]:
-    """Checks C1 and C2 of every writer's call; returns the state under which it was let in."""
+    """Checks C1 and C2 of every writer's call; returns the state under which it was admitted."""
     for _ in range(CONFLICTS_MAX):
         state = yield from me.fresh()
         me.refuse_stale(info.epoch, state.last_promised_epoch)
@@ -55,19 +55,19 @@ def admit(me: Memory, info: RequestInfo) -> Program[JournalState]:
 
 
 def heartbeat(me: Memory, request: Heartbeat) -> Program[None]:
-    """Check C2 alone."""
+    """Does check C2 only."""
     yield from admit(me, request.info)
 
 
 def still(me: Memory, epoch: int) -> Program[JournalState]:
-    """The state as it stands, if the journal is still promised to this writer and to none after it."""
+    """The current state, if this writer's epoch is still the latest promised."""
     state = yield from me.fresh()
     me.refuse_stale(epoch, state.last_promised_epoch)
     return state
 
 
 def seal(me: Memory, epoch: int) -> Program[JournalState]:
-    """Ends every ledger that somebody might still append to, and notes where. Segments without edits vanish.
+    """Fences and closes every ledger that may still be appended to, and records its end. Drops segments without edits.
 
     After it no writer of an earlier epoch can add anything here, in whatever process it runs.
     """

@@ -1,4 +1,4 @@
-"""What numbers a journal can hold: checked before anything is changed."""
+"""Validates the numbers of requests before anything is changed."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from metadata.records.journal_record import JournalStorage
 from ...errors import BadRequest
 
 TXID_MAX = 2**63 - 2
-"""The last transaction there can be; the number after it must fit 64 bits too."""
+"""The last possible transaction; the number after it must fit 64 bits too."""
 
 LAYOUT_MIN, LAYOUT_MAX = -(2**31), 2**31 - 1
 NUMBER_MAX = 2**63 - 1
 
 
 def check_txid(what: str, txid: int, *, least: int = 1) -> None:
-    """Raises BadRequest."""
+    """Raises BadRequest for a txid out of range."""
     if not least <= txid <= TXID_MAX:
         raise BadRequest(f"the {what} is {txid}; it must be from {least} to {TXID_MAX}")
 

@@ -1,4 +1,4 @@
-"""The acceptor as one pure machine: a memory, and a program for each call."""
+"""The acceptor as one pure machine: a memory, and a program for each kind of call."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ PROGRAMS: dict[type[Request[Any]], Callable[[Memory, Any], Program[Any]]] = {
     AcceptRecovery: recovery.accept_recovery,
     GetEditLogManifest: manifest.get_edit_log_manifest,
 }
-"""Every call but two: batches (`segments.admit_edits`) and cached edits go past the state, for they are many."""
+"""Every call but two: batches (`segments.admit_edits`) and cached edits bypass the state, for speed."""
 
 CONCURRENT = frozenset({GetEditLogManifest, GetStorageInfo, GetJournalCTime, CanRollBack, IsFormatted})
-"""Calls that change nothing, and wait for none that does."""
+"""Calls that change nothing, and do not wait for those that do."""
 
 RESETS = frozenset({Format, DoUpgrade, DoRollback, DiscardSegments})
-"""Calls after which earlier edits may no longer be the journal's."""
+"""Calls after which earlier edits may no longer belong to the journal."""
 
 
 def program(me: Memory, request: Request[R]) -> Program[R]:

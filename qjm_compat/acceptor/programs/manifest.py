@@ -1,4 +1,4 @@
-"""What an acceptor can give to readers."""
+"""The edit log manifest: which segments an acceptor can serve to readers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .memory import Memory
 
 
 def get_edit_log_manifest(me: Memory, request: GetEditLogManifest) -> Program[Manifest]:
-    """Every segment that holds `since_txid` or later, one in progress up to what is on disk. Never fences."""
+    """Lists every segment with `since_txid` or later, one in progress up to what is on disk. Never fences."""
     state = yield from me.look_readable()
     logs = yield from finalized_logs(state)
     if request.in_progress_ok:
@@ -25,7 +25,7 @@ def get_edit_log_manifest(me: Memory, request: GetEditLogManifest) -> Program[Ma
 
 
 def finalized_logs(state: JournalState) -> Program[list[RemoteEditLog]]:
-    """All finalized segments: those with records of their own, and those that have none yet."""
+    """All finalized segments: those with records of their own, and those without."""
     records = [found.segment for found in (yield from list_finalized())]
     return [_log(segment) for segment in state.finalized(records).values()]
 
@@ -35,7 +35,7 @@ def _log(segment: FinalizedSegment) -> RemoteEditLog:
 
 
 def _logs_in_progress(me: Memory, state: JournalState) -> Program[list[RemoteEditLog]]:
-    """Those that hold something. An empty one is nobody's concern: a NameNode would not start beside it."""
+    """Segments in progress that hold edits. Empty ones are left out: a NameNode would not start beside one."""
     logs: list[RemoteEditLog] = []
     for segment in state.segments:
         if not segment.finalized:
@@ -56,7 +56,7 @@ def _logs_in_progress(me: Memory, state: JournalState) -> Program[list[RemoteEdi
 
 
 def written(me: Memory, segment: SegmentRecord) -> Program[LedgerEnd]:
-    """What is on disk of a segment in progress, and what its own writer said to be committed."""
+    """How far a segment in progress is on disk, and what its own writer said to be committed."""
     mine = me.open
     if mine is not None and mine.ledger_id == segment.ledger_id:
         end = mine.durable_txid if mine.durable_txid >= mine.start_txid else None
@@ -69,14 +69,14 @@ def written(me: Memory, segment: SegmentRecord) -> Program[LedgerEnd]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where edits from a txid on are to be read: in `log`, or nowhere, `highest_txid` being the last there is."""
+    """Where to read edits from a txid on: in `log`, or nowhere, `highest_txid` being the last there is."""
 
     log: RemoteEditLog | None
     highest_txid: int
 
 
 def place_of(me: Memory, txid: int) -> Program[Place]:
-    """The segment that holds `txid`. The latest segments are looked at first: followers ask for these."""
+    """Finds the segment that holds `txid`. Searches the latest segments first, which followers ask for."""
     state = yield from me.look_readable()
     in_progress = yield from _logs_in_progress(me, state)
     latest = [*in_progress]
@@ -86,7 +86,7 @@ def place_of(me: Memory, txid: int) -> Program[Place]:
         return Place(holding, holding.end_txid)
     highest = max((log.end_txid for log in latest), default=0)
     if txid > highest >= max(1, state.last_finalized_start):
-        return Place(None, highest)  # a follower that has everything asks so again and again
+        return Place(None, highest)  # a follower that has everything asks this repeatedly
     logs = without_overlaps([*(yield from finalized_logs(state)), *in_progress])
     return Place(_holding(logs, txid), max((log.end_txid for log in logs), default=0))
 
@@ -96,9 +96,9 @@ def _holding(logs: Iterable[RemoteEditLog], txid: int) -> RemoteEditLog | None:
 
 
 def without_overlaps(logs: Iterable[RemoteEditLog]) -> tuple[RemoteEditLog, ...]:
-    """In order of their starts. What is finalized beats what is in progress, and a later start an earlier one.
+    """Sorts segments by start and drops overlaps: finalized beats in progress, a later start an earlier one.
 
-    Raises RuleViolated where two finalized ones overlap: one of them holds what the other says is another's.
+    Raises RuleViolated if two finalized ones overlap: they contradict each other.
     """
     kept: list[RemoteEditLog] = []
     for log in sorted(logs, key=lambda log: (log.start_txid, not log.in_progress)):

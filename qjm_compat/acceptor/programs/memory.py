@@ -1,4 +1,4 @@
-"""What one running acceptor knows besides the metadata, and the checks that need nothing else."""
+"""The volatile state of a running acceptor, and the checks that need nothing else."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ...requests import RequestInfo, SegmentState, SendEdits
 from .effects import LedgerEnd, Program, read_state, swap_state
 
 CONFLICTS_MAX = 50
-"""Changes by others that one call lives through before it gives up."""
+"""Concurrent changes that one call retries before it gives up."""
 
 
 @dataclass(slots=True)
 class OpenSegment:
-    """The segment this acceptor appends to. `next_txid` runs ahead of what is on disk while batches are under way."""
+    """The segment this acceptor appends to. `next_txid` runs ahead of what is on disk while batches are in flight."""
 
     start_txid: int
     ledger_id: int
@@ -29,10 +29,10 @@ class OpenSegment:
 
 @dataclass(slots=True)
 class Memory:
-    """One acceptor's memory. Losing it is a restart: the open segment is then closed for writing.
+    """One acceptor's volatile state. Losing it is a restart: the open segment is then closed for writing.
 
-    `state` may be old: another process may have promised the journal to somebody else since. It is good enough to
-    refuse a writer, and never good enough to let one in, but for appending: that the ledger itself refuses.
+    `state` may be stale: another process may have promised the journal to another writer since. It may be used to
+    refuse a writer, but to admit one only for appends, which the ledger itself fences.
     """
 
     journal_id: str
@@ -47,7 +47,7 @@ class Memory:
     # --- the metadata ----------------------------------------------------------------------------
 
     def fresh(self) -> Program[JournalState]:
-        """The state as it stands, of a formatted journal (check C1)."""
+        """Reads the current state of a formatted journal (check C1)."""
         self.stored = yield from read_state()
         state = self.stored.state if self.stored is not None else None
         if state is None or state.storage is None:
@@ -60,12 +60,12 @@ class Memory:
         return state
 
     def look(self) -> Program[JournalState | None]:
-        """The state as it stands, for calls that change nothing: they run beside one that is about to swap."""
+        """Reads the current state for read-only calls, which run beside one that is about to swap."""
         found = yield from read_state()
         return found.state if found is not None else None
 
     def look_formatted(self) -> Program[JournalState]:
-        """`look`, of a formatted journal (check C1)."""
+        """`look` for a formatted journal (check C1)."""
         state = yield from self.look()
         if state is None or state.storage is None:
             raise JournalNotFormatted(self.journal_id)
@@ -73,7 +73,7 @@ class Memory:
         return state
 
     def look_readable(self) -> Program[JournalState]:
-        """`look`, of a journal that is formatted or half-way through an upgrade: a NameNode reads it then, too."""
+        """`look` for a journal that is formatted or half-way through an upgrade, which a NameNode reads too."""
         state = yield from self.look()
         if state is None or (state.storage is None and state.previous is None):
             raise JournalNotFormatted(self.journal_id)
@@ -81,12 +81,12 @@ class Memory:
         return state
 
     def fresh_or_none(self) -> Program[JournalState | None]:
-        """The state as it stands, formatted or not."""
+        """Reads the current state, formatted or not."""
         self.stored = yield from read_state()
         return self.stored.state if self.stored is not None else None
 
     def swap(self, state: JournalState) -> Program[bool]:
-        """One compare-and-swap against the state read last; whether it stands now."""
+        """Compare-and-swaps the state read last; returns whether it succeeded."""
         version = self.stored.version if self.stored is not None else None
         stored = yield from swap_state(state, version)
         if stored is None:
@@ -102,7 +102,7 @@ class Memory:
     # --- what is committed ---------------------------------------------------------------------------
 
     def note_committed(self, txid: int | None) -> None:
-        """Commits are learnt from writers, from ledgers and from the state; the highest counts."""
+        """Raises the committed txid, which writers, ledgers and the state report."""
         if txid is not None and (self.committed_txid is None or txid > self.committed_txid):
             self.committed_txid = txid
 
@@ -112,7 +112,7 @@ class Memory:
     # --- checks ----------------------------------------------------------------------------------------
 
     def refuse_stale(self, epoch: int, promised: int) -> None:
-        """Check C2a."""
+        """Does check C2a: refuses an epoch before the promised one."""
         if epoch < promised:
             raise StaleEpoch(
                 f"IPC's epoch {epoch} is less than the last promised epoch {promised} ; "
@@ -120,7 +120,7 @@ class Memory:
             )
 
     def take_number(self, info: RequestInfo) -> None:
-        """Checks C2c and C2d: the call's number rises within its epoch, and what is committed does not go back."""
+        """Checks C2c and C2d: the serial number rises within its epoch, and the committed txid never goes back."""
         if info.epoch != self.serial_epoch:  # it may have been promised in another process
             self.serial, self.serial_epoch = -1, info.epoch
         if info.serial <= self.serial:
@@ -139,7 +139,7 @@ class Memory:
         self.committed_txid = info.committed_txid
 
     def check_writer(self, epoch: int, state: JournalState) -> None:
-        """Check C3."""
+        """Does check C3: the epoch is the current writer's."""
         if epoch != state.last_writer_epoch:
             raise StaleEpoch(
                 f"IPC's epoch {epoch} is not the current writer epoch  {state.last_writer_epoch} ; "
@@ -147,7 +147,7 @@ class Memory:
             )
 
     def segment_for(self, request: SendEdits) -> OpenSegment:
-        """The open segment, if the batch is the next of it."""
+        """The open segment, if the batch continues it."""
         segment = self.open
         if segment is None:
             raise JournalOutOfSync(f"Can't write, no segment open ; journal id: {self.journal_id}")
@@ -166,6 +166,6 @@ class Memory:
 
 
 def state_of(segment: SegmentRecord) -> SegmentState:
-    """A sealed segment as a recovery talks of it."""
+    """A sealed segment in the form that recoveries exchange."""
     assert segment.end_txid is not None
     return SegmentState(segment.start_txid, segment.end_txid, not segment.finalized, segment.writer_epoch)

@@ -1,4 +1,4 @@
-"""Recovery of one segment, the acceptor's side of it: what is here, and having what was chosen.
+"""The acceptor's side of segment recovery: prepare and accept.
 
 This is Paxos with the segment's end for its value. The value and the ledger that holds it are accepted in one
 compare-and-swap, so a crash leaves either all of an acceptance or nothing of it.
@@ -18,7 +18,7 @@ from .segments import change, withdraw
 
 
 def prepare_recovery(me: Memory, request: PrepareRecovery) -> Program[PrepareReply]:
-    """What is here of the segment, after which no earlier writer can add to it, and what was accepted for it."""
+    """Seals the segment against earlier writers; returns its end here, and what was accepted for it."""
     yield from admit(me, request.info)
     me.open = None
     state = yield from seal(me, request.info.epoch)
@@ -31,7 +31,7 @@ def prepare_recovery(me: Memory, request: PrepareRecovery) -> Program[PrepareRep
 
 
 def accept_recovery(me: Memory, request: AcceptRecovery) -> Program[None]:
-    """Has the chosen segment, copied if it is not what is here, and remembers that it was chosen."""
+    """Accepts the chosen segment and records the choice; copies it first if the content here differs."""
     epoch, wanted = request.info.epoch, request.state
     yield from admit(me, request.info)
     me.open = None
@@ -45,7 +45,7 @@ def accept_recovery(me: Memory, request: AcceptRecovery) -> Program[None]:
         yield from still(me, epoch)  # a later writer may have finalized it after the state was read
         raise
     if here is not None and not here.in_progress:
-        return  # finalized, at this very end: nothing is left to decide
+        return  # finalized at this very end: nothing is left to decide
     copy: SegmentRecord | None = None
     if not _is_same(here, wanted):
         copy = yield from _copied(request)
@@ -105,9 +105,9 @@ def _check_may_accept(
 
 
 def _is_same(here: SegmentState | None, wanted: SegmentState) -> bool:
-    """The same end of the same writer is the same content: one writer writes each transaction once.
+    """Whether the contents are equal: the same end by the same writer, which writes each transaction once.
 
-    Two writers may have begun a segment at the same place, each at another minority, and written as far.
+    Two writers may have begun a segment at the same txid, each at another minority, and ended alike.
     """
     if here is None or here.end_txid != wanted.end_txid:
         return False

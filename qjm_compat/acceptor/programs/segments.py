@@ -1,4 +1,4 @@
-"""Segments: starting, finalizing and purging them."""
+"""Starts, finalizes and purges segments, and admits batches to them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from .limits import check_layout, check_txid
 from .memory import CONFLICTS_MAX, Memory, OpenSegment
 
 REPLACED_LEDGERS_KEPT_MAX = 16
-"""Ledgers without a use that the state remembers before a new segment has them deleted."""
+"""Replaced ledgers that the state remembers before a new segment has them deleted."""
 
 
 def start_log_segment(me: Memory, request: StartLogSegment) -> Program[None]:
-    """A new ledger for a new segment, and with it, in one step, the writer's epoch."""
+    """Creates a ledger for a new segment, and records it together with the writer's epoch in one step."""
     epoch = request.info.epoch
     check_txid("txid", request.txid)
     check_layout(request.layout_version)
@@ -58,7 +58,7 @@ def start_log_segment(me: Memory, request: StartLogSegment) -> Program[None]:
 
 
 def admits_from_memory(me: Memory, request: SendEdits) -> bool:
-    """Whether `admit_edits` needs nothing but what is remembered: the writer is the one known, its segment is open."""
+    """Whether `admit_edits` needs no metadata: the writer is the known one, and its segment is open."""
     known = me.stored.state if me.stored is not None else None
     if known is None or known.storage is None or me.open is None:
         return False
@@ -66,9 +66,9 @@ def admits_from_memory(me: Memory, request: SendEdits) -> bool:
 
 
 def admit_edits(me: Memory, request: SendEdits) -> Program[OpenSegment | None]:
-    """Checks C1 to C3 of a batch; returns the segment it belongs to, None for an empty one.
+    """Checks C1 to C3 of a batch; returns its segment, None for an empty batch.
 
-    From memory alone while the writer stays the same: a writer that has been superseded elsewhere meets the
+    Uses memory alone while the writer stays the same: a writer superseded in another process meets the
     fence of the ledger instead.
     """
     known = me.stored.state if me.stored is not None else None
@@ -88,7 +88,7 @@ def admit_edits(me: Memory, request: SendEdits) -> Program[OpenSegment | None]:
 
 
 def finalize_log_segment(me: Memory, request: FinalizeLogSegment) -> Program[None]:
-    """Ends a segment for ever at `end_txid`, which must be its last. Asking again is fine."""
+    """Ends a segment for ever at `end_txid`, which must be its last. Idempotent."""
     start, end, epoch = request.start_txid, request.end_txid, request.info.epoch
     state = yield from admit(me, request.info)
     if me.open is not None and me.open.start_txid == start:
@@ -112,7 +112,7 @@ def finalize_log_segment(me: Memory, request: FinalizeLogSegment) -> Program[Non
 
 
 def purge_logs(me: Memory, request: PurgeLogs) -> Program[None]:
-    """Forgets what ended before a txid, and deletes what nothing refers to any more. What comes later is not meant."""
+    """Drops segments that end before a txid, and deletes what is unreferenced. Later segments are not affected."""
     yield from admit(me, request.info)
     check_txid("txid to keep", request.min_txid_to_keep, least=0)
     for _ in range(CONFLICTS_MAX):
@@ -127,7 +127,7 @@ def purge_logs(me: Memory, request: PurgeLogs) -> Program[None]:
 
 
 def _highest_end(state: JournalState) -> Program[int]:
-    """The last txid of all segments; of one that is being written, the one before it."""
+    """The last txid of all segments; for one being written, the txid before it."""
     ends = [s.start_txid - 1 if s.end_txid is None else s.end_txid for s in state.segments]
     return max((*ends, state.purged_below - 1, (yield from _last_finalized_end(state))))
 
@@ -156,7 +156,7 @@ def sweep(me: Memory, state: JournalState) -> Program[None]:
 
 
 def change(me: Memory, epoch: int, step: Callable[[JournalState], JournalState]) -> Program[JournalState]:
-    """Takes one step of the state for a writer that is still the latest; `step` raises what forbids it."""
+    """Makes one change of the state for a writer that is still the latest; `step` raises if it is forbidden."""
     for _ in range(CONFLICTS_MAX):
         state = step((yield from still(me, epoch)))
         if (yield from me.swap(state)):
@@ -165,10 +165,10 @@ def change(me: Memory, epoch: int, step: Callable[[JournalState], JournalState])
 
 
 def withdraw(me: Memory, ledger_id: int, why: JournalError) -> Program[None]:
-    """Deletes the ledger of a step that was refused; nothing may refer to it.
+    """Deletes the ledger of a refused step, to which nothing may refer.
 
-    A swap without an answer may stand, now or later, so its ledger stays. One that stood and was built upon
-    before it could be told looks like another's: then the state that was read since names the ledger.
+    After an ambiguous swap, which may stand now or later, the ledger stays. A swap that stood and was followed by
+    others before its answer came looks like a conflict: then the state read since names the ledger.
     """
     if isinstance(why, JournalUnavailable):
         return
@@ -178,7 +178,7 @@ def withdraw(me: Memory, ledger_id: int, why: JournalError) -> Program[None]:
 
 
 def drop_replaced(me: Memory, state: JournalState) -> Program[JournalState]:
-    """Deletes ledgers that were left behind, once there are many of them; purging does it too."""
+    """Deletes replaced ledgers once there are many; purging does so too."""
     if len(state.replaced_ledgers) < REPLACED_LEDGERS_KEPT_MAX:
         return state
     kept = transitions.kept_ledgers(state)
@@ -197,7 +197,7 @@ def _started(me: Memory, state: JournalState, segment: SegmentRecord) -> Journal
 
 
 def _refuse_edits_at(me: Memory, state: JournalState, txid: int, epoch: int) -> Program[None]:
-    """A segment may begin where an earlier writer began one only if that holds a single transaction."""
+    """Refuses a segment where an earlier writer began one, unless that holds a single transaction."""
     segment = transitions.segment_at(state, txid)
     if segment is not None:
         _refuse_edits_of(me, segment, epoch)
@@ -243,7 +243,7 @@ def _check_finalized_before(me: Memory, state: JournalState, start: int, end: in
 
 
 def _check_end(me: Memory, segment: SegmentRecord, end: int) -> Program[None]:
-    """What is on disk must reach exactly `end`."""
+    """Checks that the segment on disk ends at exactly `end`."""
     on_disk = segment.end_txid
     if on_disk is None:
         found = yield from end_ledger(segment.ledger_id)
@@ -275,7 +275,7 @@ def _finalized(me: Memory, state: JournalState, segment: SegmentRecord, end: int
         )
     accepted = transitions.accepted_at(state, segment.start_txid)
     if now.writer_epoch != epoch and not now.finalized and (accepted is None or accepted.epoch != epoch):
-        # Another writer's edits may end at the same txid as those that were chosen.
+        # Another writer's edits may end at the same txid as the chosen ones.
         raise JournalOutOfSync(
             f"segment {segment.start_txid} was written in epoch {now.writer_epoch} and not accepted in epoch "
             f"{epoch} ; journal id: {me.journal_id}"
@@ -284,13 +284,13 @@ def _finalized(me: Memory, state: JournalState, segment: SegmentRecord, end: int
 
 
 def _visible(state: JournalState, start: int) -> Program[int | None]:
-    """The end of the finalized segment that begins there, by its record."""
+    """The end of the finalized segment that begins there, from its record."""
     found = yield from read_finalized(start)
     return found.segment.end_txid if found is not None and state.shows(found.segment) else None
 
 
 def _archive_all(me: Memory, state: JournalState) -> Program[None]:
-    """Gives every finalized segment of the state its own record, so that the next step may drop it there."""
+    """Gives every finalized segment of the state its own record, so that the next step may drop it from the state."""
     for segment in state.segments:
         if not segment.finalized or segment.ledger_id in me.archived:
             continue
@@ -300,7 +300,7 @@ def _archive_all(me: Memory, state: JournalState) -> Program[None]:
 
 
 def _archive(me: Memory, state: JournalState, segment: SegmentRecord) -> Program[bool]:
-    """Whether the record stands. Where a rollback wants the one that is there, the segment stays in the state."""
+    """Writes the record; returns whether it stands. If a rollback needs the old one, the segment stays in the state."""
     record = segment.as_finalized(state.generation)
     version: int | None = None
     for _ in range(CONFLICTS_MAX):

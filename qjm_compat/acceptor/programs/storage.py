@@ -1,4 +1,4 @@
-"""Formatting, upgrading and rolling back a journal: calls without an epoch, made while no NameNode runs."""
+"""Formats, upgrades and rolls back a journal: calls without an epoch, made while no NameNode runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Step = Callable[[JournalState], JournalState]
 
 
 def is_formatted(me: Memory, _: IsFormatted) -> Program[bool]:
-    """Never fails for a journal that is not there."""
+    """Whether the journal is formatted. Never fails for a missing one."""
     state = yield from me.look()
     return state is not None and state.storage is not None
 
@@ -54,7 +54,7 @@ def get_journal_c_time(me: Memory, _: GetJournalCTime) -> Program[int]:
 
 
 def format_journal(me: Memory, request: Format) -> Program[None]:
-    """A new journal. One that is there is kept, unless `force`; its ledgers are fenced before they are deleted."""
+    """Formats a new journal. Keeps an existing one unless `force`; fences its ledgers before deleting them."""
     if request.namespace.namespace_id == 0:
         raise BadJournalState("can't format with uninitialized namespace info: its namespaceID is 0")
     check_storage(request.namespace.storage)
@@ -76,12 +76,12 @@ def format_journal(me: Memory, request: Format) -> Program[None]:
 
 
 def do_pre_upgrade(me: Memory, request: DoPreUpgrade) -> Program[None]:
-    """Keeps the journal as it is for a rollback. Until `do_upgrade` it counts as not formatted."""
+    """Saves the journal's state for a rollback. Until `do_upgrade` it counts as not formatted."""
     yield from _step(me, lambda state: transitions.refused(_upgrading(me, state), request.owner))
 
 
 def do_upgrade(me: Memory, request: DoUpgrade) -> Program[None]:
-    """The journal goes on under new storage info."""
+    """Continues the journal under new storage info."""
     check_storage(request.storage)
 
     def step(state: JournalState) -> JournalState:
@@ -93,7 +93,7 @@ def do_upgrade(me: Memory, request: DoUpgrade) -> Program[None]:
 
 
 def do_finalize(me: Memory, _: DoFinalize) -> Program[None]:
-    """Gives up the rollback, and deletes what only it needed. Its writer goes on: a NameNode at work asks for this."""
+    """Gives up the rollback, and deletes what only it needed. Does not stop the writer: running NameNodes call this."""
     for _attempt in range(CONFLICTS_MAX):
         found = yield from me.fresh_or_none()
         if found is None:
@@ -110,7 +110,7 @@ def do_finalize(me: Memory, _: DoFinalize) -> Program[None]:
 
 
 def can_roll_back(me: Memory, request: CanRollBack) -> Program[bool]:
-    """False where there is nothing to go back to. Raises JournalError where that is of another layout."""
+    """Whether there is a previous state. Raises JournalError if it is of another layout."""
     state = yield from me.look()
     previous = state.previous if state is not None else None
     if previous is None or previous.storage is None:
@@ -124,7 +124,7 @@ def can_roll_back(me: Memory, request: CanRollBack) -> Program[bool]:
 
 
 def do_rollback(me: Memory, request: DoRollback) -> Program[None]:
-    """Back to what was there before the upgrade. Later segments are dropped, epochs stay promised."""
+    """Restores the state before the upgrade. Later segments are dropped, epochs stay promised."""
 
     def step(state: JournalState) -> JournalState:
         if state.previous is None:
@@ -136,7 +136,7 @@ def do_rollback(me: Memory, request: DoRollback) -> Program[None]:
 
 
 def discard_segments(me: Memory, request: DiscardSegments) -> Program[None]:
-    """Forgets every segment from a txid on; they are deleted with the next purge."""
+    """Drops every segment from a txid on; the next purge deletes them."""
     start = request.start_txid
     check_txid("txid to discard from", start)
     for _ in range(CONFLICTS_MAX):
@@ -154,14 +154,14 @@ def discard_segments(me: Memory, request: DiscardSegments) -> Program[None]:
 
 
 def _kept_before(me: Memory, state: JournalState, start: int) -> Program[int]:
-    """The start of the last finalized segment that stays."""
+    """The start of the last finalized segment that is kept."""
     if start < state.purged_below:
         raise BadJournalState(
             f"Cannot discard segments from txid {start} on: what came before {state.purged_below} was purged ; "
             f"journal id: {me.journal_id}"
         )
     logs = yield from finalized_logs(state)
-    for log in logs:  # a copy in progress may reach further than what was chosen elsewhere: it is no obstacle
+    for log in logs:  # a copy in progress may be longer than the one chosen elsewhere: it does not matter
         if log.start_txid < start <= log.end_txid:
             raise BadJournalState(
                 f"Cannot discard segments from txid {start} on: it lies inside segment "
@@ -173,9 +173,9 @@ def _kept_before(me: Memory, state: JournalState, start: int) -> Program[int]:
 def _fence_all(
     me: Memory, state: JournalState | None, *, unless_lost_from: int | None = None
 ) -> Program[JournalState | None]:
-    """Ends every ledger that is still written to; their ends are noted by the change that follows.
+    """Fences and closes every ledger still written to; the change that follows records their ends.
 
-    Ledgers of segments from `unless_lost_from` on are given up anyway: one that cannot be ended is no obstacle.
+    Ledgers of segments from `unless_lost_from` on are dropped anyway: failing to end one does not matter.
     """
     if state is None:
         return None
@@ -203,7 +203,7 @@ def _upgrading(me: Memory, state: JournalState) -> JournalState:
 
 
 def _step(me: Memory, step: Step) -> Program[JournalState]:
-    """One change of a journal that is there, with all writers fenced."""
+    """Makes one change of an existing journal, with all writers fenced."""
     for _ in range(CONFLICTS_MAX):
         found = yield from me.fresh_or_none()
         if found is None:
@@ -218,6 +218,6 @@ def _step(me: Memory, step: Step) -> Program[JournalState]:
 
 
 def _forget(me: Memory) -> None:
-    """What this acceptor knew of an open segment is void."""
+    """Drops what this acceptor remembers of its open segment."""
     me.open = None
     me.archived.clear()

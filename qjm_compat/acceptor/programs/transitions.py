@@ -1,6 +1,6 @@
-"""How an acceptor's state may change: each function is one step, from a state to the next.
+"""State transitions of an acceptor: each function makes the next state from one.
 
-Nothing here decides whether a step is allowed; the programs do. A ledger that a step leaves behind goes to
+Nothing here decides whether a step is allowed; the programs do. A ledger that a step replaces goes to
 `replaced_ledgers`, so that it is deleted, and only after the step stands.
 """
 
@@ -33,7 +33,7 @@ def accepted_at(state: JournalState, start_txid: int) -> AcceptedRecovery | None
 
 
 def unsealed(state: JournalState) -> tuple[SegmentRecord, ...]:
-    """Segments whose ledgers somebody may still append to."""
+    """Segments whose ledgers may still be appended to."""
     return tuple(s for s in state.segments if s.end_txid is None)
 
 
@@ -42,7 +42,7 @@ def promised(state: JournalState, epoch: int, owner: bytes = b"") -> JournalStat
 
 
 def sealed(state: JournalState, ends: Mapping[int, int | None]) -> JournalState:
-    """With the ends that ledgers turned out to have; a segment that holds nothing never was."""
+    """Records the ends of ledgers; drops segments that hold nothing."""
     kept: list[SegmentRecord] = []
     empty: list[int] = []
     for segment in state.segments:
@@ -57,7 +57,7 @@ def sealed(state: JournalState, ends: Mapping[int, int | None]) -> JournalState:
 
 
 def started(state: JournalState, segment: SegmentRecord, archived: frozenset[int]) -> JournalState:
-    """A new segment of a new writer, in place of one that holds a single transaction at most.
+    """Adds a new segment of a new writer, in place of one with at most a single transaction.
 
     Segments whose own records stand (`archived`, by ledger) leave the state.
     """
@@ -79,7 +79,7 @@ def started(state: JournalState, segment: SegmentRecord, archived: frozenset[int
 
 
 def finalized(state: JournalState, start_txid: int, end_txid: int) -> JournalState:
-    """A segment of the state ends for ever; what was accepted for it is settled."""
+    """Finalizes a segment; drops what was accepted for it."""
     segments = tuple(
         replace(s, end_txid=end_txid, finalized=True) if s.start_txid == start_txid else s
         for s in state.segments
@@ -91,7 +91,7 @@ def finalized(state: JournalState, start_txid: int, end_txid: int) -> JournalSta
 def accepted(
     state: JournalState, wanted: SegmentState, epoch: int, copy: SegmentRecord | None
 ) -> JournalState:
-    """A recovery's choice, and with it, in the same step, the ledger that holds it."""
+    """Records a recovery's choice, and in the same step the ledger that holds it."""
     kept = tuple(a for a in state.accepted if a.start_txid != wanted.start_txid)
     choice = AcceptedRecovery(wanted.start_txid, wanted.end_txid, wanted.in_progress, epoch)
     state = replace(state, accepted=(*kept, choice))
@@ -107,27 +107,27 @@ def accepted(
 
 
 def purged(state: JournalState, min_txid_to_keep: int) -> JournalState:
-    """Without what ended before; a segment that may still grow stays."""
+    """Drops segments that ended before; keeps one that may still grow."""
     gone = [s for s in state.segments if s.end_txid is not None and s.end_txid < min_txid_to_keep]
     return replace(
         state,
         purged_below=max(state.purged_below, min_txid_to_keep),
         segments=tuple(s for s in state.segments if s not in gone),
         accepted=tuple(a for a in state.accepted if a.start_txid >= min_txid_to_keep),
-        # One that is finalized may have a record of its own, and goes with it.
+        # A finalized one may have a record of its own, and is deleted with it.
         replaced_ledgers=(*state.replaced_ledgers, *(s.ledger_id for s in gone)),
     )
 
 
 def refused(state: JournalState, owner: bytes = b"") -> JournalState:
-    """No writer of before goes on, but the one of the process `owner` if the journal is promised to it."""
+    """Refuses all earlier writers, except that of the process `owner` if the journal is promised to it."""
     if owner and owner == state.owner:
         return state
     return promised(state, state.last_promised_epoch + 1)
 
 
 def discarded(state: JournalState, start_txid: int, last_kept_start: int) -> JournalState:
-    """Without all segments from `start_txid` on; what was committed ends before it."""
+    """Drops all segments from `start_txid` on; the committed txid goes back before it."""
     gone = [s for s in state.segments if s.start_txid >= start_txid]
     return _dropping(
         replace(
@@ -143,7 +143,7 @@ def discarded(state: JournalState, start_txid: int, last_kept_start: int) -> Jou
 
 
 def formatted(old: JournalState | None, storage: JournalStorage) -> JournalState:
-    """A new journal. What an old one promised is no longer enough, so that its writers are refused."""
+    """A new journal. Raises the old one's promised epoch, so that its writers are refused."""
     if old is None:
         return JournalState(storage=storage)
     behind = old.previous
@@ -158,18 +158,18 @@ def formatted(old: JournalState | None, storage: JournalStorage) -> JournalState
 
 
 def upgrading(state: JournalState, committed_txid: int | None) -> JournalState:
-    """First step of an upgrade: not formatted any more, with all that was there to go back to, commits included."""
+    """First step of an upgrade: no longer formatted, with the old state kept for a rollback, commits included."""
     kept = replace(state, committed_txid=committed_txid)
     return replace(kept, storage=None, previous=kept)
 
 
 def upgraded(state: JournalState, storage: JournalStorage) -> JournalState:
-    """Second step: the same segments, and a new generation for all that follow."""
+    """Second step: the same segments, and a new generation for later ones."""
     return replace(state, storage=storage, generation=state.generation + 1)
 
 
 def rolled_back(state: JournalState, previous: JournalState) -> JournalState:
-    """What was there before the upgrade; promises never go back."""
+    """Restores the state before the upgrade; promises never go back."""
     kept = {s.ledger_id for s in previous.segments}
     left = tuple(s.ledger_id for s in state.segments if s.ledger_id not in kept)
     back = replace(
@@ -190,13 +190,13 @@ def rollback_given_up(state: JournalState) -> JournalState:
 
 
 def swept(state: JournalState, deleted: frozenset[int]) -> JournalState:
-    """Ledgers that are deleted need not be remembered."""
+    """Forgets ledgers that are deleted."""
     left = tuple(ledger for ledger in state.replaced_ledgers if ledger not in deleted)
     return replace(state, replaced_ledgers=left)
 
 
 def kept_ledgers(state: JournalState) -> frozenset[int]:
-    """Ledgers that the state, or the one to roll back to, refers to."""
+    """Ledgers referred to by the state, or by the one to roll back to."""
     states = (state, state.previous) if state.previous is not None else (state,)
     return frozenset(s.ledger_id for one in states for s in one.segments)
 

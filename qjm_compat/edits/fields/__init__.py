@@ -1,1 +1,1 @@
-"""The kinds of fields that operations are made of, and their bytes."""
+"""Field types of edit log ops, and their encodings."""

@@ -1,6 +1,6 @@
-"""Who may do what with a file: its permissions, and its access control list.
+"""Permissions and access control lists of files.
 
-Ops that make a file have the list as a byte an entry (and the name, if it has one); SET_ACL has it as a message.
+Ops that create a file encode the list as a byte an entry (and the name, if it has one); SET_ACL as a message.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _UNUSED = 0x80
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """Whose a file is, and who may do what with it."""
+    """A file's owner, group and mode."""
 
     user: Text
     group: Text
@@ -41,14 +41,14 @@ class Permission:
 
 
 class AclScope(IntEnum):
-    """What an entry is for: the file itself, or what is made in a directory."""
+    """What an entry applies to: the file itself, or files created in a directory."""
 
     ACCESS = 0
     DEFAULT = 1
 
 
 class AclType(IntEnum):
-    """Whom an entry is about."""
+    """The kind of principal an entry is for."""
 
     USER = 0
     GROUP = 1
@@ -58,7 +58,7 @@ class AclType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class AclEntry:
-    """One entry of an access control list; without a name it is about the file's own user or group."""
+    """One entry of an access control list; without a name it is for the file's own user or group."""
 
     scope: AclScope
     type: AclType
@@ -69,14 +69,14 @@ class AclEntry:
 
 @dataclass(frozen=True, slots=True)
 class AclChange:
-    """The whole access control list that a file gets."""
+    """A file's new access control list."""
 
     path: str
     entries: tuple[AclEntry, ...]
 
 
 def permissions_text(permissions: int) -> str:
-    """As `ls` has it: r-x."""
+    """Permissions as `ls` shows them: r-x."""
     return "".join([letter if permissions & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1))])
 
 

@@ -1,4 +1,4 @@
-"""The blocks of a file: all of each, or only the differences from one to the next."""
+"""The blocks of a file, encoded in full or as differences from one to the next."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .java import read_vint, read_vlong, write_vint, write_vlong
 from .kinds import I64, Kind, array, check_count, record
 
 BLOCKS_MAX = 64 * 1024 * 1024
-"""No file has more."""
+"""Most blocks of a file."""
 
 _BLOCK_ID = struct.Struct(">q")
 _COMPACT_BYTES_MIN = _BLOCK_ID.size + 2
@@ -18,7 +18,7 @@ _COMPACT_BYTES_MIN = _BLOCK_ID.size + 2
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block of a file, as long as it was when the op was logged."""
+    """A block of a file, with its length when the op was logged."""
 
     block_id: I64
     length_bytes: I64
@@ -26,7 +26,7 @@ class Block:
 
 
 def _wrapped(value: int) -> int:
-    """As 64 bits have it."""
+    """Wraps a number to 64 bits."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 

@@ -1,7 +1,7 @@
-"""How Java and Hadoop write strings and numbers of variable length.
+"""Java's and Hadoop's encodings of strings and variable-length numbers.
 
-Every value has exactly one form. Other forms, which some readers accept and no writer has ever made, are refused: so
-what is read and written again is the same bytes.
+Every value has exactly one encoding. Others, which some readers accept and no writer has ever made, are refused, so
+that decoding and encoding again gives the same bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ VINT_ONE_BYTE_MAX = 127
 
 
 def read_utf8(raw: bytes) -> str:
-    """Hadoop's own UTF-8: a character beyond 65535 is two surrogates, of three bytes each."""
+    """Decodes Hadoop's own UTF-8: a character beyond 65535 is two surrogates, of three bytes each."""
     if raw.isascii():
         return raw.decode("ascii")
     try:
@@ -41,7 +41,7 @@ def _join_surrogates(text: str) -> str:
 
 
 def read_text(raw: bytes) -> str:
-    """Plain UTF-8, as everybody else has it."""
+    """Decodes standard UTF-8."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -56,7 +56,7 @@ def write_text(text: str) -> bytes:
 
 
 def read_vlong(data: bytes, at: int) -> tuple[int, int]:
-    """A number from -112 to 127 is one byte. Of others the first byte tells the sign and how many bytes follow."""
+    """Decodes a number: -112 to 127 in one byte; else the first byte tells the sign and how many bytes follow."""
     first = data[at]
     if first <= VINT_ONE_BYTE_MAX:
         return first, at + 1

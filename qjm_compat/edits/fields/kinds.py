@@ -1,6 +1,6 @@
-"""The kinds of fields that ops are made of: each reads its bytes, writes them, and shows its value in JSON.
+"""Field types of ops: each decodes and encodes its bytes, and shows its value in JSON.
 
-A dataclass says by its annotations what stands where: its fields, in order, are the bytes.
+A dataclass declares its encoding by annotations: its fields, in order, are the bytes.
 
     @dataclass(frozen=True, slots=True)
     class Block:
@@ -8,8 +8,8 @@ A dataclass says by its annotations what stands where: its fields, in order, are
         length_bytes: I64
         genstamp: I64
 
-`record(Block)` is then the kind of a Block, `array(record(Block), …)` that of many. A reader is given the op's body and
-where to begin, and returns the value and where it ends; what does not fit raises BrokenOp (or struct.error or
+`record(Block)` is then the kind of a Block, `array(record(Block), …)` that of many. A reader gets the op's body and
+an offset, and returns the value and its end; bad bytes raise BrokenOp (or struct.error or
 IndexError at the end of the body, which `codec` turns into it).
 """
 
@@ -46,15 +46,15 @@ def _as_it_is(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
-    """One way of writing a value down."""
+    """One encoding of a value."""
 
     read: Callable[[bytes, int], tuple[T, int]]
     write: Callable[[T], bytes]
     to_json: Callable[[T], object] = _as_it_is
     size_min: int = 1
-    """No value takes fewer bytes: with it, a count is compared with what is there before anything is read."""
+    """The smallest encoded size: a count is checked against the remaining bytes before anything is read."""
     form: str = ""
-    """Struct's letter for it, where it is a number of fixed width: those are written together."""
+    """Struct's format letter for a fixed-width number; such fields are packed together."""
 
 
 def _number(form: str, to_json: Callable[[int], object] = _as_it_is) -> Kind[int]:
@@ -146,21 +146,21 @@ VLong = Annotated[int, Kind(read_vlong, write_vlong)]
 
 
 def fields_of(cls: type) -> list[tuple[str, Kind[Any]]]:
-    """(name, kind) of those fields of a dataclass that are bytes, in order."""
+    """(name, kind) of the encoded fields of a dataclass, in order."""
     hints = get_type_hints(cls, include_extras=True)
     found = [(field.name, _kind_in(hints[field.name])) for field in dataclasses.fields(cls)]
     return [(name, kind) for name, kind in found if kind is not None]
 
 
 def _kind_in(hint: object) -> Kind[Any] | None:
-    """The kind that an annotation names, also where the value may be None."""
+    """The kind in an annotation, also if the value may be None."""
     named = [hint, *get_args(hint)]
     kinds = [extra for one in named for extra in getattr(one, "__metadata__", ()) if isinstance(extra, Kind)]
     return kinds[0] if kinds else None
 
 
 def record(cls: type[T]) -> Kind[T]:
-    """The fields of a dataclass, one after the other."""
+    """The fields of a dataclass, in sequence."""
     fields = fields_of(cls)
     readers = [kind.read for _, kind in fields]
 
@@ -178,7 +178,7 @@ def record(cls: type[T]) -> Kind[T]:
 
 
 def flagged(cls: type[T], required: int) -> Kind[T]:
-    """The first fields of a dataclass, a number whose bits say which of the others there are (not None), and those."""
+    """The first fields of a dataclass, a bit set of which others are present (not None), and those."""
     fields = fields_of(cls)
     always, maybe = fields[:required], fields[required:]
     bits = struct.Struct(">I")
@@ -213,7 +213,7 @@ def flagged(cls: type[T], required: int) -> Kind[T]:
 
 
 def array(of: Kind[T], count_max: int) -> Kind[tuple[T, ...]]:
-    """A count of four bytes, and so many of a kind."""
+    """A four-byte count, and so many values of a kind."""
     count_of = struct.Struct(">i")
     none = count_of.pack(0)
 
@@ -244,7 +244,7 @@ def check_count(count: int, count_max: int) -> None:
 
 
 def to_enum(cls: type[E], value: int) -> E:
-    """Raises BrokenOp for a number that stands for none of them."""
+    """Raises BrokenOp for a number without a member."""
     try:
         return cls(value)
     except ValueError as error:
@@ -252,7 +252,7 @@ def to_enum(cls: type[E], value: int) -> E:
 
 
 def enum(cls: type[E], number: Kind[int]) -> Kind[E]:
-    """One of a few, by its number; in JSON by its name."""
+    """An enum member, by its number; in JSON by its name."""
 
     def read(data: bytes, at: int) -> tuple[E, int]:
         value, end = number.read(data, at)

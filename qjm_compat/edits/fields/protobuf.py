@@ -1,7 +1,7 @@
-"""The few protobuf messages inside ops: a length, and the fields in the order of their numbers.
+"""Encodes the few protobuf messages inside ops: a length, and the fields in the order of their numbers.
 
-Only varints and bytes occur. Written by hand, because one message has to come out with the very bytes it came in with,
-and a library promises that of none.
+Only varints and bytes occur. Written by hand, because a message must keep its very bytes when decoded and encoded
+again, which no library promises.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def write_varint(value: int) -> bytes:
 
 
 def read_message(data: bytes) -> Fields:
-    """Raises BrokenOp unless it is written as it would be written here (fields in order, numbers without waste)."""
+    """Decodes a message. Raises BrokenOp unless it is in canonical form (fields in order, shortest numbers)."""
     fields: Fields = []
     at = 0
     while at < len(data):
@@ -63,7 +63,7 @@ def read_message(data: bytes) -> Fields:
 
 
 def write_message(fields: Iterable[tuple[int, int | bytes | None]]) -> bytes:
-    """Fields that are None are left out."""
+    """Encodes a message, without fields that are None."""
     parts = []
     for number, value in fields:
         if isinstance(value, int):
@@ -74,7 +74,7 @@ def write_message(fields: Iterable[tuple[int, int | bytes | None]]) -> bytes:
 
 
 def read_delimited(data: bytes, at: int) -> tuple[Fields, int]:
-    """The message that begins with its length at `at`, and where it ends."""
+    """Decodes the length-delimited message at `at`; also returns its end."""
     size, begin = read_varint(data, at)
     if begin + size > len(data) or write_varint(size) != data[at:begin]:
         raise BrokenOp(f"a message of {size} bytes, where {len(data) - begin} are left")
@@ -87,7 +87,7 @@ def write_delimited(fields: Iterable[tuple[int, int | bytes | None]]) -> bytes:
 
 
 def one_int(fields: Fields, number: int) -> int:
-    """The value of a field that must be there once."""
+    """The value of a required field."""
     found = [value for each, value in fields if each == number]
     if len(found) != 1 or not isinstance(found[0], int):
         raise BrokenOp(f"field {number} of a message should be there once, and be a number")
@@ -103,7 +103,7 @@ def some_bytes(fields: Fields, number: int) -> list[bytes]:
 
 
 def maybe_bytes(fields: Fields, number: int) -> bytes | None:
-    """The value of a field that may be there once."""
+    """The value of an optional field."""
     found = some_bytes(fields, number)
     if len(found) > 1:
         raise BrokenOp(f"field {number} of a message is there {len(found)} times")

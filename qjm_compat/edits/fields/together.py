@@ -1,4 +1,4 @@
-"""Writing the fields of a value together: numbers that stand side by side take one call, not one each."""
+"""Packs adjacent fixed-width numbers of a value in one call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 
 class Writable(Protocol):
-    """What is needed of a kind of field. `form` is struct's letter for a number of fixed width, or empty."""
+    """What a kind of field needs. `form` is struct's letter for a fixed-width number, or empty."""
 
     @property
     def write(self) -> Callable[[Any], bytes]: ...
@@ -22,7 +22,7 @@ Writer = Callable[[Any], bytes]
 
 
 def writer_of(fields: Sequence[tuple[str, Writable]]) -> Writer:
-    """Writes these fields of whatever has them, one after the other."""
+    """Returns a function that encodes these fields of a value, in sequence."""
     parts = list(_parts(fields))
     if len(parts) == 1:
         return parts[0]

@@ -1,4 +1,4 @@
-"""Extended attributes, always as a message: of a new file without a path, of a change with it."""
+"""Extended attributes, encoded as a message: without a path for a new file, with it for a change."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .protobuf import (
 
 
 class XAttrNamespace(IntEnum):
-    """Who may see an extended attribute."""
+    """The namespaces of extended attributes."""
 
     USER = 0
     TRUSTED = 1
@@ -34,7 +34,7 @@ class XAttrNamespace(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class XAttr:
-    """An extended attribute; one that is to be removed has no value."""
+    """An extended attribute; one to be removed has no value."""
 
     namespace: XAttrNamespace
     name: str
@@ -43,7 +43,7 @@ class XAttr:
 
 @dataclass(frozen=True, slots=True)
 class XAttrChange:
-    """Extended attributes of a file that are set or removed."""
+    """Extended attributes to set or remove."""
 
     path: str | None
     attributes: tuple[XAttr, ...]

@@ -1,4 +1,4 @@
-"""What files and directories are like: replication, owner, times, quotas, lists of access, extended attributes."""
+"""Ops on attributes of files and directories: replication, owner, times, quotas, ACLs, extended attributes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .files import NO_CALL
 
 
 class StorageType(IntEnum):
-    """What a quota is for. PROVIDED came with layout -64, NVDIMM with -67."""
+    """Storage types of quotas. PROVIDED came with layout -64, NVDIMM with -67."""
 
     RAM_DISK = 0
     SSD = 1
@@ -28,7 +28,7 @@ TypeOfStorage = Annotated[StorageType, enum(StorageType, NUMBER_32)]
 
 @edit_op(4, "OP_SET_REPLICATION")
 class SetReplication(EditOp):
-    """How many copies a file is to have."""
+    """Sets a file's replication."""
 
     path: String
     replication: I16
@@ -36,7 +36,7 @@ class SetReplication(EditOp):
 
 @edit_op(7, "OP_SET_PERMISSIONS")
 class SetPermissions(EditOp):
-    """Who may do what."""
+    """Sets the mode."""
 
     path: String
     mode: Mode
@@ -44,7 +44,7 @@ class SetPermissions(EditOp):
 
 @edit_op(8, "OP_SET_OWNER")
 class SetOwner(EditOp):
-    """Whose it is; an empty name changes nothing."""
+    """Sets owner and group; an empty name changes nothing."""
 
     path: String
     user: String
@@ -53,7 +53,7 @@ class SetOwner(EditOp):
 
 @edit_op(13, "OP_TIMES")
 class Times(EditOp):
-    """When it was changed and read; -1 leaves a time as it is."""
+    """Sets the modification and access times; -1 leaves a time as it is."""
 
     path: String
     mtime_ms: I64
@@ -62,7 +62,7 @@ class Times(EditOp):
 
 @edit_op(14, "OP_SET_QUOTA")
 class SetQuota(EditOp):
-    """How many names, and bytes with all copies, a directory may hold; -1 is no limit."""
+    """Sets a directory's quotas of names, and of bytes with all copies; -1 is no limit."""
 
     path: String
     names: I64
@@ -71,7 +71,7 @@ class SetQuota(EditOp):
 
 @edit_op(11, "OP_SET_NS_QUOTA")
 class SetNamesQuota(EditOp):
-    """As it was before SET_QUOTA; no longer written."""
+    """Precedes SET_QUOTA; no longer written."""
 
     path: String
     names: I64
@@ -79,14 +79,14 @@ class SetNamesQuota(EditOp):
 
 @edit_op(12, "OP_CLEAR_NS_QUOTA")
 class ClearNamesQuota(EditOp):
-    """As it was before SET_QUOTA; no longer written."""
+    """Precedes SET_QUOTA; no longer written."""
 
     path: String
 
 
 @edit_op(48, "OP_SET_QUOTA_BY_STORAGETYPE")
 class SetQuotaByStorageType(EditOp):
-    """How many bytes a directory may have on one type of storage."""
+    """Sets a directory's quota of bytes on one storage type."""
 
     path: String
     storage_type: TypeOfStorage
@@ -95,7 +95,7 @@ class SetQuotaByStorageType(EditOp):
 
 @edit_op(45, "OP_SET_STORAGE_POLICY")
 class SetStoragePolicy(EditOp):
-    """Where blocks are to lie."""
+    """Sets where blocks are placed."""
 
     path: String
     policy_id: I8
@@ -103,14 +103,14 @@ class SetStoragePolicy(EditOp):
 
 @edit_op(40, "OP_SET_ACL")
 class SetAcl(EditOp):
-    """The whole list of who may do what."""
+    """Replaces the access control list."""
 
     change: AclMessage
 
 
 @edit_op(43, "OP_SET_XATTR")
 class SetXAttr(EditOp):
-    """Extended attributes are set."""
+    """Sets extended attributes."""
 
     change: XAttrMessage
     rpc_client_id: ShortBytes = b""
@@ -119,7 +119,7 @@ class SetXAttr(EditOp):
 
 @edit_op(44, "OP_REMOVE_XATTR")
 class RemoveXAttr(EditOp):
-    """Extended attributes go."""
+    """Removes extended attributes."""
 
     change: XAttrMessage
     rpc_client_id: ShortBytes = b""

@@ -1,4 +1,4 @@
-"""What is to be kept in memory, and the pools that share it. Changes say only what they change: None is no change."""
+"""Ops on cache directives and the pools that share the memory. In a modification None means no change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .files import NO_CALL
 
 @dataclass(frozen=True, slots=True)
 class CacheDirective:
-    """A path that is to be kept in memory."""
+    """A path to be cached in memory."""
 
     directive_id: I64
     path: String | None = None
@@ -23,7 +23,7 @@ class CacheDirective:
 
 @dataclass(frozen=True, slots=True)
 class CachePool:
-    """A share of the memory, and whose it is."""
+    """A share of the cache memory, and its owner."""
 
     pool: String
     owner: String | None = None
@@ -40,7 +40,7 @@ Pool = Annotated[CachePool, flagged(CachePool, required=1)]
 
 @edit_op(34, "OP_ADD_CACHE_DIRECTIVE")
 class AddCacheDirective(EditOp):
-    """Something is to be kept in memory."""
+    """Adds a cache directive."""
 
     directive: Directive
     rpc_client_id: ShortBytes = b""
@@ -49,7 +49,7 @@ class AddCacheDirective(EditOp):
 
 @edit_op(39, "OP_MODIFY_CACHE_DIRECTIVE")
 class ModifyCacheDirective(EditOp):
-    """It is to be kept otherwise."""
+    """Modifies a cache directive."""
 
     directive: Directive
     rpc_client_id: ShortBytes = b""
@@ -58,7 +58,7 @@ class ModifyCacheDirective(EditOp):
 
 @edit_op(35, "OP_REMOVE_CACHE_DIRECTIVE")
 class RemoveCacheDirective(EditOp):
-    """It need no longer be kept."""
+    """Removes a cache directive."""
 
     directive_id: I64
     rpc_client_id: ShortBytes = b""
@@ -67,7 +67,7 @@ class RemoveCacheDirective(EditOp):
 
 @edit_op(36, "OP_ADD_CACHE_POOL")
 class AddCachePool(EditOp):
-    """A pool is made."""
+    """Adds a cache pool."""
 
     info: Pool
     rpc_client_id: ShortBytes = b""
@@ -76,7 +76,7 @@ class AddCachePool(EditOp):
 
 @edit_op(37, "OP_MODIFY_CACHE_POOL")
 class ModifyCachePool(EditOp):
-    """A pool is changed."""
+    """Modifies a cache pool."""
 
     info: Pool
     rpc_client_id: ShortBytes = b""
@@ -85,7 +85,7 @@ class ModifyCachePool(EditOp):
 
 @edit_op(38, "OP_REMOVE_CACHE_POOL")
 class RemoveCachePool(EditOp):
-    """A pool goes, with all its directives."""
+    """Removes a cache pool with all its directives."""
 
     pool: String
     rpc_client_id: ShortBytes = b""

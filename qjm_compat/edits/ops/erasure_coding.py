@@ -1,4 +1,4 @@
-"""Policies of erasure coding, from layout -64 on."""
+"""Ops on erasure coding policies, from layout -64 on."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..op import EditOp, edit_op
 from .files import NO_CALL
 
 OPTIONS_MAX = 64 * 1024
-"""Of one policy; Hadoop has no bound, and uses none."""
+"""Options of one policy; Hadoop has no bound, and uses none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtraOption:
-    """One more setting of a policy."""
+    """An extra option of a policy."""
 
     key: String
     value: String
@@ -26,7 +26,7 @@ ExtraOptions = Annotated[tuple[ExtraOption, ...], array(record(ExtraOption), OPT
 
 @dataclass(frozen=True, slots=True)
 class ErasureCodingPolicy:
-    """How a file is cut into cells, and how many of them may be lost."""
+    """How a file is split into cells, and how many of them may be lost."""
 
     codec: String
     data_units: I32
@@ -40,7 +40,7 @@ Policy = Annotated[ErasureCodingPolicy, record(ErasureCodingPolicy)]
 
 @edit_op(49, "OP_ADD_ERASURE_CODING_POLICY")
 class AddErasureCodingPolicy(EditOp):
-    """A policy is made known."""
+    """Adds a policy."""
 
     policy: Policy
     rpc_client_id: ShortBytes = b""
@@ -49,7 +49,7 @@ class AddErasureCodingPolicy(EditOp):
 
 @edit_op(50, "OP_ENABLE_ERASURE_CODING_POLICY")
 class EnableErasureCodingPolicy(EditOp):
-    """A policy may be used."""
+    """Enables a policy."""
 
     policy_name: String
     rpc_client_id: ShortBytes = b""
@@ -58,7 +58,7 @@ class EnableErasureCodingPolicy(EditOp):
 
 @edit_op(51, "OP_DISABLE_ERASURE_CODING_POLICY")
 class DisableErasureCodingPolicy(EditOp):
-    """A policy may not be used for new files."""
+    """Disables a policy for new files."""
 
     policy_name: String
     rpc_client_id: ShortBytes = b""
@@ -67,7 +67,7 @@ class DisableErasureCodingPolicy(EditOp):
 
 @edit_op(52, "OP_REMOVE_ERASURE_CODING_POLICY")
 class RemoveErasureCodingPolicy(EditOp):
-    """A policy goes."""
+    """Removes a policy."""
 
     policy_name: String
     rpc_client_id: ShortBytes = b""

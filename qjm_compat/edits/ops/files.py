@@ -1,4 +1,4 @@
-"""Files and their blocks, from creation to closing."""
+"""Ops on files and their blocks, from creation to closing."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ..fields.xattrs import XAttrs
 from ..op import EditOp, edit_op, since
 
 NO_CALL = -2
-"""The call id of an op that no client asked for."""
+"""The call id of an op that no client requested."""
 
 
 @edit_op(0, "OP_ADD")
 class Add(EditOp):
-    """A file is created, or (before layout -62) opened for appending."""
+    """Creates a file, or (before layout -62) opens it for appending."""
 
     inode_id: I64
     path: String
@@ -37,7 +37,7 @@ class Add(EditOp):
 
 @edit_op(9, "OP_CLOSE")
 class Close(EditOp):
-    """A file is closed; `blocks` are all it has."""
+    """Closes a file; `blocks` are all it has."""
 
     inode_id: I64
     path: String
@@ -51,7 +51,7 @@ class Close(EditOp):
 
 @edit_op(47, "OP_APPEND")
 class Append(EditOp):
-    """A file is opened for appending, to its last block or to a new one."""
+    """Opens a file for appending, to its last block or to a new one."""
 
     path: String
     client_name: String
@@ -63,7 +63,7 @@ class Append(EditOp):
 
 @edit_op(46, "OP_TRUNCATE")
 class Truncate(EditOp):
-    """A file is cut to a length; `blocks` is the one that is cut, or empty where the cut is between two."""
+    """Truncates a file; `blocks` is the block that is cut, or empty for a cut between two."""
 
     path: String
     client_name: String
@@ -75,7 +75,7 @@ class Truncate(EditOp):
 
 @edit_op(33, "OP_ADD_BLOCK")
 class AddBlock(EditOp):
-    """A file gets one more block; `blocks` is the one before it, if there is any, and it."""
+    """Adds a block to a file; `blocks` is the one before it, if there is any, and the new one."""
 
     path: String
     blocks: CompactBlocks
@@ -85,7 +85,7 @@ class AddBlock(EditOp):
 
 @edit_op(25, "OP_UPDATE_BLOCKS")
 class UpdateBlocks(EditOp):
-    """The blocks of a file are these."""
+    """Replaces the blocks of a file."""
 
     path: String
     blocks: CompactBlocks
@@ -95,7 +95,7 @@ class UpdateBlocks(EditOp):
 
 @edit_op(22, "OP_REASSIGN_LEASE")
 class ReassignLease(EditOp):
-    """Somebody else writes the file from here on."""
+    """Gives the lease of a file to another writer."""
 
     lease_holder: String
     path: String

@@ -1,4 +1,4 @@
-"""The tree of names: directories, links, renaming, removal."""
+"""Ops on the tree of names: directories, links, renaming, deletion."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..op import EditOp, edit_op, since
 from .files import NO_CALL
 
 SOURCES_MAX = 1024 * 1024
-"""Files that are put together at once, as Hadoop has it."""
+"""Files concatenated at once, as in Hadoop."""
 
 OPTIONS_MAX = 1024
-"""Options of one renaming; there are three different ones."""
+"""Options of one rename; there are three different ones."""
 
 
 class RenameOption(IntEnum):
-    """What becomes of a file that is in the way."""
+    """What becomes of an existing target."""
 
     NONE = 0
     OVERWRITE = 1
@@ -32,7 +32,7 @@ Sources = Annotated[tuple[str, ...], array(STRING, SOURCES_MAX)]
 
 @edit_op(3, "OP_MKDIR")
 class Mkdir(EditOp):
-    """A directory is made."""
+    """Creates a directory."""
 
     inode_id: I64
     path: String
@@ -45,7 +45,7 @@ class Mkdir(EditOp):
 
 @edit_op(2, "OP_DELETE")
 class Delete(EditOp):
-    """A file goes, or a directory with all that is in it."""
+    """Deletes a file, or a directory with all its contents."""
 
     path: String
     timestamp_ms: I64
@@ -55,7 +55,7 @@ class Delete(EditOp):
 
 @edit_op(1, "OP_RENAME_OLD")
 class RenameOld(EditOp):
-    """Renaming that refuses where something is in the way."""
+    """Renames; refuses an existing target."""
 
     source: String
     target: String
@@ -66,7 +66,7 @@ class RenameOld(EditOp):
 
 @edit_op(15, "OP_RENAME")
 class Rename(EditOp):
-    """Renaming with options."""
+    """Renames with options."""
 
     source: String
     target: String
@@ -78,7 +78,7 @@ class Rename(EditOp):
 
 @edit_op(16, "OP_CONCAT_DELETE")
 class ConcatDelete(EditOp):
-    """The blocks of the sources are put behind those of the target, and the sources go."""
+    """Appends the blocks of the sources to the target, and deletes the sources."""
 
     target: String
     sources: Sources
@@ -89,7 +89,7 @@ class ConcatDelete(EditOp):
 
 @edit_op(17, "OP_SYMLINK")
 class Symlink(EditOp):
-    """A link is made."""
+    """Creates a symbolic link."""
 
     inode_id: I64
     path: String

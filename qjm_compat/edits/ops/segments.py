@@ -1,4 +1,4 @@
-"""The edit log about itself: where a segment begins and ends, and the counters behind ids."""
+"""Ops of the edit log itself: start and end of a segment, and the counters behind ids."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ class StartLogSegment(EditOp):
 
 @edit_op(23, "OP_END_LOG_SEGMENT")
 class EndLogSegment(EditOp):
-    """The last op of a segment that was ended in order."""
+    """The last op of a segment that was ended properly."""
 
 
 @edit_op(10, "OP_SET_GENSTAMP_V1")
 class SetGenstampV1(EditOp):
-    """The last generation stamp, of blocks whose ids are random."""
+    """Sets the last generation stamp of blocks with random ids."""
 
     genstamp: I64
 
 
 @edit_op(31, "OP_SET_GENSTAMP_V2")
 class SetGenstampV2(EditOp):
-    """The last generation stamp, of blocks whose ids are counted."""
+    """Sets the last generation stamp of blocks with sequential ids."""
 
     genstamp: I64
 
 
 @edit_op(32, "OP_ALLOCATE_BLOCK_ID")
 class AllocateBlockId(EditOp):
-    """The last block id."""
+    """Sets the last block id."""
 
     block_id: I64
 
 
 @edit_op(41, "OP_ROLLING_UPGRADE_START")
 class RollingUpgradeStart(EditOp):
-    """A rolling upgrade began, and can be rolled back to here."""
+    """Starts a rolling upgrade, which can be rolled back to here."""
 
     started_ms: I64
 
 
 @edit_op(42, "OP_ROLLING_UPGRADE_FINALIZE")
 class RollingUpgradeFinalize(EditOp):
-    """A rolling upgrade can no longer be rolled back."""
+    """Finalizes a rolling upgrade, which can no longer be rolled back."""
 
     finalized_ms: I64

@@ -1,4 +1,4 @@
-"""Snapshots of directories. When they were made, renamed or removed is told from layout -66 on."""
+"""Ops on snapshots of directories. They carry their time from layout -66 on."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from .files import NO_CALL
 
 @edit_op(29, "OP_ALLOW_SNAPSHOT")
 class AllowSnapshot(EditOp):
-    """A directory may have snapshots."""
+    """Allows snapshots of a directory."""
 
     root: String
 
 
 @edit_op(30, "OP_DISALLOW_SNAPSHOT")
 class DisallowSnapshot(EditOp):
-    """A directory may no longer have snapshots."""
+    """Disallows snapshots of a directory."""
 
     root: String
 
 
 @edit_op(26, "OP_CREATE_SNAPSHOT")
 class CreateSnapshot(EditOp):
-    """A snapshot is made."""
+    """Creates a snapshot."""
 
     root: String
     snapshot: String
@@ -34,7 +34,7 @@ class CreateSnapshot(EditOp):
 
 @edit_op(27, "OP_DELETE_SNAPSHOT")
 class DeleteSnapshot(EditOp):
-    """A snapshot goes."""
+    """Deletes a snapshot."""
 
     root: String
     snapshot: String
@@ -45,7 +45,7 @@ class DeleteSnapshot(EditOp):
 
 @edit_op(28, "OP_RENAME_SNAPSHOT")
 class RenameSnapshot(EditOp):
-    """A snapshot gets another name."""
+    """Renames a snapshot."""
 
     root: String
     old_name: String

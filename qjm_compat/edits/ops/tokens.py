@@ -1,4 +1,4 @@
-"""Delegation tokens, and the keys they are signed with."""
+"""Ops on delegation tokens and the master keys that sign them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..fields.kinds import I64, NUMBER_8, Kind, Text, VInt, VLong, record, take
 from ..op import EditOp, edit_op
 
 KEY_BYTES_MAX = 1024 * 1024
-"""As Hadoop has it."""
+"""Largest key, as in Hadoop."""
 
 _WITHHELD = -1
 
@@ -28,7 +28,7 @@ TokenVersion = Annotated[int, Kind(_read_version, NUMBER_8.write)]
 
 @dataclass(frozen=True, slots=True)
 class DelegationToken:
-    """Whom a token speaks for, and until when it can be renewed."""
+    """The identity that a token delegates, and until when it can be renewed."""
 
     version: TokenVersion
     owner: Text
@@ -42,7 +42,7 @@ class DelegationToken:
 
 @dataclass(frozen=True, slots=True)
 class DelegationKey:
-    """A key that tokens are signed with; `key` is None where it is withheld."""
+    """A key that signs tokens; `key` is None if it is withheld."""
 
     key_id: int
     expires_ms: int
@@ -79,7 +79,7 @@ MasterKey = Annotated[DelegationKey, Kind(_read_key, _write_key, _key_to_json)]
 
 @edit_op(18, "OP_GET_DELEGATION_TOKEN")
 class GetDelegationToken(EditOp):
-    """A token is given out."""
+    """Issues a token."""
 
     token: Token
     expires_ms: I64
@@ -87,7 +87,7 @@ class GetDelegationToken(EditOp):
 
 @edit_op(19, "OP_RENEW_DELEGATION_TOKEN")
 class RenewDelegationToken(EditOp):
-    """A token is good for longer."""
+    """Renews a token."""
 
     token: Token
     expires_ms: I64
@@ -95,13 +95,13 @@ class RenewDelegationToken(EditOp):
 
 @edit_op(20, "OP_CANCEL_DELEGATION_TOKEN")
 class CancelDelegationToken(EditOp):
-    """A token is no longer good."""
+    """Cancels a token."""
 
     token: Token
 
 
 @edit_op(21, "OP_UPDATE_MASTER_KEY")
 class UpdateMasterKey(EditOp):
-    """A new key to sign with."""
+    """Adds a signing key."""
 
     key: MasterKey

@@ -1,1 +1,1 @@
-"""JournalNodes, stock ones or ours, as acceptors of our own journal manager."""
+"""Client for JournalNodes, stock ones or ours, as acceptors of the journal manager."""

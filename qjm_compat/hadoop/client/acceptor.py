@@ -1,4 +1,4 @@
-"""A JournalNode behind the seam of acceptors: our requests as its calls."""
+"""Adapts a JournalNode to the acceptor interface: requests become its RPCs."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from .methods import CALLS
 
 
 class RemoteAcceptor:
-    """One JournalNode of a journal. `peers` are all of them by name: a copy is asked for by the URL of its source.
+    """One JournalNode of a journal. `peers` are all of them by name: a copy is requested by the URL of its source.
 
-    Belongs to its event loop. Is connected when it is first called, and again when the connection was lost.
+    Belongs to its event loop. Connects on the first call, and again after the connection was lost.
     """
 
     def __init__(self, address: str, journal_id: str, peers: Mapping[str, Any]) -> None:
@@ -52,7 +52,7 @@ class RemoteAcceptor:
         self._turns = asyncio.Lock()
 
     async def call(self, request: Request[R]) -> R:
-        """Raises JournalError."""
+        """Makes the request's RPC. Raises JournalError."""
         if isinstance(request, GetStorageInfo):
             return cast("R", await self._storage_info())
         if isinstance(request, NewEpoch):
@@ -77,19 +77,19 @@ class RemoteAcceptor:
             self._http_port = answer.http_port
         return cast("R", call.answer(answer))
 
-    def begin(self, request: SendEdits, done: BatchDone) -> bool:  # noqa: ARG002 — the seam's arguments
-        """A call over the network is always waited for."""
+    def begin(self, request: SendEdits, done: BatchDone) -> bool:  # noqa: ARG002 — the interface's arguments
+        """Returns False: a call over the network always has to be awaited."""
         return False
 
     async def read_segment(
         self, start_txid: int, from_txid: int, *, in_progress_ok: bool = True
     ) -> SegmentContent:
-        """Over HTTP. Raises SegmentUnreadable."""
+        """Reads a segment over HTTP. Raises SegmentUnreadable."""
         url = URL(await self.url(start_txid, in_progress_ok=in_progress_ok), encoded=True)
         return await read_file(url, start_txid, from_txid, in_progress=in_progress_ok)
 
     async def url(self, start_txid: int, *, in_progress_ok: bool = True) -> str:
-        """Where this node's copy of a segment is read."""
+        """The URL of this node's copy of a segment."""
         if not self._http_port:
             await self._find_pages()
         host = self.name.rpartition(":")[0]
@@ -109,7 +109,7 @@ class RemoteAcceptor:
         await self._client.close()
 
     async def _journaled_edits(self, message: pb.GetJournaledEdits, since_txid: int) -> JournaledEdits:
-        """A node of 2.7 has segments only."""
+        """Edits from the node's cache, which nodes of 2.7 lack."""
         try:
             answer = await self._client.call("getJournaledEdits", message, pb.JournaledEditsReply)
         except NoSuchMethod as error:

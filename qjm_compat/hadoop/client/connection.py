@@ -1,4 +1,4 @@
-"""One JournalNode's port as a client sees it: calls in order, over a connection that is made anew when it was lost."""
+"""RPC client for a JournalNode's port: ordered calls over one connection, reopened when lost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ M = TypeVar("M", bound=Message)
 
 CONNECT_SECONDS_MAX = 20.0
 CALL_SECONDS_MAX = 120.0
-"""How long a JournalNode may take to be reached, and to answer one call."""
+"""Time limits for connecting to a JournalNode, and for one call."""
 
 READ_BYTES = 256 * 1024
 CALL_ID_MAX = 2**31 - 1
@@ -36,7 +36,7 @@ USER = "bookledger"
 
 
 class NodeClient:
-    """Calls to one address. Belongs to its event loop."""
+    """RPCs to one address. Belongs to its event loop."""
 
     def __init__(self, address: str, user: str = USER) -> None:
         self.address = address
@@ -51,7 +51,7 @@ class NodeClient:
     async def call(
         self, method: str, message: Message, reply: type[M], protocol: str = JOURNAL_PROTOCOL
     ) -> M:
-        """The answer. Raises what the node says, JournalUnavailable where it says nothing."""
+        """Makes a call. Raises the node's error, JournalUnavailable without an answer."""
         number = next(self._numbers)
         answer: asyncio.Future[list[bytes]] = asyncio.get_running_loop().create_future()
         header = pb.CallHeader(method=method, protocol=protocol, version=PROTOCOL_VERSION)
@@ -77,7 +77,7 @@ class NodeClient:
         return self._parsed(parts, reply)
 
     async def close(self) -> None:
-        """Gives up what is under way."""
+        """Closes the connection; calls in flight fail."""
         reading, self._reading = self._reading, None
         self._lost(JournalUnavailable(f"the connection to {self.address} was closed"))
         if reading is not None:

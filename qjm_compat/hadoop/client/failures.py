@@ -1,4 +1,4 @@
-"""What a JournalNode refuses, as our errors."""
+"""Translates the errors of JournalNodes into ours."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ...errors import (
 from ..errors import NoSuchMethod, RemoteError
 
 SAID_CHARACTERS_MAX = 2000
-"""Of what a node says; behind it there is a trace of Java's."""
+"""Longest message kept from a node; a Java stack trace follows it."""
 
 _STALE = ("is less than the last promised epoch", "<= last promise", "is not the current writer epoch")
 _NO_CACHE = "journal edits cache is not enabled"
-"""A node of 3.x whose own configuration has no tailing in progress."""
+"""The message of a 3.x node whose configuration disables in-progress tailing."""
 
 _CLASSES = (
     BadRequest,
@@ -39,7 +39,7 @@ _BY_JAVA_CLASS: dict[str, type[JournalError]] = {one.java_class: one for one in 
 
 
 def error_named(java_class: str, message: str, own_class: str = "") -> JournalError:
-    """The error that a class of Hadoop's stands for here; `own_class` is what one of our nodes calls it."""
+    """The error for a Hadoop class; `own_class` is the class that our own nodes name."""
     said = message.partition("\n\tat ")[0][:SAID_CHARACTERS_MAX].removeprefix(f"{java_class}: ")
     ours = getattr(errors, own_class, None) if own_class.isidentifier() else None
     if isinstance(ours, type) and issubclass(ours, JournalError):
@@ -53,7 +53,7 @@ def error_named(java_class: str, message: str, own_class: str = "") -> JournalEr
 
 
 def _saying(kind: type[JournalError], said: str) -> JournalError:
-    """An error in the node's own words, whatever its constructor would have made of them."""
+    """An error with the node's message, bypassing its constructor."""
     error = kind.__new__(kind, said)
     if isinstance(error, EditsNotCached):
         error.missing_txns = 0

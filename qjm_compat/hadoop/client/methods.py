@@ -1,4 +1,4 @@
-"""Which method of Hadoop's each of our requests is, with its message, and what its answer is to us."""
+"""Maps our requests to Hadoop's RPC methods, messages and replies."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from ..wire import messages as m
 
 @dataclass(frozen=True, slots=True)
 class RemoteCall:
-    """`fields` are the message's beside the journal or the writer, which every message has first."""
+    """One RPC method. `fields` are the message's beside the journal or the writer, which every message has first."""
 
     method: str
     kind: type[Message]

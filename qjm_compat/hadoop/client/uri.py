@@ -1,4 +1,4 @@
-"""`qjournal://h1:8485;h2:8485;h3:8485/ns1`: JournalNodes and a journal, as NameNodes are configured with."""
+"""Parses `qjournal://h1:8485;h2:8485;h3:8485/ns1`: JournalNodes and a journal, as configured in NameNodes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from ...errors import BadRequest
 
 SCHEME = "qjournal://"
 NODES_MAX = 99
-"""JournalNodes one URI may name."""
+"""Most JournalNodes of one URI."""
 
 
 def parse(uri: str) -> tuple[tuple[str, ...], str]:
-    """Addresses and journal id. Raises BadRequest."""
+    """Returns addresses and journal id. Raises BadRequest."""
     places, slash, journal_id = uri.removeprefix(SCHEME).partition("/")
     addresses = tuple(places.split(";"))
     journal_id = journal_id.partition("?")[0].rstrip("/")

@@ -1,1 +1,1 @@
-"""What a JournalNode answers over HTTP."""
+"""A JournalNode's HTTP pages."""

@@ -1,4 +1,4 @@
-"""What a JournalNode counts, as the beans that Hadoop's `/jmx` shows."""
+"""A JournalNode's metrics: Hadoop's JMX beans for `/jmx`, and Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PREFIX = "Hadoop:service=JournalNode,name="
 
 
 class Beans:
-    """Of one daemon."""
+    """The JMX beans of one daemon."""
 
     def __init__(self, node: JournalNode, calls: Calls, server: RpcServer, rpc_port: int) -> None:
         self._node = node
@@ -30,7 +30,7 @@ class Beans:
         self._started_at_ms = time.time_ns() // 1_000_000
 
     def found(self, query: str) -> list[dict[str, Any]]:
-        """Those that a `qry` names: a bean's name, "*", or nothing for all of them."""
+        """The beans that a `qry` names: one by its name, or all for "*" or nothing."""
         beans = list(self._all())
         if query in ("", "*", "*:*", "Hadoop:*"):
             return beans
@@ -65,7 +65,7 @@ class Beans:
 
 
 class JournalNodeMetrics(Collector):
-    """For Prometheus: what the daemon is called for, `journalnode_…`, and each journal's bean, `hadoop_journal_…`."""
+    """Prometheus metrics: the daemon's calls, `journalnode_…`, and each journal's bean, `hadoop_journal_…`."""
 
     def __init__(self, node: JournalNode, calls: Calls, server: RpcServer) -> None:
         self._node = node
@@ -74,7 +74,7 @@ class JournalNodeMetrics(Collector):
         self._journals = JournalMetrics(self._beans)
 
     def describe(self) -> list[Metric]:
-        """Nothing is asked of journals that are not open yet."""
+        """Returns nothing, so that registration does not query journals that are not open yet."""
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -110,7 +110,7 @@ class JournalNodeMetrics(Collector):
 
 
 def journals_of(node: JournalNode) -> Iterator[tuple[str, Any]]:
-    """Those that it knows, by name."""
+    """The node's known journals, by name."""
     for journal_id, journal in sorted(node.journals.items()):
         if not journal.is_unknown:
             yield journal_id, journal

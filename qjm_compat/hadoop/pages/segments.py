@@ -1,4 +1,4 @@
-"""A JournalNode's pages: `/getJournal`, which sends a segment as Hadoop's file, and `/jmx`, its counters as beans."""
+"""A JournalNode's HTTP pages: `/getJournal` sends a segment as Hadoop's file, `/jmx` the counters as beans."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NAME_OF_FILE, DIGEST = "X-Image-Edits-Name", "X-MD5-Digest"
 
 
 class Refused(Exception):
-    """With an HTTP status."""
+    """A refusal with an HTTP status."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -39,7 +39,7 @@ class Refused(Exception):
 
 @dataclass(slots=True)
 class File:
-    """A segment as it is to be sent. `held` are its batches' bytes, None where they are too many."""
+    """A segment to be sent. `held` are its batches' bytes, None if they are too many."""
 
     name: str
     size: int
@@ -51,7 +51,7 @@ class File:
 
 
 class Pages:
-    """Of one node. `routes` are for whoever serves HTTP."""
+    """The pages of one node. `routes` are for its HTTP server."""
 
     def __init__(self, node: JournalNode, beans: Beans, limits: NodeLimits | None = None) -> None:
         self._limits = limits or NodeLimits()
@@ -119,9 +119,9 @@ class Pages:
 
 
 async def measured(journal: Journal, start_txid: int, *, in_progress_ok: bool, held_bytes_max: int) -> File:
-    """Length and digest of a segment as it stands now; one in progress ends with what is on disk.
+    """Length and digest of a segment as it is now; one in progress ends with what is on disk.
 
-    Raises SegmentUnreadable where there is none.
+    Raises SegmentUnreadable if there is none.
     """
     content = await journal.read_segment(start_txid, start_txid, in_progress_ok=in_progress_ok)
     header = encode_header(content.layout_version)
@@ -173,7 +173,7 @@ async def _pieces(journal: Journal, start_txid: int, file: File) -> AsyncGenerat
 
 
 def _check_storage(given: str | None, storage: JournalStorage) -> None:
-    """A reader of another namespace or cluster gets nothing; layout and cTime may differ."""
+    """Refuses readers of another namespace or cluster; layout and cTime may differ."""
     if given is None:
         return
     fields = given.split(":", 3)

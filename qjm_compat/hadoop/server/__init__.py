@@ -1,1 +1,1 @@
-"""A JournalNode: its name, its journals, and the calls that come to its port."""
+"""A JournalNode: its name lease, its journals, and its RPC server."""

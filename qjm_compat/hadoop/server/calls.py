@@ -1,4 +1,4 @@
-"""Answering calls: from a frame of Hadoop's to the acceptor, and back to a frame."""
+"""Dispatches RPCs: decodes a call, runs it at the acceptor, encodes the reply."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Calls:
-    """Of one JournalNode; `counts` says how often each method was called. Belongs to the node's event loop."""
+    """The calls of one JournalNode; `counts` counts them by method. Belongs to the node's event loop."""
 
     def __init__(self, node: JournalNode, place: Place) -> None:
         self.counts: Counter[str] = Counter()
@@ -34,7 +34,7 @@ class Calls:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, call: Call, reply: Reply) -> None:
-        """Answers a call, now or later, through `reply`. Raises BadFrame where it is none."""
+        """Answers a call, now or later, through `reply`. Raises BadFrame for anything else."""
         caller = call.caller
         try:
             protocol, name, data = method_of(call)
@@ -51,7 +51,7 @@ class Calls:
             reply(self._failure(caller, error))
 
     async def close(self) -> None:
-        """Gives up what is under way."""
+        """Cancels calls in progress."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -80,7 +80,7 @@ class Calls:
             frame = success(caller, message)
         except JournalError as error:
             frame = self._failure(caller, error)
-        except Exception as error:  # a defect of ours must not leave a NameNode without an answer
+        except Exception as error:  # a bug must not leave a NameNode without an answer
             log.exception("%s of journal %s broke off", type(request).__name__, journal_id)
             frame = self._failure(caller, error)
         reply(frame)

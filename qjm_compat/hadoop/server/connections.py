@@ -1,4 +1,4 @@
-"""Hadoop's IPC on a port: connections, their frames and their bounds. Nothing of a writer lives in a connection."""
+"""The RPC server: Hadoop's IPC connections, their frames, time limits and back-pressure. They hold no writer state."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from .calls import Calls
 from .load import Load
 
 STRANGER_FRAME_BYTES_MAX = 64 * 1024
-"""Largest frame before the connection's context: nobody has said yet who speaks."""
+"""Largest frame before the connection's context: the peer is not identified yet."""
 
 LOOK_SECONDS = 1.0
-"""How often these times are looked at."""
+"""How often time limits are checked."""
 
 BACKLOG = 1024
 
@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 
 
 class RpcServer:
-    """All connections of one port."""
+    """Serves all connections of one port."""
 
     def __init__(self, calls: Calls, limits: NodeLimits | None = None) -> None:
         self.limits = limits or NodeLimits()
@@ -65,7 +65,7 @@ class RpcServer:
 
     @asynccontextmanager
     async def serving(self, bound: socket.socket) -> AsyncIterator[None]:
-        """Accepts and answers inside the block."""
+        """Accepts and serves connections inside the block."""
         loop = asyncio.get_running_loop()
         listening = await loop.create_server(lambda: Connection(self), sock=bound, backlog=BACKLOG)
         looking = asyncio.create_task(self._look_after_all())
@@ -88,7 +88,7 @@ class RpcServer:
 
 
 class Connection(asyncio.Protocol):
-    """One peer: greeting, context, then calls. Answers go out as they come, in any order."""
+    """One peer's connection: handshake, context, then calls. Replies are sent as they come, in any order."""
 
     def __init__(self, server: RpcServer) -> None:
         self.frames = FrameReader(STRANGER_FRAME_BYTES_MAX)
@@ -104,7 +104,7 @@ class Connection(asyncio.Protocol):
         self._frame_began: float | None = None
         self._writing_paused_at: float | None = None
 
-    # --- what the transport tells ---------------------------------------------------------------------------
+    # --- events of the transport ----------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -156,12 +156,12 @@ class Connection(asyncio.Protocol):
         return self._called_bytes
 
     def _relieve(self) -> None:
-        """What is small is not counted, so that a flood of small calls costs nothing for each."""
+        """Enforces the memory limit; skips small amounts, so that a flood of small calls costs nothing for each."""
         if self.held_bytes + self._called_bytes > STRANGER_FRAME_BYTES_MAX:
             self._server.load.relieve(self._server.connections)
 
     def look(self, now: float) -> None:
-        """Cuts it where the peer takes too long; begins what waited for others' calls."""
+        """Cuts a peer that exceeds a time limit; starts calls that waited for others'."""
         limits = self._server.limits
         if not self._has_context and now - self._began > limits.greeting_seconds_max:
             self.cut("it did not say who it is")
@@ -175,14 +175,14 @@ class Connection(asyncio.Protocol):
             self._begin_waiting()
 
     def cut(self, why: str) -> None:
-        """Ends it at once."""
+        """Aborts the connection."""
         self._is_over = True
         if self._transport is not None:
             log.debug("connection of %s is cut: %s", self._transport.get_extra_info("peername"), why)
             self._transport.abort()
 
     def refuse(self, why: str) -> None:
-        """Ends it with the reason, as far as the peer takes that at once."""
+        """Closes the connection with the reason, if the peer takes that at once."""
         self._end(fatal(why, DETAIL_UNKNOWN), why)
         if self._transport is not None and self._transport.get_write_buffer_size():
             self._transport.abort()
@@ -205,7 +205,7 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.resume_reading()
 
-    # --- what the peer says ------------------------------------------------------------------------------------
+    # --- input of the peer -------------------------------------------------------------------------------------
 
     def _take(self, data: bytes) -> None:
         if not self._is_greeted:
@@ -221,7 +221,7 @@ class Connection(asyncio.Protocol):
         self._begin_waiting()
 
     def _greet(self) -> bool:
-        """Whether the first bytes have come and are well."""
+        """Whether the first bytes have come and are valid."""
         if self.frames.buffered_bytes < PREAMBLE_BYTES:
             return False
         preamble = self.frames.take(PREAMBLE_BYTES) or b""
@@ -274,8 +274,8 @@ class Connection(asyncio.Protocol):
         return self._writing_paused_at is None and self._under_way < limit
 
     def _begin_waiting(self) -> None:
-        """As many calls as may be under way, in the order in which they came."""
-        if self._is_beginning:  # a call that is answered at once comes here again
+        """Starts as many calls as the limits allow, in order of arrival."""
+        if self._is_beginning:  # a call that is answered at once re-enters here
             return
         self._is_beginning = True
         try:

@@ -1,4 +1,4 @@
-"""One name, one live daemon: the name is a key under a lease that only the living renew."""
+"""Ensures one live daemon per name: the name is a key under a lease that the daemon renews."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from metadata.store import Lease, MetadataStore
 from ..errors import NameInUse
 
 RENEWALS_PER_LEASE = 3
-"""A lease survives two lost renewals."""
+"""Renewals per lease time: a lease survives two lost ones."""
 
 LEASES_TO_WAIT = 2
-"""How many lease times a dead daemon's name is given to run out before it counts as taken."""
+"""Lease times to wait for a dead daemon's lease to expire before its name counts as taken."""
 
 log = logging.getLogger(__name__)
 
 
 class NameLease:
-    """`take` once, `keep` until cancelled, then `give_up`."""
+    """Use: `take` once, `keep` until cancelled, then `give_up`."""
 
     def __init__(self, store: MetadataStore, record: JournalNodeRecord, lease_seconds: float) -> None:
         self._store = store
@@ -34,12 +34,12 @@ class NameLease:
 
     @property
     def is_held(self) -> bool:
-        """As far as is known: a lease that was not renewed in its time may have run out."""
+        """Whether the lease is known to be held; one not renewed in time may have expired."""
         age = asyncio.get_running_loop().time() - self._renewed_at
         return self._lease is not None and age < self._lease_seconds
 
     async def take(self) -> None:
-        """Returns when the name is ours. Raises NameInUse while another daemon lives under it."""
+        """Acquires the name. Raises NameInUse while another daemon holds it."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + LEASES_TO_WAIT * self._lease_seconds
         while not await self._try_to_take():
@@ -51,7 +51,7 @@ class NameLease:
             await asyncio.sleep(self._lease_seconds / RENEWALS_PER_LEASE)
 
     async def keep(self) -> None:
-        """Renews until cancelled. Raises NameInUse when another daemon got the name meanwhile: this one must end."""
+        """Renews until cancelled. Raises NameInUse if another daemon got the name meanwhile: this one must end."""
         while True:
             await asyncio.sleep(self._lease_seconds / RENEWALS_PER_LEASE)
             try:
@@ -65,7 +65,7 @@ class NameLease:
                 )
 
     async def give_up(self) -> None:
-        """At once, so that the next daemon of the name need not wait."""
+        """Revokes the lease, so that the next daemon of the name need not wait."""
         lease, self._lease = self._lease, None
         if lease is not None:
             try:
@@ -88,7 +88,7 @@ class NameLease:
         try:
             await self._store.create(self._record.key, self._record.encode(), lease=lease)
             return True
-        except KeyExists:  # another's, or our own whose answer was lost
+        except KeyExists:  # another's, or our own after a lost answer
             return await self._is_ours()
 
     async def _is_ours(self) -> bool:

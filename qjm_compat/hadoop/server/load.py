@@ -1,4 +1,4 @@
-"""What all connections of a port hold together: calls under way and bytes, and who gives way when it is too much."""
+"""Load shedding across a port's connections: bounds calls and bytes, and ends the connection that holds most."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from typing import Protocol
 from ..limits import NodeLimits
 
 LEFT_BEHIND_MAX = 1024
-"""Calls under way above `calls_max`: of connections that are gone, and one of each that is there."""
+"""Calls in flight above `calls_max`: those of closed connections, and one of each open one."""
 
 
 class Holder(Protocol):
-    """A connection, as far as it holds something."""
+    """A connection, as far as it holds memory."""
 
     @property
     def held_bytes(self) -> int:
-        """Read and not begun, not whole, or written and not taken. Calls under way are counted elsewhere."""
+        """Bytes read and not started, partial frames, and replies not taken. Calls in flight are counted elsewhere."""
         ...
 
     @property
     def called_bytes(self) -> int:
-        """Of its calls under way."""
+        """Bytes of its calls in flight."""
         ...
 
     def refuse(self, why: str) -> None:
-        """Ends it, with a word to the peer."""
+        """Closes it with a reason for the peer."""
         ...
 
 
 class Load:
-    """Of one port."""
+    """The load of one port."""
 
     def __init__(self, limits: NodeLimits) -> None:
         self._limits = limits
@@ -38,16 +38,16 @@ class Load:
         self.calls_bytes = 0
 
     def count(self, calls: int, size_bytes: int) -> None:
-        """So many more of them are under way, or fewer: also where a connection is gone, its calls go on."""
+        """Adds to the calls in flight, or subtracts; those of closed connections go on and count too."""
         self.calls += calls
         self.calls_bytes += size_bytes
 
     def may_begin(self, under_way: int) -> bool:
-        """Whether a connection with so many calls under way may begin another one."""
+        """Whether a connection with so many calls in flight may start another one."""
         return self.calls < self._limits.calls_max + (LEFT_BEHIND_MAX if under_way == 0 else 0)
 
     def relieve(self, holders: Iterable[Holder]) -> None:
-        """Ends the one that holds most, where all of them hold too much."""
+        """Ends the connection that holds most, if all together hold too much."""
         everybody = list(holders)
         held = self.calls_bytes + sum(one.held_bytes for one in everybody)
         limit = self._limits.buffered_bytes_max

@@ -1,4 +1,4 @@
-"""A JournalNode: the acceptors of one name, for every journal that NameNodes ask for."""
+"""A JournalNode: one named acceptor for every journal that NameNodes ask for."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class JournalNode:
-    """Its journals, opened when they are first asked for. Belongs to the event loop of its client."""
+    """The node's journals, opened on first use. Belongs to the event loop of its client."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class JournalNode:
         self._peers = peers
 
     def journal(self, journal_id: str) -> Journal:
-        """Raises BadRequest for an id that is none, or is one too many."""
+        """Opens a journal. Raises BadRequest for a bad id, or one too many."""
         found = self.journals.get(journal_id)
         if found is not None:
             return found
@@ -56,17 +56,17 @@ class JournalNode:
         return found
 
     async def call(self, journal_id: str, request: Request[R]) -> R:
-        """Raises JournalError."""
+        """Runs a request at a journal. Raises JournalError."""
         return await self.journal(journal_id).call(request)
 
     async def close(self) -> None:
-        """Lets go of all journals; their open segments are ended by the next writer."""
+        """Closes all journals; their open segments are ended by the next writer."""
         for journal in self.journals.values():
             await journal.close()
         self.journals.clear()
 
     async def peer_addresses(self) -> list[Address]:
-        """The HTTP addresses of those this one copies from: named to it, or alive in the same metadata."""
+        """HTTP addresses of the nodes to copy from: configured ones, and those alive in the same metadata."""
         found = list(self._peers)
         with metadata_errors():
             async for item in list_all(self._store, keys.JOURNAL_NODES):

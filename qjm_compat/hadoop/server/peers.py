@@ -1,4 +1,4 @@
-"""Copies of segments at other JournalNodes, ours or stock ones: who may be asked, and reading them over HTTP."""
+"""Reads segments from other JournalNodes over HTTP, ours or stock ones; only from known peers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ GET_JOURNAL = "/getJournal"
 
 CONNECT_SECONDS_MAX = 20.0
 WRITER_EPOCH = "X-Writer-Epoch"
-"""The header in which our JournalNodes say whose edits they send; stock ones have none."""
+"""The header with the writer's epoch, sent by our JournalNodes; stock ones have none."""
 
 READ_SECONDS_MAX = 60.0
-"""How long a peer may take to be reached, and to say nothing in the middle of a segment."""
+"""Time limits for connecting to a peer, and for a pause in the middle of a segment."""
 
 PIECE_BYTES = 256 * 1024
 EPOCH_DIGITS_MAX = 19
@@ -35,7 +35,7 @@ AddressesOf = Callable[[], Awaitable[list[Address]]]
 
 
 class PeersByUrl(Mapping[str, SegmentReader]):
-    """What a writer's URL names, as long as that is a peer: nobody has this daemon read from elsewhere."""
+    """Segment readers by a writer's URL, restricted to peers: no writer makes this daemon read from elsewhere."""
 
     def __init__(self, journal_id: str, addresses_of: AddressesOf) -> None:
         self._journal_id = journal_id
@@ -55,7 +55,7 @@ class PeersByUrl(Mapping[str, SegmentReader]):
 
 
 class PeerSegment:
-    """The segment that a URL names. It is read only where the URL is one of a peer, and of this journal."""
+    """The segment at a URL. Read only if the URL is of a peer, and of this journal."""
 
     def __init__(self, url: str, journal_id: str, addresses_of: AddressesOf) -> None:
         self._text = url
@@ -65,7 +65,7 @@ class PeerSegment:
     async def read_segment(
         self, start_txid: int, from_txid: int, *, in_progress_ok: bool = True
     ) -> SegmentContent:
-        """Raises BadRequest for a URL that is none of a peer's, SegmentUnreadable."""
+        """Reads it. Raises BadRequest for a URL that is not a peer's, SegmentUnreadable."""
         url = self._checked(start_txid)
         await self._check_is_peer(url)
         return await read_file(url, start_txid, from_txid, in_progress=in_progress_ok)
@@ -97,7 +97,7 @@ class PeerSegment:
 
 
 async def resolved(host: str) -> frozenset[str]:
-    """The addresses of a host; none where it has none."""
+    """The addresses of a host; none if it cannot be resolved."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError:
@@ -106,7 +106,7 @@ async def resolved(host: str) -> frozenset[str]:
 
 
 async def read_file(url: URL, start_txid: int, from_txid: int, *, in_progress: bool) -> SegmentContent:
-    """Begins to read a segment file; the layout is known when this returns. Raises SegmentUnreadable."""
+    """Starts reading a segment file; the layout is known when this returns. Raises SegmentUnreadable."""
     cutter = SegmentCutter(start_txid, str(url.with_query(None)))
     epoch = WriterEpoch()
     batches = _written(batches_of(_pieces(url, epoch), cutter), epoch)
@@ -131,7 +131,7 @@ async def _from(
 
 
 def _part_from(batch: Batch, from_txid: int) -> Batch:
-    """A piece of a file may hold many flushes: what was not asked for is left out."""
+    """Drops edits before `from_txid`: a piece of a file may hold many flushes."""
     if batch.first_txid >= from_txid:
         return batch
     records = bytes(slice_batch(batch.records, from_txid, batch.last_txid))
@@ -140,7 +140,7 @@ def _part_from(batch: Batch, from_txid: int) -> Batch:
 
 @dataclass(slots=True)
 class WriterEpoch:
-    """Whose edits a file holds, once its headers have come; 0 where nobody says it."""
+    """The writer's epoch of a file, once its headers have come; 0 if unknown."""
 
     number: int = 0
 

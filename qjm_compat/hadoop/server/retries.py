@@ -1,4 +1,4 @@
-"""Answers of the latest calls that change something: one that is made again is answered alike, and happens once."""
+"""Retry cache: keeps the replies of recent mutating calls, so that retries are idempotent."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Callable
 from ..wire.rpc import Caller
 
 REMEMBERED_MAX = 1024
-"""Calls whose answers are kept, of all clients together; such answers have some dozens of bytes."""
+"""Calls whose replies are kept, of all clients together; such replies have some dozens of bytes."""
 
 Reply = Callable[[bytes], None]
 
 
 class Retries:
-    """By client and call id."""
+    """Replies by client and call id."""
 
     def __init__(self) -> None:
         self._answers: OrderedDict[tuple[bytes, int], bytes | list[Reply]] = OrderedDict()
 
     def is_answered(self, caller: Caller, reply: Reply) -> bool:
-        """Whether the call was made before: then `reply` is called now, or when the first one is answered."""
+        """Whether the call is a retry: then `reply` is called now, or when the first one is answered."""
         if caller.retry_count <= 0:
             return False
         found = self._answers.get((caller.client_id, caller.call_id))
@@ -33,7 +33,7 @@ class Retries:
         return True
 
     def remembering(self, caller: Caller, reply: Reply) -> Reply:
-        """A `reply` for a call that begins now, which tells those who ask again as well."""
+        """Wraps `reply` for a call that starts now, so that retries are answered as well."""
         key = (caller.client_id, caller.call_id)
         waiting: list[Reply] = [reply]
         self._answers.pop(key, None)

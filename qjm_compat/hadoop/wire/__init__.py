@@ -1,1 +1,1 @@
-"""The bytes: frames, calls, messages, segment files."""
+"""Wire formats of Hadoop: frames, calls, messages, segment files."""

@@ -1,4 +1,4 @@
-"""Frames of Hadoop's IPC: a length, and behind it messages, each behind a varint that says how long it is."""
+"""Frames of Hadoop's IPC: a length, then messages, each with its length as a varint."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..errors import BadFrame
 MAGIC = b"hrpc"
 IPC_VERSION = 9
 SIMPLE, SASL = 0x00, 0xDF
-"""What a client says of its authentication: none at all, or SASL, in which it is told that none is needed."""
+"""A client's choice of authentication: none, or SASL, to which the server answers that none is needed."""
 
 PREAMBLE_BYTES = 7
 
 FRAME_BYTES_MAX = 128 * 1024 * 1024
-"""Largest frame that is taken in, as in stock Hadoop (`ipc.maximum.data.length`)."""
+"""Largest frame accepted, as in stock Hadoop (`ipc.maximum.data.length`)."""
 
 VARINT_BYTES_MAX = 5
 
@@ -23,7 +23,7 @@ _LENGTH = struct.Struct(">I")
 
 
 class FrameReader:
-    """Puts frames together out of bytes as they come. `size_max` bounds one frame."""
+    """Reassembles frames from bytes as they come. `size_max` bounds one frame."""
 
     def __init__(self, size_max: int = FRAME_BYTES_MAX) -> None:
         self.size_max = size_max
@@ -31,13 +31,13 @@ class FrameReader:
 
     @property
     def buffered_bytes(self) -> int:
-        """Of a frame that is not whole."""
+        """Bytes of the partial frame."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The frames that are whole now, in order. Raises BadFrame for one that is too large.
+        """Yields the frames that are complete now. Raises BadFrame for one that is too large.
 
-        `size_max` counts as it is when a frame's turn comes: whoever takes one may change it for those behind it.
+        `size_max` is read for each frame: the consumer of one may change it for those behind it.
         """
         self._buffer += data
         return self._frames()
@@ -60,7 +60,7 @@ class FrameReader:
             del self._buffer[:offset]
 
     def take(self, count: int) -> bytes | None:
-        """The first bytes, which are no frame; None until there are so many."""
+        """Takes the first bytes, which are not a frame; None until there are so many."""
         if len(self._buffer) < count:
             return None
         taken = bytes(self._buffer[:count])
@@ -68,12 +68,12 @@ class FrameReader:
         return taken
 
     def put(self, data: bytes) -> None:
-        """Takes bytes in without a look at frames."""
+        """Buffers bytes without parsing frames."""
         self._buffer += data
 
 
 def parts_of(frame: bytes) -> list[bytes]:
-    """The messages of a frame. Raises BadFrame where their lengths do not add up to it."""
+    """Splits a frame into messages. Raises BadFrame if their lengths do not add up."""
     parts: list[bytes] = []
     offset = 0
     while offset < len(frame):
@@ -86,7 +86,7 @@ def parts_of(frame: bytes) -> list[bytes]:
 
 
 def frame_of(parts: Iterable[bytes]) -> bytes:
-    """The inverse, with the frame's length before it."""
+    """Joins messages into a frame, with its length before it."""
     joined: list[bytes] = [b""]
     for part in parts:
         joined += (_encoded(len(part)), part)

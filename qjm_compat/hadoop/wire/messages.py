@@ -1,4 +1,4 @@
-"""The calls of QJournalProtocol between Hadoop's messages and our requests."""
+"""Converts QJournalProtocol's messages to our requests and replies, and back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...requests import (
 from . import hadoop_pb2 as pb
 
 UNKNOWN_TXID = INVALID_TXID & 0xFFFFFFFFFFFFFFFF
-"""How Hadoop's "no transaction" looks in an unsigned field."""
+"""Hadoop's "no transaction" in an unsigned field."""
 
 _BITS_32, _BITS_64 = 1 << 32, 1 << 64
 
@@ -34,7 +34,7 @@ def signed_64(number: int) -> int:
 
 
 def journal_id_of(message: Any) -> str:
-    """Every call names its journal, in one of two places."""
+    """The journal of a call, which is in one of two places."""
     named = message.info if "info" in message.DESCRIPTOR.fields_by_name else message
     identifier: str = named.journal_id.identifier
     return identifier
@@ -71,7 +71,7 @@ def storage_of(message: pb.StorageInfo) -> JournalStorage:
 
 
 def storage_message(storage: JournalStorage) -> pb.StorageInfo:
-    """Raises ValueError for what does not fit Hadoop's numbers of 32 bits."""
+    """Encodes storage info. Raises ValueError for numbers over Hadoop's 32 bits."""
     for number in (storage.layout_version, storage.namespace_id):
         if not -(2**31) <= number < 2**31:
             raise ValueError(f"{number} has more than 32 bits")

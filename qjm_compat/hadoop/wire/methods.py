@@ -1,4 +1,4 @@
-"""What each method asks of an acceptor, and how the answer is told."""
+"""The RPC methods a JournalNode serves: how each becomes a request, and its answer a reply."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from . import messages as m
 from .rpc import INTER_PROTOCOL, JOURNAL_PROTOCOL, parse
 
 TXNS_MAX = 100_000
-"""Most edits that one answer of getJournaledEdits has, whatever is asked for; their bytes are bounded besides."""
+"""Most edits of one answer of getJournaledEdits, whatever is asked for; their bytes are bounded besides."""
 
 NOTHING = pb.Nothing()
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where this JournalNode's pages are: Hadoop's answers name it."""
+    """The address of this JournalNode's pages, for Hadoop's replies."""
 
     url: str
     port: int
@@ -53,7 +53,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """`request` makes ours of the message and of the client id; `reply` Hadoop's of the answer.
+    """`request` makes our request from the message and the client id; `reply` makes Hadoop's reply from the answer.
 
     A NameNode has one client id for all its calls, and upgrades and discards without naming its epoch.
     """
@@ -64,7 +64,7 @@ class Method:
     changes: bool = True
 
     def parse(self, data: bytes) -> Any:
-        """Raises BadMessage."""
+        """Decodes the message. Raises BadMessage."""
         message = self.message()
         try:
             parse(message, data)
@@ -125,7 +125,7 @@ _JOURNAL_METHODS = {
     ),
     "format": Method(
         pb.Format,
-        # NameNodes of 2.7 know no force: theirs wipe what is there.
+        # NameNodes of 2.7 send no force flag: their format always wipes.
         lambda q, _: Format(m.namespace_of(q.namespace), force=not q.HasField("force") or q.force),
     ),
     "newEpoch": Method(
@@ -185,7 +185,7 @@ METHODS = {
 
 
 def method_named(protocol: str, name: str) -> Method:
-    """Raises NoSuchProtocol, NoSuchMethod."""
+    """Looks up a method. Raises NoSuchProtocol, NoSuchMethod."""
     methods = METHODS.get(protocol)
     if methods is None:
         raise NoSuchProtocol(f"Unknown protocol: {protocol}")

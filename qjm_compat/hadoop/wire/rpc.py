@@ -1,4 +1,4 @@
-"""Calls and answers of Hadoop's IPC, as bytes."""
+"""Encodes and decodes the calls and replies of Hadoop's IPC."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from . import hadoop_pb2 as pb
 from .framing import IPC_VERSION, frame_of, parts_of
 
 CONTEXT_CALL, PING_CALL, SASL_CALL = -3, -4, -33
-"""Call ids of frames that are no calls."""
+"""Call ids of frames that are not calls."""
 
 PROTOCOL_BUFFERS, FINAL = 2, 0
 SUCCESS, ERROR, FATAL = 0, 1, 2
@@ -26,12 +26,12 @@ DETAIL_INVALID_HEADER, DETAIL_DESERIALIZING, DETAIL_VERSION = 12, 13, 14
 _DETAILS: dict[type[Exception], int] = {NoSuchMethod: 2, NoSuchProtocol: 3, VersionMismatch: 6}
 
 CLIENT_ID_BYTES_MAX = 64
-"""Of Hadoop's 16."""
+"""Longest client id; Hadoop's has 16 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose call it is, and how often it was made before."""
+    """The caller of a call, and its retry count."""
 
     call_id: int
     client_id: bytes
@@ -40,7 +40,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One frame that came: a call with its header and message, or, with a negative id, something else."""
+    """A received frame: a call with its header and message, or, with a negative id, something else."""
 
     caller: Caller
     parts: tuple[bytes, ...]
@@ -51,7 +51,7 @@ class Call:
 
 
 def parse(message: Message, data: bytes) -> None:
-    """Reads a message. Raises DecodeError, also where a field is missing that must be there."""
+    """Decodes a message. Raises DecodeError, also for a missing required field."""
     message.ParseFromString(data)
     if not message.IsInitialized():
         raise DecodeError(
@@ -60,7 +60,7 @@ def parse(message: Message, data: bytes) -> None:
 
 
 def call_in(frame: bytes) -> Call:
-    """Raises BadFrame."""
+    """Decodes a call. Raises BadFrame."""
     parts = parts_of(frame)
     if not parts:
         raise BadFrame("a frame without a header")
@@ -77,7 +77,7 @@ def call_in(frame: bytes) -> Call:
 
 
 def method_of(call: Call) -> tuple[str, str, bytes]:
-    """Protocol, method, message. Raises BadFrame, VersionMismatch."""
+    """Decodes protocol, method and message of a call. Raises BadFrame, VersionMismatch."""
     if len(call.parts) != 2:
         raise BadFrame(
             f"a call has a header and a message behind the first header, not {len(call.parts)} parts"
@@ -95,12 +95,12 @@ def method_of(call: Call) -> tuple[str, str, bytes]:
 
 
 def success(caller: Caller, message: Message) -> bytes:
-    """The frame of an answer."""
+    """Encodes a reply."""
     return frame_of((_header(caller, SUCCESS).SerializeToString(), message.SerializeToString()))
 
 
 def failure(caller: Caller, error: Exception) -> bytes:
-    """The frame that names Hadoop's class of an error."""
+    """Encodes an error, with Hadoop's class of it."""
     header = _header(caller, ERROR)
     header.exception_class = error.java_class if isinstance(error, JournalError) else "java.io.IOException"
     header.error_message, header.own_class = str(error), type(error).__name__
@@ -109,7 +109,7 @@ def failure(caller: Caller, error: Exception) -> bytes:
 
 
 def fatal(error: str, detail: int) -> bytes:
-    """The last frame of a connection."""
+    """Encodes the last frame of a connection."""
     header = pb.ResponseHeader(
         call_id=0xFFFFFFFF,
         status=FATAL,
@@ -122,7 +122,7 @@ def fatal(error: str, detail: int) -> bytes:
 
 
 def sasl_not_needed() -> bytes:
-    """To a client that would negotiate: it goes on without."""
+    """The reply to a client that wants to negotiate: it goes on without."""
     header = pb.ResponseHeader(
         call_id=SASL_CALL & 0xFFFFFFFF, status=SUCCESS, ipc_version=IPC_VERSION, client_id=b"", retry_count=-1
     )
@@ -130,7 +130,7 @@ def sasl_not_needed() -> bytes:
 
 
 def old_version_refusal(version: int) -> bytes:
-    """For clients of before version 9, in the form that they read: call id, status, two texts."""
+    """The refusal for clients before version 9, in their format: call id, status, two texts."""
     texts = (
         "org.apache.hadoop.ipc.RPC$VersionMismatch",
         f"Server IPC version {IPC_VERSION} cannot communicate with client version {version}",

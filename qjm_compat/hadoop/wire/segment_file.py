@@ -1,4 +1,4 @@
-"""A segment as the file that Hadoop sends, cut into batches as it comes: a header, op frames, perhaps padding."""
+"""Splits a segment file from Hadoop into batches while it is received: header, op frames, perhaps padding."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ...errors import SegmentUnreadable
 _TXID_END = 2**63 - 1
 _LENGTH_BYTES_END = 5
 _AROUND_LENGTH_BYTES = 5
-"""What an op's length does not count: the opcode, and the checksum."""
+"""Bytes that an op's length does not count: the opcode, and the checksum."""
 
 
 class SegmentCutter:
-    """Whole, verified ops out of the bytes of a segment file. Holds one op that is not whole, and no more."""
+    """Yields whole, verified ops of a segment file. Buffers at most one partial op."""
 
     def __init__(self, start_txid: int, where: str) -> None:
         self._where = where
@@ -26,7 +26,7 @@ class SegmentCutter:
         self.layout_version: int | None = None
 
     def feed(self, data: bytes) -> Batch | None:
-        """The ops that are whole now. Raises SegmentUnreadable for damage and gaps."""
+        """Returns the ops complete now. Raises SegmentUnreadable for damage and gaps."""
         self._rest += data
         try:
             if self.layout_version is None:
@@ -42,7 +42,7 @@ class SegmentCutter:
         return batch
 
     def end(self) -> None:
-        """Nothing more comes. Raises SegmentUnreadable where the file ends inside of something."""
+        """Ends the input. Raises SegmentUnreadable if the file ends in the middle of something."""
         if self.layout_version is None:
             raise self._damaged("the file ends inside its header")
         if self._rest:
@@ -64,7 +64,7 @@ class SegmentCutter:
         return Batch(first, count, records) if count else None
 
     def _is_whole(self, offset: int) -> bool:
-        """Whether all bytes of the op there have come, or it can be none."""
+        """Whether all bytes of the op there have come, or its length is invalid."""
         left = len(self._rest) - offset
         if left < _LENGTH_BYTES_END or self._rest[offset] == TERMINATOR:
             return False
@@ -81,7 +81,7 @@ class SegmentCutter:
 
 
 async def batches_of(pieces: AsyncIterator[bytes], cutter: SegmentCutter) -> AsyncGenerator[Batch, None]:
-    """The batches of a file that comes in pieces."""
+    """Yields the batches of a file received in pieces."""
     async for piece in pieces:
         batch = cutter.feed(piece)
         if batch is not None:

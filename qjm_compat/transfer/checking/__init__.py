@@ -1,1 +1,1 @@
-"""What `journal fsck` looks at, and what it finds."""
+"""The consistency check behind `journal fsck`."""

@@ -1,4 +1,4 @@
-"""One acceptor by itself: what its state says, what its records say, and what its ledgers hold."""
+"""Checks one acceptor by itself: its state, its records, and its ledgers."""
 
 from __future__ import annotations
 

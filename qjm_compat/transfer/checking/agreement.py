@@ -1,4 +1,4 @@
-"""Whether the copies of a journal make one sequence of transactions: pure."""
+"""Checks that all copies of a journal agree on one sequence of transactions. Pure."""
 
 from __future__ import annotations
 

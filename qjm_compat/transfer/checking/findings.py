@@ -1,4 +1,4 @@
-"""What a check of a journal found."""
+"""Findings of a journal check: problems, copies, orphaned ledgers."""
 
 from __future__ import annotations
 

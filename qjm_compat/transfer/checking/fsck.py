@@ -1,8 +1,8 @@
-"""The proof that a journal is whole: every copy of every segment is read, and nobody is disturbed.
+"""Checks that a journal is complete: reads every copy of every segment, without fencing or disturbing a writer.
 
-Three rounds: each acceptor by itself (`acceptor_check`), the acceptors against each other (`agreement`), and ledgers
-that belong to nothing. A writer or a purge may be at work meanwhile: what looks wrong is believed only
-when the acceptors stood still while it was looked at.
+Three rounds: each acceptor by itself (`acceptor_check`), the acceptors against each other (`agreement`), and orphaned
+ledgers. A writer or a purge may be active meanwhile: a problem counts only
+if the acceptors did not change while they were checked.
 """
 
 from __future__ import annotations

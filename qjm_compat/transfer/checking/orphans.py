@@ -1,4 +1,4 @@
-"""Ledgers that say they are a journal's, and that nothing refers to: what a crash left between two steps."""
+"""Finds and deletes orphans: a journal's ledgers that nothing refers to, left by a crash between two steps."""
 
 from __future__ import annotations
 

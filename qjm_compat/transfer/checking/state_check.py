@@ -1,4 +1,4 @@
-"""What must hold within one acceptor's state and between it and its records: pure."""
+"""Invariants within one acceptor's state, and between it and its records. Pure."""
 
 from __future__ import annotations
 

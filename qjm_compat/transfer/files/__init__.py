@@ -1,1 +1,1 @@
-"""Segments as files, as a NameNode or a JournalNode keeps them."""
+"""Segment files, in the format of NameNodes and JournalNodes."""

@@ -1,9 +1,9 @@
-"""The segment files of a `current/` directory by their names, as NameNodes and JournalNodes give them.
+"""Names of the segment files in a `current/` directory, as NameNodes and JournalNodes give them.
 
     edits_<first>-<last>         finalized; both txids with 19 digits
     edits_inprogress_<first>     being written, or left by a writer that died
 
-What is moved aside keeps its name with something behind it: .empty, .corrupt, .trash, .stale, .tmp, .epoch=<n>.
+A file moved aside keeps its name with a suffix: .empty, .corrupt, .trash, .stale, .tmp, .epoch=<n>.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One segment file, verified as a whole before anything of it is used."""
+"""Validates a whole segment file before any of it is used."""
 
 from __future__ import annotations
 

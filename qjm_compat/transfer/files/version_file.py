@@ -1,4 +1,4 @@
-"""The VERSION file of a storage directory: Java properties that say whose edits stand beside it."""
+"""Reads the VERSION file of a storage directory: Java properties with the namespace of its edits."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the acceptors of a journal have, seen from outside."""
+"""Read-only inspection of a journal's acceptors, through metadata and ledgers."""

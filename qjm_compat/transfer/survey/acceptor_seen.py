@@ -1,4 +1,4 @@
-"""What one acceptor of a journal has in the metadata, at one moment: pure."""
+"""Snapshot of one acceptor in the metadata: its state and records. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records of an acceptor's finalized segments, also where some of them cannot be decoded."""
+"""Reads the records of an acceptor's finalized segments, and reports those that cannot be decoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the acceptors of a journal have in the metadata and in ledgers, seen without asking or disturbing them."""
+"""Inspects a journal's acceptors in the metadata and in ledgers, without calling or disturbing them."""
 
 from __future__ import annotations
 
