@@ -1,4 +1,4 @@
-"""Replicated, fenced, durable ledgers: the client, journals on top of it, and replay on Spark.
+"""Replicated, fenced, durable ledgers: the client, HDFS journals on top of it, and replay on Spark.
 
     from bookledger import LedgerClient
 
@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from os.path import dirname, realpath
 from typing import TYPE_CHECKING
 
-# `ledgers` has the check for all the others, and nobody else can do it for `ledgers` itself.
+# `ledgers` has this check for all other packages; for `ledgers` itself it must be done here.
 _ledgers = find_spec("ledgers")
 if _ledgers is None or dirname(dirname(realpath(_ledgers.origin or ""))) != dirname(
     dirname(realpath(__file__))

@@ -1,1 +1,1 @@
-"""What operators and their tools ask a daemon over HTTP."""
+"""The HTTP endpoints of daemons for operators: health, readiness, metrics, API; also logging, tracing, systemd."""

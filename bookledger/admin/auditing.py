@@ -1,4 +1,4 @@
-"""What `bookledger autorecovery` tells over HTTP."""
+"""The HTTP metrics and readiness of `bookledger autorecovery`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the bookies of a process tell over HTTP: all their metrics, and those of the process."""
+"""HTTP metrics and readiness of all bookies in a process."""
 
 from __future__ import annotations
 

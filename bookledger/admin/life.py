@@ -1,4 +1,4 @@
-"""What the log says of a daemon that is no bookie: that it begins to serve, and that it stops."""
+"""Logs the start and stop of daemons other than bookies."""
 
 from __future__ import annotations
 

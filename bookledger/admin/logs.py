@@ -1,4 +1,4 @@
-"""How a process's log lines look: for people, or as JSON for programs that gather them (`--log-format`)."""
+"""Log formats of a process: text for people, or JSON for log collectors (`--log-format`)."""
 
 from __future__ import annotations
 

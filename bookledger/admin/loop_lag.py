@@ -1,6 +1,6 @@
-"""How late a daemon's event loop is: everything that it does waits for so long.
+"""Measures event loop lag: how late a daemon's loop is, which delays everything it does.
 
-It is watched by the command that runs the daemon, and not by the daemon, which knows no clock but its own.
+The command that runs the daemon measures it, not the daemon, which knows no clock but its own.
 """
 
 from __future__ import annotations

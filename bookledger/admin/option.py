@@ -1,4 +1,4 @@
-"""`--http HOST:PORT`, for every command that runs a daemon. Nothing of HTTP is imported where it is not given."""
+"""The option `--http HOST:PORT` of all commands that run a daemon. Imports no HTTP code unless given."""
 
 from __future__ import annotations
 

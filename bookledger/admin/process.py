@@ -1,4 +1,4 @@
-"""What every daemon tells of its process."""
+"""Metrics of the process, for every daemon."""
 
 from __future__ import annotations
 

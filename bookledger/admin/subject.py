@@ -1,4 +1,4 @@
-"""What a daemon tells over HTTP. Imported also where it tells nothing, so nothing of HTTP is imported here."""
+"""What a daemon exposes over HTTP. Imports no HTTP code, since daemons import it even without HTTP."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a service manager wants to hear of a daemon: that it serves, that it is alive, that it is ending.
+"""Notifies systemd: ready, watchdog, stopping.
 
-systemd names a datagram socket in NOTIFY_SOCKET, and in WATCHDOG_USEC how often it wants a sign of life (sd_notify(3)).
-Where it does not, nothing is told.
+systemd names a datagram socket in NOTIFY_SOCKET, and in WATCHDOG_USEC the watchdog's period (sd_notify(3)).
+Without these, nothing is sent.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a daemon's spans go: to a collector of OpenTelemetry, by OTLP over HTTP. Nothing is imported without one."""
+"""Exports a daemon's spans to an OpenTelemetry collector, by OTLP over HTTP. Imports nothing without one."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The command line: the composition root of the project. Modules are imported when a command needs them."""
+"""The command line: the composition root of the project. Commands import their modules lazily."""

@@ -1,4 +1,4 @@
-"""`--audit-log FILE`: where a process keeps what it has to answer for."""
+"""The audit log of a process, `--audit-log FILE`: a rotated file of security-relevant acts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogsConfig:
-    """How much a process keeps of what it has to answer for."""
+    """Retention of a process's audit log."""
 
     audit_log_bytes_max: int = tunable(
         64 * MIB, "Of one file of the audit log; the next one begins then.", 64 * 1024, 2**36
@@ -30,7 +30,7 @@ class LogsConfig:
 
 
 class AuditLog(RotatingFileHandler):
-    """A file for its owner alone, and those before it: FILE.1 the latest, FILE.9 the oldest."""
+    """A rotated log file with mode 600: FILE.1 is the latest rotated one, FILE.9 the oldest."""
 
     _is_stuck = False
 
@@ -39,7 +39,7 @@ class AuditLog(RotatingFileHandler):
         return cast("TextIOWrapper", cast("IO[str]", os.fdopen(fd, "a", encoding="utf-8")))
 
     def doRollover(self) -> None:  # noqa: N802 — logging's name
-        """Where files cannot be renamed, this one grows."""
+        """Rotates. If files cannot be renamed, the current one keeps growing."""
         try:
             super().doRollover()
         except OSError as error:
@@ -51,13 +51,13 @@ class AuditLog(RotatingFileHandler):
             self._is_stuck = False
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 — logging's name
-        """A full disk ends nobody; the line is told where other lines go."""
+        """Logs the lost line elsewhere: a full disk stops no process."""
         why = sys.exc_info()[1]
         log.error("the audit log cannot be written (%s); what it lacks: %s", why, record.getMessage())
 
 
 def keep(path: Path, config: LogsConfig | None = None) -> None:
-    """From now on this process keeps its lines there. Raises OSError."""
+    """Starts writing this process's audit log to the file. Raises OSError."""
     config = config or LogsConfig()
     files_before = config.audit_log_files_max - 1
     handler = AuditLog(path, maxBytes=config.audit_log_bytes_max, backupCount=files_before, encoding="utf-8")

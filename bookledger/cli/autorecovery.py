@@ -1,4 +1,4 @@
-"""`bookledger autorecovery`: an auditor by itself, on a host without a bookie."""
+"""`bookledger autorecovery`: runs a standalone auditor, on a host without a bookie."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def autorecovery(
 
 
 def _peers(store: MetadataStore, certificates: Path | None) -> Peers:
-    """Who calls the bookies. Nobody does without certificates: bookies that speak TLS would seem out of reach."""
+    """The client that probes bookies. None without certificates: bookies that speak TLS would seem unreachable."""
     if certificates is None:
         return NoPeers()
     from ledgers.recovering.peers import ClusterPeers

@@ -1,4 +1,4 @@
-"""A child process that talks in JSON lines, and whose last words are part of its failure."""
+"""A child process that talks in JSON lines, and whose last line on stderr explains its failure."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from ledgers.public import HOME
 STOP_SECONDS_MAX = 20.0
 
 LAST_WORDS_BYTES_MAX = 4096
-"""How far back in what a child wrote to stderr its last line is looked for."""
+"""How far back in a child's stderr its last line is searched."""
 
 
 class ChildFailed(OSError):
-    """A child process ended, or said something else than expected."""
+    """A child process ended, or sent something unexpected."""
 
 
 class Child:
-    """A Python program as a child process that talks in JSON lines: ours to it on stdin, its own to us on stdout.
+    """A Python program as a child process with pipes: plain lines to its stdin, JSON lines from its stdout.
 
-    `arguments` are those of the interpreter. What the child writes to stderr goes to the file `log`, or is
-    kept until the child is forgotten. With `dies_with_parent` (`-m MODULE …` only) it is killed when this
-    process is gone, also while it is stopped. `environment` comes on top of our own.
+    `arguments` are those of the interpreter. The child's stderr goes to the file `log`, or to a temporary file.
+    With `dies_with_parent` (`-m MODULE …` only) it is killed when this
+    process is gone, even while it is stopped. `environment` is added to our own.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Child:
         return self._process.poll() is None
 
     def hear(self) -> dict[str, Any]:
-        """The next line the child says. Raises ChildFailed when it ends instead, with its last words."""
+        """Reads the child's next line. Raises ChildFailed with its last words if it ends instead."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line.endswith(b"\n"):
@@ -73,7 +73,7 @@ class Child:
         return said
 
     def tell(self, word: str) -> None:
-        """Says a line to the child. Raises ChildFailed when it has ended."""
+        """Sends a line to the child. Raises ChildFailed when it has ended."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(word.encode() + b"\n")
@@ -82,28 +82,28 @@ class Child:
             raise self._failure() from None
 
     def expect_success(self) -> None:
-        """Waits for the end. Raises ChildFailed unless it is exit code 0."""
+        """Waits for the exit. Raises ChildFailed unless the exit code is 0."""
         if self.wait() != 0:
             raise self._failure()
 
     def signal(self, number: signal.Signals) -> None:
-        """SIGSTOP, SIGCONT, SIGKILL, … to this child, by its id."""
+        """Sends SIGSTOP, SIGCONT, SIGKILL, … to this child, by its id."""
         self._process.send_signal(number)
 
     def kill(self) -> None:
-        """kill -9, and wait until it is gone."""
+        """Kills it with SIGKILL, and waits until it is gone."""
         self._process.kill()
         self.wait()
 
     def stop(self) -> int:
-        """SIGTERM, and its exit code; killed when it does not end in time."""
+        """Stops it with SIGTERM, and returns its exit code; killed when it does not end in time."""
         if self.is_alive:
             self._process.send_signal(signal.SIGCONT)
             self._process.terminate()
         return self.wait()
 
     def wait(self, seconds_max: float = STOP_SECONDS_MAX) -> int:
-        """Its exit code; killed when it does not end in time."""
+        """Returns its exit code; killed when it does not end in time."""
         try:
             return self._process.wait(seconds_max)
         except subprocess.TimeoutExpired:
@@ -117,7 +117,7 @@ class Child:
         return ChildFailed(f"{self._name}: {self._last_words or f'ended with exit code {exit_code}'}")
 
     def _let_go(self) -> None:
-        """After its end: keeps its last words, and closes what leads to it."""
+        """After the exit: keeps its last words, and closes the pipes."""
         if not self._stderr.closed:
             end = self._stderr.seek(0, os.SEEK_END)
             self._stderr.seek(max(self._said_before, end - LAST_WORDS_BYTES_MAX))
@@ -127,7 +127,7 @@ class Child:
             )
         for file in (self._process.stdin, self._process.stdout, self._stderr):
             if file is not None:
-                with suppress(BrokenPipeError):  # a word that it did not live to hear
+                with suppress(BrokenPipeError):  # a line that it did not live to read
                     file.close()
 
     def __enter__(self) -> Self:
@@ -141,7 +141,7 @@ class Child:
 
 
 def _safe_path() -> list[str]:
-    """A child does not import a user's own `metadata.py` from where the command is run, if it finds ours elsewhere."""
+    """Keeps a child from importing a user's own `metadata.py` in the working directory, if ours is found elsewhere."""
     return ["-P"] if HOME in map(os.path.realpath, sys.path[1:]) else []
 
 
@@ -152,5 +152,5 @@ def _with_parent(arguments: Sequence[str]) -> list[str]:
 
 
 def _appendable(path: Path | None) -> IO[bytes]:
-    """The file at `path`, or a nameless one; whoever asks closes it."""
+    """The file at `path`, or an anonymous one; the caller closes it."""
     return tempfile.TemporaryFile() if path is None else open(path, "a+b")

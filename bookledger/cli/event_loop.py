@@ -1,4 +1,4 @@
-"""Which event loop serves: asyncio's own, or uvloop, which takes a tenth less of a processor."""
+"""Selects the event loop: asyncio's own, or uvloop, which takes a tenth less CPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Factory = Callable[[], asyncio.AbstractEventLoop]
 
 
 class EventLoop(StrEnum):
-    """`FASTEST` is uvloop where it is installed (the extra `fast`)."""
+    """`FASTEST` is uvloop if it is installed (the extra `fast`)."""
 
     FASTEST = "fastest"
     ASYNCIO = "asyncio"
@@ -21,7 +21,7 @@ class EventLoop(StrEnum):
 
 
 def factory_of(wanted: EventLoop) -> Factory:
-    """For `asyncio.Runner`. Raises UsageError where uvloop is wanted and not there."""
+    """The loop factory for `asyncio.Runner`. Raises UsageError if uvloop is wanted and not installed."""
     is_there = find_spec("uvloop") is not None
     if wanted is EventLoop.UVLOOP and not is_there:
         raise click.UsageError("uvloop is not installed: pip install 'bookledger[fast]'")

@@ -1,6 +1,6 @@
-"""`bookledger`: the command and its groups.
+"""`bookledger`: the root command, lazy command groups, and error handling.
 
-Exit codes stand in `told.exit_codes`. A failure is one clear line on stderr. Each group is imported when it is used, so
+Exit codes are in `told.exit_codes`. A failure is one clear line on stderr. Each group is imported when it is used, so
 that `--help` is quick.
 """
 
@@ -125,7 +125,7 @@ class LazyGroup(Group):
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """click would end with a failure for whoever reads no more."""
+        """Exits with NOBODY_READS when the reader of standard output has gone; click would report a failure."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -135,7 +135,7 @@ class LazyGroup(Group):
             raise SystemExit(ExitCode.NOBODY_READS) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Imports none of them; the options are click's business."""
+        """Completes commands without importing any; click completes the options."""
         found = [
             CompletionItem(name, help=told)
             for name, (_, _, told) in _GROUPS.items()
@@ -144,12 +144,12 @@ class LazyGroup(Group):
         return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def short_help_of(self, ctx: click.Context, name: str) -> str:
-        """Imports none of them."""
+        """The short help of a command, without importing it."""
         return _GROUPS[name][2]
 
 
 def _take_settings(context: click.Context, _: click.Parameter, path: Path | None) -> None:
-    """Before anything else is looked at: what is set there may be stronger than defaults."""
+    """Reads the settings file before all other options: it overrides their defaults."""
     context.obj = Settings() if path is None else read(path, _LOADERS)
     context.default_map = {}
     context.obj.into_environment()
@@ -198,7 +198,7 @@ def cli(verbose: int, audit_log: Path | None, log_format: str) -> None:
     handler.setFormatter(JsonFormatter() if is_json else plain)
     handler.addFilter(TellsBookie())
     logging.basicConfig(level=level, handlers=[handler])
-    if not sys.stderr.isatty():  # there standard output says the same to people
+    if not sys.stderr.isatty():  # on a terminal standard output says the same
         LIFE.setLevel(logging.INFO)
     if audit_log is not None:
         from .audit_log import LogsConfig, keep
@@ -211,7 +211,7 @@ def cli(verbose: int, audit_log: Path | None, log_format: str) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs a command and ends the process with its exit code."""
-    # gRPC's own log lines would stand beside our one line of error.
+    # Keep gRPC's log lines away from our one line of error.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     _clean_up_when_stopped()
     try:
@@ -227,16 +227,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _clean_up_when_stopped() -> None:
-    """A command that is told to stop cleans up behind itself; daemons take the signals over themselves."""
+    """Makes SIGTERM and SIGHUP exit with clean-up; daemons install their own handlers."""
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:  # whoever started us may want it ignored
+        if signal.getsignal(number) is signal.SIG_DFL:  # the parent may want it ignored
             signal.signal(number, lambda received, _: sys.exit(BY_SIGNAL + received))
 
 
 def _run(arguments: Sequence[str] | None) -> int:
     standard_files.secure()
     try:
-        # What a command returns is nothing; `--help` and the like return their exit code.
+        # Commands return None; `--help` and the like return their exit code.
         return cli.main(args=arguments, prog_name="bookledger", standalone_mode=False) or 0
     except click.ClickException as error:
         said = io.StringIO()
@@ -247,7 +247,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _hints(error: click.ClickException) -> list[str]:
-    """What whoever starts for the first time may not know."""
+    """Advice for first-time users."""
     if not isinstance(error, click.MissingParameter) or error.param is None:
         return []
     told = {"metadata_uri": METADATA_HINT, "data": DATA_HINT}.get(error.param.name or "")
@@ -261,7 +261,7 @@ def _first(error: BaseException) -> BaseException:
 
 
 def _report(error: BaseException) -> int:
-    """One line for what the world did; a traceback only for what we did."""
+    """Prints one line for expected errors; re-raises bugs with their traceback."""
     from bookie.errors import BookieError
     from ledgers.errors import LedgerError
     from metadata.errors import MetadataError, StoreUnavailable

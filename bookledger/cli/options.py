@@ -1,4 +1,4 @@
-"""The options that commands share, each written once."""
+"""Command-line options and types that several commands share."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ NEW_LEDGER_OPTIONS = {
     "digest": "--digest",
     "custom_metadata": "--custom",
 }
-"""What is settled when a ledger is made, and cannot be chosen afterwards."""
+"""Properties that are fixed when a ledger is created."""
 
 
 class Finite(click.FloatRange):
-    """A number of a range, which `nan` and `inf` are not."""
+    """A number in a range, without `nan` and `inf`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
@@ -40,7 +40,7 @@ class Finite(click.FloatRange):
 
 
 class FilePath(click.Path):
-    """The path of a file or directory, as a Path. An empty one, of a variable that is not set, is none."""
+    """The path of a file or directory, as a Path. Refuses an empty one, as from an unset variable."""
 
     def __init__(
         self, *, exists: bool = False, file_okay: bool = True, dir_okay: bool = True, readable: bool = True
@@ -56,7 +56,7 @@ class FilePath(click.Path):
 
 
 class Moment(click.ParamType):  # type: ignore[type-arg]
-    """A time as ISO 8601 writes it; without a zone it is UTC."""
+    """A time in ISO 8601; without a zone it is UTC."""
 
     name = "TIME"
 
@@ -88,7 +88,7 @@ def _metadata_option(*, required: bool) -> Callable[[F], F]:
 
 
 def certificates_option(function: F) -> F:
-    """`certificates`: where a bookie's own are, or None for plain text."""
+    """`certificates`: the directory of a bookie's certificates, or None for plain text."""
     return click.option(
         "--certs",
         "certificates",
@@ -151,7 +151,7 @@ def first_option(function: F) -> F:
 
 
 def password_option(function: F) -> F:
-    """`password`: the bytes in the file, without the newline at their end; b"" where no file is given."""
+    """`password`: the bytes in the file, without the newline at their end; b"" without a file."""
     return click.option(
         "--password-file",
         "password",
@@ -171,7 +171,7 @@ def _password_in(_: click.Context, option: click.Parameter, path: Path | None) -
 
 
 def new_ledger_options(function: F) -> F:
-    """Adds what a new ledger shall be; the command gets it as `new`, a NewLedger."""
+    """Adds the properties of a new ledger; the command gets them as `new`, a NewLedger."""
 
     @functools.wraps(function)
     def with_new(
@@ -204,7 +204,7 @@ def new_ledger_options(function: F) -> F:
 
 
 def shape_options(ledger: str, entry: str) -> list[Callable[[Any], Any]]:
-    """Where a ledger's entries go and what they are checked with; its help speaks of `ledger` and `entry`."""
+    """Options for a ledger's ensemble, quorums and digest; their help speaks of `ledger` and `entry`."""
     names = NEW_LEDGER_OPTIONS
     return [
         click.option(
@@ -264,7 +264,7 @@ def _custom_metadata(_: click.Context, option: click.Parameter, pairs: tuple[str
 
 
 def refuse_new_ledger_options(why: str) -> None:
-    """Raises UsageError where the command line says what a new ledger shall be, and there is none."""
+    """Raises UsageError if the command line has properties of a new ledger, and there is none."""
     context = click.get_current_context()
     for name, option in NEW_LEDGER_OPTIONS.items():
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
@@ -275,7 +275,7 @@ OUTAGE_SECONDS_DEFAULT = 600.0
 
 
 def outage_option(command: F) -> F:
-    """How long a command that follows something waits for whoever does not answer."""
+    """How long a following command waits out an outage."""
     return click.option(
         "--outage-max",
         "outage_seconds_max",

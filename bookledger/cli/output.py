@@ -1,4 +1,4 @@
-"""What commands print: records, tables, progress, and the steps of what they do."""
+"""Output of commands: records, tables, progress bars, steps, and whole files."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from .told.sizes import bytes_told, counts_bytes
 Say = Callable[[str], None]
 
 GAP = "  "
-"""Between two columns."""
+"""Separates columns."""
 
 
 def narrator(*, quiet: bool) -> Say:
-    """Prints each step of a long command, or nothing where only records are wanted."""
+    """Prints each step of a long command, or nothing if only records are wanted."""
     return (lambda _: None) if quiet else (lambda line: say(f"  {line}"))
 
 
 def print_record(fields: Mapping[str, Any], *, as_json: bool) -> None:
-    """One record: a JSON line, or name and value a line; what is nested comes as names of their own."""
+    """Prints one record: a JSON line, or a name and value per line; nested names are flattened."""
     if as_json:
         print_json(fields)
         return
@@ -45,7 +45,7 @@ def print_record(fields: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def print_records(records: Sequence[Mapping[str, Any]], *, as_json: bool, none: str) -> None:
-    """Several alike: JSON lines, or a table."""
+    """Prints records: JSON lines, or a table."""
     if as_json:
         for record in records:
             print_json(record)
@@ -61,7 +61,7 @@ def print_json(fields: Mapping[str, Any]) -> None:
 
 
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A line for each row. On a terminal that is too narrow for that, a block for each: nothing is ever cut."""
+    """Prints a line per row. On too narrow a terminal, a block per row: nothing is ever cut."""
     heads = [title.replace("_", " ") for title in titles]
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     if sum(widths) + len(GAP) * (len(widths) - 1) > _columns():
@@ -81,7 +81,7 @@ def _print_blocks(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def _columns() -> int:
-    """Of the terminal; elsewhere a line may be as long as it likes."""
+    """Width of the terminal; elsewhere lines may have any length."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
 
 
@@ -94,7 +94,7 @@ def _flat(fields: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, An
 
 
 def _text(value: Any, name: str = "") -> str:
-    """Numbers as they are typed: an id that is printed can be given to the next command. Only bytes are told."""
+    """Formats a value. Numbers as they are typed, so that commands take printed ids; only bytes get units."""
     if value is None or value == "":
         return "-"
     if isinstance(value, bool):
@@ -111,7 +111,7 @@ def _text(value: Any, name: str = "") -> str:
 
 
 def ledger_fields(record: LedgerRecord) -> dict[str, Any]:
-    """A ledger as `list` and `show` print it."""
+    """A ledger's fields as `list` and `show` print them."""
     return {
         "ledger_id": record.ledger_id,
         "state": record.state.value,
@@ -133,9 +133,9 @@ def _iso(at: datetime | None) -> str | None:
 
 
 class Progress:
-    """Long work, as far as it is: a bar on the terminal that standard error is, and nothing where it is none.
+    """A progress bar on stderr if it is a terminal; else nothing.
 
-    Entered where the work begins, and called with how much more is done: so many bytes, or `of` something else.
+    Enter it where the work begins, and call it with how much more is done: bytes, or `of` something else.
     """
 
     def __init__(self, title: str, total: int | None, *, of: str = "bytes") -> None:
@@ -172,7 +172,7 @@ def _bar(title: str, total: int | None, of: str) -> Iterator[Callable[[int], Non
 
 
 def check_is_new(file: Path) -> None:
-    """Raises LedgerError, before any work is done, for a file that is there already or has no place."""
+    """Raises LedgerError, before any work is done, if the file exists or its directory does not."""
     if not file.parent.is_dir():
         raise LedgerError(f"there is no directory {file.parent}")
     if file.exists():
@@ -181,7 +181,7 @@ def check_is_new(file: Path) -> None:
 
 @contextmanager
 def whole_file(file: Path) -> Iterator[IO[bytes]]:
-    """A new file to write into: it has its name only when it is whole and on disk, and never takes that of another."""
+    """Writes a new file atomically: it gets its name only when complete and on disk, and never replaces another."""
     try:
         with tempfile.NamedTemporaryFile(dir=file.parent, prefix=file.name, suffix=".part") as unfinished:
             yield unfinished.file

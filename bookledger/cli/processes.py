@@ -27,20 +27,20 @@ __all__ = [
 ]
 
 BOOKLEDGER = ("-m", "bookledger")
-"""What runs the command line in a child."""
+"""Arguments that run the command line in a child."""
 
 AUDIT_LOG = "BOOKLEDGER_AUDIT_LOG"
-"""Names the file of our own process: one that two keep loses lines."""
+"""Names our own process's audit log: a file shared by two processes loses lines."""
 
 FREE_SPACE_MIN_MIB = 64
-"""These bookies hold little, and shall serve on nearly full disks too."""
+"""Low, since these bookies hold little, and shall serve on nearly full disks too."""
 
 
 class BookieProcess:
-    """A real bookie in a process of its own, which can be killed and started again on its data.
+    """A real bookie in its own process, which can be killed and restarted on its data.
 
-    `environment` comes on top of our own where the bookie runs, from the next start on; `options` are more of those
-    of `bookledger bookie run`. Certificates are its own concern: those that our environment names are ours.
+    `environment` is added to our own for the bookie, from the next start on; `options` are more options
+    of `bookledger bookie run`. Certificates named in our environment are not passed on.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class BookieProcess:
         self._child: Child | None = None
 
     def format(self) -> None:
-        """Raises what says why the directory, the name or the metadata cannot be had."""
+        """Formats the directory. Raises what prevents that."""
         formatting = _format(self._metadata_uri, self.directory, self.bookie_id)
         with ThreadPoolExecutor(1) as beside_any_loop:
             beside_any_loop.submit(asyncio.run, formatting).result()
@@ -88,7 +88,7 @@ class BookieProcess:
         )
 
     def await_ready(self) -> None:
-        """Raises ChildFailed, with the bookie's last words, when it does not come up."""
+        """Waits until it serves. Raises ChildFailed, with the bookie's last words, if it does not."""
         self._port = int(self.child.hear()["address"].rsplit(":", 1)[1])
 
     def start(self) -> None:
@@ -97,12 +97,12 @@ class BookieProcess:
 
     @property
     def port(self) -> int:
-        """Where it listens, from its first start on."""
+        """Its port, from its first start on."""
         return self._port
 
     @property
     def log(self) -> Path:
-        """Where its log lines go."""
+        """The file of its log lines."""
         return self.directory.with_name(self.directory.name + ".log")
 
     @property
@@ -111,11 +111,11 @@ class BookieProcess:
         return self._child
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kills it with SIGKILL."""
         self.child.kill()
 
     def stop(self) -> int:
-        """SIGTERM; returns the exit code."""
+        """Stops it with SIGTERM; returns the exit code."""
         return self.child.stop() if self._child is not None else 0
 
 
@@ -131,7 +131,7 @@ async def _format(metadata_uri: str, directory: Path, bookie_id: str) -> None:
 
 
 def in_plain_text() -> None:
-    """For commands that talk to bookies of their own on this machine: certificates are for another cluster."""
+    """For commands with their own bookies on this machine: ignores certificates, which are for another cluster."""
     os.environ.pop(ENVIRONMENT, None)
 
 
@@ -146,7 +146,7 @@ def bookie_processes(
     environment: Mapping[str, str] | None = None,
     options: Sequence[str] = (),
 ) -> Iterator[list[BookieProcess]]:
-    """Formats and starts `count` bookies under `directory`; stops those that live when the block ends."""
+    """Formats and starts `count` bookies under `directory`; stops the live ones when the block ends."""
     bookies = [
         BookieProcess(
             f"{prefix}-{n}",
@@ -164,7 +164,7 @@ def bookie_processes(
 
 @contextmanager
 def started(bookies: Sequence[BookieProcess]) -> Iterator[None]:
-    """Formats and starts them; stops those that live when the block ends."""
+    """Formats and starts them; stops the live ones when the block ends."""
     try:
         for bookie in bookies:
             bookie.format()

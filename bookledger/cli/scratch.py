@@ -1,7 +1,7 @@
-"""Temporary directories that are gone at the latest with the next run, however this one ends.
+"""Temporary directories that are removed by the next run at the latest, however this one ends.
 
-Each is locked while it is in use, and a lock dies with its process. So whoever makes one first removes
-those that nobody holds: what a run that was killed has left.
+Each is locked while in use, and a lock dies with its process. So a run first removes
+unlocked ones, left by runs that were killed.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from .output import Say
 PREFIX = "bookledger-"
 
 MAKE_TRIES_MAX = 10
-"""How often a directory may be taken for a leftover between being made and being locked."""
+"""How often a directory may be mistaken for a leftover between creation and locking."""
 
 
 @contextmanager
 def scratch_directory(purpose: str, parent: Path | None, say: Say) -> Iterator[Path]:
-    """A new directory under `parent` (the system's temporary one by default), removed after the block.
+    """Creates a directory under `parent` (the system's temporary one by default), removed after the block.
 
-    Says of each leftover of the same purpose that it was removed, and of any directory why it could not be.
+    Reports each removed leftover of the same purpose, and any directory that could not be removed.
     """
     parent = parent or Path(tempfile.gettempdir())
     prefix = f"{PREFIX}{purpose}-"
@@ -64,7 +64,7 @@ def _remove_if_unused(path: Path, purpose: str, say: Say) -> None:
 
 
 def _remove(path: Path, whose: str, say: Say) -> bool:
-    """Whether the directory is gone; a child that has not ended yet can still make files in it."""
+    """Whether the directory is gone; a child that is still ending may create files in it."""
     try:
         shutil.rmtree(path)
     except OSError as error:
@@ -74,7 +74,7 @@ def _remove(path: Path, whose: str, say: Say) -> bool:
 
 
 def _lock(path: Path) -> int | None:
-    """A descriptor that holds the directory's lock; None where it is in use, or gone."""
+    """A descriptor that holds the directory's lock; None if it is in use, or gone."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

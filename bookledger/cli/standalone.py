@@ -1,4 +1,4 @@
-"""`bookledger standalone`: bookies and the embedded metadata store in one command, for one machine."""
+"""`bookledger standalone`: runs bookies and the embedded metadata store in one process, for one machine."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def standalone(
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """The bookies and the store of one machine, as the options have them."""
+    """The bookies and the store of one machine, as configured by the options."""
 
     data: Path
     bookies: int
@@ -97,7 +97,7 @@ class _Machine:
     as_json: bool
 
     async def serve(self, provider: TracerProvider | None) -> None:
-        """Until one of them fails."""
+        """Serves until one of them fails."""
         from bookie.serving.daemon import serving, until_one_fails
         from bookie.serving.surroundings import check_clock, disk_is_not_full, make_directory
         from bookie.wire.credentials import BookieKey
@@ -135,7 +135,7 @@ class _Machine:
         return uri_of(self.data / "metadata.db")
 
     def _watched(self) -> tuple[Bookies | None, Console | None]:
-        """What HTTP tells of, where there is a port for it."""
+        """The metrics and console for the HTTP port, if there is one."""
         if self.http is None:
             return None, None
         from ..admin.bookies import Bookies
@@ -144,7 +144,7 @@ class _Machine:
         return Bookies(self.bookies), Console.of_daemon(self.uri, None, http=http_config())
 
     def _config(self, n: int, directory: Path, provider: TracerProvider | None) -> BookieConfig:
-        """Of the n-th bookie."""
+        """The configuration of the n-th bookie."""
         from bookie.config import MIB, BookieConfig
         from bookie.limits_config import Limits
         from bookie.upkeep_config import UpkeepConfig
@@ -167,7 +167,7 @@ class _Machine:
 
 
 async def _formatted(data: Path, n: int, store: MetadataStore) -> Path:
-    """The directory of the n-th bookie, formatted when it is used for the first time."""
+    """The directory of the n-th bookie, formatted on first use."""
     from bookie.serving.directory import COOKIE, format_directory
 
     directory = data / f"bookie-{n}"

@@ -1,7 +1,7 @@
-"""Standard input, output and error of a command: there when it starts, written out before it ends.
+"""Guards standard input, output and error: open at the start, flushed at the end.
 
-A shell can start a program with any of them closed. The next file it opens, the metadata perhaps, would
-then be the one that everybody writes messages to.
+A shell can start a program with any of them closed. The next file it opens, perhaps the metadata, would
+then receive the messages meant for them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class OutputClosed(OSError):
 
 
 def secure() -> None:
-    """Puts /dev/null in the place of a closed standard input or error. Raises OutputClosed for output."""
+    """Opens /dev/null in place of a closed standard input or error. Raises OutputClosed for output."""
     global _input_was_closed
     if not _is_open(STDIN):
         _input_was_closed = True
@@ -39,7 +39,7 @@ def secure() -> None:
 
 
 def input_was_closed() -> bool:
-    """Whether there was no standard input when the command started: what it reads is nobody's."""
+    """Whether standard input was closed when the command started."""
     return _input_was_closed
 
 
@@ -66,7 +66,7 @@ def nobody_reads() -> bool:
 
 
 def give_output_up() -> None:
-    """What is still to be written goes nowhere, so that ending the process does not fail on it again."""
+    """Redirects standard output to /dev/null, so that flushing it at exit does not fail again."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, STDOUT)
     os.close(null)

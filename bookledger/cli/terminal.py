@@ -1,4 +1,4 @@
-"""What goes to a terminal: text that others chose has nothing in it that the terminal would obey."""
+"""Safe terminal output: escapes control sequences in text from elsewhere."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import click
 
 
 def shown(text: str) -> str:
-    """The text with control characters and escape codes written out."""
+    """Escapes control characters in the text."""
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def shown_bytes(data: bytes) -> str:
-    """Bytes that may be text, the same way."""
+    """Escapes bytes that may be text."""
     return shown(data.decode(errors="backslashreplace"))
 
 
 def say(text: object = "", *, err: bool = False) -> None:
-    """Prints a line for a person to read. A line break in the text is shown as one: it would forge a line."""
+    """Prints a line for people. Escapes line breaks in the text, which could forge a line."""
     click.echo(shown(str(text)), err=err)
 
 
 def confirm(question: str, *, otherwise: str = "--yes") -> None:
-    """Returns after a yes. Raises ValueError after a no, UsageError where nobody is there to answer."""
+    """Asks for a yes. Raises ValueError after a no, UsageError if standard input has ended."""
     click.echo(f"{shown(question)} [y/N]: ", err=True, nl=False)
     answer = sys.stdin.readline()
     if not answer:
@@ -37,7 +37,7 @@ def confirm(question: str, *, otherwise: str = "--yes") -> None:
 
 
 class PlainFormatter(logging.Formatter):
-    """Of a message only the text, behind the bookie that it is of; a traceback keeps its lines."""
+    """Formats messages as escaped text, after the name of their bookie; a traceback keeps its lines."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 — logging's name
         whose = getattr(record, "bookie", "")

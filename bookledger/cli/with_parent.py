@@ -1,9 +1,9 @@
-"""Runs a module that is killed when the process that started it is gone, also while it is stopped.
+"""Runs a module that is killed when its parent process is gone, even while it is stopped.
 
     python -m bookledger.cli.with_parent PARENT-PID MODULE [ARGUMENT…]
 
-The child asks for that itself. To have it done between fork and exec would run Python's hooks around a
-fork in the parent, and a signal that comes to it just then is lost, with a lock left taken.
+The child requests that itself. Doing it between fork and exec would run Python's hooks around a
+fork in the parent, and a signal that comes just then is lost, with a lock left held.
 """
 
 from __future__ import annotations

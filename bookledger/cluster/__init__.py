@@ -1,1 +1,1 @@
-"""What a cluster is like: who lives, what is whole, what is being done."""
+"""The state of a cluster from its metadata: live bookies, under-replicated ledgers, repairs, balance."""

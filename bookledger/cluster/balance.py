@@ -1,7 +1,7 @@
-"""Planning moves, so that bookies are used alike. Pure: what is placed where in, moves out.
+"""Plans moves of copies that even out disk usage. Pure: placement in, moves out.
 
 A bookie's use is what the metadata places on it, as a share of its disk. Moves go from the most used to the least used,
-never to a place that stands worse beside the other copies, and only where the two are nearer to each other afterwards.
+never to a worse placement among fault domains, and only if they reduce the difference between the two.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord
 from .survey import copy_bytes
 
 MOVES_MAX = 100_000
-"""Copies in one plan; the next one goes on from there."""
+"""Copies in one plan; the next plan continues."""
 
 TOLERANCE = 0.05
-"""Two bookies whose use differs by less than this share of the mean are used alike."""
+"""Differences in use below this share of the mean are ignored."""
 
 
 @dataclass(slots=True)
 class Plan:
-    """What is to be moved. `before` and `after` are the bytes placed on each bookie that takes part."""
+    """The moves. `before` and `after` are the bytes placed on each bookie that takes part."""
 
     moves: list[Moves] = field(default_factory=list)
     copies: int = 0
@@ -35,7 +35,7 @@ class Plan:
 
 
 class Balance:
-    """Makes one plan. `placed`: the bytes on each bookie; `capacity_bytes`: of those that can take more."""
+    """Makes one plan, from the bytes `placed` on each bookie; only bookies that take copies count."""
 
     def __init__(self, view: ClusterView, placed: dict[BookieRef, int]) -> None:
         self._view = view
@@ -47,12 +47,12 @@ class Balance:
         self.plan = Plan(before=dict(self._used), after=self._used)
 
     def is_even(self) -> bool:
-        """Whether there is nothing to be gained."""
+        """Whether no move would help."""
         shares = list(map(self._share, self._used))
         return not shares or max(shares) - min(shares) <= self._mean * TOLERANCE
 
     def consider(self, record: LedgerRecord, amiss: Iterable[int]) -> None:
-        """Plans what of this ledger shall be moved; `amiss`: the first entries of fragments to be healed first."""
+        """Plans moves of this ledger; `amiss`: first entries of fragments that need re-replication first."""
         part, skipped = record.closed_part(), set(amiss)
         found: list[Move] = []
         for fragment, size in () if part is None else copy_bytes(part):
@@ -62,7 +62,7 @@ class Balance:
             self.plan.moves.append(Moves(record.ledger_id, tuple(found)))
 
     def _moves_of(self, fragment: Fragment, size: int, write_quorum: int) -> Iterator[Move]:
-        """One copy of a fragment at most."""
+        """Moves at most one copy of a fragment."""
         known = [bookie for bookie in fragment.ensemble if bookie in self._used]
         for old in sorted(known, key=self._share, reverse=True):
             position = fragment.ensemble.index(old)

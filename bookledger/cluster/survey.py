@@ -1,6 +1,6 @@
-"""One look at a whole cluster: its bookies, its ledgers with every copy of every fragment, and who heals what.
+"""Surveys a whole cluster: its bookies, its ledgers with every copy of every fragment, and the running repairs.
 
-It is read from the metadata alone: no bookie is asked, so that a cluster that is half dead can be looked at, too.
+Reads the metadata alone and asks no bookie, so that it works while half of the cluster is dead, too.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from metadata.records.unreadable import skip
 from metadata.store import MetadataStore, StoreHealth, list_all
 
 LEDGERS_LISTED_MAX = 100_000
-"""Ledgers with something amiss that a survey names; the rest are only counted."""
+"""Under-replicated ledgers that a survey names; the rest are only counted."""
 
 RESTORE_COOKIE = "`bookledger bookie restore-cookie --data DIR` writes it anew"
 
 TAKE_BACK = "`bookledger cluster decommission NAME --cancel` takes that back"
 
 LEDGERS_A_TURN = 50
-"""So many are looked at in one turn of the loop: some milliseconds."""
+"""Ledgers examined per iteration of the event loop: some milliseconds."""
 
 
 class Condition(StrEnum):
-    """What a copy of a fragment is like, from good to bad."""
+    """The condition of a fragment's copy, from good to bad."""
 
     OPEN = "open"
     WHOLE = "whole"
@@ -64,7 +64,7 @@ _FROM_BAD = list(reversed(Condition))
 
 @dataclass(frozen=True, slots=True)
 class BookieSeen:
-    """A bookie that was ever formatted. `registration` is None where it does not live."""
+    """A bookie that was ever formatted. `registration` is None if it does not live."""
 
     bookie: BookieRef
     state: str
@@ -74,7 +74,7 @@ class BookieSeen:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One copy of one fragment. `last_entry` is None where the fragment is still written."""
+    """One copy of one fragment. `last_entry` is None while the fragment is being written."""
 
     fragment: Fragment
     last_entry: int | None
@@ -88,7 +88,7 @@ class Copy:
 
 @dataclass(slots=True)
 class Holding:
-    """How much the metadata places on one bookie. `bytes` of payload, about, without what is still written."""
+    """How much the metadata places on one bookie. `bytes` of payload, estimated, without open fragments."""
 
     ledgers: int = 0
     fragments: int = 0
@@ -97,11 +97,11 @@ class Holding:
 
 @dataclass(slots=True)
 class Survey:
-    """What was seen. `amiss` are the ledgers that are not whole, with the copies that are not.
+    """The result. `amiss` are the ledgers with bad copies, and those copies.
 
-    `to_copy_bytes`: payload of the copies that must be made, about; `moving`: ledgers of which copies are to be moved
-    for balance. `open_on`: ledgers that are still written, by the bookies that shall be left. `is_held_back`: the
-    metadata came from a backup that nobody has accepted.
+    `to_copy_bytes`: estimated payload of the copies to be made; `moving`: ledgers with copies to be moved
+    for balance. `open_on`: ledgers still being written, by the bookies that are to leave. `is_held_back`: the
+    metadata came from a backup that is not accepted.
     """
 
     cluster_id: str
@@ -125,13 +125,13 @@ class Survey:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every copy is where it should be, every bookie lives and takes what it should, and somebody looks
-        after it."""
+        """Whether every copy is in place, every bookie lives and is reachable and writable as it should be, and there
+        is an auditor."""
         return not self.why_not_whole
 
     @property
     def why_not_whole(self) -> list[str]:
-        """What is not as it should be, in a few words each, and what to do where that is one thing."""
+        """What is wrong, in a few words each, and what to do if that is one thing."""
         return [*self._of_copies(), *self._of_bookies()]
 
     def _of_copies(self) -> Iterator[str]:
@@ -172,7 +172,7 @@ class Survey:
             yield f"alive, and out of the auditor's reach: {_names(unreached)} ({said}); look at --advertise"
 
     def _is_gone(self, one: BookieSeen) -> bool:
-        """Given up, and nothing refers to it any more."""
+        """Whether it is decommissioned, and nothing refers to it any more."""
         given_up = self.view.orders.get(one.bookie.bookie_id) is OrderKind.GIVEN_UP
         return given_up and not any(ref.bookie_id == one.bookie.bookie_id for ref in self.holdings)
 
@@ -182,7 +182,7 @@ def _names(bookies: Iterable[BookieRef]) -> str:
 
 
 async def survey(store: MetadataStore, *, now_ms: int, wait_ms: int) -> Survey | None:
-    """Of the whole cluster; None where there is none under this URI. Raises MetadataError."""
+    """Surveys the whole cluster; None if there is none at this URI. Raises MetadataError."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     name = await cluster_id(store)
@@ -202,12 +202,12 @@ async def survey(store: MetadataStore, *, now_ms: int, wait_ms: int) -> Survey |
         _take(seen, found.record)
         looked_at += 1
         if looked_at % LEDGERS_A_TURN == 0:
-            await asyncio.sleep(0)  # a daemon that looks has others to serve
+            await asyncio.sleep(0)  # lets a daemon serve others meanwhile
     return seen
 
 
 def bookies_seen(view: ClusterView) -> list[BookieSeen]:
-    """Every bookie, also the dead ones, by name."""
+    """Every bookie, also dead ones, by name."""
     refs = {BookieRef(name, incarnation) for name, incarnation in view.formatted.items()} | view.living.keys()
     return [
         BookieSeen(ref, _state(ref, view), view.absent_since_ms.get(ref.bookie_id), view.living.get(ref))
@@ -216,7 +216,7 @@ def bookies_seen(view: ClusterView) -> list[BookieSeen]:
 
 
 def copy_bytes(record: LedgerRecord) -> Iterator[tuple[Fragment, int]]:
-    """Every fragment, with the payload bytes of one copy of it, about; 0 for one that is still written."""
+    """Every fragment, with the estimated payload bytes of one copy of it; 0 for one being written."""
     starts = [one.length_before for one in record.fragments]
     ends = [*starts[1:], starts[-1] if record.length_bytes is None else record.length_bytes]
     shape = record.shape
@@ -225,7 +225,7 @@ def copy_bytes(record: LedgerRecord) -> Iterator[tuple[Fragment, int]]:
 
 
 def copies(record: LedgerRecord, view: ClusterView) -> Iterator[Copy]:
-    """Every copy of every fragment, and what it is like."""
+    """Every copy of every fragment, with its condition."""
     wanting = {
         (need.fragment.first_entry, need.position): _OF_REASON[need.reason] for need in needs(record, view)
     }
@@ -271,7 +271,7 @@ def _count_holdings(seen: Survey, record: LedgerRecord) -> None:
 
 
 def _note_open(seen: Survey, record: LedgerRecord) -> None:
-    """What a drain has to wait for."""
+    """Records open ledgers that a drain has to wait for."""
     for bookie in () if record.is_closed else record.fragments[-1].ensemble:
         if seen.view.orders.get(bookie.bookie_id) in (OrderKind.DRAIN, OrderKind.GIVEN_UP):
             found = seen.open_on.setdefault(bookie.bookie_id, [])

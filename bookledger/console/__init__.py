@@ -1,1 +1,1 @@
-"""The console: a cluster as pages for people, drawn by the server, read-only."""
+"""The web console of a cluster: server-rendered pages for people, read-only."""

@@ -1,4 +1,4 @@
-"""The console and the API of one cluster, as routes for a server. Everything closes when the block ends."""
+"""The routes of the console and the API of one cluster. Everything closes when the block ends."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PAGES = {
 
 
 class Console:
-    """Made before the server, entered inside it: so that open pages end before it does."""
+    """Made before the server, entered inside it, so that open pages end before it does."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Console:
         config: ClientConfig | None = None,
         http: HttpConfig | None = None,
     ) -> None:
-        """Nothing is opened before it is asked for. `config`: how bookies are asked; else as the environment has it."""
+        """Opens nothing before the first request. `config`: of the client for bookies; by default the environment's."""
         self._sight = Sight(metadata_uri, lost_after_seconds=lost_after_seconds)
         http = http or HttpConfig()
         self._live = Live(self._sight, metadata_uri, config, http)
@@ -58,12 +58,12 @@ class Console:
         lost_after_seconds: float = LOST_AFTER_SECONDS,
         http: HttpConfig | None = None,
     ) -> Console:
-        """Beside what the daemon does. It asks bookies with its certificates, in plain text without."""
+        """For the console of a daemon. Asks bookies with the daemon's certificates, in plain text without."""
         own = ClientConfig(certificates=str(certificates) if certificates else PLAIN_TEXT)
         return cls(metadata_uri, lost_after_seconds=lost_after_seconds, config=own, http=http)
 
     def routes(self) -> list[web.RouteDef]:
-        """Each has a rule in ROUTES."""
+        """All routes; each has a rule in ROUTES."""
         return [
             *api_routes(self._sight),
             *(web.get(path, pages.handler(draw, self._sources)) for path, draw in PAGES.items()),
@@ -73,7 +73,7 @@ class Console:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """It may be asked inside the block."""
+        """Answers requests inside the block."""
         async with self._sight:
             try:
                 yield

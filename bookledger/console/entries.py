@@ -1,4 +1,4 @@
-"""A page of a ledger's entries, where whoever runs the console has turned that on."""
+"""Reads a page of a ledger's entries, if the console's operator has enabled that."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ledgers.aio import LedgerClient
 from ledgers.errors import LedgerError
 
 BYTES_SHOWN_MAX = 512
-"""Of a payload; the rest is only counted."""
+"""Bytes shown of a payload; the rest is only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An entry as it is shown. `text` has marks for what is no UTF-8."""
+    """An entry as shown. `text` has replacement characters for invalid UTF-8."""
 
     entry_id: int
     size_bytes: int
@@ -24,7 +24,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class EntriesPage:
-    """`problem`: why there are no entries, if that is so. `last`: the last one that is confirmed."""
+    """`problem`: why there are no entries, if so. `last`: the last confirmed one."""
 
     entries: tuple[Shown, ...] = ()
     last: int = -1
@@ -34,7 +34,7 @@ class EntriesPage:
 async def read(
     client: LedgerClient, has_password: bool, ledger_id: int, first: int, http: HttpConfig
 ) -> EntriesPage:
-    """Without disturbing a writer. What cannot be read is told on the page."""
+    """Reads without disturbing a writer. Errors become part of the page."""
     if has_password:
         return EntriesPage(problem="it has a password, which this console does not know")
     try:

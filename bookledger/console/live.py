@@ -1,4 +1,4 @@
-"""What the bookies do now: each living one is asked for its counters every few seconds, while somebody looks on."""
+"""Polls the live bookies' counters every few seconds, while a page is open."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from metadata.records.ledger_record import BookieRef
 from .rates import Rates, between, together
 
 MOMENTS_MAX = 90
-"""Looks that are remembered: three minutes, where nothing else is set."""
+"""Polls kept: three minutes by default."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One look. `silent`: why a living bookie did not answer."""
+    """The result of one poll. `silent`: why live bookies did not answer."""
 
     rates: dict[str, Rates] = field(default_factory=dict)
     silent: dict[str, str] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Moment:
 
 
 class Live:
-    """Belongs to one loop. `metadata_uri` and `config` are for a client of its own."""
+    """The poller, on one loop. `metadata_uri` and `config` are for its own client."""
 
     def __init__(
         self, sight: Sight, metadata_uri: str, config: ClientConfig | None, http: HttpConfig
@@ -50,23 +50,23 @@ class Live:
         self.moments: deque[Moment] = deque(maxlen=MOMENTS_MAX)
 
     def look_on(self) -> Moment:
-        """The newest; somebody looks on, so that there will be more."""
+        """The newest result; keeps the polling going."""
         self._wanted = time.monotonic()
         if self._asking is None or self._asking.done():
-            self.moments.clear()  # what was before a gap is no line to be drawn on
+            self.moments.clear()  # lines must not span a gap
             self._before.clear()
             self._asking = asyncio.create_task(self._run())
         return self.moments[-1] if self.moments else Moment()
 
     async def client(self) -> LedgerClient:
-        """Connected. Raises LedgerError."""
+        """The connected client. Raises LedgerError."""
         if self._client is None:
             self._client = LedgerClient(self._uri, config=self._config)
         await self._client.connect()
         return self._client
 
     async def stop(self) -> None:
-        """Asks nobody any more."""
+        """Stops polling."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.wait([self._asking])
@@ -77,7 +77,7 @@ class Live:
         while time.monotonic() - self._wanted < self._http.idle_seconds:
             try:
                 await self._look()
-            except (Away, LedgerError) as error:  # a page says it, too
+            except (Away, LedgerError) as error:  # a page reports it, too
                 log.info("the bookies were not asked what they do: %s", error)
             await asyncio.sleep(self._http.look_seconds)
 

@@ -1,4 +1,4 @@
-"""The pages: each asks for the same facts as the API, and draws them. What is away gives a page that says so."""
+"""Request handlers of the console's pages: each renders the same facts as the API; errors get a page, too."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LEDGER = Parameter("ledger_id", "A ledger.", 0, LEDGER_ID_MAX)
 
 
 def handler(draw: Page, sources: Sources) -> Handler:
-    """The page, or one that says why there is none."""
+    """Renders the page, or one with the error."""
 
     async def handle(request: web.Request) -> web.Response:
         try:
@@ -128,7 +128,7 @@ def _no_ledger(ledger_id: int) -> web.Response:
 
 
 def _bookies_live(found: dict[str, Any], live: Live) -> dict[str, Any]:
-    """What every page with a table of bookies needs."""
+    """Values for every page with a table of bookies."""
     moment = live.moments[-1] if live.moments else None
     return {
         "bookies": found["bookies"],
@@ -139,7 +139,7 @@ def _bookies_live(found: dict[str, Any], live: Live) -> dict[str, Any]:
 
 
 def _lines(live: Live) -> dict[str, list[float]]:
-    """By what is drawn, the oldest first; a look without appends has no latency, and is drawn as 0."""
+    """Series for the charts, oldest first; a poll without appends has no latency, and is drawn as 0."""
     wholes = [moment.whole for moment in live.moments]
     return {
         "entries": [one.entries for one in wholes],

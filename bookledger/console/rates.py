@@ -1,4 +1,4 @@
-"""From what a bookie has counted at two moments to what it does a second: pure."""
+"""Computes rates per second from two snapshots of a bookie's counters. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bookie.wire import InfoReply
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Each second. `appends`: how many frames took at most each of `bounds`, and one count more for the slower ones."""
+    """Rates per second. `appends`: a histogram of frames by upper `bounds` of latency, then the slower ones."""
 
     entries: float = 0.0
     bytes: float = 0.0
@@ -21,9 +21,9 @@ class Rates:
     appends: tuple[int, ...] = ()
 
     def quantile(self, share: float) -> float | None:
-        """Seconds within which that share of the appends was on disk; None where there were none, or none is known.
+        """The latency in seconds at this quantile of appends; None without any, or if unknown.
 
-        What is slower than the last bound counts as that.
+        Latencies above the last bound count as that.
         """
         wanted = share * sum(self.appends)
         if not wanted:
@@ -37,7 +37,7 @@ class Rates:
 
 
 def between(before: InfoReply, after: InfoReply, seconds: float) -> Rates | None:
-    """None where the bookie started anew in between: its counters did, too."""
+    """The rates between two snapshots; None if the bookie restarted, which resets its counters."""
     if seconds <= 0 or before.incarnation != after.incarnation:
         return None
     grown = [
@@ -58,7 +58,7 @@ def between(before: InfoReply, after: InfoReply, seconds: float) -> Rates | None
 
 
 def together(rates: Iterable[Rates]) -> Rates:
-    """Of several bookies. Times are added up where they were counted alike."""
+    """Sums the rates of several bookies. Histograms are summed if their bounds agree."""
     every = list(rates)
     bounds = next((one.bounds for one in every if one.bounds), ())
     alike = [one.appends for one in every if one.bounds == bounds and one.appends]

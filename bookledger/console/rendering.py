@@ -1,4 +1,4 @@
-"""Templates, the words and numbers in them, and the headers of every page."""
+"""Renders templates: filters for numbers and words, and the security headers of every page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""A page takes nothing from elsewhere, and runs nothing that stands in it: strangers write ids and metadata."""
+"""A page loads nothing from elsewhere, and runs no inline script: ids and metadata are untrusted."""
 
 STATIC = {
     "console.css": "text/css",
@@ -55,13 +55,13 @@ def _environment() -> Environment:
 
 
 def page(name: str, status: int = 200, **values: Any) -> web.Response:
-    """A template with these values."""
+    """Renders a template with these values."""
     text = ENVIRONMENT.get_template(f"{name}.html").render(page=name, **values)
     return web.Response(text=text, status=status, content_type="text/html", headers=HEADERS)
 
 
 async def static(request: web.Request) -> web.Response:
-    """One of three files."""
+    """Serves a static file."""
     name = request.match_info["name"]
     if name not in STATIC:
         return web.Response(text="there is no such file\n", status=404, headers=HEADERS)
@@ -70,12 +70,12 @@ async def static(request: web.Request) -> web.Response:
 
 
 def count(number: float | None) -> str:
-    """1234567 is 1 234 567, with narrow spaces that do not break."""
+    """1234567 as 1 234 567, with narrow no-break spaces."""
     return "–" if number is None else f"{number:,.0f}".replace(",", "\u202f")
 
 
 def rate(number: float) -> str:
-    """Something a second: few digits."""
+    """A rate per second, in few digits."""
     return f"{number:.1f}" if 0 < number < 10 else count(number)
 
 
@@ -99,7 +99,7 @@ def took(seconds: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """In the two units that matter."""
+    """A duration, in the two most significant units."""
     if seconds is None:
         return "–"
     whole = int(seconds)
@@ -113,7 +113,7 @@ def duration(seconds: float | None) -> str:
 
 
 def moment(ms: int) -> str:
-    """A time of day, UTC; of a record it may be any number."""
+    """A UTC time; the number in a record may be out of range."""
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, ValueError, OSError):

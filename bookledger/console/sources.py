@@ -1,4 +1,4 @@
-"""What a page is drawn from."""
+"""The data sources of a page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .live import Live
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """`shows_entries`: whether payloads may be looked at."""
+    """`shows_entries`: whether payloads may be shown."""
 
     sight: Sight
     live: Live

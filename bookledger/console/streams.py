@@ -1,4 +1,4 @@
-"""Server-sent events: a page that is open hears when it is time to look again."""
+"""Server-sent events: tells open pages when to refresh."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .rendering import HEADERS
 
 
 class Streams:
-    """All that are open. Each is one short line every `look_seconds`."""
+    """All open streams. Each sends one short line every `look_seconds`."""
 
     def __init__(self, live: Live, http: HttpConfig) -> None:
         self._http = http
@@ -22,7 +22,7 @@ class Streams:
         self._ending = asyncio.Event()
 
     async def events(self, request: web.Request) -> web.StreamResponse:
-        """Until the browser leaves, or the daemon does."""
+        """Streams events until the browser leaves, or the daemon ends."""
         if self._open >= self._http.streams_max:
             return web.Response(text="too many pages are open\n", status=503, headers=HEADERS)
         self._open += 1
@@ -32,7 +32,7 @@ class Streams:
             self._open -= 1
 
     def end(self) -> None:
-        """All of them."""
+        """Ends all streams."""
         self._ending.set()
 
     async def _told(self, request: web.Request) -> web.StreamResponse:

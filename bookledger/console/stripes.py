@@ -1,4 +1,4 @@
-"""Fragments drawn as stripes over bookies: a row for each bookie, a column for each fragment, a cell for each copy."""
+"""Lays out a ledger's fragments as a grid: a row for each bookie, a column for each fragment, a cell for each copy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GLYPHS = {
     "lacking": "✕",
     "lost": "✕",
 }
-"""A condition is never told by its colour alone."""
+"""A glyph per condition, so that none is shown by its colour alone."""
 
 MEANINGS = {
     "open": "still written",
@@ -27,12 +27,12 @@ MEANINGS = {
 }
 
 MISSING = frozenset({"lacking", "lost"})
-"""What is drawn in red."""
+"""Conditions drawn in red."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A copy, or its absence (`condition` is empty)."""
+    """A copy, or no copy (`condition` is empty)."""
 
     condition: str = ""
     glyph: str = ""
@@ -41,7 +41,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Stripes:
-    """`rows`: a bookie with a cell for each fragment. `used`: what the legend has to explain."""
+    """`rows`: a bookie with a cell for each fragment. `used`: conditions for the legend."""
 
     fragments: tuple[dict[str, Any], ...]
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
@@ -49,7 +49,7 @@ class Stripes:
 
 
 def drawn(ledger: dict[str, Any]) -> Stripes:
-    """Of what the API tells of a ledger."""
+    """The grid of a ledger as returned by the API."""
     fragments = ledger["fragments"]
     names = sorted({copy["bookie_id"] for fragment in fragments for copy in fragment["copies"]})
     by_place = {

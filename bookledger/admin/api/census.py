@@ -1,4 +1,4 @@
-"""What only a walk over every ledger's record tells: how many there are, and how they are. Made beside the answers."""
+"""Counts all ledgers and their state in the background, by walking over every ledger's record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of a cluster, as plain values: the API gives them as JSON, the console as pages. All raise Away."""
+"""The cluster's state as plain values, for the API as JSON and for the console as pages. Every function raises Away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Since when an acceptor is behind: since the first segment that it lacks was finalized at one that has it."""
+"""Computes an acceptor's lag in time: since the first segment that it lacks was finalized at one that has it."""
 
 from __future__ import annotations
 

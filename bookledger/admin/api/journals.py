@@ -1,4 +1,4 @@
-"""Every journal's acceptors as the metadata has them: epochs, segments, and who is behind whom."""
+"""State of every journal's acceptors from the metadata: epochs, segments, and lag."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The API's routes for the server: parameters are checked; errors are problem documents, 503 for what is away."""
+"""The API's HTTP routes: validates parameters; errors are problem documents, 503 for unavailable metadata."""
 
 from __future__ import annotations
 

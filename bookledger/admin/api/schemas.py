@@ -1,4 +1,4 @@
-"""What the answers of the API look like, as JSON Schema: OpenAPI names them, and the tests hold the answers to them."""
+"""JSON Schemas of the API's responses, used by the OpenAPI document and checked by the tests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A cluster as a daemon shows it: read from the metadata, in bounded time and bounded pieces.
+"""A read-only view of the cluster for daemons: read from the metadata, in bounded time and pages.
 
-What needs every ledger's record is counted beside (`Census`), and no answer waits long for it. Everything else is read
-when it is asked for.
+Whatever needs every ledger's record is counted in the background (`Census`), and no response waits long for it. All
+else is read on request.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The paths of the API, once: the server's routes and the OpenAPI document are both made from this table."""
+"""The table of the API's paths, from which both the server's routes and the OpenAPI document are made."""
 
 from __future__ import annotations
 

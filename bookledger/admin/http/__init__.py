@@ -1,1 +1,1 @@
-"""The HTTP port of a daemon: who comes in, what they may, what is answered."""
+"""A daemon's HTTP server: connection limits, authorization, handlers."""

@@ -1,4 +1,4 @@
-"""What a daemon's HTTP port, and the console behind it, may cost."""
+"""Resource limits of a daemon's HTTP port and of the console."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Who is connected to an HTTP port, counted by address: where there is no room, whoever holds most makes way.
+"""Caps concurrent HTTP connections, in total and per address; when full, evicts from the address with most.
 
-Gate        before the HTTP library's own protocol of one connection: it counts it, or says why it cannot be
-knowing     for each request: its connection is no stranger's any more, and is at work
+Gate        wraps the HTTP library's protocol of one connection: counts the connection, or refuses it with a reason
+knowing     for each request: marks its connection as identified, and as busy
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who may ask for what over HTTP: TLS for each connection, and the rights of its certificate for each request."""
+"""TLS and authorization over HTTP: a handshake for each connection, the certificate's rights for each request."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a daemon on loopback is called: against web pages that give a name of theirs this machine's address.
+"""Checks the Host header of loopback daemons, against DNS rebinding by web pages.
 
-A browser on this machine asks for `http://evil.example:9181/` as the page of evil.example says, and that page may then
-read the answer. By its address such a request comes from here, like the operator's own; by its Host it does not.
+A browser on this machine may request `http://evil.example:9181/` for a page of evil.example, which may then
+read the response. By its address such a request is local, like the operator's own; by its Host it is not.
 """
 
 from __future__ import annotations

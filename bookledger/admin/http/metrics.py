@@ -1,4 +1,4 @@
-"""What an HTTP port tells of who is connected to it."""
+"""Metrics of an HTTP port's connections."""
 
 from __future__ import annotations
 

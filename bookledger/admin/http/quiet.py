@@ -1,4 +1,4 @@
-"""What an HTTP port says in the log of requests that come to nothing: little, and not often, whoever sends them."""
+"""Rate-limits the log lines about bad HTTP requests."""
 
 from __future__ import annotations
 

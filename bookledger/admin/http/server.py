@@ -1,14 +1,14 @@
-"""A daemon's HTTP port for operators: is it alive, is it ready, what does it count.
+"""A daemon's HTTP server for operators: liveness, readiness, metrics.
 
     /healthz   200 as long as the process answers
-    /readyz    200 while clients should come to it; else 503 and why not
-    /metrics   what Prometheus reads
+    /readyz    200 while clients may use it; else 503 and why not
+    /metrics   for Prometheus
 
-and what else it is given: the API and the console.
+and further pages that it is given: the API and the console.
 
 With certificates, `bookie/wire/trust/roles` says who may ask for what; without, whoever reaches the port may read all
-of it, but no web page that calls a loopback address by a name of its own. It changes nothing. Connections, requests
-and how long they take are bounded: no stranger is in the daemon's way.
+of it, but no web page that calls a loopback address by a name of its own. It is read-only. Connections, requests
+and their durations are bounded, so that no unknown peer gets in the daemon's way.
 """
 
 from __future__ import annotations

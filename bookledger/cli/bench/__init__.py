@@ -1,1 +1,1 @@
-"""`bookledger bench`: what is measured, how, and beside what."""
+"""`bookledger bench`: benchmarks of appends and reads."""

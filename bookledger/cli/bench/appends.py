@@ -1,4 +1,4 @@
-"""The workloads that append, and those that make ledgers."""
+"""Benchmark workloads that append, and those that create ledgers."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ ENSEMBLE_SIZE, ACK_QUORUM = 3, 2
 
 
 async def append_async(client: LedgerClient, workload: Workload, seconds: float, cpu: CpuMeter) -> Measured:
-    """After a second of warming up."""
+    """Runs an asyncio workload, after at most a second of warm-up."""
     return of_steps(*await _measured(client, workload, seconds, cpu))
 
 
 def append_blocking(
     uri: str, config: ClientConfig, workload: Workload, seconds: float, cpu: CpuMeter
 ) -> Measured:
-    """The same in ordinary code."""
+    """Runs a workload on the blocking client."""
     return of_steps(*_append_blocking(uri, config, workload, seconds, cpu))
 
 
@@ -58,7 +58,7 @@ async def created(client: LedgerClient) -> WriteHandle:
 async def _make_ledgers_for(
     client: LedgerClient, workload: Workload, seconds: float
 ) -> tuple[list[float], float]:
-    """One after the other; each latency is from before the creation to after the close."""
+    """Creates ledgers in sequence; each latency is from before the creation to after the close."""
     payload, clock = workload.payload, time.perf_counter
     latencies: list[float] = []
     began = clock()
@@ -70,7 +70,7 @@ async def _make_ledgers_for(
 
 
 async def _append_for(writer: WriteHandle, workload: Workload, seconds: float) -> tuple[list[float], float]:
-    """Keeps `in_flight` appends under way; latency is from the append to when its confirmation is seen."""
+    """Keeps `in_flight` appends in flight; latency is from the append to when its confirmation is seen."""
     payload = workload.payload
     under_way: deque[tuple[float, asyncio.Future[int]]] = deque()
     latencies: list[float] = []
@@ -92,7 +92,7 @@ async def _append_for(writer: WriteHandle, workload: Workload, seconds: float) -
 async def _append_batches_for(
     writer: WriteHandle, workload: Workload, seconds: float
 ) -> tuple[list[float], float]:
-    """The same with a list at a time; an entry's latency is that of its list."""
+    """Does the same in batches; an entry's latency is that of its batch."""
     payloads, clock = [workload.payload] * BATCH_ENTRIES, time.perf_counter
     latencies: list[float] = []
     began = clock()

@@ -1,4 +1,4 @@
-"""What the machine can do: plain sockets to three receivers that sync each block before they answer."""
+"""The benchmark's baseline: plain sockets to three receivers that sync each block before they answer."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ BASELINE_WINDOW = 4
 """Blocks sent and not answered by all."""
 
 FILE_BYTES_MAX = 1024 * 1024 * 1024
-"""A receiver begins again at the start of its file after so much."""
+"""A receiver wraps around to the start of its file after so much."""
 
 
 def baseline_mb_per_s(directory: Path, seconds: float) -> float:
-    """Megabytes (10⁶) per second that one sender gets onto three disks' worth of files."""
+    """Measures the megabytes (10⁶) per second that one sender gets onto three receivers' files."""
     with ExitStack() as stack:
         children = [stack.enter_context(_receiver(directory / f"baseline-{n}")) for n in range(RECEIVERS)]
         sockets = [
@@ -55,7 +55,7 @@ def _send_for(sockets: list[socket.socket], seconds: float) -> tuple[int, float]
 
 
 def receive(path: Path) -> None:
-    """A receiver: writes each block, syncs it, answers with one byte."""
+    """Runs a receiver: writes each block, syncs it, answers with one byte."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         print(f'{{"port": {server.getsockname()[1]}}}', flush=True)
         connection, _ = server.accept()

@@ -1,4 +1,4 @@
-"""The bookies that a benchmark asks: three that speak plain text, and three that speak TLS."""
+"""The clusters of a benchmark: three bookies in plain text, and three with TLS."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CERTIFICATE_DAYS = 7
 
 @dataclass(frozen=True, slots=True)
 class BenchCluster:
-    """Three bookies: `config` is how a client reaches them, `suffix` what a workload's name gets."""
+    """Three bookies: `config` is the client's, `suffix` is appended to workload names."""
 
     uri: str
     config: ClientConfig
@@ -36,7 +36,7 @@ class BenchCluster:
 
 @contextmanager
 def plain_cluster(directory: Path, metadata_uri: str = "") -> Iterator[BenchCluster]:
-    """With its metadata there, or in a file of its own."""
+    """Starts a cluster, with its metadata there, or in a file of its own."""
     directory.mkdir()
     uri = metadata_uri or uri_of(directory / "metadata.db")
     with bookie_processes(ENSEMBLE_SIZE, directory, uri) as bookies:
@@ -45,7 +45,7 @@ def plain_cluster(directory: Path, metadata_uri: str = "") -> Iterator[BenchClus
 
 @contextmanager
 def tls_cluster(directory: Path) -> Iterator[BenchCluster]:
-    """The same with certificates of an authority that is made for it."""
+    """Starts a cluster with certificates of a new authority."""
     directory.mkdir()
     uri = uri_of(directory / "metadata.db")
     make_authority(directory / "authority", "bookledger bench", CERTIFICATE_DAYS)
@@ -57,7 +57,7 @@ def tls_cluster(directory: Path) -> Iterator[BenchCluster]:
 
 
 def bookies_with_certificates(directory: Path, uri: str, authority: Authority) -> list[BookieProcess]:
-    """As many as an ensemble, not started yet."""
+    """As many bookies as an ensemble has, not started yet."""
     return [_with_certificate(directory, uri, n, authority) for n in range(1, ENSEMBLE_SIZE + 1)]
 
 

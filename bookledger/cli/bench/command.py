@@ -1,8 +1,8 @@
-"""`bookledger bench`: appends to three real bookies, and reading, beside plain sockets in the same run.
+"""`bookledger bench`: benchmarks appends to three real bookies, and reads, against plain sockets in the same run.
 
-The baseline is what the machine can do at all: one sender, three receivers, blocks of 1 MiB, each
-synced with `fdatasync` before it is answered, BASELINE_WINDOW blocks under way. It is measured
-before and after the workloads, and the mean is compared with, since machines are noisy.
+The baseline is the machine's limit: one sender, three receivers, blocks of 1 MiB, each
+synced with `fdatasync` before it is answered, BASELINE_WINDOW blocks in flight. It is measured
+before and after the workloads, and results are compared with the mean, since machines are noisy.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _beside(result: Result, baseline: float) -> Result:
 
 
 def measure(cluster: BenchCluster, workload: Workload, seconds: float) -> Result:
-    """One workload, for so many seconds; it is beside no baseline."""
+    """Runs one workload for so many seconds, without a baseline."""
     cpu = cluster.cpu_meter()
     match workload.how:
         case How.READ | How.PAGES:

@@ -1,4 +1,4 @@
-"""What a workload costs of the processors: this process, where the client is, and the bookies'."""
+"""CPU time of a workload: of this process, which runs the client, and of the bookies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ _CPU = "process_cpu_seconds_total"
 
 
 class CpuMeter:
-    """Put around what is measured, behind the warming up. All threads count; the kernel tells bookies' in 10 ms."""
+    """Measures the block it wraps, after warm-up. Counts all threads; the kernel reports bookies' time in steps of 10
+    ms.
+    """
 
     def __init__(self, bookie_pids: Sequence[int]) -> None:
         self._bookies = [ProcessCollector(pid=partial(int, pid), registry=None) for pid in bookie_pids]

@@ -1,6 +1,6 @@
-"""What was measured as a picture: bytes a second beside what the machine can do at all, and percentiles of latency.
+"""Draws benchmark results as SVG: throughput beside the baseline, and latency percentiles.
 
-One SVG file without scripts or fonts of its own; light or dark as whoever looks at it likes.
+One SVG file without scripts or fonts of its own; light or dark as the viewer prefers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STYLE = """
 
 
 def picture_of(results: Sequence[Result], told: str) -> str:
-    """The SVG. `told`: a line about when and where. Raises ValueError where there is nothing to draw."""
+    """The SVG. `told`: a line about when and where. Raises ValueError for no results."""
     if not results:
         raise ValueError("nothing was measured")
     height = TOP + ROW * len(results) + 30
@@ -47,7 +47,7 @@ def picture_of(results: Sequence[Result], told: str) -> str:
 
 
 def _bars(results: Sequence[Result], height: int) -> Iterator[str]:
-    """Megabytes a second, and a line at what plain sockets and `fdatasync` alone come to."""
+    """Megabytes per second as bars, and the baseline of plain sockets and `fdatasync` as a line."""
     baseline = results[0].baseline_mb_per_s
     most = max(baseline, *(result.mb_per_s for result in results)) or 1.0
     yield _text(NAMES, TOP - 14, "MB/s; entries/s beside it", "small")
@@ -65,7 +65,7 @@ def _bars(results: Sequence[Result], height: int) -> Iterator[str]:
 
 
 def _dots(results: Sequence[Result], height: int) -> Iterator[str]:
-    """p50 and p99 on a logarithmic scale, a rule at each power of ten."""
+    """p50 and p99 on a logarithmic scale, with a rule at each power of ten."""
     found = [value for result in results for value in (result.p50_ms, result.p99_ms) if value > 0]
     low = math.floor(math.log10(min(found, default=0.1)))
     high = max(math.ceil(math.log10(max(found, default=1.0))), low + 1)

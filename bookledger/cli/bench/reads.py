@@ -1,4 +1,4 @@
-"""The workloads that read: a ledger that was written before, in order, again and again."""
+"""Benchmark workloads that read a ledger in order, repeatedly."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .cpu import CpuMeter
 from .workloads import How, Measured, Workload
 
 STEP_ENTRIES = 1000
-"""As many as a page of them holds."""
+"""About as many entries as a page holds."""
 
 READ_BYTES = 200_000_000
-"""What is read over and over; it stays in the page cache."""
+"""Bytes read repeatedly; they stay in the page cache."""
 
 
 def read(uri: str, config: ClientConfig, workload: Workload, seconds: float, cpu: CpuMeter) -> Measured:
-    """Reads in ordinary code for so long, after reading all of it once."""
+    """Reads with the blocking client for so long, after reading all of it once."""
     with LedgerClient(uri, config=config) as client:
         ledger_id = _written(client, workload, min(1.0, seconds / 5))
         reader = client.open_ledger(ledger_id)
@@ -48,12 +48,12 @@ def _written(client: LedgerClient, workload: Workload, share: float) -> int:
 
 
 def _pages(reader: ReadHandle) -> Iterator[int]:
-    """Entries of each page."""
+    """The number of entries of each page."""
     return map(len, reader.pages())
 
 
 def _entries(reader: ReadHandle) -> Iterator[int]:
-    """So many objects at a time: to ask for the time at each of them would take a tenth of it."""
+    """Counts entries in steps: timing each would take a tenth of the time."""
     entries = reader.read()
     while count := sum(1 for _ in islice(entries, STEP_ENTRIES)):
         yield count

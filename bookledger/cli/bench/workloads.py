@@ -1,4 +1,4 @@
-"""What `bookledger bench` measures, and what it says of each."""
+"""The workloads of `bookledger bench`, and their results."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from .cpu import CpuMeter
 
 
 class How(StrEnum):
-    """How a workload is done: in asyncio with a future for each append, or where its name says otherwise.
+    """How a workload runs: in asyncio with a future for each append, unless its name says otherwise.
 
-    BATCHES: lists of BATCH_ENTRIES. BLOCKING: the blocking client's futures. LEDGERS: ledgers are made, given one entry
-    each, and closed. READ: a closed ledger is read by the blocking client, entry by entry; PAGES: in columns.
+    BATCHES: lists of BATCH_ENTRIES. BLOCKING: the blocking client's futures. LEDGERS: ledgers are created, given one
+    entry each, and closed. READ: a closed ledger is read by the blocking client, entry by entry; PAGES: in columns.
     """
 
     FUTURES = "futures"
@@ -25,7 +25,7 @@ class How(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Entries of one size with so many under way, over so many ledgers."""
+    """Entries of one size with so many in flight, over so many ledgers."""
 
     name: str
     entry_bytes: int
@@ -59,9 +59,9 @@ WORKLOADS = (
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`adds_per_s` are entries read where a workload reads; its times are then those of a page, not of an entry.
+    """`adds_per_s` are entries read in workloads that read; latencies are then those of a page, not of an entry.
 
-    `client_cpu_us`, `bookies_cpu_us`: what an entry costs of the processors, all bookies together.
+    `client_cpu_us`, `bookies_cpu_us`: CPU time of an entry, all bookies together.
     """
 
     workload: str
@@ -79,7 +79,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a workload has come to: so many entries, the times of its steps (sorted), how long it took; in seconds."""
+    """Measurements of a workload: number of entries, sorted durations of its steps, total duration; in seconds."""
 
     entries: int
     steps: list[float]
@@ -100,5 +100,5 @@ class Measured:
 
 
 def of_steps(latencies: list[float], seconds: float) -> Measured:
-    """One entry a step."""
+    """Measurements with one entry per step."""
     return Measured(len(latencies), sorted(latencies), seconds)

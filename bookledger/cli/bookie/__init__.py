@@ -1,1 +1,1 @@
-"""`bookledger bookie`"""
+"""The commands `bookledger bookie`."""

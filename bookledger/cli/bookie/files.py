@@ -1,4 +1,4 @@
-"""`bookledger bookie` on the files of a stopped bookie: check, dump, rebuild-index, restore-cookie, salvage."""
+"""`bookledger bookie` commands on the files of a stopped bookie: check, dump, rebuild-index, restore-cookie, salvage."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def salvage(data: Path, as_json: bool) -> None:
 
 
 def _next_steps(data: Path, mended: list[Mended], outcome: Outcome) -> list[str]:
-    """What there is to do, in order."""
+    """The steps left for the operator, in order."""
     steps = []
     if outcome.index_problem:
         steps.append(

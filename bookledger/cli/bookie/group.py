@@ -146,7 +146,7 @@ def info(metadata_uri: str | None, data: Path | None, names: tuple[str, ...], as
 
 
 _NOT_SHOWN = ("cluster_id", "append_seconds_bounds", "append_counts")
-"""Of what a bookie says: the same of all, or for programs."""
+"""Fields of a bookie's info that are the same for all, or for programs."""
 
 
 async def _live(metadata_uri: str, names: tuple[str, ...]) -> list[dict[str, object]]:

@@ -1,4 +1,4 @@
-"""`bookledger bookie` on what a running bookie does for its own upkeep: gc, scrub, repair."""
+"""`bookledger bookie` maintenance commands on a running bookie: gc, scrub, repair."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TIMEOUT_SECONDS_DEFAULT = 3600.0
 
 
 def on_bookies(function: F) -> F:
-    """Adds NAME..., --all, --metadata, --timeout and --json; the command gets them as it names them."""
+    """Adds NAME..., --all, --metadata, --timeout and --json; passed to the command under their parameter names."""
     options = (
         click.argument("names", metavar="[NAME]...", nargs=-1),
         click.option("--all", "every", is_flag=True, help="Every live bookie, one after the other."),
@@ -144,7 +144,7 @@ def maintain(
     timeout_seconds: float,
     as_json: bool,
 ) -> None:
-    """Asks one bookie after the other and prints each report; raises LedgerError naming those that failed."""
+    """Requests maintenance from each bookie in turn and prints its report; raises LedgerError naming failures."""
     from bookie.wire.messages import MaintainRequest, MaintenanceAction
     from ledgers import BookieUnavailable, LedgerClient, LedgerError
 
@@ -176,7 +176,7 @@ def maintain(
 
 
 def _left_undone(bookie: BookieRef, report: Mapping[str, Any]) -> list[str]:
-    """What a repair or a scrub could not do, if anything, in one line."""
+    """Describes what a repair or a scrub could not do, if anything, in one line."""
     count, unrepaired = report.get("ledgers_unrepaired", 0), report.get("unrepaired", ())
     if not count:
         return []
@@ -187,7 +187,7 @@ def _left_undone(bookie: BookieRef, report: Mapping[str, Any]) -> list[str]:
 
 
 def _live(client: LedgerClient, names: Sequence[str]) -> list[BookieRef]:
-    """The registered bookies of these names, each once, or all. Raises ValueError for a name nobody has."""
+    """The registered bookies of these names, each once, or all. Raises ValueError for an unknown name."""
     live = {registration.bookie.bookie_id: registration.bookie for registration in client.list_bookies()}
     if unknown := set(names) - live.keys():
         raise ValueError(f"not registered: {', '.join(sorted(unknown))}")
@@ -197,7 +197,7 @@ def _live(client: LedgerClient, names: Sequence[str]) -> list[BookieRef]:
 
 
 def _report(reply: MaintainReply) -> dict[str, Any]:
-    """What the bookie reports. Raises LedgerError where it refused, failed, or makes no sense."""
+    """The bookie's report. Raises LedgerError if it refused, failed, or is malformed."""
     from bookie.wire.messages import Status
     from ledgers import LedgerError
 

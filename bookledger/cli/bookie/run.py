@@ -1,4 +1,4 @@
-"""`bookledger bookie run`: its options, and what they come to."""
+"""`bookledger bookie run`: the command's options."""
 
 from __future__ import annotations
 

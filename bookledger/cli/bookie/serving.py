@@ -1,4 +1,4 @@
-"""The process of one bookie: its configuration from options and file, its pages, and what is said when it serves."""
+"""Runs one bookie as a process: builds its configuration from options and file, serves its HTTP pages, announces it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def config_of(
     heals: bool,
     accept_loss: bool,
 ) -> BookieConfig:
-    """The options of `bookie run`, and what the file of settings says besides. Raises BadSettings."""
+    """The configuration from the options of `bookie run` and the settings file. Raises BadSettings."""
     settings = settings_now()
     upkeep = settings.made(
         "upkeep",
@@ -88,7 +88,7 @@ def config_of(
 
 
 class Serving:
-    """One bookie, and its HTTP port where there is one."""
+    """Runs one bookie, and its HTTP port if there is one."""
 
     def __init__(
         self, config: BookieConfig, http: HttpAddress | None, *, until_stdin_closes: bool, as_json: bool
@@ -121,7 +121,7 @@ class Serving:
     def _pages(self) -> AbstractAsyncContextManager[str | None]:
         config, pages, http = self._config, None, http_config()
         if self._http is not None:
-            from ...console.console import Console  # a bookie without a port needs none of it
+            from ...console.console import Console  # not needed without an HTTP port
 
             lost_after = config.upkeep.lost_bookie_seconds
             pages = Console.of_daemon(
@@ -150,7 +150,7 @@ class Serving:
         sys.stdout.flush()
         systemd.tell(systemd.READY)
         gc.collect()
-        gc.freeze()  # what lives now lives to the end: the collector need not look at it again
+        gc.freeze()  # objects alive now live to the end: exempt them from collection
 
     def _say(self, url: str | None, running: RunningBookie) -> None:
         if self._as_json:

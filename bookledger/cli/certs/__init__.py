@@ -1,1 +1,1 @@
-"""`bookledger certs`: an authority of one's own."""
+"""`bookledger certs`: a certificate authority for clusters without one."""

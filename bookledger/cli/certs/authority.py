@@ -1,7 +1,7 @@
-"""An authority of one's own: a key that signs certificates for the processes of a cluster.
+"""A simple certificate authority: a key that signs certificates for the processes of a cluster.
 
-ca.pem        the authority's certificate: everybody gets a copy
-ca-key.pem    its key: whoever has it can be anybody
+ca.pem        the authority's certificate: every process gets a copy
+ca-key.pem    its key: whoever has it can impersonate any process
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from metadata.secret_file import read_bounded
 AUTHORITY_KEY = "ca-key.pem"
 
 CLOCKS_APART = timedelta(minutes=5)
-"""A certificate is good this long before it is made, for hosts whose clocks are behind."""
+"""Certificates are valid from this long before they are made, for hosts whose clocks are behind."""
 
 COMMON_NAME_CHARACTERS_MAX = 64
 
@@ -43,11 +43,11 @@ _HOST = re.compile(
 
 
 class BadAuthority(ValueError):
-    """The files of an authority are not there, or are no authority's, or there is one already."""
+    """The files of an authority are missing or invalid, or there is one already."""
 
 
 def make_authority(directory: Path, name: str, days: int) -> x509.Certificate:
-    """A new one in a directory that has none. Raises BadAuthority, OSError."""
+    """Creates an authority in a directory that has none. Raises BadAuthority, OSError."""
     if (directory / AUTHORITY_KEY).exists() or (directory / CA).exists():
         raise BadAuthority(f"{directory} holds an authority already; give another directory")
     key = _new_key()
@@ -66,7 +66,7 @@ def make_authority(directory: Path, name: str, days: int) -> x509.Certificate:
 
 
 class Authority:
-    """One that was made before. Raises BadAuthority."""
+    """Loads an existing authority. Raises BadAuthority."""
 
     def __init__(self, directory: Path) -> None:
         try:
@@ -80,7 +80,7 @@ class Authority:
         self._key = key
 
     def issue(self, directory: Path, identity: Identity, hosts: Sequence[str], days: int) -> x509.Certificate:
-        """A new certificate and key in a directory, with what it takes to check others'. Raises OSError."""
+        """Issues a certificate and key into a directory, with the authorities to trust. Raises OSError."""
         names: list[x509.GeneralName] = [
             x509.UniformResourceIdentifier(identity.urn),
             *map(general_name, hosts),
@@ -88,7 +88,7 @@ class Authority:
         return self._sign(directory, _named(str(identity)), x509.SubjectAlternativeName(names), days)
 
     def renew(self, directory: Path, days: int) -> x509.Certificate:
-        """The same once more, with a new key. Raises BadAuthority where there is none, OSError."""
+        """Reissues the certificate, with a new key. Raises BadAuthority if there is none, OSError."""
         old = certificate_in(directory)
         try:
             names = old.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -115,14 +115,14 @@ class Authority:
         )
         certificate = unsigned.sign(self._key, hashes.SHA256())
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Whoever looks between the second and the third sees a key that does not fit, and keeps what it has.
+        # A process that reloads between the second and the third sees a mismatched key, and keeps its old pair.
         _put(directory / CA, self._beside_others(directory / CA))
         _put(directory / KEY, _pem_of(key), private=True)
         _put(directory / CERTIFICATE, certificate.public_bytes(Encoding.PEM))
         return certificate
 
     def _beside_others(self, path: Path) -> bytes:
-        """The authorities that are trusted there, and we: while one replaces another, both are."""
+        """The authorities trusted there, and this one: both, while one replaces another."""
         try:
             trusted = x509.load_pem_x509_certificates(read_bounded(path))
         except FileNotFoundError:
@@ -134,7 +134,7 @@ class Authority:
 
 
 def certificate_in(directory: Path) -> x509.Certificate:
-    """The certificate of a process. Raises BadAuthority."""
+    """Loads the certificate of a process. Raises BadAuthority."""
     try:
         return x509.load_pem_x509_certificate(read_bounded(directory / CERTIFICATE))
     except (OSError, ValueError) as error:
@@ -179,7 +179,7 @@ def _named(name: str) -> x509.Name:
 
 
 def general_name(host: str) -> x509.GeneralName:
-    """An address, in brackets or not, or a name of DNS. Raises ValueError."""
+    """An IP address, in brackets or not, or a DNS name. Raises ValueError."""
     try:
         address = ipaddress.ip_address(host[1:-1] if host[:1] + host[-1:] == "[]" else host)
     except ValueError:
@@ -196,7 +196,7 @@ def _pem_of(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _put(path: Path, content: bytes, *, private: bool = False) -> None:
-    """All of it or nothing, and never for a moment where others can read what is private."""
+    """Writes a file atomically, and never leaves private content readable by others."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     with os.fdopen(
         os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o644), "wb"

@@ -1,4 +1,4 @@
-"""`bookledger certs`: make an authority, and certificates for the processes of a cluster."""
+"""`bookledger certs`: creates an authority, and certificates for the processes of a cluster."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def show(directory: Path, as_json: bool) -> None:
     from .authority import certificate_in
 
     found = certificate_in(directory)
-    Certificates(directory)  # raises where it cannot be used
+    Certificates(directory)  # raises if it is unusable
     _print(directory, found, as_json)
     if not found.not_valid_before_utc <= datetime.now(UTC) <= found.not_valid_after_utc:
         raise ValueError(f"the certificate in {directory} is not good today")

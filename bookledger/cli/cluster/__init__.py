@@ -1,1 +1,1 @@
-"""`bookledger cluster`"""
+"""The commands `bookledger cluster`."""

@@ -1,4 +1,4 @@
-"""`bookledger console`: a cluster in a browser, from any machine that reaches its metadata."""
+"""`bookledger console`: runs the web console of a cluster, on any machine that reaches its metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bookledger cluster`: what the whole is like, and what an operator wants of its bookies."""
+"""`bookledger cluster`: the state of the cluster, and operators' requests for its bookies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .rebalance import rebalance
 from .status import bookie_rows, status
 
 COPIES_NAMED_MAX = 3
-"""Copies of one ledger that a row tells of; `ledger check` shows all."""
+"""Copies of one ledger shown in a row; `ledger check` shows all."""
 
 
 @group(

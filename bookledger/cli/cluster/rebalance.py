@@ -1,4 +1,4 @@
-"""`bookledger cluster rebalance`: copies are moved until bookies are used alike."""
+"""`bookledger cluster rebalance`: moves copies until disks are used evenly."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HOW = (
     "the plan stands, and bookies go on without this command; see `bookledger cluster status`, plan anew with: "
     "bookledger cluster rebalance --wait, or move nothing more with: bookledger cluster rebalance --cancel"
 )
-"""What whoever stops waiting is told."""
+"""Advice when the wait is interrupted."""
 
 
 @command()
@@ -80,7 +80,7 @@ async def _planned(store: MetadataStore, seen: Survey) -> Plan:
 
 
 async def _order(store: MetadataStore, plan: Plan) -> None:
-    await moves.cancel(store)  # what was planned before was for other uses
+    await moves.cancel(store)  # an older plan was for other disk usage
     for one in plan.moves:
         await moves.plan(store, one)
 
@@ -109,7 +109,7 @@ def _print(plan: Plan, seen: Survey, *, as_json: bool) -> None:
 
 
 def _wait(metadata_uri: str, plan: Plan, *, as_json: bool) -> None:
-    """Raises LedgerError where something could not be moved, or whoever should take it is gone."""
+    """Waits for all moves. Raises LedgerError if some could not be made, or a target bookie is gone."""
     while left := with_store(metadata_uri, _left):
         ledgers, absent = left
         if absent:
@@ -128,7 +128,7 @@ def _wait(metadata_uri: str, plan: Plan, *, as_json: bool) -> None:
 
 
 async def _left(store: MetadataStore) -> tuple[int, list[str]] | None:
-    """The ledgers to go, and the bookies that cannot take what they should."""
+    """The ledgers still to be moved, and the target bookies that cannot take copies."""
     left = [one async for one in moves.list_moves(store)]
     living = {one.bookie for one in await list_bookies(store) if one.writable}
     absent = {move.new.bookie_id for one in left for move in one.moves if move.new not in living}
@@ -136,7 +136,7 @@ async def _left(store: MetadataStore) -> tuple[int, list[str]] | None:
 
 
 async def _undone(store: MetadataStore, plan: Plan) -> int:
-    """Planned copies that are not where they should be; those of deleted ledgers do not count."""
+    """Planned copies that are not in place; those of deleted ledgers do not count."""
     undone = 0
     for one in plan.moves:
         found = await LedgerStore(store).read(one.ledger_id)

@@ -1,4 +1,4 @@
-"""`bookledger cluster status`: one screen that tells whether everything is whole, and what is done about the rest."""
+"""`bookledger cluster status`: one screen with the health of the cluster, and what is being repaired."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..told.help import command
 from ..told.sizes import bytes_told
 
 LISTED_MAX = 10
-"""Ledgers that the screen names."""
+"""Ledgers named on the screen."""
 
 
 @command()
@@ -53,7 +53,7 @@ def status(metadata_uri: str, lost_after: float, watch_seconds: float | None, as
 
 
 def fields(seen: Survey) -> dict[str, Any]:
-    """All of it, as `--json` prints it."""
+    """Everything, as `--json` prints it."""
     return {
         "cluster_id": seen.cluster_id,
         "whole": seen.is_whole,
@@ -82,7 +82,7 @@ def fields(seen: Survey) -> dict[str, Any]:
 
 
 def bookie_rows(seen: Survey) -> list[dict[str, Any]]:
-    """One for each bookie that was ever formatted."""
+    """One row for each bookie that was ever formatted."""
     rows = []
     for one in seen.bookies:
         lives = one.registration
@@ -105,7 +105,7 @@ def bookie_rows(seen: Survey) -> list[dict[str, Any]]:
 
 
 def healing_rows(seen: Survey) -> list[dict[str, Any]]:
-    """What is being copied at this moment."""
+    """The copies being made now."""
     rows = []
     for ledger_id, who in sorted(seen.healing.items()):
         seconds = max(0.001, (seen.view.now_ms - who.since_ms) / 1000)
@@ -126,7 +126,7 @@ def _used_percent(total: int, free: int) -> int | None:
 
 
 def _seconds_left(seen: Survey) -> int | None:
-    """At the rate of this moment; None where nobody copies anything just now."""
+    """Estimated time left at the current rate; None if nothing is being copied."""
     rate = sum(row["bytes_per_second"] for row in healing_rows(seen))
     return round(seen.to_copy_bytes / rate) if rate else None
 

@@ -1,4 +1,4 @@
-"""Is a file of settings right? Every name and every value of all commands, and what no two of them may be together."""
+"""Validates a settings file: every name and value of all commands, and combinations that are not allowed."""
 
 from __future__ import annotations
 

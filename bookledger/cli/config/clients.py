@@ -1,4 +1,4 @@
-"""How commands talk to bookies and browsers: as the file of settings has it."""
+"""Client and HTTP settings for commands, from the settings file."""
 
 from __future__ import annotations
 

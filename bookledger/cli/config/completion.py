@@ -1,4 +1,4 @@
-"""`bookledger completion`: what a shell needs to finish commands and options on TAB."""
+"""`bookledger completion`: shell completion of commands and options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file of settings with all that can be set, each commented out at its default: made from the code."""
+"""Generates an example settings file from the code: every setting, commented out at its default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bookledger config`: what is set, and whether a file of settings is right."""
+"""`bookledger config`: shows settings, and validates a settings file."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""What is set for the commands: in a file, weaker than the environment, which is weaker than what is typed.
+"""Settings of the commands: from a file, overridden by the environment, overridden by the command line.
 
     metadata = "etcd://etcd1:2379/prod"     at the top what many commands take: see COMMON
-    [limits]                                what may be set of something, by its names: see SECTIONS
+    [limits]                                settings of a component, by name: see SECTIONS
     polls_max = 4096
     [bookie.run]                            options of a command, as they are typed, without the dashes
     port = 3181
 
-A key that nobody knows is an error that names the nearest one.
+An unknown key is an error that names the nearest one.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""`bookledger demo`"""
+"""The command `bookledger demo`."""

@@ -1,6 +1,6 @@
-"""`bookledger demo`: a file goes through a dying bookie and two dying writers, and comes back whole.
+"""`bookledger demo`: stores a file while a bookie and two writers are killed, and verifies that nothing is lost.
 
-All processes are real and the signals are SIGKILL and SIGSTOP. The writer says what was confirmed,
+All processes are real and the signals are SIGKILL and SIGSTOP. The writer reports what was confirmed,
 with its SHA-256, before it is killed; everything is read back and compared with that and the file.
 """
 
@@ -29,11 +29,11 @@ from ..told.stopping import bookies_are_gone, told_when_stopped
 from .steps import Demo, Findings
 
 RECORDS_MIN = 10
-"""In a file of fewer there is nothing before, between and after the two deaths."""
+"""A file of fewer records has none before, between and after the two deaths."""
 
 
 def default_file() -> Path:
-    """A real file that every machine with this program has: the largest of Python and of gRPC's library."""
+    """A real file that every machine with this program has: the larger of Python and gRPC's library."""
     library = importlib.import_module("grpc._cython.cygrpc").__file__
     candidates = (os.path.realpath(sys.executable), str(library))
     return Path(max(candidates, key=os.path.getsize))
@@ -95,7 +95,7 @@ def demo(
 
 
 def _prefix() -> str:
-    """Of the names of this run's bookies: others may use the same store."""
+    """Prefix of this run's bookie names, since others may use the same store."""
     return f"demo-{os.getpid()}-bookie"
 
 
@@ -104,7 +104,7 @@ def _kept_in(metadata_uri: str | None) -> str:
 
 
 async def _check(metadata_uri: str) -> None:
-    """Raises MetadataError where the store cannot be used, before any process is started on it."""
+    """Raises MetadataError for an unusable store, before any process is started on it."""
     store = await open_store(metadata_uri, create=True)
     try:
         await cluster_id(store)

@@ -1,4 +1,4 @@
-"""The steps of the demo, in order, and what it found."""
+"""The steps of the demo, in order, and its findings."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from ..output import Progress, Say
 from ..processes import BOOKLEDGER, BookieProcess
 
 BOOKIE_DIES_AT, CHANGED_AT, WRITER_DIES_AT = 0.3, 0.5, 0.8
-"""Shares of the file after which a bookie is killed, its replacement is waited for, the writer is killed."""
+"""Shares of the file after which a bookie is killed, its replacement is awaited, the writer is killed."""
 
 STALE_WRITER_BYTES_MAX = 64 * 1024
-"""How much the writer that is paused and fenced has appended before; at most half of the file."""
+"""Bytes appended by the writer that is then paused and fenced; at most half of the file."""
 
 CHANGE_SECONDS_MAX = 30.0
 CHANGE_POLL_SECONDS = 0.02
-"""How long, and how often, the metadata is asked whether the ensemble has changed."""
+"""How long, and how often, to poll the metadata for the ensemble change."""
 
 
 @dataclass(slots=True)
 class Findings:
-    """What the demo measured and found wrong."""
+    """The demo's measurements and failed expectations."""
 
     measured: dict[str, Any] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Demo:
         self._say = say
 
     def run(self) -> None:
-        """Raises ChildFailed, or a LedgerError, where a step could not be taken at all."""
+        """Runs all steps. Raises ChildFailed, or a LedgerError, if a step could not be taken at all."""
         with ExitStack() as stack:
             stale = stack.enter_context(self._writer([(self._stale_bytes(), True)]))
             stale_ledger = int(expect_event(stale.hear(), "ledger")["ledger_id"])
@@ -94,7 +94,7 @@ class Demo:
         return Child(command, name="the writer", dies_with_parent=True)
 
     def _lose_a_bookie_and_the_writer(self) -> tuple[int, dict[str, Any]]:
-        """Returns the ledger the writer left open, and what it had said was confirmed."""
+        """Returns the ledger the writer left open, and what it had reported as confirmed."""
         deaths = ((BOOKIE_DIES_AT, False), (CHANGED_AT, True), (WRITER_DIES_AT, False))
         pauses = [(int(self._size * share), settle) for share, settle in deaths]
         with self._writer(pauses, one_of=list(self._bookies), close=False) as writer:
@@ -115,7 +115,7 @@ class Demo:
         return ledger_id, confirmed
 
     def _kill_one_of(self, ensemble: list[str], ledger_id: int, entries: int, writer: Child) -> None:
-        """Kills a bookie of the ensemble, lets the writer go on, and waits until another one replaces it."""
+        """Kills a bookie of the ensemble, resumes the writer, and waits until another one replaces it."""
         victim = next(name for name in ensemble if name in self._bookies)
         self._bookies[victim].kill()
         self._say(f"kill -9 {victim} of its ensemble, with {entries:,} entries confirmed")
@@ -129,7 +129,7 @@ class Demo:
         self.findings.expect(changed, "the ensemble did not change when its bookie died")
 
     def _await(self, ledger_id: int, holds: Callable[[LedgerRecord], bool]) -> bool:
-        """Whether the ledger's metadata comes to be so within CHANGE_SECONDS_MAX."""
+        """Whether the ledger's metadata meets the condition within CHANGE_SECONDS_MAX."""
         deadline = time.monotonic() + CHANGE_SECONDS_MAX
         with LedgerClient(self._uri) as client:
             while not (there := holds(client.describe_ledger(ledger_id))) and time.monotonic() < deadline:
@@ -137,14 +137,14 @@ class Demo:
         return there
 
     def _recover_first(self, ledger_id: int) -> int:
-        """Recovers the ledger whose writer was killed; returns how many entries it has."""
+        """Recovers the ledger whose writer was killed; returns its number of entries."""
         recovered = self._recover(ledger_id)
         for name in ("recover_seconds", "fragments"):
             self.findings.measured[name] = recovered[name]
         return int(recovered["last_entry"]) + 1
 
     def _recover(self, ledger_id: int) -> dict[str, Any]:
-        """Opens the ledger from another process: fence, recover, close."""
+        """Recovers the ledger from another process: fence, recover, close."""
         command = (*BOOKLEDGER, "ledger", "recover", "--json", f"--metadata={self._uri}", str(ledger_id))
         with Child(command, name=f"recovering ledger {ledger_id}", dies_with_parent=True) as child:
             recovered = child.hear()
@@ -163,7 +163,7 @@ class Demo:
         self._say(f"resumed the paused writer: {answer.get('message', 'it went on')}")
 
     def _write_the_rest(self, first_byte: int) -> int:
-        """A successor goes on where the recovered ledger ends, in a ledger of its own."""
+        """Continues in a new ledger from where the recovered one ends."""
         with self._writer([], first_byte=first_byte) as writer:
             ledger_id = int(expect_event(writer.hear(), "ledger")["ledger_id"])
             written = expect_event(writer.hear(), "written")
@@ -200,7 +200,7 @@ class Demo:
 
 
 def expect_event(said: dict[str, Any], event: str) -> dict[str, Any]:
-    """What a writer said, if it was that. Raises ChildFailed with its own error, if it was one."""
+    """Checks the event that a writer sent. Raises ChildFailed for another one, with its error if it sent one."""
     match said.get("event"):
         case found if found == event:
             return said

@@ -1,13 +1,13 @@
-"""The demo's writer process: appends a file in records and tells its parent what is confirmed.
+"""The demo's writer process: appends a file in records and reports to its parent what is confirmed.
 
     python -m bookledger.cli.demo.writer '{"metadata": …, "file": …, "first_byte": 0, "record_bytes": 4096,
                                         "pauses": [{"at_byte": …, "settle": true}, …],
                                         "one_of": [bookie, …], "close": true}'
 
-It says, a JSON line each: its ledger and ensemble, which holds one of the bookies it was given; at each
+It prints JSON lines: its ledger and ensemble, which holds one of the given bookies; at each
 pause, and at the end, how many entries are confirmed with the SHA-256 of exactly those; the error that
-ended it. It goes on after a pause when a line comes on standard input. What it says was confirmed before
-it was said; at a pause that is at least one entry more than at the last one, and with `settle` all of them.
+ended it. It resumes after a pause when a line comes on standard input. It reports only what was confirmed
+before; at a pause that is at least one entry more than at the last one, and with `settle` all of them.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from typing import Any, BinaryIO
 from ledgers import LedgerClient, LedgerError, WriteHandle
 
 IN_FLIGHT_MAX = 512
-"""Appends not yet confirmed; what a latency here means."""
+"""Appends not yet confirmed, which defines latency here."""
 
 LATENCIES_MAX = 2_000_000
-"""Latencies kept for the percentiles; a longer file is measured on its first so many."""
+"""Latencies kept for the percentiles; of a longer file, the first so many."""
 
 ENSEMBLE_TRIES_MAX = 30
-"""How many ledgers are made, among bookies that are not the demo's, until one has the right ensemble."""
+"""Ledgers created, among bookies that are not the demo's, until one has the right ensemble."""
 
 
 @dataclass(slots=True)
 class Confirmed:
-    """What has been confirmed, in entry order."""
+    """The confirmed entries so far, in order."""
 
     entries: int = 0
     size: int = 0
@@ -68,7 +68,7 @@ def say(**fields: Any) -> None:
 
 
 class FileWriter:
-    """Appends a file, with up to IN_FLIGHT_MAX appends under way, and keeps the time."""
+    """Appends a file, with up to IN_FLIGHT_MAX appends in flight, and measures latencies."""
 
     def __init__(self, writer: WriteHandle, record_bytes: int, pauses: list[dict[str, Any]]) -> None:
         self._writer = writer
@@ -103,7 +103,7 @@ class FileWriter:
         self._paused_seconds += time.perf_counter() - stopped
 
     def _take_confirmed(self, *, down_to: int) -> None:
-        """Takes what is confirmed, waiting for the oldest while more than `down_to` are under way."""
+        """Takes confirmed appends, waiting for the oldest while more than `down_to` are in flight."""
         while self._in_flight and (len(self._in_flight) > down_to or self._in_flight[0][2].done()):
             appended_at, payload, future = self._in_flight.popleft()
             entry_id = future.result()
@@ -116,7 +116,7 @@ class FileWriter:
 
 
 def create_ledger(client: LedgerClient, one_of: list[str]) -> WriteHandle:
-    """A ledger on three bookies, one of those named among them where any are."""
+    """Creates a ledger on three bookies, including one of those named, if any are."""
     for _ in range(ENSEMBLE_TRIES_MAX):
         writer = client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2)
         if not one_of or set(one_of) & set(ensemble_of(writer)):
@@ -146,11 +146,11 @@ def main() -> None:
                 writer.close()
                 say(event="closed")
             else:
-                sys.stdin.readline()  # the ledger stays open: whoever started us decides how this ends
+                sys.stdin.readline()  # the ledger stays open: the parent decides how this ends
     except (LedgerError, OSError) as error:
         if not isinstance(error, BrokenPipeError):
             say(event="error", error=type(error).__name__, message=str(error))
-        sys.exit(1)  # a broken pipe: nobody listens any more, the demo was killed, and so are its bookies
+        sys.exit(1)  # a broken pipe: the demo was killed, and so were its bookies
 
 
 if __name__ == "__main__":

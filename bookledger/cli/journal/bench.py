@@ -1,6 +1,6 @@
-"""`bookledger journal bench`: flushes of a journal beside bare appends of the same size to a ledger, in the same run.
+"""`bookledger journal bench`: compares flushes of a journal with bare ledger appends of the same size, in one run.
 
-Rounds take turns, since machines are noisy. What a flush costs beyond its appends: the frames are verified once, and
+Rounds alternate, since machines are noisy. What a flush costs beyond its appends: the frames are verified once, and
 batches are numbered, queued and counted; with three acceptors each edit goes to three ledgers, nine copies on the
 bookies' disks. With decoded edits each is made and encoded besides.
 """

@@ -1,4 +1,4 @@
-"""`bookledger journal export`: a journal becomes segment files, as a NameNode reads them."""
+"""`bookledger journal export`: exports a journal as segment files, in a NameNode's format."""
 
 from __future__ import annotations
 

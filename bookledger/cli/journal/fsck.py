@@ -1,4 +1,4 @@
-"""`bookledger journal fsck`: the proof that a journal is whole, or what is wrong with it."""
+"""`bookledger journal fsck`: checks that a journal is complete and consistent."""
 
 from __future__ import annotations
 

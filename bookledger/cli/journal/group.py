@@ -1,4 +1,4 @@
-"""`bookledger journal`: format, list, show, recover, purge; moving and checking have modules of their own."""
+"""`bookledger journal`: format, list, show, recover, purge; import, export and fsck have modules of their own."""
 
 from __future__ import annotations
 

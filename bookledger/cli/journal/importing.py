@@ -1,4 +1,4 @@
-"""`bookledger journal import`: a NameNode's or a JournalNode's directory of edits becomes a journal."""
+"""`bookledger journal import`: imports a NameNode's or a JournalNode's directory of edits into a journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which journal a command is about, and the ledgers of its segments."""
+"""Command-line options that name a journal, its acceptors, and the shape of its ledgers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bookledger journal serve`: acceptors as a JournalNode, for stock NameNodes."""
+"""`bookledger journal serve`: runs a JournalNode for stock NameNodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bookledger journal list` and `show`: what acceptors have, looked at without asking them."""
+"""`bookledger journal list` and `show`: prints the state of acceptors, read without calling them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bookledger journal tail` and `dump`: edits as JSON lines, of a journal and of one file."""
+"""`bookledger journal tail` and `dump`: prints edits as JSON lines, of a journal or of one file."""
 
 from __future__ import annotations
 

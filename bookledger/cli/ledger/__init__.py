@@ -1,1 +1,1 @@
-"""`bookledger ledger`"""
+"""The commands `bookledger ledger`."""

@@ -1,4 +1,4 @@
-"""`bookledger ledger append`: a file or a pipe becomes the entries of one ledger."""
+"""`bookledger ledger append`: appends the records of a file or pipe to one ledger."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..told.sizes import bytes_told
 from ..told.stopping import told_when_stopped
 
 JSON_LINE_BYTES_MAX = 6 * ENTRY_BYTES_MAX + 4096
-"""The largest entry, written with an escape for each of its bytes."""
+"""The largest entry, encoded with an escape for each of its bytes."""
 
 
 @command(
@@ -106,7 +106,7 @@ def _append_all(writer: WriteHandle, records: Iterator[bytes]) -> int:
 
 
 def _what_is_stored(writer: WriteHandle) -> str:
-    """What an append that failed or was interrupted has left behind, and how to go on."""
+    """What a failed or interrupted append has stored, and how to go on."""
     ledger_id, last = writer.ledger_id, writer.last_add_confirmed
     if writer.record.state is LedgerState.CLOSED:
         end = f"; its last entry is {last}" if last >= 0 else " and empty"
@@ -116,7 +116,7 @@ def _what_is_stored(writer: WriteHandle) -> str:
 
 
 def _records(file: BinaryIO, record_bytes: int | None) -> Iterator[bytes]:
-    """The records of the input. A line that is too long comes as far as it shows that it is."""
+    """Yields the records of the input. A line that is too long is cut where it exceeds the limit."""
     if record_bytes is not None:
         while chunk := file.read(record_bytes):
             yield chunk
@@ -126,7 +126,7 @@ def _records(file: BinaryIO, record_bytes: int | None) -> Iterator[bytes]:
 
 
 def _json_records(file: BinaryIO) -> Iterator[bytes]:
-    """Raises LedgerError, with the number of the line, for one that says no payload."""
+    """Decodes JSON lines. Raises LedgerError, with the number of the line, for one without a payload."""
     number = 0
     while line := file.readline(JSON_LINE_BYTES_MAX + 1):
         number += 1
@@ -161,5 +161,5 @@ def _payload_of(told: object) -> bytes:
 def _decoded(encoded: str) -> bytes:
     try:
         return base64.b64decode(encoded, validate=True)
-    except ValueError:  # its words are of padding and digits
+    except ValueError:  # its message is about padding and digits
         raise ValueError("payload_base64 is no base64") from None

@@ -1,4 +1,4 @@
-"""`bookledger ledger check`: where each copy of each fragment is, and what it is like."""
+"""`bookledger ledger check`: shows the placement and condition of each copy of each fragment."""
 
 from __future__ import annotations
 

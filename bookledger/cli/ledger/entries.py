@@ -1,4 +1,4 @@
-"""`bookledger ledger read` and `tail`: a ledger's entries on standard output."""
+"""`bookledger ledger read` and `tail`: prints a ledger's entries to standard output."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from ..told.outages import PAUSE_SECONDS, Outages
 from ..told.stopping import again, told_when_stopped
 
 LOOK_SECONDS = 10.0
-"""A ledger that is followed and has nothing new for so long is looked at: perhaps nobody answers."""
+"""After so long without news a tailed ledger's bookies are probed: perhaps none answers."""
 
 STANDARD_OUTPUT = Path("-")
 
@@ -142,7 +142,7 @@ def tail(
 def _tailed(
     reader: ReadHandle, printed: _Printed, timeout: float | None, outages: Outages
 ) -> Iterator[Columns]:
-    """Pages from the entry on that was not printed yet, also behind an outage of the metadata or of bookies."""
+    """Yields pages from the first entry not printed yet, with retries through outages of the metadata or of bookies."""
     news_at = time.monotonic()
     while True:
         left = math.inf if timeout is None else news_at + timeout - time.monotonic()
@@ -153,7 +153,7 @@ def _tailed(
                 news_at = time.monotonic()
             if reader.is_closed or (timeout is not None and time.monotonic() >= news_at + timeout):
                 return
-            reader.try_read_last_add_confirmed()  # a follower is silent where no bookie answers
+            reader.try_read_last_add_confirmed()  # tailing stays silent if no bookie answers
             outages.is_over()
         except (MetadataUnavailable, NotEnoughAnswers, EntryUnreadable) as error:
             if isinstance(error, DigestMismatch):
@@ -163,13 +163,13 @@ def _tailed(
 
 
 def _check_is_there(reader: ReadHandle, first: int) -> None:
-    """Raises NoSuchEntry where the one that was asked for by its id is none: nothing would be printed."""
+    """Raises NoSuchEntry if an explicit --first does not exist: nothing would be printed."""
     if first > reader.last_add_confirmed and _is_typed("first"):
         raise NoSuchEntry(reader.record.ledger_id, first, reader.last_add_confirmed)
 
 
 def _tell_of_waiting(reader: ReadHandle, first: int) -> None:
-    """Whoever asked for an entry far ahead by mistake would wait in silence."""
+    """Warns that the requested entry is far ahead: by mistake, the command would wait in silence."""
     last = reader.last_add_confirmed
     if not reader.is_closed and first > last + 1:
         so_far = f"is confirmed to entry {last}" if last >= 0 else "has no entry yet"
@@ -182,7 +182,7 @@ def _is_typed(name: str) -> bool:
 
 
 class _Printed:
-    """What was written to standard output: an interrupt may come in the middle of a page."""
+    """Tracks what was written to standard output: an interrupt may come in the middle of a page."""
 
     def __init__(self, first: int) -> None:
         self._first = self._next = first
@@ -193,14 +193,14 @@ class _Printed:
 
     @property
     def next_entry(self) -> int:
-        """The first that may not have been."""
+        """The first entry that may not have been printed."""
         return self._next
 
     def note(self, page: Columns) -> None:
         self._next = page.last_entry + 1
 
     def lines(self, page: Columns, line_of: Callable[[Entry], bytes]) -> Iterator[bytes]:
-        """Each counts once the next one is wanted."""
+        """Yields lines; each counts as printed once the next one is requested."""
         for entry in entries_of(page):
             yield line_of(entry)
             self._next = entry.entry_id + 1
@@ -212,7 +212,7 @@ class _Printed:
 
 
 def _printer(out: IO[bytes], printed: _Printed, *, raw: bool, as_json: bool) -> Callable[[Columns], Any]:
-    """Prints a page."""
+    """Returns a function that prints a page."""
     if raw and as_json:
         raise click.UsageError("--raw and --json are two ways to print an entry; take one")
     if raw:

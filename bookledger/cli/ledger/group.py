@@ -90,7 +90,7 @@ def show(metadata_uri: str, ledger_id: int, as_json: bool) -> None:
 
 
 def _parts(record: LedgerRecord) -> dict[str, Any]:
-    """What a ledger's JSON says at length. Values of custom metadata are bytes, so they are in base64."""
+    """Nested parts of a ledger's JSON. Values of custom metadata are bytes, so they are in base64."""
     return {
         "fragments": [
             {

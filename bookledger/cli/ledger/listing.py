@@ -1,4 +1,4 @@
-"""`bookledger ledger list`: the ledgers, those that one asks for, a page at a time."""
+"""`bookledger ledger list`: lists ledgers by filters, a page at a time."""
 
 from __future__ import annotations
 

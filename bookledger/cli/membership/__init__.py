@@ -1,1 +1,1 @@
-"""Which bookies belong to the cluster, and which are to leave: what several groups of commands share."""
+"""Adding and removing bookies of the cluster; shared by several groups of commands."""

@@ -1,7 +1,7 @@
-"""Bookies that are to leave: drained while they live, given up when they are lost. Both are orders to the cluster.
+"""Drains, decommissions and maintenance of bookies. Each is an order to the cluster.
 
-The order is all that a command gives; the bookies do the work, also when the command is interrupted. Given twice it is
-the same order.
+The command only gives the order; the bookies do the work, even when the command is interrupted. Orders are
+idempotent.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from .looking import lost_after_option, surveyed, with_store
 LOOK_SECONDS = 2.0
 
 PACE_LOOKS = 15
-"""A rate is that of so many looks."""
+"""The rate is measured over so many looks."""
 
 HINDRANCES_MAX = 3
-"""Of each kind so many are told at a time."""
+"""Obstacles shown of each kind."""
 
 TO_END = {
     OrderKind.DRAIN: "take that back first: bookledger bookie drain NAME --cancel",
@@ -149,9 +149,9 @@ def maintenance(metadata_uri: str, name: str, end: bool, as_json: bool) -> None:
 
 
 def give(metadata_uri: str, name: str, kind: OrderKind | None, *, instead_of: Collection[OrderKind]) -> None:
-    """Gives an order, or takes back what was ordered.
+    """Gives an order, or cancels the current one.
 
-    Raises LedgerError for a bookie that there never was, and where another order stands than it may replace.
+    Raises LedgerError for a bookie that never existed, and if another order stands than it may replace.
     """
 
     async def work(store: MetadataStore) -> None:
@@ -171,15 +171,15 @@ def give(metadata_uri: str, name: str, kind: OrderKind | None, *, instead_of: Co
 
 
 async def check_formatted(store: MetadataStore, name: str) -> None:
-    """Raises LedgerError for a bookie that there never was. One that is half forgotten still has its order."""
+    """Raises LedgerError for a bookie that never existed. One that is half forgotten still has its order."""
     if await read_cookie(store, name) is None and await orders.read(store, name) is None:
         raise LedgerError(f"no bookie was ever formatted as {name}")
 
 
 async def forget(store: MetadataStore, name: str) -> None:
-    """Nothing refers to the bookie: the cluster knows it no more. Raises LedgerError where it lives, and MetadataError.
+    """Deletes the bookie's metadata once nothing refers to it. Raises LedgerError if it lives, and MetadataError.
 
-    One that starts meanwhile is either seen here, or sees once it is registered that its cookie is gone. That the
+    One that starts meanwhile is either seen here, or sees after its registration that its cookie is gone. That the
     cookie was taken away, and not lost, is on record before it is.
     """
     cookie = await store.get(keys.cookie(name))
@@ -262,20 +262,20 @@ def _wait(
 
 
 class _Pace:
-    """How fast something becomes less, lately."""
+    """Measures how fast something decreases."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int]] = deque(maxlen=PACE_LOOKS)
 
     def seconds_left(self, left_bytes: int) -> float | None:
-        """At the rate of the last looks; None where nothing moves."""
+        """Estimated time left at the recent rate; None if nothing moves."""
         self._seen.append((time.monotonic(), left_bytes))
         (began, first), (now, last) = self._seen[0], self._seen[-1]
         return last * (now - began) / (first - last) if first > last > 0 else None
 
 
 def _hindrances(seen: Survey, name: str) -> list[str]:
-    """Why something of it does not move, as far as somebody has told, and what to do."""
+    """Known reasons why copies of it do not move, and what to do."""
     found = [
         f"ledger {ledger_id} is open: what it writes now moves when it is closed, or recovered"
         for ledger_id in seen.open_on.get(name, ())[:HINDRANCES_MAX]

@@ -1,4 +1,4 @@
-"""How commands look at a cluster."""
+"""Opens and surveys a cluster for commands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_CLUSTER = "no cluster here: `bookledger bookie format` makes one; is the pref
 
 
 def lost_after_option(function: F) -> F:
-    """`lost_after`: as the bookies were told."""
+    """Adds `lost_after`, which should equal the bookies' setting."""
     return click.option(
         "--lost-after",
         metavar="SECONDS",
@@ -36,7 +36,7 @@ def lost_after_option(function: F) -> F:
 
 
 def with_store(metadata_uri: str, work: Callable[[MetadataStore], Awaitable[T]]) -> T:
-    """Does the work on the cluster's metadata."""
+    """Runs the work on the cluster's metadata."""
 
     async def run() -> T:
         store = await open_store(metadata_uri)
@@ -49,13 +49,13 @@ def with_store(metadata_uri: str, work: Callable[[MetadataStore], Awaitable[T]])
 
 
 def check_is_cluster(metadata_uri: str) -> None:
-    """Raises LedgerError where there is none: a mistyped prefix must not look like a cluster without anything in it."""
+    """Raises LedgerError if there is no cluster: a mistyped prefix must not look like an empty one."""
     if with_store(metadata_uri, cluster_id) is None:
         raise LedgerError(NO_CLUSTER)
 
 
 def surveyed(metadata_uri: str, lost_after: float) -> Survey:
-    """The whole cluster. Raises LedgerError where there is none."""
+    """Surveys the whole cluster. Raises LedgerError if there is none."""
     now_ms = time.time_ns() // 1_000_000
     seen = with_store(
         metadata_uri, lambda store: survey(store, now_ms=now_ms, wait_ms=int(lost_after * 1000))

@@ -1,1 +1,1 @@
-"""`bookledger metadata`"""
+"""The commands `bookledger metadata`."""

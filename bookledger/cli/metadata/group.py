@@ -1,4 +1,4 @@
-"""`bookledger metadata`: copies of a cluster's metadata, and what becomes of one that is restored."""
+"""`bookledger metadata`: backup, restore, and the check of restored metadata against the bookies."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ def backup(metadata_uri: str, file: Path, as_json: bool) -> None:
 
 
 class _JournalsChanged(Exception):
-    """What was written does not fit together."""
+    """The backup is inconsistent, since journals changed."""
 
 
 async def _save(store: MetadataStore, file: Path, name: str) -> int:
-    """One try; how many keys there are in the file. Raises _JournalsChanged where another is due."""
+    """Writes a backup once; returns its number of keys. Raises _JournalsChanged if it must be retried."""
     with whole_file(file) as unfinished:
         writer = BackupWriter(unfinished, Header(name, _now_ms()))
         if not await save(store, writer):
@@ -190,7 +190,7 @@ def check(metadata_uri: str, accept: bool, yes: bool, as_json: bool) -> None:
 
 
 def _compared(metadata_uri: str) -> tuple[Restored | None, dict[str, Misfits | None]]:
-    """What every bookie has told, None for those that have not yet."""
+    """Every bookie's report, None for those that have not reported yet."""
     seen = surveyed(metadata_uri, 0.0)
 
     async def work(store: MetadataStore) -> tuple[Restored | None, dict[str, Misfits]]:

@@ -1,1 +1,1 @@
-"""`bookledger replay` and `bookledger sim`"""
+"""The commands `bookledger replay` and `bookledger sim`."""

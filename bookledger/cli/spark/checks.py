@@ -1,4 +1,4 @@
-"""What is wrong with a replay's options, said before Spark starts: a JVM takes seconds, and says it worse."""
+"""Validates a replay's options before Spark starts: a JVM takes seconds, and reports errors worse."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DEFAULT_FILE_SYSTEM = "spark.hadoop.fs.defaultFS"
 HADOOP_DIRECTORIES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
-"""Where these are set, a path without a scheme may be of any file system."""
+"""If these are set, a path without a scheme may be of any file system."""
 
 FILE_SYSTEMS = (
     *("file", "har", "hdfs", "swebhdfs", "viewfs", "webhdfs"),
@@ -44,11 +44,11 @@ FILE_SYSTEMS = (
     ),
     *("wasb", "wasbs"),
 )
-"""Of Hadoop, and of the jars that are commonly given to Spark: whether these are there only Spark knows."""
+"""Schemes of Hadoop, and of jars commonly given to Spark; whether these are present only Spark knows."""
 
 BRINGS_FILE_SYSTEMS = ("spark.jars", "spark.driver.extraClassPath", "spark.hadoop.fs.")
 SPARK_DIRECTORIES = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
-"""Where these are set, Spark may have more than this program knows."""
+"""If these are set, Spark may have more than this program knows."""
 
 ANOTHER_PLACE = "choose a place that can be written to"
 
@@ -57,7 +57,7 @@ ONLY_WITH_JOURNAL = ("--edits", "--acceptors")
 
 
 def check_flags(given: Mapping[str, object]) -> None:
-    """By the names they are typed with, falsy where they are not. Raises UsageError for those that contradict."""
+    """Raises UsageError for contradicting options, given by name with falsy values for absent ones."""
     if not given["--journal"]:
         for name in ONLY_WITH_JOURNAL:
             if given[name]:
@@ -69,9 +69,9 @@ def check_flags(given: Mapping[str, object]) -> None:
 
 
 def check_replay(source: str, options: Mapping[str, str], output: str, conf: Mapping[str, str]) -> None:
-    """All that can be known without Spark: the options, the files they name, the output, the cluster, its ledgers.
+    """Checks all that can be known without Spark: the options, their files, the output, the cluster, its ledgers.
 
-    Raises UsageError, and what reading says: LedgerError, MetadataError, ValueError, OSError.
+    Raises UsageError, and errors of reading: LedgerError, MetadataError, ValueError, OSError.
     """
     check_packages()
     check_output(output, conf)
@@ -82,7 +82,7 @@ def check_replay(source: str, options: Mapping[str, str], output: str, conf: Map
 
 
 def check_output(output: str, conf: Mapping[str, str]) -> None:
-    """Of a directory on this machine: it is not there, and can be made. Raises LedgerError."""
+    """Checks that a local directory does not exist and can be created. Raises LedgerError."""
     local = _local(output, conf)
     if local is None:
         _check_file_system(output, conf)
@@ -97,7 +97,7 @@ def check_output(output: str, conf: Mapping[str, str]) -> None:
 
 
 def _check_file_system(output: str, conf: Mapping[str, str]) -> None:
-    """What no jar has ever brought is a scheme that was written wrong, unless the settings may bring something."""
+    """Refuses a scheme that no known jar provides, unless the settings may bring one."""
     scheme = output.partition("://")[0].lower()
     given = any(name.startswith(BRINGS_FILE_SYSTEMS) for name in conf)
     elsewhere = any(os.environ.get(name) for name in SPARK_DIRECTORIES)
@@ -142,7 +142,7 @@ def _check_edits(given: Mapping[str, str]) -> None:
 
 
 def _check_journal(options: LedgerOptions | EditsOptions, journal: str) -> None:
-    """It is there, without a gap, and so are its segments' ledgers."""
+    """Checks that the journal exists without a gap, and so do its segments' ledgers."""
     from spark.planning.journal_segments import finalized_segments
     from spark.planning.selection import Selection
 
@@ -161,7 +161,7 @@ def _check_journal(options: LedgerOptions | EditsOptions, journal: str) -> None:
 
 
 def _check_selected(options: LedgerOptions | EditsOptions, selection: Selection) -> None:
-    """Ledgers that are named are there, and all are closed unless they may be recovered."""
+    """Checks that named ledgers exist, and all are closed unless they may be recovered."""
     from ledgers import LedgerClient
 
     from ..config.clients import client_config

@@ -1,4 +1,4 @@
-"""What Spark says of a failure, without the stacks of two languages around it."""
+"""Extracts one useful line from Spark's errors, without the Python and Java stack traces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import Enum
 from ledgers.errors import LedgerError
 
 OUR_PACKAGES = frozenset({"bookie", "ledgers", "metadata", "qjm_compat", "spark"})
-"""Errors that are defined in these say what is wrong with ledgers or options."""
+"""Errors defined in these explain what is wrong with ledgers or options."""
 
 HINTS = (
     (
@@ -35,13 +35,13 @@ HINTS = (
     ),
     (r"OutOfMemoryError", "give it more, as with --conf spark.driver.memory=4g"),
 )
-"""What to do about some failures, by what Spark says of them."""
+"""Advice by patterns in Spark's messages."""
 
 
 def in_one_line(error: BaseException | str) -> LedgerError:
-    """Our error with its class and its whole message where there is one; else Spark's own most useful line.
+    """Our error with its class and its whole message, if there is one; else Spark's own most useful line.
 
-    Of several errors that were raised on the way it is the first of ours, not those of tidying up after it.
+    Of several errors that were raised on the way it is the first of ours, not those of cleaning up after it.
     """
     text = str(error)
     said = _of_python(text) or _of_java(text)
@@ -55,7 +55,7 @@ def _hints(said: str) -> list[str]:
 
 
 class _Link(Enum):
-    """How an error in a text is tied to the one before it."""
+    """How an error in a text is chained to the one before it."""
 
     NONE = ""
     CAUSE = "The above exception was the direct cause of the following exception:"
@@ -95,7 +95,7 @@ _END = re.compile(r"^(?:\s+at |Driver stacktrace:|JVM stacktrace:|Caused by: |\s
 
 
 def _of_python(text: str) -> str:
-    """What the errors of a Python stack in it come to; nothing where there is none."""
+    """The relevant error of a Python traceback in the text; empty if there is none."""
     chosen: _Raised | None = None
     for raised in _raised_in(text):
         follows = chosen is not None and chosen.is_ours
@@ -126,7 +126,9 @@ def _raised_in(text: str) -> list[_Raised]:
 
 
 def _is_error(named: re.Match[str], expected: bool) -> bool:
-    """Whether a line names an error: the one after a stack does; one in a group, without a stack, by its module."""
+    """Whether a line names an error: the one after a traceback does; one in a group, without a traceback, by its
+    module.
+    """
     return expected or named[1].partition(".")[0] in OUR_PACKAGES
 
 
@@ -138,7 +140,7 @@ _NOISE = re.compile(
 
 
 def _of_java(text: str) -> str:
-    """The innermost cause that we know what to do about, or that says something; else the first line that does."""
+    """The innermost cause that we have advice for, or that has a message; else the first useful line."""
     lines = [line for line in text.splitlines() if not _NOISE.match(line)]
     if any(line.startswith("Caused by: ") for line in lines) or text.startswith("An error occurred while"):
         causes = [f"{found[1]}: {found[2]}" for found in map(_JAVA_ERROR.match, lines) if found]

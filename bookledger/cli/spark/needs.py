@@ -1,4 +1,4 @@
-"""What Spark needs on this machine, said before it starts: its Python packages and a Java."""
+"""Checks Spark's prerequisites on this machine before it starts: Python packages and Java."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ JAVA_SECONDS_MAX = 20
 def check_spark_can_start() -> None:
     """Raises LedgerError that says what to install."""
     check_packages()
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # under spark-submit Java runs already
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # under spark-submit, Java runs already
         _check_java()
 
 
 def check_packages() -> None:
-    """The Python packages. Raises LedgerError."""
+    """Checks the Python packages. Raises LedgerError."""
     missing = [package for package in PYTHON_PACKAGES if find_spec(package) is None]
     if missing:
         raise LedgerError(f"Spark needs {' and '.join(missing)}, not installed here: {HOW_TO_INSTALL}")
@@ -55,7 +55,7 @@ def _check_java() -> None:
 
 
 def _java() -> str:
-    """The one that Spark's own scripts take."""
+    """The Java that Spark's own scripts use."""
     home = os.environ.get("JAVA_HOME")
     if home:
         java = Path(home) / "bin" / "java"

@@ -1,4 +1,4 @@
-"""What Spark's JVM writes to stderr: kept from the terminal, and its last lines for when it does not start."""
+"""Captures the stderr of Spark's JVM: keeps it off the terminal, and its last lines for a failed start."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ END_SECONDS_MAX = 2.0
 
 
 class LastLines:
-    """The last lines of what comes out of a pipe, read until all who write to it are gone."""
+    """The last lines from a pipe, read until all its writers are gone."""
 
     def __init__(self, readable: int) -> None:
         self._lines: deque[str] = deque(maxlen=LINES_KEPT_MAX)
@@ -27,7 +27,7 @@ class LastLines:
         return "\n".join(self._lines)
 
     def wait_for_end(self) -> None:
-        """Until who writes has ended, or for END_SECONDS_MAX."""
+        """Waits until the writers have ended, or for END_SECONDS_MAX."""
         self._reader.join(END_SECONDS_MAX)
 
     def _read(self, readable: int) -> None:
@@ -38,7 +38,7 @@ class LastLines:
 
 @contextmanager
 def children_quiet() -> Iterator[LastLines]:
-    """What processes started within this context write to stderr, for as long as they live, goes to its LastLines."""
+    """Redirects the stderr of processes started inside the block, for their lifetime, to its LastLines."""
     readable, writable = os.pipe()
     lines = LastLines(readable)
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""What the commands on Spark have in common on their command line."""
+"""Command-line options shared by the commands on Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MASTERS = "local[*], spark://HOST:PORT, yarn or k8s://https://HOST:PORT"
 
 
 def master_given(_context: click.Context, _option: click.Parameter, value: str) -> str:
-    """For options that name a master. Raises BadParameter for what is none."""
+    """Validates an option that names a master. Raises BadParameter."""
     if not value.strip():
         raise click.BadParameter(f"name a Spark master: {MASTERS}")
     if not _MASTER.fullmatch(value):
@@ -24,7 +24,7 @@ def master_given(_context: click.Context, _option: click.Parameter, value: str) 
 
 
 def settings(texts: tuple[str, ...]) -> dict[str, str]:
-    """Spark's own, as `--conf` has them. Raises UsageError for what Spark would pass over."""
+    """Spark's settings from `--conf`. Raises UsageError for those that Spark would ignore."""
     found = pairs(texts, "--conf")
     for name in found:
         if not name.startswith("spark."):
@@ -35,7 +35,7 @@ def settings(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
-    """`KEY=VALUE` several times. Raises UsageError."""
+    """Parses repeated `KEY=VALUE`. Raises UsageError."""
     found: dict[str, str] = {}
     for text in texts:
         name, separator, value = text.partition("=")
@@ -47,7 +47,7 @@ def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
 
 @contextmanager
 def tasks_bar(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """A bar of tasks done, on a terminal only."""
+    """A progress bar of tasks, on a terminal only."""
     if quiet or not sys.stderr.isatty():
         yield lambda _done, _total: None
         return

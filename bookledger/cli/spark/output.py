@@ -1,4 +1,4 @@
-"""The directory that a Spark job writes: new at the start, whole at the end, and not there where the job failed."""
+"""The output directory of a Spark job: new at the start, complete at the end, removed if the job fails."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ PARTIAL = "partial"
 class NewOutput:
     """`--output`, which must not exist on any file system.
 
-    On a local one the job writes to a directory of this command's own beside it, which gets the name when all is
-    written: two commands with one output never touch each other's files, and what is there is whole. On others (s3a,
-    hdfs) the job writes to the place itself, and Spark's own abort removes what tasks wrote, if it lives to do so.
+    On a local one the job writes to a temporary directory beside it, which gets the name when all is written: two
+    commands with one output never touch each other's files, and an existing one is complete. On others (s3a, hdfs) the
+    job writes to the place itself, and Spark's own abort removes what tasks wrote, if it lives to do so.
     """
 
     def __init__(self, where: str) -> None:
@@ -38,9 +38,9 @@ class NewOutput:
         self._staging: Path | None = None
 
     def claim(self, session: SparkSession) -> str:
-        """Where the job shall write. Raises LedgerError where there is something already, or nothing can be made.
+        """Returns where the job shall write. Raises LedgerError if it exists already, or cannot be created.
 
-        Raises what Spark says of a file system it does not know.
+        Raises Spark's error for an unknown file system.
         """
         context = session.sparkContext
         jvm = context._jvm
@@ -57,7 +57,7 @@ class NewOutput:
         return f"file://{self._stage(self._local)}/out"
 
     def complete(self) -> None:
-        """What was written is what `--output` names. Raises LedgerError where somebody else was faster."""
+        """Gives the written directory its name. Raises LedgerError if another process created it meanwhile."""
         if self._local is None or self._staging is None:
             return
         try:
@@ -69,14 +69,14 @@ class NewOutput:
 
     @contextmanager
     def tidied_up(self) -> Iterator[None]:
-        """Leaves nothing behind of a job that fails; where that cannot be, it says so."""
+        """Cleans up after a failed job, and reports what could not be removed."""
         try:
             yield
         except Exception as error:
             if left := self._left():
                 raise LedgerError(f"{error}; {left}") from error
             raise
-        except BaseException:  # a signal: whoever sent it learns how it ended
+        except BaseException:  # a signal: report how it ended
             left = self._left() or f"nothing is left in {self._where}"
             say(f"bookledger: stopped; {left}; {again(so='begin again')}", err=True)
             raise

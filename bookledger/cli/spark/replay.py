@@ -1,4 +1,4 @@
-"""`bookledger replay`: closed ledgers, or a journal's edits, to Parquet, on Spark."""
+"""`bookledger replay`: copies closed ledgers, or a journal's edits, to Parquet, on Spark."""
 
 from __future__ import annotations
 

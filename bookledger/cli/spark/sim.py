@@ -1,4 +1,4 @@
-"""`bookledger sim`: the simulator's campaign as Spark tasks."""
+"""`bookledger sim`: runs the simulator's campaign as Spark tasks."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ LAYERS = {
     name: f"tests.simulation.{name}.layer:LAYER"
     for name in ("cores", "log", "shells", "upkeep", "journals", "cluster")
 }
-"""The simulator comes with a checkout, beside the tests; executors get it shipped."""
+"""The simulator is in the repository, beside the tests; executors get it shipped."""
 
 RANDOM_FIRST_SEED_MAX = 10**9
 FIRST_SEED_MAX = 2**62
 SEEDS_A_TASK_DEFAULT = 300
 SEEDS_A_TASK_MAX = 100_000
 TASKS_MAX = 100_000
-"""What Spark's driver can keep an eye on in one job."""
+"""Tasks that Spark's driver can track in one job."""
 
 FAILURES_SHOWN_MAX = 10
 
@@ -126,7 +126,7 @@ def sim(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What the outcomes come to: the first failures, and what was never reached; seconds without Spark's start."""
+    """The outcomes: first failures, counts, rare paths never reached; seconds without Spark's start."""
 
     shown: list[tuple[int, str]]
     violations: int
@@ -150,7 +150,7 @@ def _judge(found: _Found, seeds: int, output: str) -> None:
 def _run(
     where: OnSpark, layer: str, numbers: tuple[int, int, int, float], output: str, *, quiet: bool
 ) -> _Found:
-    layer_named(LAYERS[layer])  # an import that fails is told before Spark has started
+    layer_named(LAYERS[layer])  # a failed import raises before Spark has started
     new = NewOutput(output)
 
     def work(session: SparkSession) -> _Found:
@@ -172,7 +172,7 @@ def _run(
 
 @contextmanager
 def _seeds_lost_named(campaign: Campaign) -> Iterator[None]:
-    """A seed cannot end its task; where something else does, this names the seeds that were in it."""
+    """Names the seeds of a lost task: no seed can end its task, but something else may."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

@@ -1,4 +1,4 @@
-"""A command's work on Spark: started, stopped when the command is told to stop, its failures in one line."""
+"""Runs a command's job on Spark: starts it, stops it on a signal, and reports failures in one line."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STOP_SECONDS_MAX = 15.0
-"""How long a command that is told to stop waits for its jobs to end."""
+"""How long a command that is stopped waits for its jobs to end."""
 
 CANCEL_AGAIN_SECONDS = 0.5
 
 JAVA_ENDS_SECONDS_MAX = 5.0
-"""It removes its own files meanwhile."""
+"""How long Java may take to exit; it removes its own files meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnSpark:
-    """Where the work is done."""
+    """Where and how the job runs."""
 
     master: str
     app_name: str
@@ -47,11 +47,11 @@ class OnSpark:
 
 
 def run_on_spark(where: OnSpark, work: Callable[[SparkSession], T]) -> T:
-    """What `work` gives, called in another thread with a session that is stopped at the end.
+    """Runs `work` in another thread with a session, which is stopped at the end; returns its result.
 
-    Raises LedgerError in one line for what Spark or a task says. An interrupt, or a signal that ends this process, is
-    told at once, ends Spark on this machine or cancels the jobs elsewhere, and comes out once that is done, or after
-    STOP_SECONDS_MAX.
+    Raises LedgerError in one line for errors of Spark or a task. An interrupt, or a signal that ends this process, is
+    reported at once, ends Spark on this machine or cancels the jobs elsewhere, and propagates once that is done, or
+    after STOP_SECONDS_MAX.
     """
     check_spark_can_start()
     from py4j.protocol import Py4JError
@@ -72,10 +72,10 @@ def run_on_spark(where: OnSpark, work: Callable[[SparkSession], T]) -> T:
 
 
 class _Running(Generic[T]):
-    """All that is said to Spark is said in a thread of its own.
+    """Runs all communication with Spark in a thread of its own.
 
-    A signal comes to the main thread, and would otherwise cut a conversation with the JVM in two: whatever is asked
-    there next would get the answer to the question before.
+    Signals are delivered to the main thread, and would otherwise interrupt an exchange with the JVM: the next request
+    would get the reply to the one before.
     """
 
     def __init__(self, where: OnSpark, work: Callable[[SparkSession], T]) -> None:
@@ -97,7 +97,7 @@ class _Running(Generic[T]):
         return LedgerError(f"Spark's Java process ended: {self._last_words() or 'it did not say why'}")
 
     def stop(self) -> None:
-        """Cancels what still runs, and stops the session."""
+        """Cancels running jobs, and stops the session."""
         from py4j.protocol import Py4JError
 
         try:
@@ -109,7 +109,7 @@ class _Running(Generic[T]):
             logging.getLogger(__name__).info("Spark's JVM is gone, and its jobs with it: %s", gone)
 
     def stop_soon(self) -> None:
-        """On this machine its Java process is told to end, which takes a second; cancelling jobs takes ten."""
+        """Terminates the Java process of a local session, which takes a second; cancelling jobs takes ten."""
         from spark.session import is_local
 
         if not is_local(self._where.master):
@@ -118,8 +118,8 @@ class _Running(Generic[T]):
         wait([self._session], STOP_SECONDS_MAX)
         if self._session.done() and self._session.exception() is None:
             context = self._session.result().sparkContext
-            context._accumulatorServer.shutdown()  # or it would print that nobody speaks to it any more
-            logging.disable()  # so would those who still speak to Java; and nothing else comes behind this
+            context._accumulatorServer.shutdown()  # or it would print a complaint
+            logging.disable()  # so would threads that still talk to Java; nothing else is logged after this
             _end(context._gateway.proc)  # type: ignore[union-attr]
             wait([self._done], STOP_SECONDS_MAX)
 
@@ -127,7 +127,7 @@ class _Running(Generic[T]):
         given_up_at = time.monotonic() + STOP_SECONDS_MAX
         wait([self._session], STOP_SECONDS_MAX)
         while not self._done.done() and self._session.done() and time.monotonic() < given_up_at:
-            self._session.result().sparkContext.cancelAllJobs()  # again: what was being planned starts later
+            self._session.result().sparkContext.cancelAllJobs()  # repeatedly: planned jobs start later
             wait([self._done], CANCEL_AGAIN_SECONDS)
 
     def _run(self) -> None:
@@ -170,10 +170,10 @@ def _end(java: subprocess.Popen[bytes]) -> None:
 
 
 _WITHOUT_PAGES = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-"""On this machine nobody needs Spark's web pages, nor its progress bar beside ours."""
+"""Disables Spark's web UI and progress bar, not needed on one machine."""
 
 _LOG_LEVELS = ("OFF", "WARN", "INFO")
-"""Of Spark's own log, by how many times -v was given."""
+"""Spark's log level, by how many times -v was given."""
 
 
 def _verbosity() -> int:

@@ -1,1 +1,1 @@
-"""What a person is told: help, sizes, how a command that was stopped goes on, and what an exit code means."""
+"""Texts for people: help, sizes, how to resume a stopped command, errors, exit codes."""

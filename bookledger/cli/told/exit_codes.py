@@ -1,4 +1,4 @@
-"""What a command's exit code says, as docs/operators.md has it."""
+"""Exit codes of commands, as documented in docs/operators.md."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import signal
 from enum import IntEnum
 
 BY_SIGNAL = 128
-"""And the number of the signal that ended the command."""
+"""Added to the number of the signal that ended the command."""
 
 
 class ExitCode(IntEnum):
-    """All that a command of ours ends with."""
+    """All exit codes of our commands."""
 
     DONE = 0
     FAILED = 1
@@ -35,5 +35,5 @@ MEANINGS = {
 
 
 def is_of_signal(code: object) -> bool:
-    """Whether a signal ended a command that exits so."""
+    """Whether an exit code means that a signal ended the command."""
     return isinstance(code, int) and code > BY_SIGNAL

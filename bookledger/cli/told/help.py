@@ -1,7 +1,7 @@
-"""What `--help` says: options and commands under headings, and examples at its end.
+"""Formats `--help`: options and commands under headings, with examples at the end.
 
-Examples stand at the end of a command's docstring, a line each, behind a line `Examples:`. They are shown as they are
-written there: nothing is wrapped, so that they can be copied.
+Examples stand at the end of a command's docstring, a line each, behind a line `Examples:`. They are shown
+unwrapped, so that they can be copied.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 import click
 
 Headings = Mapping[str, Sequence[str]]
-"""What stands under a heading, in order: options as they are typed, or the names of commands."""
+"""The items under a heading, in order: options as they are typed, or the names of commands."""
 
 NONE: Headings = {}
 SHORT_HELP_CHARACTERS_MAX = 200
-"""Of a command in its group's help; more than any first sentence has, so that none is cut."""
+"""Of a command in its group's help; longer than any first sentence, so that none is cut."""
 
 OPTIONS = "Options"
 COMMANDS = "Commands"
@@ -25,7 +25,7 @@ EXAMPLES = "Examples"
 
 
 class _WithExamples(click.Command):
-    """Whose options can stand under headings, and whose docstring ends with examples."""
+    """A command whose options may have headings, and whose docstring ends with examples."""
 
     def __init__(self, *args: Any, headings: Headings = NONE, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -33,7 +33,7 @@ class _WithExamples(click.Command):
         self.help, self.examples = _apart(self.help)
 
     def write_options(self, ctx: click.Context, formatter: click.HelpFormatter, headings: Headings) -> None:
-        """Those that have no heading come last, with --help."""
+        """Writes options under headings; those without one come last, with --help."""
         options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
         rows = {max(one.opts, key=len): one.get_help_record(ctx) for one in options}
         left = {name: row for name, row in rows.items() if row is not None}
@@ -59,13 +59,13 @@ class Command(_WithExamples):
 
 
 class Group(_WithExamples, click.Group):
-    """A group; `headings` are of its commands. Commands and groups of it are of these classes, too."""
+    """A group; `headings` are of its commands. Its commands and groups are of these classes, too."""
 
     command_class = Command
     group_class = type
 
     def short_help_of(self, ctx: click.Context, name: str) -> str:
-        """What the group says of a command: its first sentence, whole."""
+        """The first sentence of a command's help, uncut."""
         command = self.get_command(ctx, name)
         return command.get_short_help_str(SHORT_HELP_CHARACTERS_MAX) if command else ""
 
@@ -77,17 +77,17 @@ class Group(_WithExamples, click.Group):
 
 
 def command(name: str | None = None, *, headings: Headings = NONE) -> Callable[[Callable[..., Any]], Command]:
-    """`click.command`, with help as it is here."""
+    """`click.command`, with this help."""
     return click.command(name, cls=Command, headings=headings)
 
 
 def group(name: str | None = None, *, headings: Headings = NONE) -> Callable[[Callable[..., Any]], Group]:
-    """`click.group`, with help as it is here."""
+    """`click.group`, with this help."""
     return click.group(name, cls=Group, headings=headings)
 
 
 def _apart(text: str | None) -> tuple[str | None, tuple[str, ...]]:
-    """The help without its examples, and those."""
+    """Splits the help into text and examples."""
     if text is None:
         return None, ()
     told, _, examples = inspect.cleandoc(text).partition(f"\n\n{EXAMPLES}:\n")

@@ -1,4 +1,4 @@
-"""What went wrong with a journal, in words of ours, and behind them in parentheses the class that Hadoop has for it."""
+"""Explains journal errors in plain words, with Hadoop's class in parentheses."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ MEANINGS: dict[type[JournalError], str] = {
     errors.StreamClosed: "the stream takes no more edits",
     errors.JournalUnavailable: "the ledgers or the metadata under the journal did not answer",
 }
-"""By class, and for those under it that have none of their own. What is not here speaks for itself."""
+"""By class, also for subclasses without an entry. Others explain themselves."""
 
 
 def journal_error_told(error: JournalError) -> str:
-    """What it means, what exactly was said, of a quorum by whom, and Hadoop's name for it, in one line."""
+    """One line: the meaning, the message, each acceptor's error, and Hadoop's class."""
     meaning = next((MEANINGS[kind] for kind in type(error).__mro__ if kind in MEANINGS), "")
     parts = [meaning, _detail(error)]
     return f"{': '.join(part for part in parts if part)} ({hadoop_name(error)})"
 
 
 def hadoop_name(error: JournalError) -> str:
-    """The class without its package, as it stands in Hadoop's logs."""
+    """Hadoop's class without its package, as in Hadoop's logs."""
     return error.java_class.rpartition(".")[2]
 
 

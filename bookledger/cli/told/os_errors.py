@@ -1,4 +1,4 @@
-"""What the system would not do, in words: which file, and why; never a number."""
+"""Explains operating system errors: which file, and why; never a number."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import errno
 import os
 
 _OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
-"""What happens to a file that is open already; the error does not say which. Ours name theirs, but for one."""
+"""Errors on a file that is open already, which do not name it. Ours name theirs, except standard output."""
 
 
 def os_error_told(error: OSError) -> str:
-    """For one line."""
+    """The error in one line."""
     why = error.strerror or str(error)
     if isinstance(error.filename, str | bytes):
         return f"{os.fsdecode(error.filename)}: {why}"

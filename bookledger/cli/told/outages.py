@@ -1,4 +1,4 @@
-"""Outages that a command which follows something waits through, as the writers of it do."""
+"""Lets commands that follow something wait out outages, as its writers do."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ledgers.errors import LedgerError
 from ..terminal import say
 
 PAUSE_SECONDS = 0.5
-"""Between two attempts."""
+"""Pause between two attempts."""
 
 ATTEMPT_SECONDS_MAX = 120.0
-"""No attempt takes longer to fail while nobody answers: one that did had answers before, and another outage begins."""
+"""No attempt takes longer to fail without an answer: one that did had answers before, and another outage begins."""
 
 
 class Outages:
-    """Of one command, one after the other: says once that it waits, and when each has lasted too long."""
+    """Successive outages of one command: announces each wait once, and fails when it has lasted too long."""
 
     def __init__(self, seconds_max: float) -> None:
         self._seconds_max = seconds_max
@@ -24,7 +24,7 @@ class Outages:
         self._attempt_began_at = time.monotonic()
 
     def failed(self, why: str, how_to_go_on: str) -> None:
-        """An attempt failed. Raises LedgerError, with where to go on from, when the outage has lasted too long."""
+        """Records a failed attempt. Raises LedgerError, with how to resume, when the outage has lasted too long."""
         now = time.monotonic()
         if self._began_at is None or now - self._attempt_began_at > ATTEMPT_SECONDS_MAX:
             self._began_at = now
@@ -35,7 +35,7 @@ class Outages:
             raise LedgerError(f"{why}; {how_to_go_on}")
 
     def is_over(self) -> None:
-        """Something came, or whoever was asked has answered that there is nothing."""
+        """Records an answer, even one without news."""
         if self._began_at is not None:
             self._began_at = None
             say("it goes on", err=True)

@@ -1,4 +1,4 @@
-"""Byte counts as people read them: easy to grasp, and exact."""
+"""Formats byte counts for people: rounded, and exact."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ STEP = 1024
 
 
 def bytes_told(count: int) -> str:
-    """Such as `1.5 MiB (1,572,864 bytes)`; below one KiB only what is exact."""
+    """Such as `1.5 MiB (1,572,864 bytes)`; below one KiB only the exact count."""
     exact = f"{count:,} byte{'' if count == 1 else 's'}"
     if abs(count) < STEP:
         return exact
@@ -18,6 +18,6 @@ def bytes_told(count: int) -> str:
 
 
 def counts_bytes(name: str) -> bool:
-    """Whether a field of this name is so many bytes, such as `length_bytes` or `last.bytes_moved`; a rate is not."""
+    """Whether a field of this name is a byte count, such as `length_bytes` or `last.bytes_moved`; a rate is not."""
     words = name.rpartition(".")[2].split("_")
     return "bytes" in words and "per" not in words

@@ -1,4 +1,4 @@
-"""Long work that is stopped by Ctrl-C, or by a signal that ends the process, says in one line how to go on."""
+"""Tells how to resume long work that is stopped by Ctrl-C or a signal, in one line."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .exit_codes import ExitCode, is_of_signal
 
 @contextmanager
 def told_when_stopped(how: Callable[[], str]) -> Iterator[None]:
-    """`how` says what is done and what goes on with the rest; it is asked only when the work is stopped.
+    """`how` says what is done and how to go on; it is called only when the work is stopped.
 
-    An interrupt comes out as the SystemExit that it ends with: click would print an empty line for it.
+    An interrupt is re-raised as SystemExit: click would print an empty line for it.
     """
     try:
         yield
@@ -31,11 +31,11 @@ def told_when_stopped(how: Callable[[], str]) -> Iterator[None]:
 
 
 def bookies_are_gone(kept: str = "") -> str:
-    """Of a command that had bookies of its own. `kept`: what somebody else's store keeps of them."""
+    """For a command that had its own bookies. `kept`: what remains of them in another store."""
     besides = f", but {kept}" if kept else ""
     return f"its bookies have ended, and their files are gone{besides}; {again()}"
 
 
 def again(*, so: str = "go on") -> str:
-    """The command as it was typed, to be typed again."""
+    """The command as it was typed, to be repeated."""
     return f"{so} with: {shlex.join(['bookledger', *sys.argv[1:]])}"
