@@ -58,7 +58,7 @@ def autorecovery(
     """Look after a cluster as its auditor, until it is told to stop.
 
     Every bookie stands for that office anyway, so this is for those who want it elsewhere: of all candidates one is the
-    auditor at a time. It marks what has to be healed; bookies heal it. With --certificates it also looks whether it
+    auditor at a time. It marks what has to be healed; bookies heal it. With --certs it also looks whether it
     can reach each bookie at its address.
 
     Examples:
