@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv6Address, ip_address
 
 PEER_PREFIX_BITS = 64
-"""The part of an IPv6 address that limits for each peer count by: one machine can have every address in a /64."""
+"""Limits for each peer count by this prefix: one machine can have all addresses of a /64."""
 
 
 def joined(host: str, port: int) -> str:

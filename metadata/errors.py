@@ -129,7 +129,7 @@ class BackupUnusable(MetadataError):
 
 
 class MetadataRestored(MetadataError):
-    """The metadata came from a backup, and nobody has compared it with what the bookies hold. Nothing was changed.
+    """The metadata came from a backup, and is not accepted yet. Nothing was changed.
 
     A ledger of which the backup knows an older ensemble could be closed too early. An operator looks, and accepts it.
     """

@@ -112,7 +112,7 @@ class OsFile:
             raise
 
     def _check_name(self) -> None:
-        """Raises DirectoryLost where the path no longer names the open file: nobody would find what was synced."""
+        """Raises DirectoryLost where the path no longer names the open file: what was synced is lost."""
         try:
             named = os.stat(self._path)
         except FileNotFoundError:

@@ -14,7 +14,7 @@ from .space import SpaceLimit, SpaceWatch
 log = logging.getLogger(__name__)
 
 TOLD_SHARE = 0.02
-"""Share of the disk by which free space changes before the cluster is told."""
+"""Change of free space, as a share of the disk, that updates the registration."""
 
 INDEX_STEP_BYTES = 64 * 1024 * 1024
 """More than one checkpoint ever adds to the index."""
@@ -48,7 +48,7 @@ class SpaceGuard:
                 continue
 
     async def look(self) -> None:
-        """Measures the disk, warns, restores the reserve and decides whether the bookie is read-only."""
+        """Measures the disk; decides whether the bookie is read-only."""
         total, free = self._disk()
         if abs(free - self.free_bytes) > TOLD_SHARE * total:
             self.total_bytes, self.free_bytes = total, free
@@ -75,7 +75,7 @@ class SpaceGuard:
         self._decide("the bookie's disk is full")
 
     def ordered(self, why: str) -> None:
-        """Makes the bookie read-only at an operator's request, for this reason; an empty reason withdraws that."""
+        """Makes the bookie read-only at an operator's request; an empty reason ends that."""
         self._ordered = why
         self._tell()
 

@@ -126,7 +126,7 @@ class Record(NamedTuple):
 
     @property
     def is_urgent(self) -> bool:
-        """Whether it may use the disk's last space (rule B4): recoveries need it, or it helps to free space."""
+        """Whether it may use the disk's last space: for recovery, or to free space (rule B4)."""
         return self.kind is not Kind.ENTRIES or self.recovery
 
 

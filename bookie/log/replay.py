@@ -1,4 +1,4 @@
-"""Crash recovery: replays the log at a start, cuts a torn tail, refuses damage (rule B2).
+"""Crash recovery: replays the log, cuts a torn tail, refuses damage (rule B2).
 
 What a crash may leave, and what replay does:
 

@@ -1,5 +1,4 @@
-"""Verifies a stopped bookie's directory (fsck): reads everything, changes nothing, reports problems with file and
-offset.
+"""Verifies a stopped bookie's directory (fsck): reads everything, changes nothing, reports problems and places.
 
 Checked: the cookie, every segment with every record's checksum, which segments there must be (`damage.py`), and the
 index against the log (`index_check.py`): its checkpoint, each frame it points to, what it counts of each segment,

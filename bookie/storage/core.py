@@ -1,4 +1,4 @@
-"""The bookie's rules as a pure machine: requests and syncs in, log writes and answers out.
+"""The bookie's rules (fencing, acknowledgement) as a pure machine: requests, syncs in; log writes, answers out.
 
 The shell around it writes records in this order, reports them back in the same order once they are on disk, and
 delivers answers. Rules kept here:

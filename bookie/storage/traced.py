@@ -67,7 +67,7 @@ class TracedBookie(Bookie):
         return _Traced(self._tracer.start_span("bookie.append", context, SpanKind.SERVER, about), answer)
 
     def _from_log_thread(self, callback: Callable[..., None]) -> Callable[..., None]:
-        """Ends the spans of syncs on the log's thread, before the loop is told: the next sync may come earlier."""
+        """Makes spans of syncs on the log's thread: the next sync may come before the loop is told."""
         report = super()._from_log_thread(callback)
         if callback != self._on_durable:
             return report

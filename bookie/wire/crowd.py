@@ -48,7 +48,7 @@ class Bounds(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Caps of a port: all connections, unidentified ones (whose protocol is unknown), those that speak gRPC.
+    """Caps of a port: all connections, unidentified ones, those that speak gRPC.
 
     `own_idle_go`: at its own cap an address loses its oldest idle connection, and the new one is admitted.
     `busy_go`: for a newcomer of another address the one with most connections loses a busy one, where none is idle.
@@ -152,7 +152,7 @@ class Crowd:
         return self._places.own_idle_go and self._ends_idle(self._all[peer], "another of its address came")
 
     def _make_way(self, mine: int) -> bool:
-        """Evicts a connection of the peer that has the most, if that has more than the newcomer will."""
+        """Evicts a connection of the peer with most, if it has more than the newcomer will."""
         largest = max(self._all.values(), key=len)
         if len(largest) <= mine + 1:
             return False

@@ -123,7 +123,7 @@ class EtcdChannels:
             self._current = (self._current + 1) % self.endpoint_count
 
     async def connected(self, endpoint: str, seconds: float) -> grpc.aio.Channel:
-        """The endpoint's channel with a connection, or with the reason why there is none.
+        """Connects the endpoint's channel. Raises NotSent after `seconds`.
 
         Nothing is sent before this returns, so a call can go elsewhere after NotSent. A channel
         whose connection failed is returned as it is: a call on it fails at once and tells why, for

@@ -1,4 +1,4 @@
-"""Absent bookies: since when bookies that were formatted have not been registered."""
+"""Absent bookies: formatted ones that are not registered, and since when."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def list_absences(store: MetadataStore) -> list[Absence]:
 
 
 async def note(store: MetadataStore, absence: Absence) -> None:
-    """Records that the bookie is absent from now on, unless that is recorded. Raises MetadataError."""
+    """Records that the bookie is absent, unless it is recorded. Raises MetadataError."""
     message = pb.Absence(
         format_version=FORMAT_VERSION,
         incarnation=absence.incarnation,

@@ -20,7 +20,7 @@ CUSTOM_METADATA_BYTES_MAX = 64 * 1024
 IDENTITY_BYTES = 16
 
 OWNER = "owner"
-"""Custom metadata key of a ledger's owner, to whose ledgers a certificate can be confined."""
+"""Custom metadata key of a ledger's owner, to which certificates can be confined."""
 
 JOURNAL = "bookledger.journal"
 """Custom metadata key of the journal of which a ledger is a segment."""
@@ -209,7 +209,7 @@ class LedgerRecord:
         return next(f for f in reversed(self.fragments) if f.first_entry <= entry_id)
 
     def changed_ensemble(self, fragment: Fragment) -> LedgerRecord:
-        """With a new last fragment, in place of the last one if it begins at the same entry (rule W4)."""
+        """Appends a fragment, or replaces the last one if it begins at the same entry (rule W4)."""
         return replace(self, fragments=next_fragments(self.fragments, fragment))
 
     def claimed(self) -> LedgerRecord:
@@ -242,7 +242,7 @@ class LedgerRecord:
         )
 
     def without_lacking(self, position: int, first_entry: int, last_entry: int) -> LedgerRecord:
-        """Removes lacking ranges that lie within these entries, all of which have come; longer ranges stay."""
+        """Removes lacking ranges within these entries, which have come; longer ranges stay."""
 
         def without(fragment: Fragment, first: int, last: int) -> Fragment:
             lack = fragment.lacking_at(position)
@@ -282,11 +282,11 @@ class LedgerRecord:
         )
 
     def moved(self, first_entry: int, old: BookieRef, new: BookieRef) -> LedgerRecord:
-        """Replaces `old` by `new` in the fragment that begins there: `new` has on disk all that was placed at `old`."""
+        """Replaces `old` by `new`, which has all its entries on disk, in the fragment that begins there."""
         return self._with_fragment(first_entry, lambda fragment: fragment.moved(old, new))
 
     def whole_at(self, first_entry: int, bookie: BookieRef) -> LedgerRecord:
-        """Clears what the bookie lacks in the fragment that begins there: it has all entries on disk."""
+        """Marks the bookie's copy of the fragment that begins there as whole: it is all on disk."""
         return self._with_fragment(
             first_entry, lambda fragment: fragment.whole_at(fragment.ensemble.index(bookie))
         )

@@ -1,1 +1,1 @@
-"""Server side of the data protocol: protocol detection, TLS accept, sessions, appends, calls, gRPC proxy."""
+"""Server side of the data protocol, with protocol detection, TLS accept and gRPC proxy."""

@@ -1,4 +1,4 @@
-"""Serves a connection's appends: receives frames, and acknowledges them in batches.
+"""Serves a connection's appends: takes frames, acknowledges in batches.
 
 Back-pressure: nothing more is read from the connection while the bookie's log queue is full, nor while the client
 does not take its answers, and TCP holds the client back. What a large message takes before that is counted against
@@ -120,7 +120,7 @@ class Appends:
         return {}
 
     async def _unwelcome(self, ledger_ids: Sequence[int]) -> Refused:
-        """Refuses ledgers that this client may not write to, whatever it proves. Waits for room in the log's queue."""
+        """Refuses ledgers that this client may not write to. Waits for room in the log's queue."""
         others = await self._of_others(ledger_ids)
         verifiers = self._requests.verifiers
         while True:
@@ -188,6 +188,6 @@ class Appends:
         self._on_answered()
 
     def writable(self) -> None:
-        """Sends what waited until the client took earlier answers."""
+        """Sends answers that waited."""
         if self._acks and not self._will_tell:
             self._tell()

@@ -72,7 +72,7 @@ class Calls:
         return not self._running
 
     def received(self, kind: Kind, call: int, body: Body) -> None:
-        """Handles a call, or a message for one that is under way: a cancellation, or a scan's flow control."""
+        """Handles a call, a cancellation, or a scan's flow control."""
         if kind is Kind.CANCEL:
             if call in self._running:
                 self._running[call].cancel()
@@ -242,7 +242,7 @@ class Calls:
         return why
 
     async def _of_others(self, ledger_id: int) -> tuple[Status, str] | None:
-        """Refuses the ledger of another owner, where the client is confined to one owner's; None if it may use it."""
+        """Refuses ledgers of others to a client that is confined to one owner's."""
         if not self._who.owner:
             return None
         assert self._requests.owners is not None
@@ -260,7 +260,7 @@ class Calls:
     async def _answer_large(
         self, kind: Kind, call: int, bytes_max: int, answer: Callable[[], Awaitable[Sequence[Part]]]
     ) -> int:
-        """Makes and sends a reply once there is memory for it; it counts until the kernel has it. Returns its size."""
+        """Makes and sends a reply once there is memory, counted until the kernel has it; returns its size."""
         await self._room()
         reserved = await self._untaken.reserve(bytes_max)
         try:

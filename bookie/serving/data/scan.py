@@ -7,7 +7,7 @@ import asyncio
 from ...wire.messages import ReadReply, ScanRequest
 
 UNTAKEN_SECONDS_MAX = 60.0
-"""A client that takes nothing for so long has its scan ended; it sends a new one when it goes on."""
+"""A client that takes nothing for so long has its scan ended, and may start another."""
 
 NOT_TAKEN = f"nothing of it was taken for {UNTAKEN_SECONDS_MAX:.0f} s"
 
@@ -35,8 +35,7 @@ class Scan:
         return True
 
     def was_read(self, reply: ReadReply) -> None:
-        """Moves on past a page that was read, and keeps nothing of it: a scan that waits for its client holds no
-        entries."""
+        """Moves on past a page, and keeps none of it: a scan that waits for its client holds no entries."""
         self.has_ended = self._ends(reply)
         self.next_entry = reply.covered_through + 1
 

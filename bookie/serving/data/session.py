@@ -24,16 +24,16 @@ from .calls import Calls
 log = logging.getLogger(__name__)
 
 HELLO_SECONDS_MAX = 5.0
-"""Handshake timeout: a connection without a client hello by then is ended."""
+"""Handshake timeout, until the client hello."""
 
 UNTAKEN_BYTES_MAX = 16 * 1024
-"""Send backlog of answers past which nothing more is read from a client. Pages count apart (`Limits`)."""
+"""Backlog of answers past which a client is not read from. Pages count apart (`Limits`)."""
 
 LARGE_KINDS = frozenset({Kind.APPEND})
 """Kinds of large messages that a client may send."""
 
 SILENCE_SECONDS_MAX = 60.0
-"""Clients send something every ten seconds; one that is stopped for less than this keeps its connection."""
+"""Idle timeout: clients send something every ten seconds; one stopped for less than this stays connected."""
 
 PENALTY = "its address brought false proofs"
 
@@ -148,7 +148,7 @@ class Session:
         self.connection.send(Kind.WELCOME, 0, [welcome.encode()])
 
     def _answered(self) -> None:
-        """Ends the session if a proof was false, or it is stopping, once everything is answered."""
+        """Ends the session after a false proof, or when stopping, once all is answered."""
         if self._proofs is not None and self._proofs.is_false:
             if FALSE_PROOF not in self.connection.holds:
                 self._visitor.who.tell(Act.REFUSED, FALSE_PROOF)
@@ -168,13 +168,13 @@ class Session:
         )
 
     def _received(self) -> int | None:
-        """For stalled-peer detection: bytes received so far; None unless the client has a message to finish."""
+        """Bytes received so far, to detect stalled peers; None unless the client has a message to finish."""
         connection = self.connection
         return (
             connection.received_bytes if connection.reader.is_under_way and not connection.is_held else None
         )
 
     def _cut(self, why: str) -> None:
-        """Cuts the connection now: a peer that takes nothing would not take a goodbye either."""
+        """Cuts the connection now: a stalled peer takes no goodbye either."""
         self.connection.send(Kind.GOODBYE, 0, [why.encode()])
         self.connection.abort(why)

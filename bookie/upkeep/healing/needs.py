@@ -99,7 +99,7 @@ def _beside(need: Need, view: ClusterView) -> list[Registration]:
     return [view.living[bookie] for bookie in need.beside if bookie in view.living]
 
 
-# --- ledgers that nobody will close ------------------------------------------------------------
+# --- abandoned ledgers -------------------------------------------------------------------------
 
 
 def is_left_behind(record: LedgerRecord, view: ClusterView) -> bool:

@@ -94,7 +94,7 @@ class ClusterView:
         return any(self.fate(bookie) in (Fate.DRAINING, Fate.LOST) for bookie in formatted)
 
     def takers(self) -> list[Registration]:
-        """Bookies that can take copies: writable, living, and with re-replication on, as the taker does the copying."""
+        """Bookies that can take copies: living, writable, and with re-replication on."""
         return [
             registration
             for bookie, registration in sorted(self.living.items())

@@ -21,7 +21,7 @@ FRAMES_MAX = 1024
 """Frames of one message at most, kept by clients; a bookie's other clients wait while it decodes a message."""
 
 APPEND_HEADER_BYTES_MAX = 512 * 1024
-"""So many frames need half of it. A frame may be a byte or two, and each costs memory once it is parsed."""
+"""FRAMES_MAX frames need half of it. A frame may be a byte or two, and each costs memory once parsed."""
 
 
 def encode_append_request(request: AppendRequest) -> Sealed:

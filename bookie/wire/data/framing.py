@@ -5,7 +5,7 @@
     kind        u32: see Kind
     body        a sealed message, or the JSON of a handshake
 
-Small frames are received many at a time. A large body is received into its own buffer, without a copy.
+Small frames are received many at a time; the rest of a large body into its own buffer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SMALL_BODY_BYTES_MAX = 16 * 1024
 """Cap on the body of small kinds, where the reader is told which kinds may be large."""
 
 GREETING_BYTES_MAX = 4096
-"""Cap on bodies before the handshake is over: unidentified peers can make nobody buffer more."""
+"""Cap on bodies before the end of the handshake: unidentified peers make nobody buffer more."""
 
 LARGE_PART_BYTES = 64 * 1024
 """A part of this size is sent by itself: a system call costs less than the copy."""
@@ -56,7 +56,7 @@ class Kind(IntEnum):
     CANCEL = 10  # client: cancels this call
     PING = 11
     PONG = 12
-    REFUSED = 13  # bookie: error: why this call cannot be understood
+    REFUSED = 13  # bookie: why this call cannot be understood
     SCAN = 14  # as READ, with many answers
     TAKEN = 15  # client: flow control: bytes of this scan taken so far
 

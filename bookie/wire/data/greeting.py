@@ -1,4 +1,4 @@
-"""Handshake of the data protocol: client hello and server hello, with version negotiation. JSON, once per connection.
+"""Handshake: client hello and server hello, with version negotiation. JSON, once per connection.
 
 A version is one number. The bookie chooses the highest that both speak, or says which it speaks and ends the
 connection. Unknown members are ignored, so that later versions can add some.

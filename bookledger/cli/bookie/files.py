@@ -1,4 +1,4 @@
-"""`bookledger bookie` commands on the files of a stopped bookie: check, dump, rebuild-index, restore-cookie, salvage."""
+"""`bookledger bookie` commands on a stopped bookie's files: check, dump, rebuild-index, restore-cookie, salvage."""
 
 from __future__ import annotations
 
