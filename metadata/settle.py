@@ -105,3 +105,11 @@ async def _read_back(
     except StoreUnavailable as unavailable:
         raise (unsettled or unavailable) from unavailable
     return None if found is None else (found.value, found.version)
+
+
+async def delete_unless_changed(store: MetadataStore, key: str, version: int) -> None:
+    """Deletes this version of the key, unless another client was faster. Raises MetadataError."""
+    try:
+        await store.delete(key, version)
+    except (NoSuchKey, VersionConflict):
+        pass

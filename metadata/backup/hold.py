@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from google.protobuf.message import DecodeError
-
 from .. import keys, settle
-from ..errors import BadRecord, KeyExists, MetadataRestored, NoSuchKey, VersionConflict
+from ..errors import BadRecord, KeyExists, MetadataRestored
 from ..records import records_pb2 as pb
 from ..records.ledger_record import BookieRef
-from ..records.unreadable import skip
+from ..records.unreadable import parsed, skip
 from ..store import MetadataStore, list_all
 
 FORMAT_VERSION = 1
@@ -75,11 +73,7 @@ async def read(store: MetadataStore) -> Restored | None:
     found = await store.get(keys.RESTORED)
     if found is None:
         return None
-    try:
-        message = pb.Restored.FromString(found.value)
-    except DecodeError as error:
-        raise BadRecord(keys.RESTORED, str(error)) from error
-    _check_version(keys.RESTORED, message.format_version)
+    message = parsed(pb.Restored, keys.RESTORED, found.value, FORMAT_VERSION)
     return Restored(message.backup_ms, message.restored_ms, message.nonce)
 
 
@@ -106,8 +100,8 @@ async def accept(store: MetadataStore) -> bool:
     if found is None:
         return False
     async for item in list_all(store, keys.MISFITS):
-        await _delete(store, item.key, item.version)
-    await _delete(store, keys.RESTORED, found.version)
+        await settle.delete_unless_changed(store, item.key, item.version)
+    await settle.delete_unless_changed(store, keys.RESTORED, found.version)
     return True
 
 
@@ -135,13 +129,6 @@ async def told(store: MetadataStore, restored: Restored) -> dict[str, Misfits]:
     return found
 
 
-async def _delete(store: MetadataStore, key: str, version: int) -> None:
-    try:
-        await store.delete(key, version)
-    except (NoSuchKey, VersionConflict):  # another operator was faster
-        pass
-
-
 def _encode(misfits: Misfits) -> bytes:
     return pb.Misfits(
         format_version=FORMAT_VERSION,
@@ -160,11 +147,7 @@ def _encode(misfits: Misfits) -> bytes:
 
 
 def _decode(key: str, value: bytes) -> Misfits:
-    try:
-        message = pb.Misfits.FromString(value)
-    except DecodeError as error:
-        raise BadRecord(key, str(error)) from error
-    _check_version(key, message.format_version)
+    message = parsed(pb.Misfits, key, value, FORMAT_VERSION)
     return Misfits(
         BookieRef(key.removeprefix(keys.MISFITS), message.incarnation),
         message.restored_nonce,
@@ -173,8 +156,3 @@ def _decode(key: str, value: bytes) -> Misfits:
         Kind(message.closed_elsewhere, tuple(message.closed_ledgers)),
         Kind(message.lacking, tuple(message.lacking_ledgers)),
     )
-
-
-def _check_version(key: str, found: int) -> None:
-    if found != FORMAT_VERSION:
-        raise BadRecord(key, f"format version {found}; this program knows {FORMAT_VERSION}")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from google.protobuf.message import DecodeError
-
 from .. import keys, settle
-from ..errors import BadRecord, KeyExists, NoSuchKey, VersionConflict
+from ..errors import BadRecord, KeyExists
 from ..records import records_pb2 as pb
-from ..records.unreadable import skip
+from ..records.unreadable import parsed, skip
 from ..store import MetadataStore, list_all
 
 FORMAT_VERSION = 1
@@ -54,17 +52,9 @@ async def forget(store: MetadataStore, bookie_id: str) -> None:
     key = keys.absent(bookie_id)
     found = await store.get(key)
     if found is not None:
-        try:
-            await store.delete(key, found.version)
-        except (NoSuchKey, VersionConflict):  # another client was faster
-            pass
+        await settle.delete_unless_changed(store, key, found.version)
 
 
 def _decode(key: str, value: bytes) -> Absence:
-    try:
-        message = pb.Absence.FromString(value)
-    except DecodeError as error:
-        raise BadRecord(key, str(error)) from error
-    if message.format_version != FORMAT_VERSION:
-        raise BadRecord(key, f"absence version {message.format_version}; this program knows {FORMAT_VERSION}")
+    message = parsed(pb.Absence, key, value, FORMAT_VERSION, "absence")
     return Absence(key.removeprefix(keys.ABSENT), message.incarnation, message.since_ms)

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from google.protobuf.message import DecodeError
-
 from .. import settle
-from ..errors import BadRecord, KeyExists, NoSuchKey, VersionConflict
+from ..errors import KeyExists, NoSuchKey, VersionConflict
 from ..records import records_pb2 as pb
 from ..records.ledger_record import BookieRef
+from ..records.unreadable import parsed
 from ..store import Lease, MetadataStore
 
 FORMAT_VERSION = 1
@@ -52,10 +51,7 @@ async def tell(store: MetadataStore, key: str, holder: Holder, version: int) -> 
 
 async def leave(store: MetadataStore, key: str, version: int) -> None:
     """Releases the lock. Raises MetadataError."""
-    try:
-        await store.delete(key, version)
-    except (NoSuchKey, VersionConflict):  # it expired, and may be another's
-        pass
+    await settle.delete_unless_changed(store, key, version)
 
 
 async def read(store: MetadataStore, key: str) -> Holder | None:
@@ -66,12 +62,7 @@ async def read(store: MetadataStore, key: str) -> Holder | None:
 
 def decode(key: str, value: bytes) -> Holder:
     """Decodes a holder. Raises BadRecord."""
-    try:
-        message = pb.Holder.FromString(value)
-    except DecodeError as error:
-        raise BadRecord(key, str(error)) from error
-    if message.format_version != FORMAT_VERSION:
-        raise BadRecord(key, f"holder version {message.format_version}; this program knows {FORMAT_VERSION}")
+    message = parsed(pb.Holder, key, value, FORMAT_VERSION, "holder")
     bookie = BookieRef(message.bookie_id, message.incarnation)
     return Holder(bookie, message.since_ms, message.bytes_done, dict(message.unreachable))
 

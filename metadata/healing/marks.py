@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, replace
 
-from google.protobuf.message import DecodeError
-
 from .. import keys, settle
 from ..errors import BadRecord, KeyExists, NoSuchKey, VersionConflict
 from ..records import records_pb2 as pb
-from ..records.unreadable import skip
+from ..records.unreadable import parsed, skip
 from ..store import MetadataStore, Versioned, list_all
 
 FORMAT_VERSION = 1
@@ -112,13 +110,6 @@ def _encode(mark: Mark) -> bytes:
 
 
 def _decode(item: Versioned) -> Mark:
-    try:
-        message = pb.UnderReplicated.FromString(item.value)
-    except DecodeError as error:
-        raise BadRecord(item.key, str(error)) from error
-    if message.format_version != FORMAT_VERSION:
-        raise BadRecord(
-            item.key, f"mark version {message.format_version}; this program knows {FORMAT_VERSION}"
-        )
+    message = parsed(pb.UnderReplicated, item.key, item.value, FORMAT_VERSION, "mark")
     ledger_id = keys.ledger_id_of(item.key)
     return Mark(ledger_id, message.since_ms, tuple(message.reasons), message.tries, message.why_not)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
-from google.protobuf.message import DecodeError
-
 from .. import keys
-from ..errors import BadRecord, KeyExists
+from ..errors import KeyExists
 from ..store import MetadataStore
 from . import records_pb2 as pb
+from .unreadable import parsed
 
 FORMAT_VERSION = 1
 
@@ -33,14 +32,7 @@ class Cookie:
 
     @classmethod
     def decode(cls, where: str, value: bytes) -> Cookie:
-        try:
-            message = pb.Cookie.FromString(value)
-        except DecodeError as error:
-            raise BadRecord(where, str(error)) from error
-        if message.format_version != FORMAT_VERSION:
-            raise BadRecord(
-                where, f"cookie version {message.format_version}; this program knows {FORMAT_VERSION}"
-            )
+        message = parsed(pb.Cookie, where, value, FORMAT_VERSION, "cookie")
         return cls(message.cluster_id, message.bookie_id, message.incarnation)
 
 
@@ -54,19 +46,11 @@ async def cluster_id(store: MetadataStore, *, create: bool = False) -> str | Non
         except KeyExists:  # another bookie was formatted at the same moment: take its layout
             pass
         found = await store.get(keys.LAYOUT)
-    return None if found is None else _layout(found.value).cluster_id
-
-
-def _layout(value: bytes) -> pb.Layout:
-    try:
-        layout = pb.Layout.FromString(value)
-    except DecodeError as error:
-        raise BadRecord(keys.LAYOUT, str(error)) from error
-    if layout.format_version != FORMAT_VERSION:
-        raise BadRecord(
-            keys.LAYOUT, f"layout version {layout.format_version}; this program knows {FORMAT_VERSION}"
-        )
-    return layout
+    return (
+        None
+        if found is None
+        else parsed(pb.Layout, keys.LAYOUT, found.value, FORMAT_VERSION, "layout").cluster_id
+    )
 
 
 async def read_cookie(store: MetadataStore, bookie_id: str) -> Cookie | None:

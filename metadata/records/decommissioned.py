@@ -8,12 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from google.protobuf.message import DecodeError
-
 from .. import keys, settle
-from ..errors import BadRecord, KeyExists, NoSuchKey
+from ..errors import KeyExists
 from ..store import MetadataStore
 from . import records_pb2 as pb
+from .unreadable import parsed
 
 FORMAT_VERSION = 1
 
@@ -52,10 +51,7 @@ async def take_back(store: MetadataStore, incarnation: str) -> None:
     key = keys.decommissioned(incarnation)
     found = await store.get(key)
     if found is not None:
-        try:
-            await store.delete(key, found.version)
-        except NoSuchKey:  # another has done it
-            pass
+        await settle.delete_unless_changed(store, key, found.version)
 
 
 async def read(store: MetadataStore, incarnation: str) -> Decommissioned | None:
@@ -64,10 +60,5 @@ async def read(store: MetadataStore, incarnation: str) -> Decommissioned | None:
     found = await store.get(key)
     if found is None:
         return None
-    try:
-        message = pb.Decommissioned.FromString(found.value)
-    except DecodeError as error:
-        raise BadRecord(key, str(error)) from error
-    if message.format_version != FORMAT_VERSION:
-        raise BadRecord(key, f"format version {message.format_version}; this program knows {FORMAT_VERSION}")
+    message = parsed(pb.Decommissioned, key, found.value, FORMAT_VERSION)
     return Decommissioned(message.bookie_id, incarnation, message.at_ms)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from google.protobuf.message import DecodeError
-
 from .. import keys, settle
-from ..errors import BadRecord
 from ..store import MetadataStore
 from . import records_pb2 as pb
+from .unreadable import parsed
 
 FORMAT_VERSION = 1
 
@@ -57,11 +55,6 @@ async def _find(store: MetadataStore, bookie_id: str, incarnation: str) -> tuple
     found = await store.get(key)
     if found is None:
         return Life(), None
-    try:
-        message = pb.Life.FromString(found.value)
-    except DecodeError as error:
-        raise BadRecord(key, str(error)) from error
-    if message.format_version != FORMAT_VERSION:
-        raise BadRecord(key, f"format version {message.format_version}; this program knows {FORMAT_VERSION}")
+    message = parsed(pb.Life, key, found.value, FORMAT_VERSION)
     life = Life(message.number, message.position) if message.incarnation == incarnation else Life()
     return life, found.version

@@ -1,4 +1,4 @@
-"""Handles records that this program cannot decode: a newer program's, or a stray key's.
+"""Parses records of one version, and handles those that it cannot decode: a newer program's, or a stray key's.
 
 Listings skip them, so that one does not stop everything else, and log each once. Skipped is not absent: where
 absence would delete, give or take something, the single record is read, and that raises BadRecord.
@@ -8,10 +8,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Protocol, Self, TypeVar
+
+from google.protobuf.message import DecodeError
 
 from ..errors import BadRecord
 
 log = logging.getLogger(__name__)
+
+
+class Message(Protocol):
+    """A protobuf message with a version."""
+
+    @property
+    def format_version(self) -> int: ...
+
+    @classmethod
+    def FromString(cls, value: bytes, /) -> Self: ...  # noqa: N802 — as protobuf names it
+
+
+M = TypeVar("M", bound=Message)
 
 OnUnreadable = Callable[[BadRecord], None]
 
@@ -19,6 +35,17 @@ NAMED_MAX = 1000
 """Keys that one process logs at most; further ones are skipped silently."""
 
 _named: set[str] = set()
+
+
+def parsed(kind: type[M], key: str, value: bytes, version: int, what: str = "format") -> M:
+    """Parses the record under a key, of which this program knows one version. Raises BadRecord."""
+    try:
+        message = kind.FromString(value)
+    except DecodeError as error:
+        raise BadRecord(key, str(error)) from error
+    if message.format_version != version:
+        raise BadRecord(key, f"{what} version {message.format_version}; this program knows {version}")
+    return message
 
 
 def skip(error: BadRecord) -> None:
