@@ -94,13 +94,10 @@ class Auditor:
         self._lease: Lease | None = None
         self._office = Holder(me, 0)
         self._office_version = 0
-        self._reachability = Reachability(peers)
-        self._called_at = -math.inf
-        self._calls: asyncio.Task[dict[str, str]] | None = None
+        self._reachability = Reachability(peers, config.reach_seconds)
         self._audited: object = None
         self._audited_at = 0.0
         self._braked_at: float | None = None
-        self._view: ClusterView | None = None
         self.audits = 0
         self.audit_seconds = 0.0
         self.last = Audit()
@@ -117,15 +114,12 @@ class Auditor:
             while True:
                 try:
                     if await self._is_elected():
-                        await self.look_once()
-                        await self._call_bookies()
+                        await self._tell_unreachable(await self.look_once())
                 except MetadataError as error:
                     log.log(weight(error), "the audit was interrupted, and will be tried again: %s", error)
                 await asyncio.sleep(self._config.heal_look_seconds)
         finally:
-            if self._calls is not None:
-                self._calls.cancel()
-                await asyncio.gather(self._calls, return_exceptions=True)
+            await self._reachability.stop()
             if self._lease is not None:
                 with suppress(MetadataError):  # it runs out by itself
                     await self._store.revoke_lease(self._lease)
@@ -151,9 +145,9 @@ class Auditor:
         log.info("bookie %s is the auditor", self._me)
         return True
 
-    async def look_once(self) -> None:
+    async def look_once(self) -> ClusterView:
         """Notes absent bookies, and audits where something has changed or it is time. Raises MetadataError."""
-        self._view = view = await look(self._store, self._now_ms(), self._config.lost_bookie_ms)
+        view = await look(self._store, self._now_ms(), self._config.lost_bookie_ms)
         await self._note_absences(view)
         self._tell_of_brake(view)
         state, began = _state(view), asyncio.get_running_loop().time()
@@ -162,24 +156,12 @@ class Auditor:
             self.audits += 1
             self._audited, self._audited_at = state, asyncio.get_running_loop().time()
             self.audit_seconds = self._audited_at - began
+        return view
 
-    async def _call_bookies(self) -> None:
-        """Starts or collects calls of all living bookies, in a task: one that hangs takes seconds to fail.
-
-        Raises MetadataError.
-        """
-        now, seconds = asyncio.get_running_loop().time(), self._config.reach_seconds
-        if self._calls is None:
-            if self._view is not None and seconds and now - self._called_at >= seconds:
-                self._called_at = now
-                self._calls = asyncio.create_task(self._reachability.unreachable(self._view.living))
-        elif self._calls.done():
-            calls, self._calls = self._calls, None
-            await self._tell_unreachable(calls.result())
-
-    async def _tell_unreachable(self, found: dict[str, str]) -> None:
+    async def _tell_unreachable(self, view: ClusterView) -> None:
         """Writes unreachable bookies to the auditor's key, where they have changed. Raises MetadataError."""
-        if found == self._office.unreachable:
+        found = self._reachability.look(view.living)
+        if found is None or found == self._office.unreachable:
             return
         for name in found.keys() - self._office.unreachable.keys():
             log.error("bookie %s lives, and cannot be reached at its address: %s", name, found[name])

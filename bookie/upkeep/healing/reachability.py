@@ -7,6 +7,7 @@ port, it lives and no client can use it.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Collection
 
 from metadata.records.ledger_record import BookieRef
@@ -23,17 +24,37 @@ WHY_CHARACTERS_MAX = 200
 
 
 class Reachability:
-    """Probes bookies. Two failures in a row make one unreachable: after one it may just have been restarted."""
+    """Probes bookies every `seconds`, never with 0, in a task: one that hangs takes seconds to fail.
 
-    def __init__(self, peers: Peers) -> None:
+    Two failures in a row make one unreachable: after one it may just have been restarted.
+    """
+
+    def __init__(self, peers: Peers, seconds: float) -> None:
         self._peers = peers
+        self._seconds = seconds
         self._failed_before: frozenset[BookieRef] = frozenset()
+        self._began_at = -math.inf
+        self.probes: asyncio.Task[dict[str, str]] | None = None
 
-    async def unreachable(self, living: Collection[BookieRef]) -> dict[str, str]:
-        """Calls each bookie; returns those that failed now and the last time, by name, with the error.
+    def look(self, living: Collection[BookieRef]) -> dict[str, str] | None:
+        """Starts probes that are due; returns the result of those that have ended, once. Raises MetadataError."""
+        now = asyncio.get_running_loop().time()
+        if self.probes is not None and self.probes.done():
+            ended, self.probes = self.probes, None
+            return ended.result()
+        if self.probes is None and self._seconds and now - self._began_at >= self._seconds:
+            self._began_at = now
+            self.probes = asyncio.create_task(self._unreachable(living))
+        return None
 
-        Raises MetadataError.
-        """
+    async def stop(self) -> None:
+        """Ends running probes."""
+        if self.probes is not None:
+            self.probes.cancel()
+            await asyncio.gather(self.probes, return_exceptions=True)
+
+    async def _unreachable(self, living: Collection[BookieRef]) -> dict[str, str]:
+        """Calls each bookie; returns those that failed now and the last time, by name, with the error."""
         places = asyncio.Semaphore(CALLS_MAX)
         bookies = sorted(living)
         calls = [asyncio.create_task(self._call(one, places)) for one in bookies]

@@ -19,11 +19,11 @@ WHY = "cannot connect to 192.0.2.1:3181"
 async def told(one: Healing) -> dict[str, str]:
     """After one more look of the auditor."""
     assert await one.auditor._is_elected()
-    await one.auditor.look_once()
-    await one.auditor._call_bookies()
-    if one.auditor._calls is not None:
-        await asyncio.wait([one.auditor._calls])
-    await one.auditor._call_bookies()
+    view = await one.auditor.look_once()
+    await one.auditor._tell_unreachable(view)
+    if (probes := one.auditor._reachability.probes) is not None:
+        await asyncio.wait([probes])
+    await one.auditor._tell_unreachable(view)
     found = await holder.read(one.store, keys.AUDITOR)
     assert found is not None
     return dict(found.unreachable)
