@@ -20,7 +20,7 @@ from .bookie_client import BookieClient
 from .config import ClientConfig
 from .creating.id_block import IdBlock
 from .creating.known_bookies import KnownBookies
-from .errors import ClientForked
+from .errors import ClientClosed, ClientForked, LedgerError
 from .integrity.stretching import Stretching
 from .later import Later
 from .protocol.bookie_health import BookieHealth
@@ -68,6 +68,10 @@ class Cluster:
         self.known_bookies = KnownBookies(self.store)
         self.ids = IdBlock(self.store)
         self.idle_lacs = Later(self.config.idle_lac_seconds)
+
+    def why_failed(self, error: LedgerError) -> LedgerError:
+        """The error of a call, or ClientClosed: a call fails when the client is closed under it."""
+        return ClientClosed() if self.is_closed else error
 
     @property
     def owner(self) -> str:

@@ -11,7 +11,7 @@ from functools import partial
 from bookie.wire import NO_ENTRY, LacRequest, Status
 from metadata.records.ledger_record import BookieRef
 
-from ..errors import BookieUnavailable, ClientClosed, NotEnoughAnswers
+from ..errors import BookieUnavailable, NotEnoughAnswers
 from ..protocol.quorum import Outcome
 from ..tasks import end_tasks
 from .ledger_view import LedgerView
@@ -77,9 +77,7 @@ async def _ask(view: LedgerView, *, every_write_set: bool) -> int:
                     return view.last_add_confirmed
     if enough(answered):
         return view.last_add_confirmed
-    if view.cluster.is_closed:  # which is why no bookie answered
-        raise ClientClosed
-    raise NotEnoughAnswers(view.ledger_id, failures)
+    raise view.cluster.why_failed(NotEnoughAnswers(view.ledger_id, failures))
 
 
 def _covers(view: LedgerView, answered: Collection[int]) -> bool:

@@ -12,7 +12,7 @@ from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import VersionedRecord
 
 from ..cluster import Cluster
-from ..errors import ClientClosed, LedgerError, MetadataUnavailable, NoSuchLedger
+from ..errors import LedgerError, MetadataUnavailable, NoSuchLedger
 from ..integrity.digest import Digester
 from ..protocol.striping import Striping
 
@@ -90,9 +90,7 @@ class LedgerView:
                 raise self._unavailable("follow", error) from error
 
     def _unavailable(self, what: str, error: MetadataError) -> LedgerError:
-        if self.cluster.is_closed:
-            return ClientClosed()
-        return MetadataUnavailable(f"cannot {what} ledger {self.ledger_id}: {error}")
+        return self.cluster.why_failed(MetadataUnavailable(f"cannot {what} ledger {self.ledger_id}: {error}"))
 
     def _take(self, found: VersionedRecord | None) -> None:
         if found is None or found.identity != self.identity:

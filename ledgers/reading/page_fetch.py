@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from bookie.wire import Columns, ReadReply, ReadRequest
 from metadata.records.ledger_record import BookieRef, Fragment
 
-from ..errors import BookieUnavailable, ClientClosed, EntryUnreadable, LedgerError, NoSuchEntry
+from ..errors import BookieUnavailable, EntryUnreadable, LedgerError, NoSuchEntry
 from ..protocol.page_read import Ask, PageDone, PageEffect, PageFailed, PageRead
 from ..tasks import end_tasks, was_stopped
 from .ledger_view import LedgerView
@@ -136,12 +136,11 @@ class PageFetcher:
             raise
 
     def _error(self, failed: PageFailed) -> LedgerError:
-        if self._view.cluster.is_closed:  # which is why no bookie answered
-            return ClientClosed()
         confirmed, entry_id = self._view.last_add_confirmed, failed.error.entry_id
+        error: LedgerError = failed.error
         if failed.is_absent and entry_id > confirmed:
-            return NoSuchEntry(self._view.ledger_id, entry_id, confirmed)
-        return failed.error
+            error = NoSuchEntry(self._view.ledger_id, entry_id, confirmed)
+        return self._view.cluster.why_failed(error)
 
     def _to_avoid(self, fragment: Fragment) -> list[int]:
         """Positions of bookies that failed or were slow lately."""
