@@ -7,8 +7,9 @@ while it runs or since its last run, has the cluster hold back as after a restor
 the counter of ids moved past what it holds.
 
 Not noticed is a store that went back to a copy younger than this bookie's last write, and in which others have
-written
-more since than this bookie has seen: there the identities of ledgers keep them apart (rule W8).
+written more since than this bookie has seen: there the identities of ledgers keep two ledgers of one id apart (rule
+W8). They do not help a ledger that was open and changed its ensemble after the copy was made: until a bookie looks,
+a third of its lease later at most, a client may recover that ledger by its older record, and close it too early.
 """
 
 from __future__ import annotations
