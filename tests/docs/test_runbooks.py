@@ -12,7 +12,8 @@ from bookledger.cli.processes import BookieProcess, bookie_processes, started
 from ledgers import LedgerClient
 from metadata import keys
 from tests.docs.shell import PROMPT, Shell
-from tests.integration.test_missing_cookie import lose, refusal_of_start, status
+from tests.integration.test_missing_cookie import lose, refusal_of_start
+from tests.support.cluster_status import status
 from tests.support.command_line import bookledger
 from tests.support.waiting import until
 

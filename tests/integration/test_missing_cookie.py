@@ -9,6 +9,7 @@ from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import LedgerClient
 from metadata import keys, open_store
 from tests.support.aio import run
+from tests.support.cluster_status import status, why_not_whole
 from tests.support.command_line import bookledger, fails_with_one_line
 from tests.support.waiting import until
 
@@ -27,17 +28,6 @@ def lose(uri: str, *lost: str) -> None:
             await store.close()
 
     run(work())
-
-
-def status(uri: str) -> dict[str, object]:
-    found: dict[str, object] = json.loads(
-        bookledger("cluster", "status", f"--metadata={uri}", "--json").stdout
-    )
-    return found
-
-
-def why_not_whole(uri: str) -> str:
-    return "; ".join(map(str, status(uri)["why_not_whole"]))  # type: ignore[call-overload]
 
 
 def refusal_of_start(uri: str, bookie: BookieProcess) -> str:

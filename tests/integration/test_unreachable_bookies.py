@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 from bookledger.cli.processes import BookieProcess, started
+from tests.support.cluster_status import status
 from tests.support.command_line import bookledger
 from tests.support.waiting import until
-
-
-def why_not_whole(metadata: str) -> list[str]:
-    return [*json.loads(bookledger("cluster", "status", metadata, "--json").stdout)["why_not_whole"]]
 
 
 def test_a_bookie_that_advertises_a_wrong_address_makes_the_cluster_not_whole(tmp_path: Path) -> None:
@@ -26,9 +22,7 @@ def test_a_bookie_that_advertises_a_wrong_address_makes_the_cluster_not_whole(tm
         BookieProcess("b2", tmp_path / "b2", uri, environment=environment, options=wrong),
     ]
     with started(bookies):
-        until(
-            lambda: any("out of the auditor's reach: b2" in why for why in why_not_whole(f"--metadata={uri}"))
-        )
-        (why,) = why_not_whole(f"--metadata={uri}")
+        until(lambda: any("out of the auditor's reach: b2" in why for why in status(uri)["why_not_whole"]))
+        (why,) = status(uri)["why_not_whole"]
         assert "127.0.0.2:" in why and "--advertise" in why
         assert "NOT WHOLE" in bookledger("cluster", "status", f"--metadata={uri}").stdout.decode()
