@@ -18,7 +18,7 @@ def bookledger(
     *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     environment = os.environ if env is None else env
-    if preloaded.of_the_interpreter(environment) != preloaded.AT_START:
+    if not preloaded.is_forkable(environment):
         command = [sys.executable, "-m", "bookledger", *arguments]
         return subprocess.run(
             command, input=stdin, capture_output=True, timeout=SECONDS_MAX, check=False, env=env

@@ -8,6 +8,7 @@ an interpreter starts (its options, its import path) is tested with `subprocess`
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import signal
@@ -119,14 +120,18 @@ class ForkedChildren:
     def Popen(command: Sequence[str], **how: Any) -> Forked | subprocess.Popen[bytes]:
         _, *options = command
         arguments = options[options.index("-m") + 1 :] if "-m" in options else [""]
-        is_ours = arguments[0] == "bookledger" and of_the_interpreter(how["env"]) == AT_START
+        is_ours = arguments[0] == "bookledger" and is_forkable(how["env"])
         if not is_ours or how["stderr"].closed:
             return subprocess.Popen(command, **how)
         return Forked(arguments[1:], how["stderr"], how["env"])
 
 
-def of_the_interpreter(environment: Mapping[str, str]) -> dict[str, str]:
-    """What it looks at once, when it starts."""
+def is_forkable(environment: Mapping[str, str]) -> bool:
+    """Whether a command in this environment may be forked: it says to the interpreter what ours said at its start."""
+    return _of_the_interpreter(environment) == _AT_START
+
+
+def _of_the_interpreter(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environment.items()
@@ -134,7 +139,7 @@ def of_the_interpreter(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-AT_START = of_the_interpreter(os.environ)
+_AT_START = _of_the_interpreter(os.environ)
 
 
 def _asked(arguments: Sequence[str], env: Mapping[str, str], files: Sequence[int]) -> socket.socket:
@@ -176,7 +181,7 @@ def _end(owner: int, ours: socket.socket, started: subprocess.Popen[bytes]) -> N
 def _line(answers: socket.socket) -> bytes:
     line = b""
     while not line.endswith(b"\n"):
-        got = answers.recv(64)
+        got = answers.recv(1)  # the next line may have come already
         assert got, "the process that runs commands is gone"
         line += got
     return line
@@ -197,10 +202,14 @@ def serve(requests: socket.socket) -> list[str] | None:
         word, descriptors, _, _ = socket.recv_fds(requests, 1, 8)
         if not word:
             return None
+        waits, goes_on = os.pipe()
         if os.fork() == 0:
             requests.close()
+            os.close(goes_on)
+            os.read(waits, 1)  # until the files are open here alone
+            os.close(waits)
             return _command(descriptors)
-        for descriptor in descriptors:
+        for descriptor in (*descriptors, waits, goes_on):
             os.close(descriptor)
 
 
@@ -210,6 +219,8 @@ def _command(descriptors: Sequence[int]) -> list[str]:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if pid := os.fork():
         os.write(answers, b"%d\n" % pid)
+        for file in files:  # whoever is told of the command's end may unmount where they are
+            os.close(file)
         _, status = os.waitpid(pid, 0)
         os.write(answers, b"%d\n" % os.waitstatus_to_exitcode(status))
         os._exit(0)
@@ -229,6 +240,8 @@ def _main() -> None:
 
     for module in MODULES:
         importlib.import_module(module)
+    gc.collect()
+    gc.freeze()  # what is imported is collected by nobody: neither beside a command nor at its end
     with socket.socket(fileno=int(sys.argv[1])) as requests:
         arguments = serve(requests)
     if arguments is not None:
