@@ -48,7 +48,7 @@ class Lookups(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        yield InfoMetricFamily("bookie", "Which bookie this is.", value=self._about)
+        yield InfoMetricFamily("bookledger_bookie", "Which bookie this is.", value=self._about)
         yield from self._of_storage()
         yield from self._of_registration()
         yield from self._of_limits()
@@ -58,33 +58,57 @@ class Lookups(Collector):
     def _of_storage(self) -> Iterator[Metric]:
         bookie, space = self._bookie, self._bookie.space
         counters = bookie.metrics.counters
-        yield counter("bookie_append_entries", "Entries stored for clients.", counters.entries_added)
-        yield counter("bookie_append_bytes", "Bytes of payloads stored for clients.", counters.bytes_added)
-        yield gauge("bookie_log_queue_bytes", "Waits to be written to the log.", bookie.queue_bytes)
-        yield gauge(
-            "bookie_log_queue_limit_bytes", "Nothing is read from clients past it.", bookie.queue_bytes_max
+        yield counter(
+            "bookledger_bookie_append_entries", "Entries stored for clients.", counters.entries_added
         )
-        yield gauge("bookie_writable", "1 while it takes new entries.", not space.why_read_only)
-        yield gauge("bookie_disk_bytes", "The size of its disk.", space.total_bytes)
-        yield gauge(
-            "bookie_disk_free_bytes", "What is free on it, when it was looked at last.", space.free_bytes
+        yield counter(
+            "bookledger_bookie_append_bytes", "Bytes of payloads stored for clients.", counters.bytes_added
         )
         yield gauge(
-            "bookie_reserve_in_use", "1 while the disk's reserve is touched.", space.reserve.is_touched
+            "bookledger_bookie_log_queue_bytes", "Waits to be written to the log.", bookie.queue_bytes
         )
-        yield gauge("bookie_index_bytes", "The size of the index.", bookie.index.size_bytes)
-        yield gauge("bookie_ledgers_in_memory", "Ledgers whose state is held in memory.", len(bookie.states))
+        yield gauge(
+            "bookledger_bookie_log_queue_limit_bytes",
+            "Nothing is read from clients past it.",
+            bookie.queue_bytes_max,
+        )
+        yield gauge("bookledger_bookie_writable", "1 while it takes new entries.", not space.why_read_only)
+        yield gauge("bookledger_bookie_disk_bytes", "The size of its disk.", space.total_bytes)
+        yield gauge(
+            "bookledger_bookie_disk_free_bytes",
+            "What is free on it, when it was looked at last.",
+            space.free_bytes,
+        )
+        yield gauge(
+            "bookledger_bookie_reserve_in_use",
+            "1 while the disk's reserve is touched.",
+            space.reserve.is_touched,
+        )
+        yield gauge("bookledger_bookie_index_bytes", "The size of the index.", bookie.index.size_bytes)
+        yield gauge(
+            "bookledger_bookie_ledgers_in_memory",
+            "Ledgers whose state is held in memory.",
+            len(bookie.states),
+        )
 
     def _of_registration(self) -> Iterator[Metric]:
-        yield gauge("bookie_registered", "1 while clients find it.", self._registrar.is_registered)
+        yield gauge("bookledger_bookie_registered", "1 while clients find it.", self._registrar.is_registered)
         yield gauge(
-            "bookie_lease_age_seconds", "Since its lease was renewed.", self._registrar.lease_age_seconds
+            "bookledger_bookie_lease_age_seconds",
+            "Since its lease was renewed.",
+            self._registrar.lease_age_seconds,
         )
 
     def _of_limits(self) -> Iterator[Metric]:
-        held = GaugeMetricFamily("bookie_limit_held", "What peers make it hold now.", labels=["limit"])
-        limits = GaugeMetricFamily("bookie_limit_max", "How much of that it holds at most.", labels=["limit"])
-        past = CounterMetricFamily("bookie_limit_past", "How often somebody came past it.", labels=["limit"])
+        held = GaugeMetricFamily(
+            "bookledger_bookie_limit_held", "What peers make it hold now.", labels=["limit"]
+        )
+        limits = GaugeMetricFamily(
+            "bookledger_bookie_limit_max", "How much of that it holds at most.", labels=["limit"]
+        )
+        past = CounterMetricFamily(
+            "bookledger_bookie_limit_past", "How often somebody came past it.", labels=["limit"]
+        )
         for name, told in self._guard.report()["limits"].items():
             if isinstance(told, dict):
                 held.add_metric([name], told["now"])

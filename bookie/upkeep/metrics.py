@@ -18,7 +18,7 @@ from .upkeep import Upkeep
 
 def of_upkeep(upkeep: Upkeep) -> Iterator[Metric]:
     """Metrics of all background work of one bookie."""
-    yield gauge("bookie_upkeep_suspended", "1 while upkeep is suspended.", upkeep.is_suspended)
+    yield gauge("bookledger_bookie_upkeep_suspended", "1 while upkeep is suspended.", upkeep.is_suspended)
     yield from _of_scrubs(upkeep)
     yield from _of_rounds(upkeep)
     yield from _of_healing(upkeep)
@@ -27,59 +27,91 @@ def of_upkeep(upkeep: Upkeep) -> Iterator[Metric]:
 
 def _of_scrubs(upkeep: Upkeep) -> Iterator[Metric]:
     last, now = upkeep.scrubber.last or ScrubReport(), upkeep.scrubber.under_way
-    yield gauge("bookie_scrub_bytes", "Read by the last whole scrub.", last.bytes_read)
-    yield gauge("bookie_scrub_damaged", "Damage that it found in the log.", last.damaged)
-    yield gauge("bookie_scrub_frames_damaged", "Frames that it could not read.", last.frames_damaged)
-    yield gauge("bookie_scrub_running", "1 while a scrub is under way.", now is not None)
+    yield gauge("bookledger_bookie_scrub_bytes", "Read by the last whole scrub.", last.bytes_read)
+    yield gauge("bookledger_bookie_scrub_damaged", "Damage that it found in the log.", last.damaged)
+    yield gauge(
+        "bookledger_bookie_scrub_frames_damaged", "Frames that it could not read.", last.frames_damaged
+    )
+    yield gauge("bookledger_bookie_scrub_running", "1 while a scrub is under way.", now is not None)
     done, whole = now or (0, 0)
-    yield gauge("bookie_scrub_segments_done", "Files of the log that the scrub under way has read.", done)
-    yield gauge("bookie_scrub_segments", "Files of the log that it is to read.", whole)
+    yield gauge(
+        "bookledger_bookie_scrub_segments_done", "Files of the log that the scrub under way has read.", done
+    )
+    yield gauge("bookledger_bookie_scrub_segments", "Files of the log that it is to read.", whole)
 
 
 def _of_rounds(upkeep: Upkeep) -> Iterator[Metric]:
     done = upkeep.totals
     rounds = CounterMetricFamily(
-        "bookie_upkeep_rounds", "Rounds of collection and compaction that ended.", labels=["outcome"]
+        "bookledger_bookie_upkeep_rounds",
+        "Rounds of collection and compaction that ended.",
+        labels=["outcome"],
     )
     for outcome, count in done.rounds.items():
         rounds.add_metric([outcome], count)
     yield rounds
-    yield counter("bookie_collected_ledgers", "Deleted ledgers that were forgotten.", done.ledgers_forgotten)
     yield counter(
-        "bookie_collected_frames", "Frames dropped for being placed elsewhere.", done.frames_dropped
+        "bookledger_bookie_collected_ledgers", "Deleted ledgers that were forgotten.", done.ledgers_forgotten
     )
-    yield gauge("bookie_unlisted_ledgers", "Ledgers here that the metadata does not know.", done.unlisted)
-    yield counter("bookie_compaction_moved_bytes", "Moved out of thin files of the log.", done.bytes_moved)
-    yield counter("bookie_compaction_freed_bytes", "Freed by deleting files of the log.", done.bytes_freed)
-    yield counter("bookie_compaction_segments", "Files of the log that were deleted.", done.segments_dropped)
+    yield counter(
+        "bookledger_bookie_collected_frames",
+        "Frames dropped for being placed elsewhere.",
+        done.frames_dropped,
+    )
+    yield gauge(
+        "bookledger_bookie_unlisted_ledgers", "Ledgers here that the metadata does not know.", done.unlisted
+    )
+    yield counter(
+        "bookledger_bookie_compaction_moved_bytes", "Moved out of thin files of the log.", done.bytes_moved
+    )
+    yield counter(
+        "bookledger_bookie_compaction_freed_bytes", "Freed by deleting files of the log.", done.bytes_freed
+    )
+    yield counter(
+        "bookledger_bookie_compaction_segments", "Files of the log that were deleted.", done.segments_dropped
+    )
 
 
 def _of_healing(upkeep: Upkeep) -> Iterator[Metric]:
     repaired, worker = upkeep.repaired, upkeep.worker
-    yield counter("bookie_repaired_entries", "Entries fetched from other bookies.", repaired.entries)
-    yield counter("bookie_repaired_bytes", "Bytes of them.", repaired.bytes)
-    yield counter("bookie_healed_ledgers", "Ledgers of which this bookie made copies.", worker.ledgers_healed)
-    yield counter("bookie_healing_failures", "Tries to heal a ledger that failed.", worker.failures)
+    yield counter(
+        "bookledger_bookie_repaired_entries", "Entries fetched from other bookies.", repaired.entries
+    )
+    yield counter("bookledger_bookie_repaired_bytes", "Bytes of them.", repaired.bytes)
+    yield counter(
+        "bookledger_bookie_healed_ledgers", "Ledgers of which this bookie made copies.", worker.ledgers_healed
+    )
+    yield counter(
+        "bookledger_bookie_healing_failures", "Tries to heal a ledger that failed.", worker.failures
+    )
     yield gauge(
-        "bookie_healing_waiting_ledgers",
+        "bookledger_bookie_healing_waiting_ledgers",
         "Ledgers to be tried again later, here or by others.",
         worker.waiting,
     )
-    yield counter("bookie_recoveries", "Ledgers recovered because nobody else did it.", worker.ledgers_closed)
+    yield counter(
+        "bookledger_bookie_recoveries", "Ledgers recovered because nobody else did it.", worker.ledgers_closed
+    )
 
 
 def of_auditor(auditor: Auditor) -> Iterator[Metric]:
     """Metrics of the last audit; of a candidate that is not elected, the last one while it was."""
     last = auditor.last
-    yield gauge("auditor_elected", "1 while this process is the cluster's auditor.", auditor.is_elected)
-    yield counter("auditor_audits", "Looks at all records that ended.", auditor.audits)
-    yield gauge("auditor_audit_seconds", "What the last look took.", auditor.audit_seconds)
-    yield gauge("auditor_ledgers", "Ledgers that it saw.", last.ledgers)
     yield gauge(
-        "auditor_ledgers_left_behind", "Ledgers not closed that seem to have no writer.", last.left_behind
+        "bookledger_auditor_elected", "1 while this process is the cluster's auditor.", auditor.is_elected
+    )
+    yield counter("bookledger_auditor_audits", "Looks at all records that ended.", auditor.audits)
+    yield gauge("bookledger_auditor_audit_seconds", "What the last look took.", auditor.audit_seconds)
+    yield gauge("bookledger_auditor_ledgers", "Ledgers that it saw.", last.ledgers)
+    yield gauge(
+        "bookledger_auditor_ledgers_left_behind",
+        "Ledgers not closed that seem to have no writer.",
+        last.left_behind,
     )
     states = GaugeMetricFamily(
-        "auditor_fragments", "Fragments that it saw, by what their worst copy lacks.", labels=["state"]
+        "bookledger_auditor_fragments",
+        "Fragments that it saw, by what their worst copy lacks.",
+        labels=["state"],
     )
     for state in (WHOLE, *(reason.name.lower() for reason in Reason)):
         states.add_metric([state], last.states[state])
@@ -89,14 +121,14 @@ def of_auditor(auditor: Auditor) -> Iterator[Metric]:
 def of_metadata(store: CountingStore) -> Iterator[Metric]:
     """Metrics of this process's calls to the metadata."""
     calls = CounterMetricFamily(
-        "metadata_calls",
+        "bookledger_metadata_calls",
         "Calls to the metadata store, by name and how they ended.",
         labels=["call", "outcome"],
     )
     for (call, outcome), count in store.counts.calls().items():
         calls.add_metric([call, outcome], count)
     seconds = CounterMetricFamily(
-        "metadata_call_seconds", "What calls of this name took together.", labels=["call"]
+        "bookledger_metadata_call_seconds", "What calls of this name took together.", labels=["call"]
     )
     for call, taken in store.counts.seconds().items():
         seconds.add_metric([call], taken)

@@ -21,7 +21,7 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 async def watching_lag(registry: CollectorRegistry) -> AsyncIterator[None]:
     """Watches the loop inside the block."""
     lag = Histogram(
-        "event_loop_lag_seconds",
+        "bookledger_event_loop_lag_seconds",
         "How much later than it was due the event loop woke up.",
         buckets=SECONDS,
         registry=registry,

@@ -25,7 +25,7 @@ SECONDS = (
 )  # fmt: skip
 """Histogram buckets: fine from half a millisecond to half a second, then coarse."""
 
-PREFIX = "ledger_client"
+PREFIX = "bookledger_client"
 
 _of_registries: weakref.WeakKeyDictionary[CollectorRegistry, ClientMetrics] = weakref.WeakKeyDictionary()
 _one_at_a_time = threading.Lock()

@@ -132,7 +132,7 @@ def test_the_silent_of_one_address_shut_nobody_out(authority: TestAuthority | No
         assert await is_over(silent[0])
         assert await port.answered("127.0.0.1") == OK
         assert await port.answered("127.0.0.9") == OK, "nor the others of that address"
-        assert port.told("http_connections_made_way_total") >= 17
+        assert port.told("bookledger_http_connections_made_way_total") >= 17
 
     on(authority, scenario)
 
@@ -144,11 +144,11 @@ def test_an_address_at_its_bound_loses_its_oldest_idle_connection(authority: Tes
         assert await idle[0].readuntil(b"ok\n")
         for _ in range(SMALL.connections_a_peer_max - 2):
             assert await port.answered("127.0.0.1") == OK
-        assert port.told("http_connections_made_way_total") == 0
+        assert port.told("bookledger_http_connections_made_way_total") == 0
         assert await port.answered("127.0.0.1") == OK
-        assert port.told("http_connections_made_way_total") == 1
+        assert port.told("bookledger_http_connections_made_way_total") == 1
         assert await is_over(idle) and not busy[0].at_eof()
-        assert port.told("http_connections") == SMALL.connections_a_peer_max
+        assert port.told("bookledger_http_connections") == SMALL.connections_a_peer_max
 
     on(authority, scenario)
 
@@ -165,7 +165,7 @@ def test_an_address_whose_connections_are_all_at_work_is_told_so(authority: Test
             with pytest.raises(OSError):
                 await port.asks("/healthz", "127.0.0.1")
         assert await port.answered("127.0.0.2") == OK
-        assert port.told("http_connections_refused_total") == 1
+        assert port.told("bookledger_http_connections_refused_total") == 1
 
     on(authority, scenario)
 
@@ -177,9 +177,9 @@ def test_the_address_that_has_most_makes_way_even_for_who_comes_while_all_are_at
         first = await port.waits("127.0.0.9")
         for of in ["127.0.0.9"] * 3 + ["127.0.0.8"] * 2:
             await port.waits(of)
-        assert port.told("http_connections") == SMALL.connections_max
+        assert port.told("bookledger_http_connections") == SMALL.connections_max
         assert await port.answered("127.0.0.1") == OK
         assert await is_over(first)
-        assert port.told("http_connections_made_way_total") == 1
+        assert port.told("bookledger_http_connections_made_way_total") == 1
 
     on(authority, scenario)

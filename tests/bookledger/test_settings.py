@@ -297,5 +297,5 @@ def test_settings_of_a_file_take_effect_in_a_bookie_and_in_commands(tmp_path: Pa
         assert refused.returncode == 1 and b"fault domain" in refused.stderr, refused.stderr
         told = bookledger("bookie", "gc", "status", "b1", f"--metadata={uri}", "--json").stdout
         assert json.loads(told)["limits"]["calls"]["limit"] == 99
-        assert "http_connections_limit 4.0" in get(f"http://127.0.0.1:{http}/metrics")[1]
+        assert "bookledger_http_connections_limit 4.0" in get(f"http://127.0.0.1:{http}/metrics")[1]
     assert "an append took" in bookie.log.read_text()

@@ -174,7 +174,7 @@ def test_from_nothing_to_three_bookies_and_an_alert_when_one_is_killed(
         for command, said in look_at_it:
             shell.run(command, said)
         until(lambda: watching.healthy_targets() == len(HOSTS), SECONDS_MAX)
-        assert watching.value_of("sum(bookie_append_entries_total)") >= 1000
+        assert watching.value_of("sum(bookledger_bookie_append_entries_total)") >= 1000
         until(lambda: all(rule["health"] == "ok" for rule in watching.rules()), SECONDS_MAX)
         until(lambda: not watching.gone(), SECONDS_MAX)
 

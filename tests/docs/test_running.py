@@ -78,7 +78,9 @@ def test_every_metric_exists_and_has_the_labels_that_are_asked_for(
 
 
 def test_a_name_that_is_none_would_be_noticed() -> None:
-    assert metrics_in("rate(bookie_gone_total{bookie=~'x'}[5m]) > 0") == {"bookie_gone_total"}
+    assert metrics_in("rate(bookledger_bookie_gone_total{bookie=~'x'}[5m]) > 0") == {
+        "bookledger_bookie_gone_total"
+    }
 
 
 def test_every_alert_is_whole_and_has_a_runbook() -> None:
@@ -91,9 +93,17 @@ def test_every_alert_is_whole_and_has_a_runbook() -> None:
 
 def test_the_dashboard_draws_every_metric_that_changes_with_work(samples: dict[str, set[str]]) -> None:
     drawn = {name for panel in panels() for target in panel["targets"] for name in metrics_in(target["expr"])}
-    assert {"bookie_append_entries_total", "bookie_sync_seconds_bucket", "bookie_writable"} <= drawn
+    assert {
+        "bookledger_bookie_append_entries_total",
+        "bookledger_bookie_sync_seconds_bucket",
+        "bookledger_bookie_writable",
+    } <= drawn
     assert len({panel["id"] for panel in panels()}) == len(panels())
-    assert {"auditor_fragments", "metadata_calls_total", "hadoop_journal_current_lag_txns"} <= drawn
+    assert {
+        "bookledger_auditor_fragments",
+        "bookledger_metadata_calls_total",
+        "hadoop_journal_current_lag_txns",
+    } <= drawn
     assert drawn <= samples.keys()
 
 

@@ -66,7 +66,7 @@ def calls_that_failed(url: str) -> float:
         sample.value
         for family in text_string_to_metric_families(get(f"{url}/metrics")[1])
         for sample in family.samples
-        if sample.name == "metadata_calls_total" and sample.labels["outcome"] != "done"
+        if sample.name == "bookledger_metadata_calls_total" and sample.labels["outcome"] != "done"
     )
 
 

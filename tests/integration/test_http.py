@@ -90,18 +90,22 @@ def test_what_was_appended_read_fenced_and_refused_is_counted(tmp_path: Path) ->
         with pytest.raises(LedgerFenced):
             writer.append(b"late")
         # The first refusal is all the writer waits for; the other bookie's may be under way still.
-        until(lambda: of(samples_of(daemon.url), "bookie_refused_total", status="fenced") >= 2)
+        until(lambda: of(samples_of(daemon.url), "bookledger_bookie_refused_total", status="fenced") >= 2)
         found = samples_of(daemon.url)
-    assert of(found, "bookie_append_entries_total") >= 30  # recovery writes the last one once more
-    assert of(found, "bookie_append_bytes_total") >= 90
-    assert of(found, "bookie_append_seconds_count", bookie="bookie-1") >= 10
-    assert 0 < of(found, "bookie_append_seconds_sum") < 30
-    assert of(found, "bookie_sync_seconds_count") == of(found, "bookie_sync_group_bytes_count") >= 30
-    assert of(found, "bookie_read_entries_total") >= 10
-    assert of(found, "bookie_read_seconds_count") >= 1
-    assert of(found, "bookie_fences_total") >= 2
-    assert of(found, "bookie_registered") == of(found, "bookie_writable") == 3
-    assert of(found, "bookie_limit_held", limit="connections") >= 3
+    assert of(found, "bookledger_bookie_append_entries_total") >= 30  # recovery writes the last one once more
+    assert of(found, "bookledger_bookie_append_bytes_total") >= 90
+    assert of(found, "bookledger_bookie_append_seconds_count", bookie="bookie-1") >= 10
+    assert 0 < of(found, "bookledger_bookie_append_seconds_sum") < 30
+    assert (
+        of(found, "bookledger_bookie_sync_seconds_count")
+        == of(found, "bookledger_bookie_sync_group_bytes_count")
+        >= 30
+    )
+    assert of(found, "bookledger_bookie_read_entries_total") >= 10
+    assert of(found, "bookledger_bookie_read_seconds_count") >= 1
+    assert of(found, "bookledger_bookie_fences_total") >= 2
+    assert of(found, "bookledger_bookie_registered") == of(found, "bookledger_bookie_writable") == 3
+    assert of(found, "bookledger_bookie_limit_held", limit="connections") >= 3
     assert of(found, "process_resident_memory_bytes") > 0
 
 
@@ -122,7 +126,7 @@ def test_a_bookie_that_takes_nothing_new_says_why_it_is_not_ready_and_lives(tmp_
         until(lambda: get(f"{both[0].url}/readyz")[0] == 503)
         assert get(f"{both[0].url}/readyz")[1].startswith("b1: read-only: ")
         assert get(f"{both[0].url}/healthz") == (200, "ok\n")
-        assert of(samples_of(both[0].url), "bookie_writable") == 0
+        assert of(samples_of(both[0].url), "bookledger_bookie_writable") == 0
         assert get(f"{both[1].url}/readyz") == (200, "ok\n")
 
 
@@ -131,11 +135,11 @@ def test_a_bookie_whose_metadata_is_away_is_not_ready(tmp_path: Path) -> None:
     etcd.start()
     try:
         with one_bookie(tmp_path, f"etcd://{etcd.endpoint}/test") as (bookie, _):
-            assert of(samples_of(bookie.url), "bookie_registered") == 1
+            assert of(samples_of(bookie.url), "bookledger_bookie_registered") == 1
             etcd.kill()
             until(lambda: get(f"{bookie.url}/readyz")[0] == 503)
             assert "b1: it is not registered" in get(f"{bookie.url}/readyz")[1]
-            assert of(samples_of(bookie.url), "bookie_registered") == 0
+            assert of(samples_of(bookie.url), "bookledger_bookie_registered") == 0
             etcd.restart()
             until(lambda: get(f"{bookie.url}/readyz")[0] == 200)
     finally:
@@ -178,8 +182,8 @@ def test_silent_connections_beyond_the_limit_make_way_for_who_asks(tmp_path: Pat
             held.enter_context(socket.create_connection((host, int(port))))
         assert get(f"{bookie.url}/healthz")[0] == 200
         found = samples_of(bookie.url)
-        assert of(found, "http_connections") <= HttpConfig().connections_a_peer_max
-        assert of(found, "http_connections_made_way_total") > 0
+        assert of(found, "bookledger_http_connections") <= HttpConfig().connections_a_peer_max
+        assert of(found, "bookledger_http_connections_made_way_total") > 0
 
 
 def test_who_says_nothing_or_half_of_something_is_cut(tmp_path: Path) -> None:
@@ -273,7 +277,9 @@ def families(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, s
 def test_names_and_units_follow_prometheus_rules(families: dict[str, tuple[str, str]]) -> None:
     """Base units last, no type in a name, one sentence for each; the parser takes `_total` off counters."""
     for name, (kind, told) in families.items():
-        assert re.fullmatch(r"(auditor|bookie|event_loop|http|ledger_client|metadata)(_[a-z]+)+", name), name
+        assert re.fullmatch(r"bookledger_(auditor|bookie|client|event_loop|http|metadata)(_[a-z]+)*", name), (
+            name
+        )
         assert not re.search(r"_(ms|milliseconds|mib|kib|minutes|counter|gauge|histogram|total)$", name), name
         if kind == "histogram":
             assert name.endswith(("_seconds", "_bytes", "_records")), name
@@ -310,10 +316,14 @@ def test_an_auditor_by_itself_answers_and_tells_what_it_saw(tmp_path: Path) -> N
         try:
             url = auditor.hear()["http"]
             until(lambda: get(f"{url}/readyz") == (200, "ok\n"))
-            until(lambda: of(samples_of(url), "metadata_calls_total", call="get", outcome="done") >= 1)
+            until(
+                lambda: (
+                    of(samples_of(url), "bookledger_metadata_calls_total", call="get", outcome="done") >= 1
+                )
+            )
             found = samples_of(url)
-            assert of(found, "auditor_elected") == 0, "the bookie is"
-            assert of(found, "metadata_calls_total", call="get", outcome="done") >= 1
+            assert of(found, "bookledger_auditor_elected") == 0, "the bookie is"
+            assert of(found, "bookledger_metadata_calls_total", call="get", outcome="done") >= 1
             assert not [name for name, _ in found if name.startswith("bookie")]
             status, told = get(f"{url}/api/v1/cluster")
             assert (status, json.loads(told)["bookies"]["living"]) == (200, 1), told

@@ -44,9 +44,13 @@ def test_a_daemon_shows_the_cluster_as_every_daemon_does(uri: str, tmp_path: Pat
         assert json.loads(get(f"{url}/api/v1/openapi.json")[1])["openapi"]
         assert get(f"{url}/")[0] == get(f"{url}/journals")[0] == 200
         metrics = get(f"{url}/metrics")[1]
-        for name in ("metadata_calls_total", "http_connections", "journalnode_connections_limit"):
+        for name in (
+            "bookledger_metadata_calls_total",
+            "bookledger_http_connections",
+            "bookledger_journalnode_connections_limit",
+        ):
             assert f"\n{name}" in metrics, name
-        assert "ledger_client_metadata_calls" in metrics
+        assert "bookledger_client_metadata_calls" in metrics
         assert get(f"{url}/jmx")[0] == 200
         assert daemon.stop() == 0
 

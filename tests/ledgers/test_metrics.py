@@ -15,7 +15,7 @@ from tests.support.in_process import InProcessCluster, cluster_of
 
 
 def value(registry: CollectorRegistry, name: str, **labels: str) -> float:
-    found = registry.get_sample_value(f"ledger_client_{name}", labels)
+    found = registry.get_sample_value(f"bookledger_client_{name}", labels)
     return 0.0 if found is None else found
 
 

@@ -74,7 +74,7 @@ def _of_an_auditor(path: Path, uri: str) -> str:
     auditor = Child(command, name="autorecovery", log=path / "autorecovery.log")
     try:
         url = auditor.hear()["http"]
-        until(lambda: 'metadata_calls_total{call="get",outcome="done"}' in _of(url))
+        until(lambda: 'bookledger_metadata_calls_total{call="get",outcome="done"}' in _of(url))
         return _of(url)
     finally:
         assert auditor.stop() == 0

@@ -39,29 +39,40 @@ class BookieMetrics:
         self.registry = CollectorRegistry()
         self.counters = Counters()
         self._append_seconds = self._histogram(
-            "bookie_append_seconds", "From the arrival of a frame of entries until it is on disk.", SECONDS
+            "bookledger_bookie_append_seconds",
+            "From the arrival of a frame of entries until it is on disk.",
+            SECONDS,
         )
         self._read_seconds = self._histogram(
-            "bookie_read_seconds", "What reading a page of entries takes, from memory or disk.", SECONDS
+            "bookledger_bookie_read_seconds",
+            "What reading a page of entries takes, from memory or disk.",
+            SECONDS,
         )
         self._sync_seconds = self._histogram(
-            "bookie_sync_seconds", "What one fdatasync of the log takes.", SECONDS
+            "bookledger_bookie_sync_seconds", "What one fdatasync of the log takes.", SECONDS
         )
         self._group_bytes = self._histogram(
-            "bookie_sync_group_bytes", "Bytes of the log that one sync makes durable.", GROUP_BYTES
+            "bookledger_bookie_sync_group_bytes", "Bytes of the log that one sync makes durable.", GROUP_BYTES
         )
         self._group_records = self._histogram(
-            "bookie_sync_group_records", "Records of the log that one sync makes durable.", GROUP_RECORDS
+            "bookledger_bookie_sync_group_records",
+            "Records of the log that one sync makes durable.",
+            GROUP_RECORDS,
         )
-        self._read_entries = self._counter("bookie_read_entries_total", "Entries given to readers.")
-        self._read_bytes = self._counter("bookie_read_bytes_total", "Bytes of payloads given to readers.")
+        self._read_entries = self._counter(
+            "bookledger_bookie_read_entries_total", "Entries given to readers."
+        )
+        self._read_bytes = self._counter(
+            "bookledger_bookie_read_bytes_total", "Bytes of payloads given to readers."
+        )
         self._damaged = self._counter(
-            "bookie_read_damaged_total", "Ranges of entries that could not be read or verified, each time."
+            "bookledger_bookie_read_damaged_total",
+            "Ranges of entries that could not be read or verified, each time.",
         )
         self._slow = SlowAppends(slow_seconds, slow_told_seconds)
-        self._fences = self._counter("bookie_fences_total", "Fences that were put on disk.")
+        self._fences = self._counter("bookledger_bookie_fences_total", "Fences that were put on disk.")
         refused = Counter(
-            "bookie_refused_total",
+            "bookledger_bookie_refused_total",
             "Appends and fences that were refused, by what was answered.",
             ["status"],
             registry=self.registry,

@@ -22,15 +22,17 @@ class HttpMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         crowd = self._crowd
-        yield GaugeMetricFamily("http_connections", "Connections of the HTTP port.", crowd.count)
+        yield GaugeMetricFamily("bookledger_http_connections", "Connections of the HTTP port.", crowd.count)
         yield GaugeMetricFamily(
-            "http_connections_limit", "How many of them there may be.", self._config.connections_max
+            "bookledger_http_connections_limit",
+            "How many of them there may be.",
+            self._config.connections_max,
         )
         yield CounterMetricFamily(
-            "http_connections_refused", "Who found no room at the HTTP port.", crowd.refused
+            "bookledger_http_connections_refused", "Who found no room at the HTTP port.", crowd.refused
         )
         yield CounterMetricFamily(
-            "http_connections_made_way",
+            "bookledger_http_connections_made_way",
             "Those that were ended there, idle or of the largest crowd, for others.",
             crowd.made_way,
         )

@@ -65,7 +65,7 @@ class Beans:
 
 
 class JournalNodeMetrics(Collector):
-    """Prometheus metrics: the daemon's calls, `journalnode_…`, and each journal's bean, `hadoop_journal_…`."""
+    """For Prometheus: what the daemon is called for, `bookledger_journalnode_…`, and each bean, `hadoop_journal_…`."""
 
     def __init__(self, node: JournalNode, calls: Calls, server: RpcServer) -> None:
         self._node = node
@@ -79,27 +79,31 @@ class JournalNodeMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield GaugeMetricFamily(
-            "journalnode_connections", "Connections of NameNodes and others.", len(self._server.connections)
+            "bookledger_journalnode_connections",
+            "Connections of NameNodes and others.",
+            len(self._server.connections),
         )
         crowd = self._server.crowd
         yield GaugeMetricFamily(
-            "journalnode_connections_limit",
+            "bookledger_journalnode_connections_limit",
             "How many of them there may be.",
             self._server.limits.connections_max,
         )
         yield CounterMetricFamily(
-            "journalnode_connections_refused", "Who found no room at the RPC port.", crowd.refused
+            "bookledger_journalnode_connections_refused", "Who found no room at the RPC port.", crowd.refused
         )
         yield CounterMetricFamily(
-            "journalnode_connections_made_way",
+            "bookledger_journalnode_connections_made_way",
             "Those that were ended there, silent or of the largest crowd, for others.",
             crowd.made_way,
         )
-        calls = CounterMetricFamily("journalnode_calls", "Calls by method.", labels=["method"])
+        calls = CounterMetricFamily("bookledger_journalnode_calls", "Calls by method.", labels=["method"])
         for method, count in self._calls.counts.items():
             calls.add_metric([method], count)
         yield calls
-        refusals = CounterMetricFamily("journalnode_refusals", "Calls refused, by class.", labels=["error"])
+        refusals = CounterMetricFamily(
+            "bookledger_journalnode_refusals", "Calls refused, by class.", labels=["error"]
+        )
         for name, count in self._calls.failures.items():
             refusals.add_metric([name], count)
         yield refusals
