@@ -30,6 +30,7 @@
 #   make sbom                         the wheel, and beside it the list of all that it brings, as CycloneDX
 #   make lock                         choose anew, and write down with their hashes, the packages the tests run with
 #   make protos                       regenerate the code beside each .proto
+#   make metrics-doc                  write docs/metrics.md anew, from the code
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -64,7 +65,7 @@ HADOOP := $(foreach version,2.7.3 3.4.1,build/hadoop/$(version)/jars)
 INTEROP := build/hadoop/3.4.1-tests/jars
 PROTOS := metadata/records/records.proto metadata/etcd/etcd.proto bookie/wire/bookie.proto qjm_compat/hadoop/wire/hadoop.proto
 
-.PHONY: demo test hunt check audit bench sim chaos siege soak soak-journals measure fuzz mutants hadoop interop wheel sbom lock protos clean
+.PHONY: demo test hunt check audit bench sim chaos siege soak soak-journals measure fuzz mutants hadoop interop wheel sbom lock protos metrics-doc clean
 
 # Handed on in the environment, where nobody reads quotes, spaces and dollars in it.
 demo: export DEMO_FILE = $(value FILE)
@@ -179,6 +180,9 @@ lock: $(VENV)/.ready-uv
 protos: $(VENV)/.ready-test
 	@echo "== protos: regenerating with the pinned grpcio-tools"
 	@$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. $(PROTOS)
+
+metrics-doc: $(VENV)/.ready-test
+	@$(BIN)/python -m tests.docs.metrics_document
 
 clean:
 	rm -rf $(VENV) build dist

@@ -60,6 +60,16 @@ class FileReserve:
     def is_touched(self) -> bool:
         return self._left != self._size
 
+    @property
+    def size_bytes(self) -> int:
+        """What it should be."""
+        return self._size
+
+    @property
+    def left_bytes(self) -> int:
+        """What is not given out."""
+        return self._left
+
     def restore(self) -> bool:
         """Allocates what was released again; returns whether the reserve is whole."""
         with self._lock:

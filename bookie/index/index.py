@@ -121,6 +121,17 @@ class Index:
         info = self._env.info()
         return int((info["last_pgno"] + 1) * self._env.stat()["psize"])
 
+    @property
+    def bytes_max(self) -> int:
+        """How large it may become."""
+        return int(self._env.info()["map_size"])
+
+    @property
+    def ledger_count(self) -> int:
+        """How many ledgers the last checkpoint knew; costs nothing."""
+        with readable(), self._env.begin() as txn:
+            return int(txn.stat(self._ledgers.db)["entries"])
+
     def close(self) -> None:
         self._env.close()
 

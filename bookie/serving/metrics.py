@@ -5,17 +5,57 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from prometheus_client import Metric
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.registry import Collector
 
 from metadata.counting.counting_store import CountingStore
+from metadata.counting.declared import MetricTable
+from metadata.counting.metrics import of_counts
 from metadata.records.cluster import Cookie
 
 from ..storage.bookie import Bookie
-from ..upkeep.metrics import counter, gauge, of_metadata, of_upkeep
+from ..storage.counting.metrics import APPEND_BYTES, APPEND_ENTRIES, READ_BYTES, READ_ENTRIES
+from ..upkeep.metrics import of_upkeep
 from ..upkeep.upkeep import Upkeep
 from .limits.guard import Guard
 from .registration import Registrar
+
+METRICS = MetricTable("bookie", "A bookie: its state, its disk, and what peers make it hold")
+
+ABOUT = METRICS.info("Which bookie this is.", "bookie_id", "incarnation", "cluster_id", "version")
+REGISTERED = METRICS.gauge("registered", "1 while clients find it.")
+LEASE_AGE = METRICS.gauge("lease_age_seconds", "Time since its lease was renewed.")
+WRITABLE = METRICS.gauge("writable", "1 while it takes new entries.", bookkeeper="bookie_SERVER_STATUS")
+QUEUE = METRICS.gauge(
+    "log_queue_bytes",
+    "Bytes that wait to be written to the log.",
+    bookkeeper="bookie_journal_JOURNAL_MEMORY_USED",
+)
+QUEUE_LIMIT = METRICS.gauge(
+    "log_queue_limit_bytes",
+    "Bound of that: past it nothing is read from clients.",
+    bookkeeper="bookie_journal_JOURNAL_MEMORY_MAX",
+)
+DISK = METRICS.gauge("disk_bytes", "Size of its disk.")
+DISK_FREE = METRICS.gauge("disk_free_bytes", "Free space on it, when it was looked at last.")
+RESERVE = METRICS.gauge("reserve_bytes", "Disk space kept back for fences and recovery writes.")
+RESERVE_LEFT = METRICS.gauge("reserve_left_bytes", "What is left of that.")
+RESERVE_IN_USE = METRICS.gauge("reserve_in_use", "1 while some of the reserve is given out.")
+INDEX = METRICS.gauge("index_bytes", "Size of the index.")
+INDEX_LIMIT = METRICS.gauge("index_limit_bytes", "Bound of that.")
+LEDGERS = METRICS.gauge(
+    "ledgers", "Ledgers in the index, as of its last checkpoint.", bookkeeper="bookie_ledgers_count"
+)
+LEDGERS_IN_MEMORY = METRICS.gauge("ledgers_in_memory", "Ledgers whose state is held in memory.")
+HELD = METRICS.gauge("limit_held", "How many of something peers make it hold now.", "limit")
+HELD_MAX = METRICS.gauge("limit_max", "Bound of that.", "limit")
+HELD_BYTES = METRICS.gauge("limit_held_bytes", "Memory that peers make it hold now.", "limit")
+HELD_BYTES_MAX = METRICS.gauge("limit_max_bytes", "Bound of that.", "limit")
+PAST = METRICS.counter(
+    "limit_past", "Times that somebody came past a limit: who waited, or was refused.", "limit"
+)
+
+BYTES = "_bytes"
+"""So ends the name of a limit that bounds bytes."""
 
 
 class Lookups(Collector):
@@ -48,72 +88,46 @@ class Lookups(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        yield InfoMetricFamily("bookledger_bookie", "Which bookie this is.", value=self._about)
+        yield ABOUT.about(self._about)
+        yield from self._of_requests()
         yield from self._of_storage()
-        yield from self._of_registration()
+        yield REGISTERED.of(self._registrar.is_registered)
+        yield LEASE_AGE.of(self._registrar.lease_age_seconds)
         yield from self._of_limits()
         yield from of_upkeep(self._upkeep)
-        yield from of_metadata(self._store)
+        yield from of_counts(self._store.counts)
+
+    def _of_requests(self) -> Iterator[Metric]:
+        counters = self._bookie.metrics.counters
+        yield APPEND_ENTRIES.of(counters.entries_added)
+        yield APPEND_BYTES.of(counters.bytes_added)
+        yield READ_ENTRIES.of(counters.entries_read)
+        yield READ_BYTES.of(counters.bytes_read)
 
     def _of_storage(self) -> Iterator[Metric]:
         bookie, space = self._bookie, self._bookie.space
-        counters = bookie.metrics.counters
-        yield counter(
-            "bookledger_bookie_append_entries", "Entries stored for clients.", counters.entries_added
-        )
-        yield counter(
-            "bookledger_bookie_append_bytes", "Bytes of payloads stored for clients.", counters.bytes_added
-        )
-        yield gauge(
-            "bookledger_bookie_log_queue_bytes", "Waits to be written to the log.", bookie.queue_bytes
-        )
-        yield gauge(
-            "bookledger_bookie_log_queue_limit_bytes",
-            "Nothing is read from clients past it.",
-            bookie.queue_bytes_max,
-        )
-        yield gauge("bookledger_bookie_writable", "1 while it takes new entries.", not space.why_read_only)
-        yield gauge("bookledger_bookie_disk_bytes", "The size of its disk.", space.total_bytes)
-        yield gauge(
-            "bookledger_bookie_disk_free_bytes",
-            "What is free on it, when it was looked at last.",
-            space.free_bytes,
-        )
-        yield gauge(
-            "bookledger_bookie_reserve_in_use",
-            "1 while the disk's reserve is touched.",
-            space.reserve.is_touched,
-        )
-        yield gauge("bookledger_bookie_index_bytes", "The size of the index.", bookie.index.size_bytes)
-        yield gauge(
-            "bookledger_bookie_ledgers_in_memory",
-            "Ledgers whose state is held in memory.",
-            len(bookie.states),
-        )
-
-    def _of_registration(self) -> Iterator[Metric]:
-        yield gauge("bookledger_bookie_registered", "1 while clients find it.", self._registrar.is_registered)
-        yield gauge(
-            "bookledger_bookie_lease_age_seconds",
-            "Since its lease was renewed.",
-            self._registrar.lease_age_seconds,
-        )
+        yield QUEUE.of(bookie.queue_bytes)
+        yield QUEUE_LIMIT.of(bookie.queue_bytes_max)
+        yield WRITABLE.of(not space.why_read_only)
+        yield DISK.of(space.total_bytes)
+        yield DISK_FREE.of(space.free_bytes)
+        yield RESERVE.of(space.reserve.size_bytes)
+        yield RESERVE_LEFT.of(space.reserve.left_bytes)
+        yield RESERVE_IN_USE.of(space.reserve.is_touched)
+        yield INDEX.of(bookie.index.size_bytes)
+        yield INDEX_LIMIT.of(bookie.index.bytes_max)
+        yield LEDGERS.of(bookie.index.ledger_count)
+        yield LEDGERS_IN_MEMORY.of(len(bookie.states))
 
     def _of_limits(self) -> Iterator[Metric]:
-        held = GaugeMetricFamily(
-            "bookledger_bookie_limit_held", "What peers make it hold now.", labels=["limit"]
-        )
-        limits = GaugeMetricFamily(
-            "bookledger_bookie_limit_max", "How much of that it holds at most.", labels=["limit"]
-        )
-        past = CounterMetricFamily(
-            "bookledger_bookie_limit_past", "How often somebody came past it.", labels=["limit"]
-        )
+        held, limits, past = HELD.family(), HELD_MAX.family(), PAST.family()
+        held_bytes, limits_bytes = HELD_BYTES.family(), HELD_BYTES_MAX.family()
         for name, told in self._guard.report()["limits"].items():
             if isinstance(told, dict):
-                held.add_metric([name], told["now"])
-                limits.add_metric([name], told["limit"])
-                past.add_metric([name], told["past"])
+                is_bytes = name.endswith(BYTES)
+                (held_bytes if is_bytes else held).add_metric((name,), told["now"])
+                (limits_bytes if is_bytes else limits).add_metric((name,), told["limit"])
+                past.add_metric((name,), told["past"])
             else:
-                past.add_metric([name], told)
-        yield from (held, limits, past)
+                past.add_metric((name,), told)
+        yield from (held, limits, held_bytes, limits_bytes, past)

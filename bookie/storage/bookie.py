@@ -347,8 +347,6 @@ class Bookie:
                 case Write(record, deferred_sync=deferred_sync):
                     self._intake.submit(self._log, record, ticket, deferred_sync=deferred_sync)
                 case Answer(_, status, detail):
-                    if status is not Status.OK and status is not Status.WRITTEN:
-                        self.metrics.answered(status)
                     if status is Status.WRONG_IDENTITY:
                         self._identity_check.tell(detail)
                     ticket.answer(status, detail)

@@ -5,20 +5,89 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from prometheus_client import Metric
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from metadata.counting.counting_store import CountingStore
+from metadata.counting.declared import MetricTable
+from metadata.counting.metrics import of_counts
+from metadata.records.ledger_record import LedgerState
 
 from .healing.auditor import WHOLE, Auditor
 from .mending.need import Reason
 from .reports import ScrubReport
 from .upkeep import Upkeep
 
+UPKEEP = MetricTable("bookie", "A bookie: its upkeep")
+
+SUSPENDED = UPKEEP.gauge("upkeep_suspended", "1 while upkeep is suspended.")
+ROUNDS = UPKEEP.counter("upkeep_rounds", "Rounds of collection and compaction that ended.", "outcome")
+COLLECTED_LEDGERS = UPKEEP.counter(
+    "collected_ledgers", "Deleted ledgers that were forgotten.", bookkeeper="bookie_DELETED_LEDGER_COUNT"
+)
+COLLECTED_FRAMES = UPKEEP.counter("collected_frames", "Frames dropped because they are placed elsewhere.")
+UNLISTED = UPKEEP.gauge("unlisted_ledgers", "Ledgers here that the metadata does not know.")
+MOVED_BYTES = UPKEEP.counter(
+    "compaction_moved_bytes", "Bytes that compaction moved out of thin segments of the log."
+)
+FREED_BYTES = UPKEEP.counter(
+    "compaction_freed_bytes",
+    "Bytes freed by deleting segments of the log.",
+    bookkeeper="bookie_RECLAIMED_COMPACTION_SPACE_BYTES + bookie_RECLAIMED_DELETION_SPACE_BYTES",
+)
+SEGMENTS = UPKEEP.counter("compaction_segments", "Segments of the log that were deleted.")
+SCRUBS = UPKEEP.counter("scrubs", "Scrubs of everything on the disk that ended.", "outcome")
+SCRUB_BYTES = UPKEEP.gauge("scrub_bytes", "Bytes that the last whole scrub read.")
+SCRUB_DAMAGED = UPKEEP.gauge("scrub_damaged", "Damaged stretches of the log that it found.")
+SCRUB_FRAMES = UPKEEP.gauge("scrub_frames_damaged", "Frames that it could not read.")
+SCRUB_REPAIRED = UPKEEP.gauge(
+    "scrub_repaired_entries", "Entries that it fetched from other bookies in their stead."
+)
+SCRUB_RUNNING = UPKEEP.gauge("scrub_running", "1 while a scrub is under way.")
+SCRUB_DONE = UPKEEP.gauge("scrub_segments_done", "Segments of the log that the scrub under way has read.")
+SCRUB_SEGMENTS = UPKEEP.gauge("scrub_segments", "Segments of the log that it is to read.")
+MARKED = UPKEEP.gauge(
+    "healing_marked_ledgers",
+    "Ledgers marked as under-replicated, when this bookie last went through the marks.",
+)
+HEALED = UPKEEP.counter(
+    "healed_ledgers",
+    "Ledgers of which this bookie made copies.",
+    bookkeeper="replication_worker_NUM_FULL_OR_PARTIAL_LEDGERS_REPLICATED",
+)
+FAILURES = UPKEEP.counter("healing_failures", "Tries to heal a ledger that failed.")
+WAITING = UPKEEP.gauge("healing_waiting_ledgers", "Ledgers to be tried again later, here or by others.")
+REPAIRED_ENTRIES = UPKEEP.counter(
+    "repaired_entries",
+    "Entries fetched from other bookies, for healing and repair.",
+    bookkeeper="replication_worker_NUM_ENTRIES_WRITTEN",
+)
+REPAIRED_BYTES = UPKEEP.counter(
+    "repaired_bytes", "Bytes of their payloads.", bookkeeper="replication_worker_NUM_BYTES_WRITTEN"
+)
+RECOVERIES = UPKEEP.counter("recoveries", "Ledgers recovered because their writers were gone.")
+
+AUDIT = MetricTable("auditor", "The auditor: in each bookie, and in `autorecovery`")
+
+ELECTED = AUDIT.gauge(
+    "elected", "1 while this process is the cluster's auditor; the others show what they last saw."
+)
+AUDITS = AUDIT.counter("audits", "Audits, looks at all records, that ended.")
+AUDIT_SECONDS = AUDIT.gauge(
+    "audit_seconds", "Time of the last audit.", bookkeeper="auditor_AUDIT_BOOKIES_TIME"
+)
+LEDGERS = AUDIT.gauge("ledgers", "Ledgers that it saw, by state.", "state")
+LEFT_BEHIND = AUDIT.gauge("ledgers_left_behind", "Ledgers not closed that seem to have no writer.")
+UNDER_REPLICATED = AUDIT.gauge(
+    "under_replicated_ledgers",
+    "Ledgers that it marked for healing, or found marked with reason.",
+    bookkeeper="auditor_NUM_UNDER_REPLICATED_LEDGERS",
+)
+FRAGMENTS = AUDIT.gauge("fragments", "Fragments that it saw, by what their worst copy lacks.", "state")
+
 
 def of_upkeep(upkeep: Upkeep) -> Iterator[Metric]:
     """Metrics of all background work of one bookie."""
-    yield gauge("bookledger_bookie_upkeep_suspended", "1 while upkeep is suspended.", upkeep.is_suspended)
+    yield SUSPENDED.of(upkeep.is_suspended)
     yield from _of_scrubs(upkeep)
     yield from _of_rounds(upkeep)
     yield from _of_healing(upkeep)
@@ -26,123 +95,59 @@ def of_upkeep(upkeep: Upkeep) -> Iterator[Metric]:
 
 
 def _of_scrubs(upkeep: Upkeep) -> Iterator[Metric]:
-    last, now = upkeep.scrubber.last or ScrubReport(), upkeep.scrubber.under_way
-    yield gauge("bookledger_bookie_scrub_bytes", "Read by the last whole scrub.", last.bytes_read)
-    yield gauge("bookledger_bookie_scrub_damaged", "Damage that it found in the log.", last.damaged)
-    yield gauge(
-        "bookledger_bookie_scrub_frames_damaged", "Frames that it could not read.", last.frames_damaged
-    )
-    yield gauge("bookledger_bookie_scrub_running", "1 while a scrub is under way.", now is not None)
-    done, whole = now or (0, 0)
-    yield gauge(
-        "bookledger_bookie_scrub_segments_done", "Files of the log that the scrub under way has read.", done
-    )
-    yield gauge("bookledger_bookie_scrub_segments", "Files of the log that it is to read.", whole)
+    scrubber = upkeep.scrubber
+    last, (done, whole) = scrubber.last or ScrubReport(), scrubber.under_way or (0, 0)
+    passes = SCRUBS.family()
+    for outcome, count in scrubber.passes.items():
+        passes.add_metric((outcome,), count)
+    yield passes
+    yield SCRUB_BYTES.of(last.bytes_read)
+    yield SCRUB_DAMAGED.of(last.damaged)
+    yield SCRUB_FRAMES.of(last.frames_damaged)
+    yield SCRUB_REPAIRED.of(last.entries_repaired)
+    yield SCRUB_RUNNING.of(scrubber.under_way is not None)
+    yield SCRUB_DONE.of(done)
+    yield SCRUB_SEGMENTS.of(whole)
 
 
 def _of_rounds(upkeep: Upkeep) -> Iterator[Metric]:
-    done = upkeep.totals
-    rounds = CounterMetricFamily(
-        "bookledger_bookie_upkeep_rounds",
-        "Rounds of collection and compaction that ended.",
-        labels=["outcome"],
-    )
+    done, rounds = upkeep.totals, ROUNDS.family()
     for outcome, count in done.rounds.items():
-        rounds.add_metric([outcome], count)
+        rounds.add_metric((outcome,), count)
     yield rounds
-    yield counter(
-        "bookledger_bookie_collected_ledgers", "Deleted ledgers that were forgotten.", done.ledgers_forgotten
-    )
-    yield counter(
-        "bookledger_bookie_collected_frames",
-        "Frames dropped for being placed elsewhere.",
-        done.frames_dropped,
-    )
-    yield gauge(
-        "bookledger_bookie_unlisted_ledgers", "Ledgers here that the metadata does not know.", done.unlisted
-    )
-    yield counter(
-        "bookledger_bookie_compaction_moved_bytes", "Moved out of thin files of the log.", done.bytes_moved
-    )
-    yield counter(
-        "bookledger_bookie_compaction_freed_bytes", "Freed by deleting files of the log.", done.bytes_freed
-    )
-    yield counter(
-        "bookledger_bookie_compaction_segments", "Files of the log that were deleted.", done.segments_dropped
-    )
+    yield COLLECTED_LEDGERS.of(done.ledgers_forgotten)
+    yield COLLECTED_FRAMES.of(done.frames_dropped)
+    yield UNLISTED.of(done.unlisted)
+    yield MOVED_BYTES.of(done.bytes_moved)
+    yield FREED_BYTES.of(done.bytes_freed)
+    yield SEGMENTS.of(done.segments_dropped)
 
 
 def _of_healing(upkeep: Upkeep) -> Iterator[Metric]:
     repaired, worker = upkeep.repaired, upkeep.worker
-    yield counter(
-        "bookledger_bookie_repaired_entries", "Entries fetched from other bookies.", repaired.entries
-    )
-    yield counter("bookledger_bookie_repaired_bytes", "Bytes of them.", repaired.bytes)
-    yield counter(
-        "bookledger_bookie_healed_ledgers", "Ledgers of which this bookie made copies.", worker.ledgers_healed
-    )
-    yield counter(
-        "bookledger_bookie_healing_failures", "Tries to heal a ledger that failed.", worker.failures
-    )
-    yield gauge(
-        "bookledger_bookie_healing_waiting_ledgers",
-        "Ledgers to be tried again later, here or by others.",
-        worker.waiting,
-    )
-    yield counter(
-        "bookledger_bookie_recoveries", "Ledgers recovered because nobody else did it.", worker.ledgers_closed
-    )
+    yield REPAIRED_ENTRIES.of(repaired.entries)
+    yield REPAIRED_BYTES.of(repaired.bytes)
+    yield MARKED.of(worker.marked)
+    yield HEALED.of(worker.ledgers_healed)
+    yield FAILURES.of(worker.failures)
+    yield WAITING.of(worker.waiting)
+    yield RECOVERIES.of(worker.ledgers_closed)
 
 
 def of_auditor(auditor: Auditor) -> Iterator[Metric]:
     """Metrics of the last audit; of a candidate that is not elected, the last one while it was."""
     last = auditor.last
-    yield gauge(
-        "bookledger_auditor_elected", "1 while this process is the cluster's auditor.", auditor.is_elected
-    )
-    yield counter("bookledger_auditor_audits", "Looks at all records that ended.", auditor.audits)
-    yield gauge("bookledger_auditor_audit_seconds", "What the last look took.", auditor.audit_seconds)
-    yield gauge("bookledger_auditor_ledgers", "Ledgers that it saw.", last.ledgers)
-    yield gauge(
-        "bookledger_auditor_ledgers_left_behind",
-        "Ledgers not closed that seem to have no writer.",
-        last.left_behind,
-    )
-    states = GaugeMetricFamily(
-        "bookledger_auditor_fragments",
-        "Fragments that it saw, by what their worst copy lacks.",
-        labels=["state"],
-    )
-    for state in (WHOLE, *(reason.name.lower() for reason in Reason)):
-        states.add_metric([state], last.states[state])
-    yield states
-
-
-def of_metadata(store: CountingStore) -> Iterator[Metric]:
-    """Metrics of this process's calls to the metadata."""
-    calls = CounterMetricFamily(
-        "bookledger_metadata_calls",
-        "Calls to the metadata store, by name and how they ended.",
-        labels=["call", "outcome"],
-    )
-    for (call, outcome), count in store.counts.calls().items():
-        calls.add_metric([call, outcome], count)
-    seconds = CounterMetricFamily(
-        "bookledger_metadata_call_seconds", "What calls of this name took together.", labels=["call"]
-    )
-    for call, taken in store.counts.seconds().items():
-        seconds.add_metric([call], taken)
-    yield from (calls, seconds)
-
-
-class MetadataMetrics(Collector):
-    """Metrics of a process that calls the metadata, and has no other metrics here."""
-
-    def __init__(self, store: CountingStore) -> None:
-        self._store = store
-
-    def collect(self) -> Iterator[Metric]:
-        yield from of_metadata(self._store)
+    yield ELECTED.of(auditor.is_elected)
+    yield AUDITS.of(auditor.audits)
+    yield AUDIT_SECONDS.of(auditor.audit_seconds)
+    ledgers, fragments = LEDGERS.family(), FRAGMENTS.family()
+    for state in LedgerState:
+        ledgers.add_metric((state.value,), last.ledger_states[state])
+    for name in (WHOLE, *(reason.name.lower() for reason in Reason)):
+        fragments.add_metric((name,), last.states[name])
+    yield from (ledgers, fragments)
+    yield LEFT_BEHIND.of(last.left_behind)
+    yield UNDER_REPLICATED.of(last.marked)
 
 
 class AuditorMetrics(Collector):
@@ -158,12 +163,4 @@ class AuditorMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield from of_auditor(self._auditor)
-        yield from of_metadata(self._store)
-
-
-def gauge(name: str, told: str, value: float) -> Metric:
-    return GaugeMetricFamily(name, told, value=value)
-
-
-def counter(name: str, told: str, value: float) -> Metric:
-    return CounterMetricFamily(name, told, value=value)
+        yield from of_counts(self._store.counts)

@@ -92,11 +92,19 @@ class Crowd:
         self._strangers: dict[Visitor, None] = {}
         self._tools: dict[Visitor, None] = {}
         self.count = 0
-        self.held_max = self.refused = self.made_way = 0
+        self.held_max = self.refused = self.made_way = self.tools_refused = 0
+
+    @property
+    def connections_max(self) -> int:
+        return self._places.connections_max
 
     @property
     def strangers(self) -> int:
         return len(self._strangers)
+
+    @property
+    def tools(self) -> int:
+        return len(self._tools)
 
     def enter(self, peer: str, cut: Callable[[str], None]) -> Visitor | str:
         """Admits a new connection, or says why it is refused."""
@@ -120,7 +128,7 @@ class Crowd:
         """Marks a connection as speaking gRPC; False if there are too many of those."""
         mine = sum(one.peer == visitor.peer for one in self._tools)
         if len(self._tools) >= self._places.tools_max or mine >= self._places.tools_a_peer_max:
-            self.refused += 1
+            self.tools_refused += 1
             return False
         self.is_known(visitor, lambda: False)
         self._tools[visitor] = None

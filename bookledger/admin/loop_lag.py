@@ -9,23 +9,28 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client import CollectorRegistry
+
+from metadata.counting.declared import MetricTable
 
 LOOK_SECONDS = 0.25
 """How often it is looked at: it costs nothing that could be measured."""
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
+METRICS = MetricTable("event_loop", "The event loop of a daemon")
+
+LAG = METRICS.histogram(
+    "lag_seconds",
+    "How much later than it was due the event loop woke up; everything in it waits for so long.",
+    SECONDS,
+)
+
 
 @asynccontextmanager
 async def watching_lag(registry: CollectorRegistry) -> AsyncIterator[None]:
     """Watches the loop inside the block."""
-    lag = Histogram(
-        "bookledger_event_loop_lag_seconds",
-        "How much later than it was due the event loop woke up.",
-        buckets=SECONDS,
-        registry=registry,
-    )
+    lag = LAG.histogram_in(registry)
 
     async def watch() -> None:
         now = asyncio.get_running_loop().time

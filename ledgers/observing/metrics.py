@@ -12,12 +12,27 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
-from prometheus_client.core import CounterMetricFamily
+from prometheus_client import CollectorRegistry, Counter, Metric
 from prometheus_client.registry import Collector
 
 from bookie.wire import Columns
 from metadata.counting.counting_store import Counts
+from metadata.counting.declared import Declaration, MetricTable
+from metadata.counting.metrics import CALLS_TOLD, SECONDS_TOLD, of_counts
+
+from ..errors import (
+    AppendTimeout,
+    BookieUnavailable,
+    DigestMismatch,
+    EntryUnreadable,
+    LedgerClosed,
+    LedgerFenced,
+    LedgerIdReused,
+    MetadataUnavailable,
+    NoSuchEntry,
+    NotEnoughBookies,
+    Unauthorized,
+)
 
 SECONDS = (
     0.0005, 0.00075, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.0075,
@@ -25,7 +40,65 @@ SECONDS = (
 )  # fmt: skip
 """Histogram buckets: fine from half a millisecond to half a second, then coarse."""
 
-PREFIX = "bookledger_client"
+APPEND_ERRORS = (
+    AppendTimeout, LedgerClosed, LedgerFenced, LedgerIdReused, MetadataUnavailable, NotEnoughBookies, Unauthorized,
+)  # fmt: skip
+READ_ERRORS = (
+    BookieUnavailable, DigestMismatch, EntryUnreadable, MetadataUnavailable, NoSuchEntry, Unauthorized,
+)  # fmt: skip
+OTHER = "other"
+"""The kind of an error that is none of these."""
+
+METRICS = MetricTable("client", "A client")
+
+APPEND_SECONDS = METRICS.histogram(
+    "append_seconds",
+    "Time from taking in a batch of entries until its last one is confirmed.",
+    SECONDS,
+    bookkeeper="bookkeeper_client_ADD_ENTRY",
+)
+APPEND_ENTRIES = METRICS.counter("append_entries", "Entries that were confirmed.")
+APPEND_BYTES = METRICS.counter("append_bytes", "Bytes of payloads that were confirmed.")
+APPEND_FAILED = METRICS.counter(
+    "append_failed_entries", f"Entries whose append failed, by the name of the error, or `{OTHER}`.", "error"
+)
+PENDING_ENTRIES = METRICS.gauge(
+    "pending_entries",
+    "Entries taken in and not confirmed yet, of all writers.",
+    bookkeeper="bookkeeper_client_NUM_PENDING_ADD",
+)
+PENDING_BYTES = METRICS.gauge("pending_bytes", "Bytes of their payloads.")
+PENDING_LIMIT = METRICS.gauge(
+    "pending_limit_bytes", "Bound of that, of all writers: a writer at its own makes appends wait."
+)
+WRITERS = METRICS.gauge("writers_open", "Writers that have not ended.")
+LANES = METRICS.gauge("lanes_open", "Lanes of ledgers to bookies that are open.")
+READ_SECONDS = METRICS.histogram(
+    "read_seconds",
+    "Time to fetch and verify a page.",
+    SECONDS,
+    bookkeeper="bookkeeper_client_READ_ENTRY",
+)
+READ_ENTRIES = METRICS.counter("read_entries", "Entries that were read and verified.")
+READ_BYTES = METRICS.counter("read_bytes", "Bytes of their payloads.")
+READ_FAILURES = METRICS.counter(
+    "read_failures", f"Pages that no replica gave, by the name of the error, or `{OTHER}`.", "error"
+)
+READS = METRICS.gauge("reads_in_flight", "Pages that are being fetched.")
+CHANGES = METRICS.counter(
+    "ensemble_changes",
+    "Changes of an ensemble that stand in the metadata.",
+    bookkeeper="bookkeeper_client_NUM_ENSEMBLE_CHANGE",
+)
+FAILED_BOOKIES = METRICS.counter("bookie_failures", "Times that a bookie failed or fell behind.")
+RECOVERIES = METRICS.counter(
+    "recoveries",
+    "Recoveries of ledgers, by outcome.",
+    "outcome",
+    bookkeeper="bookkeeper_client_LEDGER_RECOVER_count",
+)
+METADATA_CALLS = METRICS.counter("metadata_calls", CALLS_TOLD, "call", "outcome")
+METADATA_SECONDS = METRICS.counter("metadata_call_seconds", SECONDS_TOLD, "call")
 
 _of_registries: weakref.WeakKeyDictionary[CollectorRegistry, ClientMetrics] = weakref.WeakKeyDictionary()
 _one_at_a_time = threading.Lock()
@@ -35,33 +108,25 @@ class ClientMetrics:
     """The metrics of all clients given the same registry. May be used from several threads."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
         self.metadata = Counts()
-        self.append_seconds = self._histogram(
-            "append_seconds", "From taking a batch of entries in until its last one is confirmed."
-        )
-        self.append_entries = self._counter("append_entries_total", "Entries that were confirmed.")
-        self.append_bytes = self._counter("append_bytes_total", "Bytes of payloads that were confirmed.")
-        self.append_failed = self._counter("append_failed_entries_total", "Entries whose append failed.")
-        self.pending_entries = self._gauge("pending_entries", "Entries taken in and not confirmed yet.")
-        self.pending_bytes = self._gauge("pending_bytes", "Bytes of their payloads, of all writers.")
-        self.pending_limit = self._gauge(
-            "pending_limit_bytes", "How much of that a writer holds before appends wait, times writers."
-        )
-        self.writers = self._gauge("writers_open", "Writers that have not ended.")
-        self.lanes = self._gauge("lanes_open", "Ways of a ledger to a bookie that are open.")
-        self.read_seconds = self._histogram("read_seconds", "What fetching a verified page takes.")
-        self.read_entries = self._counter("read_entries_total", "Entries that were read and verified.")
-        self.read_bytes = self._counter("read_bytes_total", "Bytes of their payloads.")
-        self.read_failures = self._counter("read_failures_total", "Pages that no replica gave.")
-        self.reads = self._gauge("reads_in_flight", "Pages that are being fetched.")
-        self.changes = self._counter("ensemble_changes_total", "Changes of an ensemble that stand.")
-        self.failed_bookies = self._counter(
-            "bookie_failures_total", "How often a bookie failed or fell behind."
-        )
-        self.recoveries = Counter(
-            f"{PREFIX}_recoveries_total", "Recoveries, by outcome.", ["outcome"], registry=registry
-        )
+        self.append_seconds = APPEND_SECONDS.histogram_in(registry)
+        self.append_entries = APPEND_ENTRIES.counter_in(registry)
+        self.append_bytes = APPEND_BYTES.counter_in(registry)
+        self.append_failed = _ByError(registry, APPEND_FAILED, APPEND_ERRORS)
+        self.pending_entries = PENDING_ENTRIES.gauge_in(registry)
+        self.pending_bytes = PENDING_BYTES.gauge_in(registry)
+        self.pending_limit = PENDING_LIMIT.gauge_in(registry)
+        self.writers = WRITERS.gauge_in(registry)
+        self.lanes = LANES.gauge_in(registry)
+        self.read_seconds = READ_SECONDS.histogram_in(registry)
+        self.read_entries = READ_ENTRIES.counter_in(registry)
+        self.read_bytes = READ_BYTES.counter_in(registry)
+        self.read_failures = _ByError(registry, READ_FAILURES, READ_ERRORS)
+        self.reads = READS.gauge_in(registry)
+        self.changes = CHANGES.counter_in(registry)
+        self.failed_bookies = FAILED_BOOKIES.counter_in(registry)
+        recoveries = RECOVERIES.counter_in(registry)
+        self.recoveries = {outcome: recoveries.labels(outcome) for outcome in ("done", "failed")}
         registry.register(_OfMetadata(self.metadata))
 
     @contextmanager
@@ -72,7 +137,7 @@ class ClientMetrics:
             yield
             outcome = "done"
         finally:
-            self.recoveries.labels(outcome).inc()
+            self.recoveries[outcome].inc()
 
     @contextmanager
     def reading(self, fetched: list[Columns]) -> Iterator[None]:
@@ -81,22 +146,13 @@ class ClientMetrics:
         try:
             with self.reads.track_inprogress():
                 yield
-        except Exception:
-            self.read_failures.inc()
+        except Exception as error:
+            self.read_failures.of(error).inc()
             raise
         for columns in fetched:
             self.read_seconds.observe(time.monotonic() - began)
             self.read_entries.inc(len(columns))
             self.read_bytes.inc(len(columns.payload))
-
-    def _histogram(self, name: str, told: str) -> Histogram:
-        return Histogram(f"{PREFIX}_{name}", told, buckets=SECONDS, registry=self._registry)
-
-    def _counter(self, name: str, told: str) -> Counter:
-        return Counter(f"{PREFIX}_{name}", told, registry=self._registry)
-
-    def _gauge(self, name: str, told: str) -> Gauge:
-        return Gauge(f"{PREFIX}_{name}", told, registry=self._registry)
 
 
 def metrics_in(registry: CollectorRegistry | None) -> ClientMetrics | None:
@@ -137,10 +193,11 @@ class WriterMetrics:
             self._metrics.append_bytes.inc(size)
             self._no_longer_pending(entries, size)
 
-    def ended(self) -> None:
-        """Records the writer's end: unconfirmed entries count as failed."""
+    def ended(self, error: Exception) -> None:
+        """The writer has ended with this; what it has not confirmed has failed."""
+        failed = self._metrics.append_failed.of(error)
         for _, _, entries, size in self._batches:
-            self._metrics.append_failed.inc(entries)
+            failed.inc(entries)
             self._no_longer_pending(entries, size)
         self._batches.clear()
         self._metrics.writers.dec()
@@ -151,21 +208,23 @@ class WriterMetrics:
         self._metrics.pending_bytes.dec(size)
 
 
+class _ByError:
+    """A counter for each kind of error, from the beginning: Prometheus sees no increase of one that is new."""
+
+    def __init__(
+        self, registry: CollectorRegistry, declared: Declaration, kinds: Sequence[type[Exception]]
+    ) -> None:
+        counter = declared.counter_in(registry)
+        self._counters = {kind.__name__: counter.labels(kind.__name__) for kind in kinds}
+        self._other = counter.labels(OTHER)
+
+    def of(self, error: Exception) -> Counter:
+        return self._counters.get(type(error).__name__, self._other)
+
+
 class _OfMetadata(Collector):
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
 
-    def collect(self) -> Sequence[Metric]:
-        calls = CounterMetricFamily(
-            f"{PREFIX}_metadata_calls",
-            "Calls to the metadata store, by name and how they ended.",
-            labels=["call", "outcome"],
-        )
-        seconds = CounterMetricFamily(
-            f"{PREFIX}_metadata_call_seconds", "What calls of this name took together.", labels=["call"]
-        )
-        for (call, outcome), count in self._counts.calls().items():
-            calls.add_metric([call, outcome], count)
-        for call, taken in self._counts.seconds().items():
-            seconds.add_metric([call], taken)
-        return calls, seconds
+    def collect(self) -> Iterator[Metric]:
+        yield from of_counts(self._counts, METADATA_CALLS, METADATA_SECONDS)

@@ -355,7 +355,7 @@ class PipelineShell:
         failure = error or LedgerClosed(self.ledger_id, "it was closed before this entry was confirmed")
         self._answers.fail(failure)
         if self._metrics is not None:
-            self._metrics.ended()
+            self._metrics.ended(failure)
         if self._traces is not None:
             self._traces.ended(failure)
         self._made_progress()

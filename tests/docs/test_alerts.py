@@ -1,4 +1,4 @@
-"""Prometheus itself reads our rules, its configuration and every metrics page, and tries each alert."""
+"""Prometheus itself reads our rules and its configuration, and tries each alert."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from tests.support import prometheus
-from tests.support.metrics_pages import APPLICATION, AUTORECOVERY, BOOKIE, JOURNAL, every_page
 from tests.support.prometheus import ROOT, promtool
 
 RUNNING = ROOT / "docs" / "running"
@@ -17,11 +16,6 @@ TRIED = Path(__file__).parent / "alerts_test.yaml"
 
 if prometheus.WHY_NOT:
     pytestmark = pytest.mark.skip(reason=prometheus.WHY_NOT)
-
-
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return every_page(tmp_path_factory.mktemp("pages"))
 
 
 def test_the_rules_are_rules() -> None:
@@ -36,18 +30,6 @@ def test_the_configuration_is_one_beside_the_rules(tmp_path: Path) -> None:
     code, said = promtool("check", "config", "--lint=all", "--lint-fatal", tmp_path / "prometheus.yml")
     assert code == 0, said
     assert "1 rule files found" in said
-
-
-@pytest.mark.parametrize("kind", [BOOKIE, AUTORECOVERY, JOURNAL, APPLICATION])
-def test_the_linter_has_nothing_to_say_of_a_metrics_page(kind: str, pages: dict[str, str]) -> None:
-    assert "# HELP" in pages[kind]
-    assert promtool("check", "metrics", stdin=pages[kind]) == (0, "")
-
-
-def test_a_metric_that_breaks_the_rules_is_noticed() -> None:
-    code, said = promtool("check", "metrics", stdin="# HELP x_ms X.\n# TYPE x_ms counter\nx_ms 1\n")
-    assert code != 0
-    assert "_total" in said
 
 
 def test_each_alert_fires_when_it_should_and_not_before() -> None:

@@ -32,7 +32,7 @@ NAMING_TESTS = (
     "tests/simulation/LAYERS.md",
     "tests/simulation/SCHEDULES.md",
 )
-WITHOUT_COMMANDS = {"docs/native-extension.md"}
+WITHOUT_COMMANDS = {"docs/metrics.md", "docs/native-extension.md"}
 TRIED = [*DOCUMENTS[:-1], pytest.param("docs/spark.md", marks=pytest.mark.long)]
 
 

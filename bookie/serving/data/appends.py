@@ -14,6 +14,7 @@ from functools import partial
 
 from metadata.audit import Act
 
+from ...storage.counting.metrics import Request
 from ...wire import AppendReply, AppendRequest, Frame, codec
 from ...wire.data.connection import Connection
 from ...wire.data.framing import Body, Kind
@@ -173,6 +174,8 @@ class Appends:
 
     def _answer(self, sequence: int, status: Status, detail: str) -> None:
         self._unanswered -= 1
+        if status is not Status.OK:
+            self._bookie.metrics.answered(Request.APPEND, status)
         self._acks.append(Ack(sequence, status, detail))
         if not self._will_tell:
             self._will_tell = True

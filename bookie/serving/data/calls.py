@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from metadata.audit import Act
 
+from ...storage.counting.metrics import Request
 from ...wire import BadMessage, codec
 from ...wire.crowd import Visitor
 from ...wire.data.connection import Connection
@@ -32,9 +33,18 @@ from .appends import STOPPING
 from .scan import NOT_TAKEN, Scan
 
 Reply = TypeVar("Reply", ReadReply, LacReply)
+AnyReply = TypeVar("AnyReply", ReadReply, LacReply, HoldingsReply)
 
 CALL_BYTES_MAX = 2 * 1024
 """Largest call; real ones need less than a tenth of it."""
+
+REQUESTS = {
+    Kind.READ: Request.READ,
+    Kind.SCAN: Request.READ,
+    Kind.LAST_ADD_CONFIRMED: Request.LAST_ADD_CONFIRMED,
+    Kind.HOLDINGS: Request.HOLDINGS,
+}
+"""As what a call is counted that is refused before it is looked into."""
 
 TOO_MANY = "too many calls of this connection are under way"
 TOO_MANY_OF_ALL = "too many calls of this bookie's clients are under way; ask again later, or another bookie"
@@ -83,9 +93,9 @@ class Calls:
         if len(body) > CALL_BYTES_MAX:
             self._refuse(call, f"a call of {len(body)} bytes; the limit is {CALL_BYTES_MAX}")
         elif len(self._running) >= self._guard.limits.calls_a_connection_max or call in self._running:
-            self._refuse(call, TOO_MANY)
+            self._turn_away(kind, call, Status.TOO_MANY_REQUESTS, TOO_MANY)
         elif not self._guard.calls.take_now(self._peer, 1):
-            self._refuse(call, TOO_MANY_OF_ALL)
+            self._turn_away(kind, call, Status.TOO_MANY_REQUESTS, TOO_MANY_OF_ALL)
         else:
             task = asyncio.get_running_loop().create_task(self._serve(kind, call, body))
             self._running[call] = task
@@ -118,7 +128,7 @@ class Calls:
 
     async def _serve(self, kind: Kind, call: int, body: Body) -> None:
         if why := self._may_not(CALLS[kind]) if kind in CALLS else "":
-            self._refuse(call, why)
+            self._turn_away(kind, call, Status.UNAUTHORIZED, why)
             return
         try:
             match kind:
@@ -127,7 +137,8 @@ class Calls:
                 case Kind.SCAN:
                     await self._scan(call, codec.decode_scan_request(body))
                 case Kind.LAST_ADD_CONFIRMED:
-                    reply = await self._lac_or_fence(codec.decode_lac_request(body))
+                    request = codec.decode_lac_request(body)
+                    reply = self._counted(request, await self._lac_or_fence(request))
                     self._connection.send(kind, call, codec.encode_lac_reply(reply))
                 case Kind.HOLDINGS:
                     await self._holdings(call, codec.decode_holdings_request(body))
@@ -142,7 +153,7 @@ class Calls:
 
     async def _read(self, call: int, request: ReadRequest) -> None:
         async def page() -> Sequence[Part]:
-            return codec.encode_read_reply(await self._read_or_fence(request))
+            return codec.encode_read_reply(self._counted(request, await self._read_or_fence(request)))
 
         async with self._reads:
             await self._answer_large(Kind.READ, call, request.bytes_max, page)
@@ -151,7 +162,8 @@ class Calls:
         scan = Scan(request)
 
         async def page() -> Sequence[Part]:
-            reply = await self._read_or_fence(request.page_from(scan.next_entry))
+            asked = request.page_from(scan.next_entry)
+            reply = self._counted(asked, await self._read_or_fence(asked))
             scan.was_read(reply)
             return codec.encode_read_reply(reply)
 
@@ -192,11 +204,14 @@ class Calls:
 
     async def _holdings(self, call: int, request: HoldingsRequest) -> None:
         async def runs() -> Sequence[Part]:
-            if why := await self._of_others(request.ledger_id):
-                return codec.encode_holdings_reply(HoldingsReply(why[0], detail=why[1]))
-            return codec.encode_holdings_reply(await self._requests.holdings(request))
+            return codec.encode_holdings_reply(self._counted(request, await self._held(request)))
 
         await self._answer_large(Kind.HOLDINGS, call, HOLDINGS_BYTES_MAX, runs)
+
+    async def _held(self, request: HoldingsRequest) -> HoldingsReply:
+        if why := await self._of_others(request.ledger_id):
+            return HoldingsReply(why[0], detail=why[1])
+        return await self._requests.holdings(request)
 
     async def _lac_or_fence(self, request: LacRequest) -> LacReply:
         if why := await self._of_others(request.ledger_id):
@@ -229,6 +244,10 @@ class Calls:
             self._who.tell(Act.REFUSED, f"fence: {reply.status} {reply.detail}", ledger_id=ledger_id)
         elif not before and self._requests.bookie.is_fenced(ledger_id):
             self._who.tell(Act.FENCE, ledger_id=ledger_id)
+        return reply
+
+    def _counted(self, request: ReadRequest | LacRequest | HoldingsRequest, reply: AnyReply) -> AnyReply:
+        self._requests.bookie.metrics.answered(_kind_of(request), reply.status)
         return reply
 
     def _tell_if_refused(self, ledger_id: int, reply: Reply) -> Reply:
@@ -273,5 +292,18 @@ class Calls:
         self._untaken.sent(reserved, size_bytes)
         return size_bytes
 
+    def _turn_away(self, kind: Kind, call: int, status: Status, why: str) -> None:
+        if kind in REQUESTS:
+            self._requests.bookie.metrics.answered(REQUESTS[kind], status)
+        self._refuse(call, why)
+
     def _refuse(self, call: int, why: str) -> None:
         self._connection.send(Kind.REFUSED, call, [why.encode()])
+
+
+def _kind_of(request: ReadRequest | LacRequest | HoldingsRequest) -> Request:
+    if isinstance(request, HoldingsRequest):
+        return Request.HOLDINGS
+    if request.fence:
+        return Request.FENCE
+    return Request.READ if isinstance(request, ReadRequest) else Request.LAST_ADD_CONFIRMED

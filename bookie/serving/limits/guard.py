@@ -53,8 +53,9 @@ class Guard:
         """Each limit: what is held now, the most that was held, and how often it was exceeded."""
         crowd, limits = self.crowd, self.limits
         told = {
-            "connections": _told(crowd.count, crowd.held_max, limits.connections_max, crowd.refused),
+            "connections": _told(crowd.count, crowd.held_max, crowd.connections_max, crowd.refused),
             "strangers": {"now": crowd.strangers, "limit": limits.strangers_max, "past": crowd.made_way},
+            "tools": {"now": crowd.tools, "limit": limits.tools_max, "past": crowd.tools_refused},
             "received_bytes": _of(self.received),
             "untaken_bytes": _of(self.untaken),
             "calls": _of(self.calls),

@@ -6,22 +6,25 @@ An observation adds two numbers; the registry gets buckets when it collects.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import accumulate
 
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector, CollectorRegistry
 from prometheus_client.utils import floatToGoString
 
+from metadata.counting.declared import Declaration
+
 
 class CheapHistogram(Collector):
     """Counts observations by upper bound. Observed from one thread, collected on any."""
 
-    def __init__(self, registry: CollectorRegistry, name: str, told: str, bounds: Sequence[float]) -> None:
-        self._name, self._told, self._bounds = name, told, bounds
+    def __init__(self, registry: CollectorRegistry, declared: Declaration) -> None:
+        self._declared = declared
+        self._bounds = declared.buckets
         self._total = 0.0
-        self.counts = [0] * (len(bounds) + 1)
-        """By bound, and last what is larger than all; each observation is counted once."""
+        self.counts = [0] * (len(self._bounds) + 1)
+        """By bound, and behind them what is larger than all; each is counted once."""
         registry.register(self)
 
     def observe(self, amount: float) -> None:
@@ -31,7 +34,13 @@ class CheapHistogram(Collector):
     def collect(self) -> Iterable[HistogramMetricFamily]:
         names = [*map(floatToGoString, self._bounds), "+Inf"]
         buckets = list(zip(names, accumulate(self.counts), strict=True))
-        yield HistogramMetricFamily(self._name, self._told, buckets=buckets, sum_value=self._total)
+        yield HistogramMetricFamily(
+            self._declared.base,
+            self._declared.told,
+            buckets=buckets,
+            sum_value=self._total,
+            unit=self._declared.unit,
+        )
 
     def describe(self) -> Iterable[HistogramMetricFamily]:
         """Describes itself, so that no other metric takes its name."""

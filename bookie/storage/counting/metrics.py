@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter
+
+from metadata.counting.declared import MetricTable
 
 from ...log.format import Kind
 from ...log.writer import Written
@@ -15,11 +18,79 @@ from ..intake import Ticket
 from .histogram import CheapHistogram
 from .slow_appends import SlowAppends
 
-SECONDS = (0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
+SECONDS = (
+    0.00025, 0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075,
+    0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0,
+)  # fmt: skip
 """Buckets of latencies, from a good disk's to a very bad one's."""
 
 GROUP_BYTES = tuple(float(2**n) for n in range(10, 25, 2))
 GROUP_RECORDS = tuple(float(2**n) for n in range(11))
+
+
+class Request(StrEnum):
+    """What is asked of a bookie, as its refusals are counted."""
+
+    APPEND = "append"
+    READ = "read"
+    FENCE = "fence"
+    LAST_ADD_CONFIRMED = "last_add_confirmed"
+    HOLDINGS = "holdings"
+
+
+GOOD = (Status.OK, Status.WRITTEN)
+
+METRICS = MetricTable("bookie", "A bookie: appends, reads and its log")
+
+APPEND_SECONDS = METRICS.histogram(
+    "append_seconds",
+    "Time from the arrival of a frame of entries until it is on disk.",
+    SECONDS,
+    bookkeeper="bookkeeper_server_ADD_ENTRY_REQUEST",
+)
+APPEND_ENTRIES = METRICS.counter(
+    "append_entries", "Entries stored for clients.", bookkeeper="bookkeeper_server_ADD_ENTRY_count"
+)
+APPEND_BYTES = METRICS.counter(
+    "append_bytes", "Bytes of payloads stored for clients.", bookkeeper="bookie_WRITE_BYTES"
+)
+READ_SECONDS = METRICS.histogram(
+    "read_seconds",
+    "Time to read a page of entries, from memory or disk.",
+    SECONDS,
+    bookkeeper="bookkeeper_server_READ_ENTRY_REQUEST",
+)
+READ_ENTRIES = METRICS.counter(
+    "read_entries", "Entries given to readers.", bookkeeper="bookkeeper_server_READ_ENTRY_count"
+)
+READ_BYTES = METRICS.counter(
+    "read_bytes", "Bytes of payloads given to readers.", bookkeeper="bookie_READ_BYTES"
+)
+READ_DAMAGED = METRICS.counter(
+    "read_damaged", "Ranges of entries that could not be read or verified, each time somebody asked for them."
+)
+REFUSED = METRICS.counter(
+    "refused",
+    "Requests that were not done, by what was asked and by the status in the answer.",
+    "request",
+    "status",
+)
+FENCES = METRICS.counter("fences", "Fences that were put on disk.")
+SYNC_SECONDS = METRICS.histogram(
+    "sync_seconds", "Time of one fdatasync of the log.", SECONDS, bookkeeper="bookie_journal_JOURNAL_SYNC"
+)
+GROUP_BYTES_SIZE = METRICS.histogram(
+    "sync_group_bytes",
+    "Bytes of the log that one sync made durable.",
+    GROUP_BYTES,
+    bookkeeper="bookie_journal_JOURNAL_FORCE_WRITE_BATCH_BYTES",
+)
+GROUP_RECORDS_SIZE = METRICS.histogram(
+    "sync_group_records",
+    "Records of the log that one sync made durable.",
+    GROUP_RECORDS,
+    bookkeeper="bookie_journal_JOURNAL_FORCE_WRITE_BATCH_ENTRIES",
+)
 
 
 @dataclass(slots=True)
@@ -36,49 +107,23 @@ class BookieMetrics:
     """A bookie's metrics. For the event loop, but for `synced`, which the log's thread calls."""
 
     def __init__(self, slow_seconds: float, slow_told_seconds: float) -> None:
-        self.registry = CollectorRegistry()
+        self.registry = registry = CollectorRegistry()
         self.counters = Counters()
-        self._append_seconds = self._histogram(
-            "bookledger_bookie_append_seconds",
-            "From the arrival of a frame of entries until it is on disk.",
-            SECONDS,
-        )
-        self._read_seconds = self._histogram(
-            "bookledger_bookie_read_seconds",
-            "What reading a page of entries takes, from memory or disk.",
-            SECONDS,
-        )
-        self._sync_seconds = self._histogram(
-            "bookledger_bookie_sync_seconds", "What one fdatasync of the log takes.", SECONDS
-        )
-        self._group_bytes = self._histogram(
-            "bookledger_bookie_sync_group_bytes", "Bytes of the log that one sync makes durable.", GROUP_BYTES
-        )
-        self._group_records = self._histogram(
-            "bookledger_bookie_sync_group_records",
-            "Records of the log that one sync makes durable.",
-            GROUP_RECORDS,
-        )
-        self._read_entries = self._counter(
-            "bookledger_bookie_read_entries_total", "Entries given to readers."
-        )
-        self._read_bytes = self._counter(
-            "bookledger_bookie_read_bytes_total", "Bytes of payloads given to readers."
-        )
-        self._damaged = self._counter(
-            "bookledger_bookie_read_damaged_total",
-            "Ranges of entries that could not be read or verified, each time.",
-        )
+        self._append_seconds = CheapHistogram(registry, APPEND_SECONDS)
+        self._read_seconds = CheapHistogram(registry, READ_SECONDS)
+        self._sync_seconds = CheapHistogram(registry, SYNC_SECONDS)
+        self._group_bytes = CheapHistogram(registry, GROUP_BYTES_SIZE)
+        self._group_records = CheapHistogram(registry, GROUP_RECORDS_SIZE)
+        self._damaged = READ_DAMAGED.counter_in(registry)
+        self._fences = FENCES.counter_in(registry)
         self._slow = SlowAppends(slow_seconds, slow_told_seconds)
-        self._fences = self._counter("bookledger_bookie_fences_total", "Fences that were put on disk.")
-        refused = Counter(
-            "bookledger_bookie_refused_total",
-            "Appends and fences that were refused, by what was answered.",
-            ["status"],
-            registry=self.registry,
-        )
-        bad = [status for status in Status if status not in (Status.OK, Status.WRITTEN)]
-        self._refused: dict[Status, Counter] = {status: refused.labels(status.name.lower()) for status in bad}
+        refused = REFUSED.counter_in(registry)
+        self._refused: dict[tuple[Request, Status], Counter] = {
+            (request, status): refused.labels(request.value, status.name.lower())
+            for request in Request
+            for status in Status
+            if status not in GOOD
+        }
 
     def stored(self, written: Sequence[Written], now: float) -> None:
         """Counts records that are on disk."""
@@ -105,9 +150,8 @@ class BookieMetrics:
         self._read_seconds.observe(seconds)
         self.counters.entries_read += len(reply.columns)
         self.counters.bytes_read += len(reply.columns.payload)
-        self._read_entries.inc(len(reply.columns))
-        self._read_bytes.inc(len(reply.columns.payload))
-        self._damaged.inc(len(reply.damaged))
+        if reply.damaged:
+            self._damaged.inc(len(reply.damaged))
 
     def told(self) -> dict[str, Any]:
         """Fields of an InfoReply, besides what was stored."""
@@ -118,12 +162,7 @@ class BookieMetrics:
             "append_counts": tuple(self._append_seconds.counts),
         }
 
-    def answered(self, status: Status) -> None:
-        """Counts an append or a fence that was refused."""
-        self._refused[status].inc()
-
-    def _histogram(self, name: str, help_text: str, bounds: Sequence[float]) -> CheapHistogram:
-        return CheapHistogram(self.registry, name, help_text, bounds)
-
-    def _counter(self, name: str, help_text: str) -> Counter:
-        return Counter(name, help_text, registry=self.registry)
+    def answered(self, request: Request, status: Status) -> None:
+        """A request has its answer."""
+        if status not in GOOD:
+            self._refused[request, status].inc()

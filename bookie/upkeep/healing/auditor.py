@@ -22,7 +22,7 @@ from metadata.healing import absences, holder
 from metadata.healing.absences import Absence
 from metadata.healing.holder import Holder
 from metadata.healing.marks import Mark, Marks
-from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import Lease, MetadataStore
 
@@ -56,7 +56,9 @@ class Audit:
     """Result of one pass over all records."""
 
     ledgers: int = 0
+    ledger_states: Counter[LedgerState] = field(default_factory=Counter)
     fragments: int = 0
+    marked: int = 0
     left_behind: int = 0
     needs: Counter[str] = field(default_factory=Counter)
     states: Counter[str] = field(default_factory=Counter)
@@ -65,6 +67,7 @@ class Audit:
     def add(self, record: LedgerRecord, found: Sequence[Need]) -> None:
         """Counts a record and its needs."""
         self.ledgers += 1
+        self.ledger_states[record.state] += 1
         self.fragments += len(record.fragments)
         self.needs.update(need.reason.value for need in found)
         reasons = list(Reason)
@@ -209,6 +212,7 @@ class Auditor:
             found_needs, is_left = needs(record, view), is_left_behind(record, view)
             audit.left_behind += is_left
             audit.add(record, found_needs)
+            audit.marked += bool(found_needs) or is_left
             await self._mark(record, found_needs, is_left, marks.pop(record.ledger_id, None), view)
             if audit.ledgers % LEDGERS_PER_TURN == 0:
                 await asyncio.sleep(0)  # yield to the bookie's clients

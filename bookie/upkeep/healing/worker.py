@@ -86,6 +86,8 @@ class Worker:
         )  # ledgers get into limbo before the bookie serves, and never later
         self._left_behind: dict[int, float] = {}
         self.ledgers_healed = self.ledgers_closed = self.failures = 0
+        self.marked = 0
+        """Ledgers that were marked when all marks were gone through the last time."""
 
     @property
     def waiting(self) -> int:
@@ -112,7 +114,9 @@ class Worker:
             return
         await self._end_limbo()
         view: ClusterView | None = None
+        marked = 0
         async for mark in self._marks.list():
+            marked += 1
             if not self._is_due(mark):
                 continue
             if view is None:
@@ -125,6 +129,7 @@ class Worker:
                 tally = Tally(mark.ledger_id)
                 tally.fail(str(error))
                 await self._tell(tally)
+        self.marked = marked
 
     async def _end_limbo(self) -> None:
         now = asyncio.get_running_loop().time()

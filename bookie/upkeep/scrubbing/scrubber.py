@@ -69,6 +69,8 @@ class Scrubber:
         self._known: OrderedDict[Stretch, None] = OrderedDict()
         self.last: ScrubReport | None = None
         """Report of the last complete pass."""
+        self.passes = {"done": 0, "failed": 0}
+        """Passes that have ended since the start."""
         self.under_way: tuple[int, int] | None = None
         """Progress of the running pass: segments read, and segments there were when it began."""
 
@@ -105,19 +107,27 @@ class Scrubber:
         Raises LogFailed and IndexUnusable.
         """
         async with self._one_at_a_time:
-            this = _Pass()
-            self._repair.restorer.begin_pass()
-            await self._bookie.checkpoint()
-            await self._check_index(this)
-            end = self._bookie.index.checkpoint_position
             try:
-                await self._scrub_all(end, this)
-            finally:
-                self.under_way = None
-            async with self._upkeep:
-                await self._mend_missing_segments(end, this)
-            self.last = this.report()
+                self.last = await self._pass()
+            except (BookieError, MetadataError, OSError):
+                self.passes["failed"] += 1
+                raise
+            self.passes["done"] += 1
             return self.last
+
+    async def _pass(self) -> ScrubReport:
+        this = _Pass()
+        self._repair.restorer.begin_pass()
+        await self._bookie.checkpoint()
+        await self._check_index(this)
+        end = self._bookie.index.checkpoint_position
+        try:
+            await self._scrub_all(end, this)
+        finally:
+            self.under_way = None
+        async with self._upkeep:
+            await self._mend_missing_segments(end, this)
+        return this.report()
 
     async def _scrub_all(self, end: int, this: _Pass) -> None:
         there = [n for n in await in_thread(segments.numbers, self._bookie.disk) if n <= end >> 32]

@@ -140,7 +140,7 @@ def serve(
 
 
 async def _serve(config: NodeConfig, told: Callable[[RunningNode], None]) -> None:
-    from bookie.upkeep.metrics import MetadataMetrics
+    from metadata.counting.metrics import MetadataMetrics
     from qjm_compat.hadoop.daemon import running
 
     from ...admin.http.server import serving_http

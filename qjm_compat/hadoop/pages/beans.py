@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from prometheus_client import Metric
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
+
+from metadata.counting.declared import MetricTable
 
 from ...prometheus import JournalMetrics
 from ..server.calls import Calls
@@ -17,6 +18,20 @@ from ..server.connections import RpcServer
 from ..server.node import JournalNode
 
 PREFIX = "Hadoop:service=JournalNode,name="
+
+METRICS = MetricTable("journalnode", "A journal node: `journal serve`")
+
+CONNECTIONS = METRICS.gauge("connections", "Connections of NameNodes and others to the RPC port.")
+LIMIT = METRICS.gauge("connections_limit", "How many of them there may be.")
+REFUSED = METRICS.counter("connections_refused", "Connections that found no place.")
+MADE_WAY = METRICS.counter(
+    "connections_made_way",
+    "Connections that were ended for others: they were silent, or of the address that had most.",
+)
+CALLS = METRICS.counter("calls", "Calls of NameNodes and others, by method.", "method")
+REFUSALS = METRICS.counter(
+    "refusals", "Calls that ended with an error, by the class that the caller is told.", "error"
+)
 
 
 class Beans:
@@ -78,35 +93,17 @@ class JournalNodeMetrics(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        yield GaugeMetricFamily(
-            "bookledger_journalnode_connections",
-            "Connections of NameNodes and others.",
-            len(self._server.connections),
-        )
         crowd = self._server.crowd
-        yield GaugeMetricFamily(
-            "bookledger_journalnode_connections_limit",
-            "How many of them there may be.",
-            self._server.limits.connections_max,
-        )
-        yield CounterMetricFamily(
-            "bookledger_journalnode_connections_refused", "Who found no room at the RPC port.", crowd.refused
-        )
-        yield CounterMetricFamily(
-            "bookledger_journalnode_connections_made_way",
-            "Those that were ended there, silent or of the largest crowd, for others.",
-            crowd.made_way,
-        )
-        calls = CounterMetricFamily("bookledger_journalnode_calls", "Calls by method.", labels=["method"])
+        yield CONNECTIONS.of(len(self._server.connections))
+        yield LIMIT.of(self._server.limits.connections_max)
+        yield REFUSED.of(crowd.refused)
+        yield MADE_WAY.of(crowd.made_way)
+        calls, refusals = CALLS.family(), REFUSALS.family()
         for method, count in self._calls.counts.items():
-            calls.add_metric([method], count)
-        yield calls
-        refusals = CounterMetricFamily(
-            "bookledger_journalnode_refusals", "Calls refused, by class.", labels=["error"]
-        )
+            calls.add_metric((method,), count)
         for name, count in self._calls.failures.items():
-            refusals.add_metric([name], count)
-        yield refusals
+            refusals.add_metric((name,), count)
+        yield from (calls, refusals)
         yield from self._journals.collect()
 
     def _beans(self) -> Mapping[str, Mapping[str, int | float | str]]:

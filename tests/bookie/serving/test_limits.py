@@ -324,6 +324,9 @@ def test_past_the_tools_the_next_is_cut_and_clients_are_not(tmp_path: Path) -> N
                 with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
                     await second.reader.readexactly(1)
             await still_serves(client)
+            limits = await told(client)
+            assert (limits["tools"]["limit"], limits["tools"]["past"]) == (1, 1)
+            assert limits["connections"]["past"] == 0
 
     with_limits(tmp_path, test, tools_max=1)
 

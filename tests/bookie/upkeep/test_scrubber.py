@@ -128,6 +128,7 @@ def test_a_whole_log_is_read_to_its_end_once_and_left_as_it_is(tmp_path: Path) -
             assert world.places(7) == before
             assert world.peers.asked == []
             assert world.scrubber.last == report
+            assert world.scrubber.passes == {"done": 1, "failed": 0}
             json.dumps(asdict(report))
 
     run(test())

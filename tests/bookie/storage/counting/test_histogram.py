@@ -10,8 +10,13 @@ from prometheus_client.samples import Sample
 
 from bookie.storage.counting.histogram import CheapHistogram
 from bookie.storage.counting.metrics import GROUP_BYTES, SECONDS
+from metadata.counting.declared import Declaration, Kind
 
 AMOUNTS = st.floats(0, 2**25) | st.sampled_from([*SECONDS, *GROUP_BYTES])
+
+
+def declared(bounds: tuple[float, ...]) -> Declaration:
+    return Declaration("some_seconds", Kind.HISTOGRAM, "Told.", buckets=bounds)
 
 
 def told_by(registry: CollectorRegistry) -> list[Sample]:
@@ -28,7 +33,7 @@ def test_what_is_observed_is_told_as_prometheus_own_histogram_tells_it(
     amounts: list[float], bounds: tuple[float, ...]
 ) -> None:
     ours, theirs = CollectorRegistry(), CollectorRegistry()
-    cheap = CheapHistogram(ours, "some_seconds", "Told.", bounds)
+    cheap = CheapHistogram(ours, declared(bounds))
     usual = Histogram("some_seconds", "Told.", buckets=bounds, registry=theirs)
     for amount in amounts:
         cheap.observe(amount)
@@ -38,6 +43,11 @@ def test_what_is_observed_is_told_as_prometheus_own_histogram_tells_it(
 
 def test_a_name_is_taken_once() -> None:
     registry = CollectorRegistry()
-    CheapHistogram(registry, "some_seconds", "Told.", SECONDS)
+    CheapHistogram(registry, declared(SECONDS))
     with pytest.raises(ValueError, match="some_seconds"):
-        CheapHistogram(registry, "some_seconds", "Told.", SECONDS)
+        CheapHistogram(registry, declared(SECONDS))
+
+
+def test_the_buckets_show_a_quarter_of_a_millisecond_to_ten_seconds() -> None:
+    assert SECONDS[0] == 0.00025 and SECONDS[-1] == 10.0
+    assert list(SECONDS) == sorted(SECONDS)

@@ -26,7 +26,7 @@ from metadata.healing.marks import Marks
 from metadata.healing.orders import Order, OrderKind
 from metadata.memory import MemoryStore
 from metadata.records.cluster import Cookie
-from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
 from tests.bookie.upkeep.replicas import (
@@ -118,11 +118,16 @@ def test_W3_the_worker_takes_the_place_of_a_lost_bookie_with_every_entry(tmp_pat
             await one.auditor.look_once()
             mark = await one.marks.read(7)
             assert mark is not None and mark.reasons == ("entries 0 to 99: b2 is lost",)
+            audit = one.auditor.last
+            assert (audit.marked, dict(audit.ledger_states)) == (1, {LedgerState.CLOSED: 1})
             await one.worker.look_once()
+            assert one.worker.marked == 1
             assert (await one.record(7)).fragments[0].ensemble == (B1, ME, B3)
             assert await one.world.read(7, 0, LAST) == (list(range(100)), set())
             assert await one.marks.read(7) is None
             assert await holder.read(one.store, keys.healing(7)) is None
+            await one.worker.look_once()
+            assert one.worker.marked == 0
 
     run(test())
 

@@ -1,0 +1,125 @@
+"""Metrics as they are declared: each once, with its type, labels and meaning, and what BookKeeper calls the same.
+
+What a process shows Prometheus is filled in from these declarations, and docs/metrics.md is written from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+
+PREFIX = "bookledger"
+
+UNITS = ("seconds", "bytes")
+"""Those that a metric's name ends with, where it has one."""
+
+
+class Kind(StrEnum):
+    """A metric's type, as Prometheus has it."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+    INFO = "info"
+
+
+_SUFFIXES = {Kind.COUNTER: "_total", Kind.INFO: "_info"}
+
+Family = CounterMetricFamily | GaugeMetricFamily
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """One metric. `base`: its name without what its type adds; `bookkeeper`: BookKeeper's name for the same."""
+
+    base: str
+    kind: Kind
+    told: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+    bookkeeper: str = ""
+
+    @property
+    def name(self) -> str:
+        """As Prometheus shows it; a histogram's series add to that."""
+        return self.base + _SUFFIXES.get(self.kind, "")
+
+    @property
+    def unit(self) -> str:
+        return next((unit for unit in UNITS if self.base.endswith(f"_{unit}")), "")
+
+    # --- for what is looked up when Prometheus asks -------------------------------------------
+
+    def family(self) -> Family:
+        """To be filled with a sample for each combination of labels."""
+        assert self.kind in (Kind.COUNTER, Kind.GAUGE)
+        kind = CounterMetricFamily if self.kind is Kind.COUNTER else GaugeMetricFamily
+        return kind(self.base, self.told, labels=self.labels, unit=self.unit)
+
+    def of(self, value: float) -> Family:
+        """Its only sample: it has no labels."""
+        assert not self.labels
+        family = self.family()
+        family.add_metric((), value)
+        return family
+
+    def about(self, facts: Mapping[str, str]) -> InfoMetricFamily:
+        """An info's only sample."""
+        assert self.kind is Kind.INFO
+        return InfoMetricFamily(self.base, self.told, value=dict(facts))
+
+    # --- for what is counted while it happens ---------------------------------------------------
+
+    def counter_in(self, registry: CollectorRegistry) -> Counter:
+        assert self.kind is Kind.COUNTER
+        return Counter(self.base, self.told, self.labels, registry=registry, unit=self.unit)
+
+    def gauge_in(self, registry: CollectorRegistry) -> Gauge:
+        assert self.kind is Kind.GAUGE
+        return Gauge(self.base, self.told, self.labels, registry=registry, unit=self.unit)
+
+    def histogram_in(self, registry: CollectorRegistry) -> Histogram:
+        assert self.kind is Kind.HISTOGRAM
+        return Histogram(
+            self.base, self.told, self.labels, registry=registry, unit=self.unit, buckets=self.buckets
+        )
+
+
+class MetricTable:
+    """The metrics of one part of a process, in the order in which they are declared.
+
+    `part`: what stands behind PREFIX in their names; `title`: the part, for people.
+    """
+
+    def __init__(self, part: str, title: str) -> None:
+        self.title = title
+        self.declared: list[Declaration] = []
+        self._prefix = f"{PREFIX}_{part}"
+
+    def counter(self, name: str, told: str, *labels: str, bookkeeper: str = "") -> Declaration:
+        return self._add(Declaration(self._named(name), Kind.COUNTER, told, labels, bookkeeper=bookkeeper))
+
+    def gauge(self, name: str, told: str, *labels: str, bookkeeper: str = "") -> Declaration:
+        return self._add(Declaration(self._named(name), Kind.GAUGE, told, labels, bookkeeper=bookkeeper))
+
+    def histogram(
+        self, name: str, told: str, buckets: tuple[float, ...], *, bookkeeper: str = ""
+    ) -> Declaration:
+        return self._add(
+            Declaration(self._named(name), Kind.HISTOGRAM, told, buckets=buckets, bookkeeper=bookkeeper)
+        )
+
+    def info(self, told: str, *labels: str) -> Declaration:
+        """It is named after the part."""
+        return self._add(Declaration(self._prefix, Kind.INFO, told, labels))
+
+    def _named(self, name: str) -> str:
+        return f"{self._prefix}_{name}"
+
+    def _add(self, one: Declaration) -> Declaration:
+        self.declared.append(one)
+        return one
