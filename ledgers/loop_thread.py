@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import inspect
 import os
 import sys
 import threading
@@ -16,6 +17,7 @@ import warnings
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -118,12 +120,12 @@ class LoopThread:
         try:
             self.check_may_wait()
             self.check_open()  # without the lock: its holder may be gone when the interpreter ends
-        except LedgerError:
-            work.close()
+            with self._accepting:  # so that `close` knows of every call it has accepted
+                future = self.submit(work)
+                self._waited_for.add(future)
+        except BaseException:  # an interrupt, too, comes at any moment
+            _close_unstarted(work)
             raise
-        with self._accepting:  # so that `close` knows of every call it has accepted
-            future = self.submit(work)
-            self._waited_for.add(future)
         try:
             return self._result_of(future)
         finally:
@@ -136,8 +138,8 @@ class LoopThread:
             with self._accepting:
                 self.check_open()
                 return asyncio.run_coroutine_threadsafe(work, self._loop)
-        except LedgerError:
-            work.close()
+        except BaseException:
+            _close_unstarted(work)
             raise
 
     def call_soon(self, work: Callable[[], object]) -> None:
@@ -252,6 +254,13 @@ async def _end_after(loop: asyncio.AbstractEventLoop, last_work: LastWork) -> No
 
 async def _all_ended(tasks: set[asyncio.Task[Any]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _close_unstarted(work: Coroutine[Any, Any, Any]) -> None:
+    """Closes a coroutine that the loop has not got: Python would warn that it was never awaited."""
+    if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
+        with suppress(ValueError):  # the loop has begun it at this very moment
+            work.close()
 
 
 class PageSource(Generic[T]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import AsyncGenerator
 from concurrent.futures import Future
@@ -39,6 +40,30 @@ def test_work_runs_there_and_what_it_raises_is_raised_here() -> None:
     assert thread.run(asyncio.sleep(0, "done")) == "done"
     with pytest.raises(NoSuchLedger):
         thread.run(fail())
+    thread.close(nothing)
+
+
+class InterruptedLock:
+    """A signal arrives while somebody waits for it."""
+
+    def __enter__(self) -> None:
+        raise KeyboardInterrupt
+
+    def __exit__(self, *_: object) -> None:
+        raise AssertionError("nobody got in")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("call", ["run", "submit"])
+def test_an_interrupt_before_the_loop_has_the_work_leaves_nothing_that_was_never_awaited(
+    monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    thread, work = LoopThread(), nothing()
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(thread, "_accepting", InterruptedLock())
+        with pytest.raises(KeyboardInterrupt):
+            getattr(thread, call)(work)
+    assert inspect.getcoroutinestate(work) == inspect.CORO_CLOSED
     thread.close(nothing)
 
 
