@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -53,6 +54,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return "tests/spark" if file.startswith("tests/spark/") else file
 
     return SparkTogether(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """The garbage collector passes over what was imported: walking through it costs simulations some of their time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
