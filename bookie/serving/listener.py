@@ -23,15 +23,15 @@ from ..config import BookieConfig
 from ..errors import BookieError
 from ..storage.bookie import Bookie
 from ..wire import rpc
-from ..wire.crowd import Visitor
+from ..wire.connection_table import ClientConnection
 from ..wire.data import sockets
 from ..wire.data.connection import Connection
 from ..wire.trust.certificates import BadCertificates, Certificates
 from ..wire.trust.identity import NOBODY, Peer
-from .data.door import Door
-from .data.forwarding import Forwarding
-from .data.reception import Reception
+from .data.grpc_proxy import GrpcProxy
+from .data.protocol_detection import ProtocolDetection
 from .data.session import STARTING, Session
+from .data.tls_accept import TlsAccept
 from .limits import descriptors
 from .limits.guard import Guard
 from .requests import Requests
@@ -67,9 +67,9 @@ class Listener:
         self._grpc.add_generic_rpc_handlers((self._gate,))
         self._grpc.add_insecure_port(f"unix-abstract:{self._inside}")
         self._server: asyncio.AbstractServer | None = None
-        self._reception: Reception | None = None
+        self._tls_accept: TlsAccept | None = None
         self._sessions: dict[Session, None] = {}
-        self._others: dict[Door | Forwarding, None] = {}
+        self._others: dict[ProtocolDetection | GrpcProxy, None] = {}
         self._tools: dict[str, Peer] = {}
         self._all_lost = asyncio.Event()
         self._bookie: Bookie | None = None
@@ -78,9 +78,9 @@ class Listener:
     async def start(self) -> None:
         await self._grpc.start()
         if self._certificates is None:
-            self._server = await sockets.listen(self._socket, self._door)
+            self._server = await sockets.listen(self._socket, self._detection)
         else:
-            self._reception = Reception(self._socket, self.guard.crowd, self._certificates, self._door)
+            self._tls_accept = TlsAccept(self._socket, self.guard.table, self._certificates, self._detection)
 
     def serve(self, bookie: Bookie, service: BookieService, *others: grpc.GenericRpcHandler) -> None:
         """Passes calls to the bookie from now on."""
@@ -93,8 +93,8 @@ class Listener:
             self._service.stop()
         if self._server is not None:
             self._server.close()
-        if self._reception is not None:
-            await self._reception.close()
+        if self._tls_accept is not None:
+            await self._tls_accept.close()
         self._socket.close()
         # After a failed log nothing that waits will be answered: end at once (B1).
         may_answer = self._bookie is not None and not self._bookie.failed.done()
@@ -106,19 +106,19 @@ class Listener:
 
     # ------------------------------------------------------------------------------------------
 
-    def _door(self, visitor: Visitor | None = None) -> Door:
-        door = Door(
-            self.guard.crowd,
+    def _detection(self, visitor: ClientConnection | None = None) -> ProtocolDetection:
+        detection = ProtocolDetection(
+            self.guard.table,
             self._new_session,
             self._new_forwarding,
             self._gone,
             self._certificates,
             visitor,
         )
-        self._others[door] = None
-        return door
+        self._others[detection] = None
+        return detection
 
-    def _new_session(self, visitor: Visitor) -> Connection:
+    def _new_session(self, visitor: ClientConnection) -> Connection:
         session = Session(self._requests, self.guard, visitor, self._lost)
         self._sessions[session] = None
         return session.connection
@@ -131,18 +131,18 @@ class Listener:
         if not self._sessions:
             self._all_lost.set()
 
-    def _new_forwarding(self, visitor: Visitor) -> Forwarding:
+    def _new_forwarding(self, visitor: ClientConnection) -> GrpcProxy:
         name = f"{self._inside}-{secrets.token_hex(16)}"  # no other process can bind it before us
 
-        def gone(forwarding: Forwarding) -> None:
-            self.guard.crowd.leave(visitor)
+        def gone(forwarding: GrpcProxy) -> None:
+            self.guard.table.leave(visitor)
             self._gone(forwarding)
 
         def inner_ends() -> None:
             self._tools.pop(name, None)  # before the name is free for others
 
         self._tools[name] = visitor.who
-        forwarding = Forwarding(f"\0{self._inside}", f"\0{name}", self.guard.tools, gone, inner_ends)
+        forwarding = GrpcProxy(f"\0{self._inside}", f"\0{name}", self.guard.tools, gone, inner_ends)
         visitor.cut = forwarding.abort
         self._others[forwarding] = None
         return forwarding
@@ -151,7 +151,7 @@ class Listener:
         """Who is behind a connection of the gRPC proxy: NOBODY, who may do nothing, if it bypassed our port."""
         return self._tools.get(grpc_peer.removeprefix("unix-abstract:"), NOBODY)
 
-    def _gone(self, other: Door | Forwarding) -> None:
+    def _gone(self, other: ProtocolDetection | GrpcProxy) -> None:
         self._others.pop(other, None)
 
     async def _end_sessions(self, seconds: float) -> None:

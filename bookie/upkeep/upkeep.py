@@ -31,10 +31,10 @@ from ..wire.messages import MaintainReply, MaintainRequest, MaintenanceAction, S
 from .collecting.collector import Collected, Collector
 from .collecting.compactor import Compacted, Compactor
 from .healing.auditor import Auditor
-from .healing.fitting import Fitting
+from .healing.local_check import LocalCheck
 from .healing.mover import Mover
 from .healing.needs import takers
-from .healing.stock import StockTaker
+from .healing.restore_check import RestoreCheck
 from .healing.view import look
 from .healing.worker import Worker
 from .inventory.inventory import Inventory
@@ -86,8 +86,8 @@ class Upkeep:
         self.worker = Worker(store, me, self._repair, peers, self._lock, inventory, config, time.time)
         self._mover = Mover(store, me, self.worker.healer, self._lock, config, time.time)
         self.auditor = Auditor(store, me, config, time.time, peers)
-        self._stock_taker = StockTaker(bookie, store, me, inventory, self._lock, config, time.time)
-        self._fitting = Fitting(bookie, store, me, self._lock, self._stock_taker)
+        self._stock_taker = LocalCheck(bookie, store, me, inventory, self._lock, config, time.time)
+        self._fitting = RestoreCheck(bookie, store, me, self._lock, self._stock_taker)
         self.scrubber = Scrubber(bookie, self._repair, self._lock, Pace(config.scrub_bytes_per_second))
         self._rounds: set[asyncio.Task[Report]] = set()
         self._suspended = False

@@ -1,5 +1,6 @@
 """The protocol between clients and bookies: the part of `bookie` that others may import."""
 
+from .attachments import BadMessage
 from .columns import (
     ENTRY_BYTES_MAX,
     FRAME_BYTES_MAX,
@@ -34,7 +35,6 @@ from .messages import (
     ScanRequest,
     Status,
 )
-from .sealing import BadMessage
 
 __all__ = [
     "ENTRY_BYTES_MAX",

@@ -27,7 +27,7 @@ from bookie.wire import (
 from bookie.wire.credentials import Purpose
 from bookie.wire.data.connection import Connection
 from bookie.wire.data.framing import Body, Kind
-from bookie.wire.data.greeting import IDENTITIES_SINCE
+from bookie.wire.data.handshake import IDENTITIES_SINCE
 from metadata.records.ledger_record import BookieRef
 
 from ..bookie_client import LaneListener, LaneTerms

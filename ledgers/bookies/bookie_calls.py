@@ -13,7 +13,7 @@ from itertools import count
 from bookie.wire import ScanRequest, codec
 from bookie.wire.data.connection import Connection
 from bookie.wire.data.framing import Body, Kind, Part
-from bookie.wire.data.greeting import SCANS_SINCE, VERSION_MIN
+from bookie.wire.data.handshake import SCANS_SINCE, VERSION_MIN
 from metadata.records.ledger_record import BookieRef
 
 from ..bookie_client import CannotScan

@@ -24,7 +24,7 @@ from bookie.wire import (
 )
 from bookie.wire.data.connection import Connection, Handler
 from bookie.wire.data.framing import Body, Kind, Part
-from bookie.wire.data.greeting import IDENTITIES_SINCE, VERSION_MIN, Welcome
+from bookie.wire.data.handshake import IDENTITIES_SINCE, VERSION_MIN, ServerHello
 from bookie.wire.messages import MaintainReply, MaintainRequest
 from bookie.wire.trust.certificates import BadCertificates, Certificates, directory_of_environment
 from bookie.wire.trust.identity import Identity
@@ -175,7 +175,7 @@ class ConnectedBookies:
         return calls
 
     def _dial_to(self, bookie: BookieRef) -> Dial:
-        async def dialed(handler: Handler, seconds_max: float) -> tuple[Connection, Welcome]:
+        async def dialed(handler: Handler, seconds_max: float) -> tuple[Connection, ServerHello]:
             address = await self._address(bookie)
             return await dial(bookie, address, handler, seconds_max, self._certificates)
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from bookie.wire.data import sockets
 from bookie.wire.data.connection import Connection, Handler
 from bookie.wire.data.framing import Body, Kind
-from bookie.wire.data.greeting import BadGreeting, Hello, Welcome, decode_welcome
+from bookie.wire.data.handshake import BadHandshake, ClientHello, ServerHello, decode_welcome
 from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.identity import Identity, NoIdentity
 from bookie.wire.trust.roles import Role
@@ -21,7 +21,7 @@ from metadata.store import MetadataStore
 
 from ..errors import BookieUnavailable
 
-Dial = Callable[[Handler, float], Awaitable[tuple[Connection, Welcome]]]
+Dial = Callable[[Handler, float], Awaitable[tuple[Connection, ServerHello]]]
 """Connects for this handler, within so many seconds. Raises BookieUnavailable."""
 
 PERHAPS_TLS = (
@@ -55,7 +55,7 @@ async def dial(
     handler: Handler,
     seconds_max: float,
     certificates: Certificates | None = None,
-) -> tuple[Connection, Welcome]:
+) -> tuple[Connection, ServerHello]:
     """Connects to the address and completes the handshake. Raises BookieUnavailable.
 
     With certificates, the peer must show this bookie's. The handler hears nothing of a connection that failed.
@@ -69,7 +69,7 @@ async def dial(
             await sockets.connect(address, lambda: connection, tls)
             if certificates is not None:
                 _check_is(bookie, certificates.identity_of(connection.tls))
-            connection.send(Kind.HELLO, 0, [Hello().encode()])
+            connection.send(Kind.HELLO, 0, [ClientHello().encode()])
             welcome = await greeting.welcome
     except TimeoutError:
         connection.abort("it did not answer in time")
@@ -116,7 +116,7 @@ class _Greeting:
     connection: Connection
 
     def __init__(self) -> None:
-        self.welcome: asyncio.Future[Welcome] = asyncio.get_running_loop().create_future()
+        self.welcome: asyncio.Future[ServerHello] = asyncio.get_running_loop().create_future()
         self.is_silent = True
 
     def received(self, kind: Kind, call: int, body: Body) -> None:
@@ -124,11 +124,11 @@ class _Greeting:
         self.is_silent = False
         try:
             if kind is Kind.GOODBYE:
-                raise BadGreeting(goodbye(body))
+                raise BadHandshake(goodbye(body))
             if kind is not Kind.WELCOME:
-                raise BadGreeting("it does not greet back")
+                raise BadHandshake("it does not greet back")
             welcome = decode_welcome(body)
-        except BadGreeting as error:
+        except BadHandshake as error:
             self.connection.abort(str(error))
             return
         self.connection.reader.has_greeted()

@@ -35,6 +35,7 @@ from bookie.wire import Columns
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState
 
 from ..errors import LedgerError, LedgerFenced, NoSuchLedger, UnconfirmedError
+from .close_outcome import is_closed_at, taken_over, without_quorum
 from .effects import (
     Accept,
     AppendEffect,
@@ -47,7 +48,6 @@ from .effects import (
     RetryLater,
     Send,
 )
-from .ending import is_closed_at, taken_over, without_quorum
 from .pending import PendingEntries
 from .phase import Phase
 from .positions import Positions

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from bookie.wire import crowd
+from bookie.wire import connection_table
 from bookie.wire.trust import roles
 from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.roles import Role
@@ -106,7 +106,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
 def authority(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> TestAuthority | None:
-    monkeypatch.setattr(crowd, "STRANGER_SECONDS_MIN", 0.0)
+    monkeypatch.setattr(connection_table, "STRANGER_SECONDS_MIN", 0.0)
     monkeypatch.setitem(roles.ROUTES, "/waits", roles.ROUTES["/metrics"])
     return TestAuthority(tmp_path) if request.param == "tls" else None
 

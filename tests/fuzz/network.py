@@ -9,7 +9,7 @@ from crc32c import crc32c
 
 from bookie.wire import BadMessage, codec
 from bookie.wire.data.framing import BadFrame, FrameReader, Kind, framed
-from bookie.wire.data.greeting import BadGreeting, Hello, Welcome, decode_hello, decode_welcome
+from bookie.wire.data.handshake import BadHandshake, ClientHello, ServerHello, decode_hello, decode_welcome
 from bookie.wire.messages import (
     Ack,
     AppendReply,
@@ -118,8 +118,10 @@ _SEED = crc32c(b"bookledger 2")
 def targets() -> list[Target]:
     return [
         Target("frames", frames, (BadFrame,), lambda: [_some_frames()]),
-        Target("hello", decode_hello, (BadGreeting,), lambda: [Hello().encode()]),
-        Target("welcome", decode_welcome, (BadGreeting,), lambda: [Welcome(1, "i1", bytes(16)).encode()]),
+        Target("hello", decode_hello, (BadHandshake,), lambda: [ClientHello().encode()]),
+        Target(
+            "welcome", decode_welcome, (BadHandshake,), lambda: [ServerHello(1, "i1", bytes(16)).encode()]
+        ),
         *(
             Target(name, _message(decode, encode), (BadMessage,), lambda e=encode, v=value: [_unsummed(e(v))])  # type: ignore[misc]
             for name, decode, encode, value in MESSAGES

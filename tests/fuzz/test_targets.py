@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bookie.wire import codec
-from bookie.wire.data import greeting
+from bookie.wire.data import handshake
 from metadata.records import journal_record
 
 from .target import CORPUS
@@ -50,7 +50,7 @@ def test_whatever_becomes_of_it_is_understood_or_refused(name: str, data: st.Dat
 def test_every_decoder_of_messages_and_records_has_a_target() -> None:
     decoders = {
         name.removeprefix("decode_")
-        for module in (codec, greeting, journal_record)
+        for module in (codec, handshake, journal_record)
         for name, _ in inspect.getmembers(module, inspect.isfunction)
         if name.startswith("decode_")
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie.wire.data import greeting
+from bookie.wire.data import handshake
 from ledgers import NotEnoughBookies
 from ledgers.aio import LedgerClient
 from ledgers.config import ClientConfig
@@ -46,7 +46,7 @@ def test_W8_bookies_of_an_older_version_store_nothing_of_a_ledger_with_an_identi
             await whole.append(b"a")
         left = await client.create_ledger()
         await left.append(b"b")
-        monkeypatch.setattr(greeting, "VERSION_MAX", 2)
+        monkeypatch.setattr(handshake, "VERSION_MAX", 2)
         async with LedgerClient(cluster.uri, config=IMPATIENT) as other:
             writer = await other.create_ledger()
             with pytest.raises(NotEnoughBookies, match="upgrade all bookies before any client"):

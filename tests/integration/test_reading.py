@@ -12,7 +12,7 @@ import pytest
 from bookie.serving.data import scan
 from bookie.serving.data.scan import Scan
 from bookie.wire import ReadReply, ReadRequest, ScanRequest
-from bookie.wire.data import greeting
+from bookie.wire.data import handshake
 from ledgers import DigestMismatch, DigestType, Entry, NoSuchEntry
 from ledgers.aio import LedgerClient, WriteHandle
 from ledgers.bookies import bookie_calls
@@ -210,7 +210,7 @@ def test_bookies_that_know_no_scans_are_read_page_by_page(
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
         writer = await write(client, (3, 3, 2), LONG // 4)
         await writer.close()
-        monkeypatch.setattr(greeting, "VERSION_MAX", 1)
+        monkeypatch.setattr(handshake, "VERSION_MAX", 1)
         scanned.clear()
         async with LedgerClient(cluster.uri) as other:
             reader = await other.open_ledger(writer.ledger_id)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from bookie.wire import Ack, codec
 from bookie.wire.data.framing import HEADER, Kind, Received, framed
-from bookie.wire.data.greeting import Hello, Welcome, decode_welcome
+from bookie.wire.data.handshake import ClientHello, ServerHello, decode_welcome
 
 
 @dataclass
@@ -19,7 +19,7 @@ class RawConnection:
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    welcome: Welcome = field(init=False)
+    welcome: ServerHello = field(init=False)
 
     def send(self, kind: Kind, call: int = 0, body: Iterable[bytes | memoryview] = ()) -> None:
         self.writer.write(b"".join(framed(kind, call, list(body))))
@@ -33,7 +33,7 @@ class RawConnection:
             return None
 
     async def greet(self) -> None:
-        self.send(Kind.HELLO, 0, [Hello().encode()])
+        self.send(Kind.HELLO, 0, [ClientHello().encode()])
         answer = await self.receive()
         assert answer is not None and answer.kind is Kind.WELCOME, answer
         self.welcome = decode_welcome(answer.body)

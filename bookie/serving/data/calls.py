@@ -10,7 +10,7 @@ from metadata.audit import Act
 
 from ...storage.counting.metrics import Request
 from ...wire import BadMessage, codec
-from ...wire.crowd import Visitor
+from ...wire.connection_table import ClientConnection
 from ...wire.data.connection import Connection
 from ...wire.data.framing import Body, Kind, Part
 from ...wire.messages import (
@@ -59,7 +59,7 @@ class Calls:
         connection: Connection,
         proofs: PeerProofs,
         guard: Guard,
-        visitor: Visitor,
+        visitor: ClientConnection,
         on_answered: Callable[[], None],
     ) -> None:
         self._requests = requests

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from metadata.audit import Act
 
 from ...wire import BadMessage
+from ...wire.connection_table import ClientConnection
 from ...wire.credentials import NONCE_BYTES
-from ...wire.crowd import Visitor
 from ...wire.data.connection import Connection
 from ...wire.data.framing import Body, Kind
-from ...wire.data.greeting import BadGreeting, Welcome, chosen_version, decode_hello
+from ...wire.data.handshake import BadHandshake, ServerHello, chosen_version, decode_hello
 from ..limits.guard import Guard
 from ..limits.proofs import FALSE_PROOF, PeerProofs
 from ..requests import Requests
@@ -46,7 +46,11 @@ class Session:
     """Handles one connection. `requests_of` returns None until the bookie can serve."""
 
     def __init__(
-        self, requests_of: RequestsOf, guard: Guard, visitor: Visitor, on_lost: Callable[[Session], None]
+        self,
+        requests_of: RequestsOf,
+        guard: Guard,
+        visitor: ClientConnection,
+        on_lost: Callable[[Session], None],
     ) -> None:
         self.connection = Connection(
             self,
@@ -91,7 +95,7 @@ class Session:
     def lost(self, why: str) -> None:
         log.debug("a connection has ended: %s", why)
         self._greeting.cancel()
-        self._guard.crowd.leave(self._visitor)
+        self._guard.table.leave(self._visitor)
         self._memory.close()
         if self._appends is not None and self._calls is not None:
             self._appends.end()
@@ -120,15 +124,15 @@ class Session:
         requests = self._requests_of()
         try:
             if kind is not Kind.HELLO or not self._visitor.is_stranger:
-                raise BadGreeting("a client says hello first")
+                raise BadHandshake("a client says hello first")
             version = chosen_version(decode_hello(body))
             if requests is None or self._is_stopping:
-                raise BadGreeting(STOPPING if self._is_stopping else STARTING)
-        except BadGreeting as error:
+                raise BadHandshake(STOPPING if self._is_stopping else STARTING)
+        except BadHandshake as error:
             self.end(str(error))
             return
         self._greeting.cancel()
-        self._guard.crowd.is_known(self._visitor, self._is_idle)
+        self._guard.table.is_known(self._visitor, self._is_idle)
         if penalty := self._guard.suspects.penalty_seconds(self._visitor.peer):
             self.connection.hold(PENALTY)
             self._greeting = asyncio.get_running_loop().call_later(penalty, self._welcome, requests, version)
@@ -144,7 +148,7 @@ class Session:
         self._proofs = proofs
         self.connection.reader.has_greeted(LARGE_KINDS)
         self.connection.go_on(PENALTY)
-        welcome = Welcome(version, requests.bookie.incarnation, nonce)
+        welcome = ServerHello(version, requests.bookie.incarnation, nonce)
         self.connection.send(Kind.WELCOME, 0, [welcome.encode()])
 
     def _answered(self) -> None:

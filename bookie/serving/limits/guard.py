@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...limits_config import Limits
-from ...wire.crowd import Crowd, Places, Visitor
+from ...wire.connection_table import ClientConnection, ConnectionTable, Places
 from .budget import Account, Budget
 from .descriptors import connections_that_fit
 from .polls import Polls
@@ -25,7 +25,7 @@ class Guard:
     def __init__(self, limits: Limits, descriptors: int, now: Callable[[], float]) -> None:
         self.limits = limits
         fit = connections_that_fit(descriptors, limits.tools_max)
-        self.crowd = Crowd(
+        self.table = ConnectionTable(
             Places.of(
                 limits,
                 connections_max=min(limits.connections_max, fit),
@@ -42,7 +42,7 @@ class Guard:
         self.tools = Rate(limits.tools_bytes_a_second, now)
         self.standstill = Standstill((self.received, self.untaken), limits.still_seconds_max)
 
-    def account(self, budget: Budget, visitor: Visitor, moved: Callable[[], int | None]) -> Account:
+    def account(self, budget: Budget, visitor: ClientConnection, moved: Callable[[], int | None]) -> Account:
         """Opens the connection's account with one of the quotas."""
         return Account(budget, visitor.peer, moved, visitor.cut, self.standstill.begin)
 
@@ -51,11 +51,11 @@ class Guard:
 
     def report(self) -> dict[str, Any]:
         """Each limit: what is held now, the most that was held, and how often it was exceeded."""
-        crowd, limits = self.crowd, self.limits
+        table, limits = self.table, self.limits
         told = {
-            "connections": _told(crowd.count, crowd.held_max, crowd.connections_max, crowd.refused),
-            "strangers": {"now": crowd.strangers, "limit": limits.strangers_max, "past": crowd.made_way},
-            "tools": {"now": crowd.tools, "limit": limits.tools_max, "past": crowd.tools_refused},
+            "connections": _told(table.count, table.held_max, table.connections_max, table.refused),
+            "strangers": {"now": table.strangers, "limit": limits.strangers_max, "past": table.made_way},
+            "tools": {"now": table.tools, "limit": limits.tools_max, "past": table.tools_refused},
             "received_bytes": _of(self.received),
             "untaken_bytes": _of(self.untaken),
             "calls": _of(self.calls),

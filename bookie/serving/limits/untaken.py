@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from ...wire.columns import ENTRY_BYTES_MAX
-from ...wire.crowd import Visitor
+from ...wire.connection_table import ClientConnection
 from ...wire.data.connection import Connection
 from .guard import Guard
 
@@ -13,7 +13,7 @@ from .guard import Guard
 class Untaken:
     """Send backlog of one connection. A page larger than reserved counts as it is."""
 
-    def __init__(self, connection: Connection, guard: Guard, visitor: Visitor) -> None:
+    def __init__(self, connection: Connection, guard: Guard, visitor: ClientConnection) -> None:
         self._connection = connection
         self._account = guard.account(guard.untaken, visitor, self._taken)
         self._ends: deque[tuple[int, int]] = deque()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .. import bookie_pb2 as pb
+from ..attachments import BadMessage, Sealed, Unsealed, sealed
 from ..messages import NO_CREDENTIAL, Ack, AppendReply, AppendRequest, Frame
-from ..sealing import BadMessage, Sealed, Unsealed, sealed
 from .parts import (
     STATUS_TO_PB,
     Body,

@@ -9,10 +9,10 @@ from google.protobuf.message import DecodeError, Message
 from metadata.records.ledger_record import IDENTITY_BYTES
 
 from .. import bookie_pb2 as pb
+from ..attachments import BadMessage, Unsealed
 from ..columns import Columns
 from ..messages import NO_CREDENTIAL, NO_ENTRY, PROOF_BYTES, VERIFIER_BYTES, Credential, LacStatement, Status
 from ..rpc import MESSAGE_BYTES_MAX
-from ..sealing import BadMessage, Unsealed
 
 LAC_DIGEST_BYTES_MAX = 64
 """Width of a digest at most; bounds what a bookie keeps for each ledger."""

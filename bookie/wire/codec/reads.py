@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import bookie_pb2 as pb
+from ..attachments import BadMessage, Sealed, sealed
 from ..messages import (
     HOLDINGS_MAX,
     EntryRange,
@@ -15,7 +16,6 @@ from ..messages import (
     ReadRequest,
     ScanRequest,
 )
-from ..sealing import BadMessage, Sealed, sealed
 from .parts import (
     STATUS_TO_PB,
     Body,

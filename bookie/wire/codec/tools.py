@@ -6,6 +6,7 @@ import math
 from typing import cast
 
 from .. import bookie_pb2 as pb
+from ..attachments import BadMessage, Sealed, sealed
 from ..messages import (
     REPORT_BYTES_MAX,
     InfoReply,
@@ -13,7 +14,6 @@ from ..messages import (
     MaintainRequest,
     MaintenanceAction,
 )
-from ..sealing import BadMessage, Sealed, sealed
 from .parts import STATUS_TO_PB, Body, parse, status_from
 
 BUCKETS_MAX = 64

@@ -14,7 +14,7 @@ from typing import cast
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from bookie.wire.crowd import Crowd, Places, Visitor, address_of
+from bookie.wire.connection_table import ClientConnection, ConnectionTable, Places, address_of
 from metadata.audit import Act, tell
 
 from .config import HttpConfig
@@ -24,18 +24,21 @@ log = logging.getLogger(__name__)
 REFUSAL = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
 
 
-def crowd_of(config: HttpConfig) -> Crowd:
+def table_of(config: HttpConfig) -> ConnectionTable:
     """An HTTP client makes a connection again at no cost: one that is idle may go at any time."""
-    return Crowd(Places.of(config, own_idle_go=True, busy_go=True))
+    return ConnectionTable(Places.of(config, own_idle_go=True, busy_go=True))
 
 
 class Gate(asyncio.Protocol):
     """One connection. `visitor`: who was counted before, with TLS."""
 
     def __init__(
-        self, crowd: Crowd, inside: Callable[[], asyncio.Protocol], visitor: Visitor | None = None
+        self,
+        table: ConnectionTable,
+        inside: Callable[[], asyncio.Protocol],
+        visitor: ClientConnection | None = None,
     ) -> None:
-        self._crowd = crowd
+        self._table = table
         self._make_inside = inside
         self._inside: asyncio.Protocol | None = None
         self._visitor = visitor
@@ -45,7 +48,7 @@ class Gate(asyncio.Protocol):
         transport = cast("asyncio.Transport", transport)
         address = address_of(transport)
         if self._visitor is None:
-            visitor = self._crowd.enter(address, lambda _: None)
+            visitor = self._table.enter(address, lambda _: None)
             if isinstance(visitor, str):
                 tell(Act.REFUSED, visitor, where=address)
                 transport.write(f"{REFUSAL}{visitor}: try again later\n".encode())
@@ -64,7 +67,7 @@ class Gate(asyncio.Protocol):
     def begins(self) -> None:
         """A whole request has come."""
         if self._visitor is not None and self._visitor.is_stranger:
-            self._crowd.is_known(self._visitor, lambda: not self._requests)
+            self._table.is_known(self._visitor, lambda: not self._requests)
         self._requests += 1
 
     def ends(self) -> None:
@@ -88,7 +91,7 @@ class Gate(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._visitor is not None:
-            self._crowd.leave(self._visitor)
+            self._table.leave(self._visitor)
         if self._inside is not None:
             self._inside.connection_lost(exc)
 

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from bookie.wire.crowd import Crowd, Visitor
+from bookie.wire.connection_table import ClientConnection, ConnectionTable
 from bookie.wire.data import sockets
 from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.identity import NoIdentity, Peer
@@ -51,13 +51,16 @@ def _why_not(request: web.Request, path: str, certificates: Certificates) -> str
 
 @asynccontextmanager
 async def greeting_with_tls(
-    bound: socket.socket, crowd: Crowd, inside: Callable[[], asyncio.Protocol], certificates: Certificates
+    bound: socket.socket,
+    table: ConnectionTable,
+    inside: Callable[[], asyncio.Protocol],
+    certificates: Certificates,
 ) -> AsyncIterator[None]:
     """Accepts inside the block. Each connection has the newest certificates; it is counted before it is greeted."""
     greeting: set[asyncio.Task[None]] = set()
 
-    async def greet(connection: socket.socket, visitor: Visitor) -> None:
-        gate = Gate(crowd, inside, visitor)
+    async def greet(connection: socket.socket, visitor: ClientConnection) -> None:
+        gate = Gate(table, inside, visitor)
         try:
             await sockets.secured(connection, lambda: gate, certificates.http)
         except Exception as error:  # whatever a certificate can make of the parsers below
@@ -72,7 +75,7 @@ async def greeting_with_tls(
         gate.connection_lost(None)  # which nobody says of a connection that was not greeted
 
     def receive(connection: socket.socket, peer: str) -> None:
-        visitor = crowd.enter(peer, lambda _: None)
+        visitor = table.enter(peer, lambda _: None)
         if isinstance(visitor, str):
             tell(Act.REFUSED, visitor, where=peer)
             connection.close()  # before the greeting there are no words that it would understand

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
-from bookie.wire.crowd import Crowd
+from bookie.wire.connection_table import ConnectionTable
 from metadata.counting.declared import MetricTable
 
 from .config import HttpConfig
@@ -26,12 +26,12 @@ MADE_WAY = METRICS.counter(
 class HttpMetrics(Collector):
     """Of one port."""
 
-    def __init__(self, crowd: Crowd, config: HttpConfig) -> None:
-        self._crowd = crowd
+    def __init__(self, table: ConnectionTable, config: HttpConfig) -> None:
+        self._table = table
         self._config = config
 
     def collect(self) -> Iterator[Metric]:
-        yield CONNECTIONS.of(self._crowd.count)
+        yield CONNECTIONS.of(self._table.count)
         yield LIMIT.of(self._config.connections_max)
-        yield REFUSED.of(self._crowd.refused)
-        yield MADE_WAY.of(self._crowd.made_way)
+        yield REFUSED.of(self._table.refused)
+        yield MADE_WAY.of(self._table.made_way)

@@ -22,14 +22,14 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 from prometheus_client.exposition import choose_encoder
 
-from bookie.wire.crowd import Crowd
+from bookie.wire.connection_table import ConnectionTable
 from bookie.wire.data import sockets
 from bookie.wire.trust.certificates import Certificates
 
 from ..subject import Subject
 from . import quiet
 from .config import HttpConfig
-from .gate import Gate, crowd_of, knowing
+from .gate import Gate, knowing, table_of
 from .guard import greeting_with_tls, guard_of
 from .host_names import asked_by, is_loopback
 from .metrics import HttpMetrics
@@ -58,7 +58,7 @@ async def serving_http(
     Raises OSError where it cannot listen.
     """
     config = config or HttpConfig()
-    crowd = crowd_of(config)
+    table = table_of(config)
     bound = bound or sockets.bound(host, port)
     app = web.Application(
         client_max_size=REQUEST_BYTES_MAX,
@@ -75,8 +75,8 @@ async def serving_http(
     try:
         await runner.setup()
         assert runner.server is not None
-        subject.registry.register(HttpMetrics(crowd, config))
-        async with _accepting(bound, crowd, runner.server, certificates):
+        subject.registry.register(HttpMetrics(table, config))
+        async with _accepting(bound, table, runner.server, certificates):
             name = f"[{host}]" if ":" in host else host
             yield f"{name}:{bound.getsockname()[1]}"
     finally:
@@ -104,15 +104,15 @@ def _guards(address: str, host: str, certificates: Certificates | None) -> list[
 @asynccontextmanager
 async def _accepting(
     bound: socket.socket,
-    crowd: Crowd,
+    table: ConnectionTable,
     inside: Callable[[], asyncio.Protocol],
     certificates: Certificates | None,
 ) -> AsyncIterator[None]:
     if certificates is not None:
-        async with greeting_with_tls(bound, crowd, inside, certificates):
+        async with greeting_with_tls(bound, table, inside, certificates):
             yield
         return
-    listening = await sockets.listen(bound, lambda: Gate(crowd, inside))
+    listening = await sockets.listen(bound, lambda: Gate(table, inside))
     try:
         yield
     finally:

@@ -93,11 +93,11 @@ class JournalNodeMetrics(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        crowd = self._server.crowd
+        table = self._server.table
         yield CONNECTIONS.of(len(self._server.connections))
         yield LIMIT.of(self._server.limits.connections_max)
-        yield REFUSED.of(crowd.refused)
-        yield MADE_WAY.of(crowd.made_way)
+        yield REFUSED.of(table.refused)
+        yield MADE_WAY.of(table.made_way)
         calls, refusals = CALLS.family(), REFUSALS.family()
         for method, count in self._calls.counts.items():
             calls.add_metric((method,), count)

@@ -12,7 +12,7 @@ from functools import partial
 
 from google.protobuf.message import DecodeError
 
-from bookie.wire.crowd import Crowd, Places, Visitor, address_of
+from bookie.wire.connection_table import ClientConnection, ConnectionTable, Places, address_of
 
 from ..errors import BadFrame
 from ..limits import NodeLimits
@@ -61,7 +61,7 @@ class RpcServer:
         self.calls = calls
         self.connections: set[Connection] = set()
         self.load = Load(self.limits)
-        self.crowd = Crowd(Places.of(self.limits, busy_go=True))
+        self.table = ConnectionTable(Places.of(self.limits, busy_go=True))
 
     @asynccontextmanager
     async def serving(self, bound: socket.socket) -> AsyncIterator[None]:
@@ -94,7 +94,7 @@ class Connection(asyncio.Protocol):
         self.frames = FrameReader(STRANGER_FRAME_BYTES_MAX)
         self._server = server
         self._transport: asyncio.Transport | None = None
-        self._visitor: Visitor | None = None
+        self._visitor: ClientConnection | None = None
         self._is_greeted = self._has_context = self._is_reading_paused = self._is_over = False
         self._waiting: deque[tuple[Call, int]] = deque()
         self._is_beginning = False
@@ -109,7 +109,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        visitor = self._server.crowd.enter(address_of(transport), self.cut)
+        visitor = self._server.table.enter(address_of(transport), self.cut)
         if isinstance(visitor, str):
             self.refuse(f"{visitor}: try again later")
             return
@@ -121,7 +121,7 @@ class Connection(asyncio.Protocol):
         self._is_over = True
         self._server.connections.discard(self)
         if self._visitor is not None:
-            self._server.crowd.leave(self._visitor)
+            self._server.table.leave(self._visitor)
 
     def pause_writing(self) -> None:
         self._writing_paused_at = asyncio.get_running_loop().time()
@@ -264,7 +264,7 @@ class Connection(asyncio.Protocol):
             return
         self._has_context = True
         if self._visitor is not None:
-            self._server.crowd.is_known(self._visitor, lambda: not self._under_way and not self._waiting)
+            self._server.table.is_known(self._visitor, lambda: not self._under_way and not self._waiting)
         self.frames.size_max = FRAME_BYTES_MAX
 
     # --- calls ----------------------------------------------------------------------------------------------

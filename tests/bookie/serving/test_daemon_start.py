@@ -26,7 +26,7 @@ from bookie.serving.registration import Registrar
 from bookie.storage.bookie import Bookie
 from bookie.wire import codec, rpc
 from bookie.wire.data.framing import Kind
-from bookie.wire.data.greeting import Hello
+from bookie.wire.data.handshake import ClientHello
 from metadata import open_store
 from metadata.memory import MemoryStore
 from metadata.records.bookie_registry import find_bookie
@@ -135,7 +135,7 @@ async def refusal_from(address: str, method: str) -> grpc.aio.AioRpcError:
 async def goodbye_from(address: str) -> bytes:
     """What a client of the data protocol is told."""
     async with raw_connection(address) as raw:
-        raw.send(Kind.HELLO, 0, [Hello().encode()])
+        raw.send(Kind.HELLO, 0, [ClientHello().encode()])
         answer = await raw.receive()
         assert answer is not None and answer.kind is Kind.GOODBYE
         assert await raw.receive() is None

@@ -11,11 +11,11 @@ import grpc
 import grpc.aio
 import pytest
 
-from bookie.serving.data import door, session
+from bookie.serving.data import protocol_detection, session
 from bookie.serving.service import OVER_THE_DATA_PROTOCOL
 from bookie.wire import codec, rpc
 from bookie.wire.data.framing import Kind
-from bookie.wire.data.greeting import Hello
+from bookie.wire.data.handshake import ClientHello
 from bookie.wire.messages import LacRequest
 from tests.bookie.entries import frame_of
 from tests.bookie.messages import whole
@@ -58,7 +58,7 @@ def test_a_client_of_an_older_version_is_told_in_words(tmp_path: Path, method: s
 def test_a_client_of_a_version_to_come_is_told_which_versions_are_spoken(tmp_path: Path) -> None:
     async def test(client: Client) -> None:
         async with raw_connection(client.bookie.address) as raw:
-            raw.send(Kind.HELLO, 0, [Hello(7, 9).encode()])
+            raw.send(Kind.HELLO, 0, [ClientHello(7, 9).encode()])
             answer = await raw.receive()
             assert answer is not None and answer.kind is Kind.GOODBYE
             assert b"was offered 7 to 9: run programs of one version" in answer.body
@@ -85,7 +85,7 @@ def test_strangers_are_told_goodbye_or_cut_and_nobody_else_notices(tmp_path: Pat
 def test_one_that_does_not_say_hello_is_cut(
     tmp_path: Path, begins: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door, "HELLO_SECONDS_MAX", 0.1)
+    monkeypatch.setattr(protocol_detection, "HELLO_SECONDS_MAX", 0.1)
     monkeypatch.setattr(session, "HELLO_SECONDS_MAX", 0.1)
 
     async def test(client: Client) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bookie.wire import bookie_pb2 as pb
 from bookie.wire import codec
+from bookie.wire.attachments import BadMessage, sealed
 from bookie.wire.messages import (
     REPORT_BYTES_MAX,
     MaintainReply,
@@ -19,7 +20,6 @@ from bookie.wire.messages import (
     MaintenanceAction,
     Status,
 )
-from bookie.wire.sealing import BadMessage, sealed
 from tests.bookie.messages import statuses, text, whole, with_checksum
 
 

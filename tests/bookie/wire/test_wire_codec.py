@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from bookie.wire import bookie_pb2 as pb
 from bookie.wire import codec
+from bookie.wire.attachments import BadMessage, Unsealed, sealed
 from bookie.wire.columns import Columns
 from bookie.wire.messages import HOLDINGS_MAX, AppendRequest, Frame, ReadReply, Status
-from bookie.wire.sealing import BadMessage, Unsealed, sealed
 from tests.bookie import messages
 from tests.bookie.entries import frame_of, lac_of
 from tests.bookie.messages import whole

@@ -23,7 +23,7 @@ from bookie.wire import (
 from bookie.wire.credentials import NONCE_BYTES, StreamProofs
 from bookie.wire.data.connection import Connection, Handler
 from bookie.wire.data.framing import FrameReader, Kind, framed
-from bookie.wire.data.greeting import Welcome
+from bookie.wire.data.handshake import ServerHello
 from ledgers.bookie_client import LaneTerms
 from ledgers.bookies.append_stream import AppendStream
 from ledgers.bookies.queued_lane import QueuedLane
@@ -49,7 +49,7 @@ class Peer(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.requests: list[AppendRequest] = []
-        self.welcome = Welcome(1, "i1", b"n" * NONCE_BYTES)
+        self.welcome = ServerHello(1, "i1", b"n" * NONCE_BYTES)
         self._reader = FrameReader()
         self._reader.has_greeted()
         self.connection: Connection | None = None
@@ -134,7 +134,7 @@ class Setting:
         self.broken: list[AppendStream] = []
         self.stream = AppendStream(BOOKIE, config, self._dial, self.broken.append, Turn())
 
-    async def _dial(self, handler: Handler, seconds_max: float) -> tuple[Connection, Welcome]:
+    async def _dial(self, handler: Handler, seconds_max: float) -> tuple[Connection, ServerHello]:
         del seconds_max
         if self._connect_error is not None:
             raise self._connect_error

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie.wire import crowd
+from bookie.wire import connection_table
 from qjm_compat.hadoop.limits import NodeLimits
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
 from tests.qjm_compat.hadoop.test_connections import IS_FORMATTED, NOT_FORMATTED
@@ -47,7 +47,7 @@ def test_an_address_has_as_many_connections_as_allowed_and_the_next_of_it_is_tol
                 assert b"2 connections of this address are open" in await words_of_refusal(refused)
             async with stranger(nodes, IS_FORMATTED, of="127.0.0.2") as (other, _):
                 assert await other.readexactly(len(NOT_FORMATTED)) == NOT_FORMATTED
-            assert nodes.node.server.crowd.refused == 1
+            assert nodes.node.server.table.refused == 1
 
     on_a_node(tmp_path, scenario, NodeLimits(connections_a_peer_max=2))
 
@@ -65,7 +65,7 @@ def test_where_all_places_are_taken_the_address_that_has_most_makes_way_idle_or_
             await until_so(lambda: nodes.node.server.load.calls == taken)
             assert await is_served(nodes, of="127.0.0.2")
             assert await words_of_refusal(many[0][0]) == b"", "the oldest of those that wait for an answer"
-            assert nodes.node.server.crowd.made_way == 1
+            assert nodes.node.server.table.made_way == 1
 
     on_a_node(tmp_path, scenario, NodeLimits(connections_max=6))
 
@@ -73,14 +73,14 @@ def test_where_all_places_are_taken_the_address_that_has_most_makes_way_idle_or_
 def test_who_has_not_said_who_it_is_makes_way_for_the_next_that_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crowd, "STRANGER_SECONDS_MIN", 0.0)
+    monkeypatch.setattr(connection_table, "STRANGER_SECONDS_MIN", 0.0)
 
     async def scenario(nodes: Nodes) -> None:
         async with AsyncExitStack() as stay:
             silent = [await stay.enter_async_context(stranger(nodes, introduced=False)) for _ in range(2)]
-            await until_so(lambda: nodes.node.server.crowd.strangers == 2)
+            await until_so(lambda: nodes.node.server.table.strangers == 2)
             assert await is_served(nodes)
             assert await words_of_refusal(silent[0][0]) == b""
-            assert nodes.node.server.crowd.strangers == 1
+            assert nodes.node.server.table.strangers == 1
 
     on_a_node(tmp_path, scenario, NodeLimits(strangers_a_peer_max=2))

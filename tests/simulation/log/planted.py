@@ -22,7 +22,7 @@ from bookie.log.writer import LogWriter, Written
 from bookie.storage import core, frames, reading
 from bookie.storage.core import Answer, BookieCore, Effect
 from bookie.storage.reading import EntryPage
-from bookie.wire import NO_ENTRIES, Columns, Frame, Status, codec, sealing
+from bookie.wire import NO_ENTRIES, Columns, Frame, Status, attachments, codec
 from bookie.wire.codec import appends
 from tests.simulation.engine.planted import Plant
 
@@ -271,7 +271,7 @@ def drops_the_fence_of_a_read(patch: Patch) -> None:
 
 def takes_messages_with_a_wrong_checksum(patch: Patch) -> None:
     """P4, I11: what was damaged on its way is stored."""
-    patch.setattr(sealing, "checksum_fits", lambda data: True)
+    patch.setattr(attachments, "checksum_fits", lambda data: True)
 
 
 # --- the core -----------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from bookie.storage.bookie import Bookie
 from bookie.wire import (
     Status,
 )
-from bookie.wire.crowd import Visitor
+from bookie.wire.connection_table import ClientConnection
 from metadata.errors import MetadataError
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef
@@ -175,8 +175,8 @@ class VirtualBookie(Node):
         guard = self._guard
 
         def begin() -> asyncio.BaseProtocol:
-            visitor = guard.crowd.enter("one network", lambda _: None)
-            assert isinstance(visitor, Visitor), visitor
+            visitor = guard.table.enter("one network", lambda _: None)
+            assert isinstance(visitor, ClientConnection), visitor
             session = Session(lambda: self._requests, guard, visitor, self._has_lost)
             self.sessions[session] = None
             return session.connection

@@ -16,24 +16,24 @@ from bookie.serving.limits import descriptors, suspects
 from bookie.serving.limits.polls import Polls
 from bookie.serving.limits.suspects import Suspects
 from bookie.serving.limits.turns import Turns
-from bookie.wire import crowd as crowd_module
-from bookie.wire.crowd import Crowd, Places, Visitor
+from bookie.wire import connection_table
+from bookie.wire.connection_table import ClientConnection, ConnectionTable, Places
 from tests.support.aio import run
 
 
 @dataclass
 class Visits:
-    """A crowd, and who was cut."""
+    """A connection table, and who was cut."""
 
-    crowd: Crowd
+    table: ConnectionTable
     cut: list[str] = field(default_factory=list)
 
-    def enter(self, peer: str, *, busy: bool | None = None) -> Visitor | str:
+    def enter(self, peer: str, *, busy: bool | None = None) -> ClientConnection | str:
         """A newcomer; one of whom it is known whether it is busy has said what it is."""
-        visitor = self.crowd.enter(peer, lambda _: self.cut.append(peer))
+        visitor = self.table.enter(peer, lambda _: self.cut.append(peer))
         if busy is not None:
-            assert isinstance(visitor, Visitor), visitor
-            self.crowd.is_known(visitor, lambda: not busy)
+            assert isinstance(visitor, ClientConnection), visitor
+            self.table.is_known(visitor, lambda: not busy)
         return visitor
 
 
@@ -47,9 +47,9 @@ PLACES = Places(
 )
 
 
-def with_crowd(test: Callable[[Visits], None], **places: Any) -> None:
+def with_table(test: Callable[[Visits], None], **places: Any) -> None:
     async def main() -> None:
-        test(Visits(Crowd(replace(PLACES, **places))))
+        test(Visits(ConnectionTable(replace(PLACES, **places))))
 
     run(main())
 
@@ -57,14 +57,14 @@ def with_crowd(test: Callable[[Visits], None], **places: Any) -> None:
 def test_an_address_has_so_many_connections_and_not_one_more() -> None:
     def test(visits: Visits) -> None:
         first = visits.enter("a")
-        assert isinstance(first, Visitor) and isinstance(visits.enter("a"), Visitor)
+        assert isinstance(first, ClientConnection) and isinstance(visits.enter("a"), ClientConnection)
         assert visits.enter("a") == "2 connections of this address are open, and no more may be"
-        assert isinstance(visits.enter("b"), Visitor) and visits.crowd.refused == 1
-        visits.crowd.leave(first)
-        visits.crowd.leave(first)
-        assert isinstance(visits.enter("a"), Visitor) and visits.crowd.count == 3
+        assert isinstance(visits.enter("b"), ClientConnection) and visits.table.refused == 1
+        visits.table.leave(first)
+        visits.table.leave(first)
+        assert isinstance(visits.enter("a"), ClientConnection) and visits.table.count == 3
 
-    with_crowd(test, connections_a_peer_max=2)
+    with_table(test, connections_a_peer_max=2)
 
 
 def test_where_all_places_are_taken_the_largest_crowd_gives_one_of_those_that_wait_for_nothing() -> None:
@@ -73,11 +73,11 @@ def test_where_all_places_are_taken_the_largest_crowd_gives_one_of_those_that_wa
             visits.enter("many", busy=busy)
         for _ in range(2):
             visits.enter("few", busy=False)
-        assert isinstance(visits.enter("new"), Visitor) and visits.cut == ["many"]
+        assert isinstance(visits.enter("new"), ClientConnection) and visits.cut == ["many"]
         assert isinstance(visits.enter("few"), str), "with three each nobody gives way"
-        assert visits.cut == ["many"] and visits.crowd.count == 6
+        assert visits.cut == ["many"] and visits.table.count == 6
 
-    with_crowd(test)
+    with_table(test)
 
 
 def test_nobody_who_waits_for_something_gives_way() -> None:
@@ -85,18 +85,18 @@ def test_nobody_who_waits_for_something_gives_way() -> None:
         for _ in range(6):
             visits.enter("many", busy=True)
         assert visits.enter("new") == "6 connections are open at this port, and no more may be"
-        assert not visits.cut and visits.crowd.refused == 1
+        assert not visits.cut and visits.table.refused == 1
 
-    with_crowd(test)
+    with_table(test)
 
 
 def test_where_that_is_allowed_the_largest_crowd_gives_even_one_that_is_at_work() -> None:
     def test(visits: Visits) -> None:
         for _ in range(6):
             visits.enter("many", busy=True)
-        assert isinstance(visits.enter("new"), Visitor) and visits.cut == ["many"]
+        assert isinstance(visits.enter("new"), ClientConnection) and visits.cut == ["many"]
 
-    with_crowd(test, busy_go=True)
+    with_table(test, busy_go=True)
 
 
 def test_where_that_is_allowed_an_address_at_its_bound_loses_its_oldest_idle_one() -> None:
@@ -104,12 +104,16 @@ def test_where_that_is_allowed_an_address_at_its_bound_loses_its_oldest_idle_one
         visits.enter("a", busy=True)
         idle = visits.enter("a", busy=False)
         newest = visits.enter("a", busy=True)
-        assert visits.cut == ["a"] and isinstance(newest, Visitor) and isinstance(idle, Visitor)
-        visits.crowd.leave(idle)
-        assert visits.crowd.count == 2, "the idle one has gone already"
+        assert (
+            visits.cut == ["a"]
+            and isinstance(newest, ClientConnection)
+            and isinstance(idle, ClientConnection)
+        )
+        visits.table.leave(idle)
+        assert visits.table.count == 2, "the idle one has gone already"
         assert visits.enter("a") == "2 connections of this address are open, and no more may be"
 
-    with_crowd(test, connections_a_peer_max=2, own_idle_go=True)
+    with_table(test, connections_a_peer_max=2, own_idle_go=True)
 
 
 def test_a_stranger_that_had_its_time_gives_way_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,25 +121,25 @@ def test_a_stranger_that_had_its_time_gives_way_to_the_next(monkeypatch: pytest.
         for peer in ("a", "b", "b"):
             visits.enter(peer)
         assert not visits.cut, "none of them had the time to say what it is"
-        monkeypatch.setattr(crowd_module, "STRANGER_SECONDS_MIN", 0.0)
+        monkeypatch.setattr(connection_table, "STRANGER_SECONDS_MIN", 0.0)
         visits.enter("b")
         assert visits.cut == ["b"], "its own address is past its bound"
         visits.enter("c")
         assert visits.cut == ["b", "a"], "the oldest of all"
-        assert visits.crowd.strangers == 3
+        assert visits.table.strangers == 3
 
-    with_crowd(test, connections_max=20, strangers_max=3, strangers_a_peer_max=2)
+    with_table(test, connections_max=20, strangers_max=3, strangers_a_peer_max=2)
 
 
 def test_so_many_tools_are_let_in() -> None:
     def test(visits: Visits) -> None:
         seen = [visits.enter(peer) for peer in ("a", "a", "b", "c")]
-        visitors = [one for one in seen if isinstance(one, Visitor)]
-        assert [visits.crowd.is_tool(one) for one in visitors] == [True, False, True, False]
-        visits.crowd.leave(visitors[0])
-        assert visits.crowd.is_tool(visitors[3])
+        visitors = [one for one in seen if isinstance(one, ClientConnection)]
+        assert [visits.table.is_tool(one) for one in visitors] == [True, False, True, False]
+        visits.table.leave(visitors[0])
+        assert visits.table.is_tool(visitors[3])
 
-    with_crowd(test, tools_max=2, tools_a_peer_max=1)
+    with_table(test, tools_max=2, tools_a_peer_max=1)
 
 
 def test_past_the_bound_the_poll_that_waits_the_longest_is_answered() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from bookie.upkeep.healing import auditor
 from bookie.upkeep.healing.auditor import NO_TAKER, NOT_CLOSED, Auditor
-from bookie.upkeep.healing.stock import StockTaker
+from bookie.upkeep.healing.local_check import LocalCheck
 from bookie.upkeep.healing.view import look
 from bookie.upkeep.healing.worker import Worker
 from bookie.upkeep.inventory.inventory import Inventory
@@ -69,7 +69,7 @@ class Healing:
             self.store, ME, self.world.repair, self.peers, self.world.upkeep, inventory, CONFIG, clock
         )
         self.auditor = Auditor(self.store, ME, CONFIG, clock, self.peers)
-        self.stock = StockTaker(
+        self.stock = LocalCheck(
             self.world.bookie, self.store, ME, inventory, self.world.upkeep, CONFIG, clock
         )
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.wire.data.greeting import (
+from bookie.wire.data.handshake import (
     VERSION_MAX,
     VERSION_MIN,
-    BadGreeting,
-    Hello,
-    Welcome,
+    BadHandshake,
+    ClientHello,
+    ServerHello,
     chosen_version,
     decode_hello,
     decode_welcome,
@@ -23,27 +23,27 @@ from bookie.wire.data.greeting import (
 
 @given(low=st.integers(0, 9), high=st.integers(0, 9), nonce=st.binary(max_size=32), name=st.text(max_size=40))
 def test_greetings_come_back_as_they_were_said(low: int, high: int, nonce: bytes, name: str) -> None:
-    assert decode_hello(Hello(low, high).encode()) == Hello(low, high)
-    assert decode_welcome(Welcome(low, name, nonce).encode()) == Welcome(low, name, nonce)
+    assert decode_hello(ClientHello(low, high).encode()) == ClientHello(low, high)
+    assert decode_welcome(ServerHello(low, name, nonce).encode()) == ServerHello(low, name, nonce)
 
 
 def test_greetings_have_the_bytes_that_they_had_in_the_first_version() -> None:
-    assert Hello(1, 1).encode() == b'{"protocol":"bookledger data","version_min":1,"version_max":1}'
-    assert Welcome(1, "i1", b"\x01\xff").encode() == (
+    assert ClientHello(1, 1).encode() == b'{"protocol":"bookledger data","version_min":1,"version_max":1}'
+    assert ServerHello(1, "i1", b"\x01\xff").encode() == (
         b'{"protocol":"bookledger data","version":1,"incarnation":"i1","nonce":"01ff"}'
     )
 
 
 def test_what_a_later_version_says_more_is_left_alone() -> None:
-    said = json.loads(Hello(1, 7).encode()) | {"namespace": "a", "limits": {"bytes": 5}}
-    assert decode_hello(json.dumps(said).encode()) == Hello(1, 7)
+    said = json.loads(ClientHello(1, 7).encode()) | {"namespace": "a", "limits": {"bytes": 5}}
+    assert decode_hello(json.dumps(said).encode()) == ClientHello(1, 7)
 
 
 def test_the_highest_version_that_both_speak_is_chosen() -> None:
-    assert chosen_version(Hello(VERSION_MIN, VERSION_MAX)) == VERSION_MAX
-    assert chosen_version(Hello(0, VERSION_MAX + 5)) == VERSION_MAX
-    for hello in (Hello(VERSION_MAX + 1, VERSION_MAX + 2), Hello(0, VERSION_MIN - 1)):
-        with pytest.raises(BadGreeting, match="run programs of one version"):
+    assert chosen_version(ClientHello(VERSION_MIN, VERSION_MAX)) == VERSION_MAX
+    assert chosen_version(ClientHello(0, VERSION_MAX + 5)) == VERSION_MAX
+    for hello in (ClientHello(VERSION_MAX + 1, VERSION_MAX + 2), ClientHello(0, VERSION_MIN - 1)):
+        with pytest.raises(BadHandshake, match="run programs of one version"):
             chosen_version(hello)
 
 
@@ -63,14 +63,14 @@ def test_the_highest_version_that_both_speak_is_chosen() -> None:
     ],
 )
 def test_what_is_no_greeting_is_refused(said: bytes) -> None:
-    with pytest.raises(BadGreeting):
+    with pytest.raises(BadHandshake):
         decode_hello(said)
-    with pytest.raises(BadGreeting):
+    with pytest.raises(BadHandshake):
         decode_welcome(said)
 
 
 @given(garbage=st.binary(max_size=200))
 def test_garbage_is_a_bad_greeting_and_nothing_else(garbage: bytes) -> None:
     for decode in (decode_hello, decode_welcome):
-        with contextlib.suppress(BadGreeting):
+        with contextlib.suppress(BadHandshake):
             decode(garbage)

@@ -14,12 +14,12 @@ from typing import cast
 
 from metadata.audit import Act, tell
 
-from ...wire.crowd import Crowd, Visitor, address_of
+from ...wire.connection_table import ClientConnection, ConnectionTable, address_of
 from ...wire.data.connection import Connection
 from ...wire.data.framing import Kind, framed
 from ...wire.trust.certificates import Certificates
 from ...wire.trust.identity import NoIdentity
-from .forwarding import Forwarding
+from .grpc_proxy import GrpcProxy
 from .session import HELLO_SECONDS_MAX
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ GRPC_BEGINS = b"PRI "
 """HTTP/2 begins with this; as a frame of the data protocol it would be larger than any may be."""
 
 
-class Door(asyncio.Protocol):
+class ProtocolDetection(asyncio.Protocol):
     """Handles a connection until its protocol is known, then hands it on; calls `on_known` then, or when it is lost.
 
     Refuses connections past the limits with a goodbye that clients of the data protocol understand.
@@ -36,15 +36,15 @@ class Door(asyncio.Protocol):
 
     def __init__(
         self,
-        crowd: Crowd,
-        session: Callable[[Visitor], Connection],
-        forwarding: Callable[[Visitor], Forwarding],
-        on_known: Callable[[Door], None],
+        table: ConnectionTable,
+        session: Callable[[ClientConnection], Connection],
+        forwarding: Callable[[ClientConnection], GrpcProxy],
+        on_known: Callable[[ProtocolDetection], None],
         certificates: Certificates | None = None,
-        visitor: Visitor | None = None,
+        visitor: ClientConnection | None = None,
     ) -> None:
         """`visitor`: the connection, if it was admitted before the TLS handshake."""
-        self._crowd = crowd
+        self._table = table
         self._certificates = certificates
         self._session = session
         self._forwarding = forwarding
@@ -74,7 +74,7 @@ class Door(asyncio.Protocol):
         self._patience.cancel()
         if not self._seen.startswith(GRPC_BEGINS):
             self._hand_on(self._session(self._visitor))
-        elif self._crowd.is_tool(self._visitor):
+        elif self._table.is_tool(self._visitor):
             self._hand_on(self._forwarding(self._visitor))
         else:
             self.abort("too many tools are connected")
@@ -84,7 +84,7 @@ class Door(asyncio.Protocol):
         if self._patience is not None:
             self._patience.cancel()
         if self._visitor is not None:
-            self._crowd.leave(self._visitor)
+            self._table.leave(self._visitor)
         self._on_known(self)
 
     def abort(self, why: str = "") -> None:
@@ -98,7 +98,7 @@ class Door(asyncio.Protocol):
     def _enter(self, transport: asyncio.Transport) -> str:
         """Admits the connection and checks its identity; returns why it is refused, or ""."""
         if self._visitor is None:
-            entered = self._crowd.enter(address_of(transport), self.abort)
+            entered = self._table.enter(address_of(transport), self.abort)
             if isinstance(entered, str):
                 return entered
             self._visitor = entered
@@ -112,7 +112,7 @@ class Door(asyncio.Protocol):
                 return str(error)
         return ""
 
-    def _hand_on(self, inside: Connection | Forwarding) -> None:
+    def _hand_on(self, inside: Connection | GrpcProxy) -> None:
         assert self._transport is not None
         self._on_known(self)
         self._transport.set_protocol(inside)

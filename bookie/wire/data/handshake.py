@@ -22,12 +22,12 @@ IDENTITIES_SINCE = 3
 """Bookies of earlier versions store entries and fences without the identity of their ledger (rule W8)."""
 
 
-class BadGreeting(ValueError):
+class BadHandshake(ValueError):
     """A hello that is malformed, or that cannot be accepted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hello:
+class ClientHello:
     """Client hello: the versions that the client speaks."""
 
     version_min: int = VERSION_MIN
@@ -38,7 +38,7 @@ class Hello:
 
 
 @dataclass(frozen=True, slots=True)
-class Welcome:
+class ServerHello:
     """Server hello: the chosen version, the bookie's incarnation, and the nonce that proofs on this connection sign."""
 
     version: int
@@ -49,27 +49,27 @@ class Welcome:
         return _encoded(version=self.version, incarnation=self.incarnation, nonce=self.nonce.hex())
 
 
-def decode_hello(body: Body) -> Hello:
-    """Decodes a client hello. Raises BadGreeting."""
+def decode_hello(body: Body) -> ClientHello:
+    """Decodes a client hello. Raises BadHandshake."""
     found = _decoded(body)
-    return Hello(_number(found, "version_min"), _number(found, "version_max"))
+    return ClientHello(_number(found, "version_min"), _number(found, "version_max"))
 
 
-def decode_welcome(body: Body) -> Welcome:
-    """Decodes a server hello. Raises BadGreeting."""
+def decode_welcome(body: Body) -> ServerHello:
+    """Decodes a server hello. Raises BadHandshake."""
     found = _decoded(body)
     try:
         nonce = bytes.fromhex(str(found["nonce"]))
     except (KeyError, ValueError) as error:
-        raise BadGreeting(f"a welcome without a nonce: {error}") from None
-    return Welcome(_number(found, "version"), str(found.get("incarnation", "")), nonce)
+        raise BadHandshake(f"a welcome without a nonce: {error}") from None
+    return ServerHello(_number(found, "version"), str(found.get("incarnation", "")), nonce)
 
 
-def chosen_version(hello: Hello) -> int:
-    """Chooses the highest version that both speak. Raises BadGreeting."""
+def chosen_version(hello: ClientHello) -> int:
+    """Chooses the highest version that both speak. Raises BadHandshake."""
     version = min(hello.version_max, VERSION_MAX)
     if version < max(hello.version_min, VERSION_MIN):
-        raise BadGreeting(
+        raise BadHandshake(
             f"it speaks versions {VERSION_MIN} to {VERSION_MAX} of the data protocol, and was offered "
             f"{hello.version_min} to {hello.version_max}: run programs of one version"
         )
@@ -84,14 +84,14 @@ def _decoded(body: Body) -> dict[str, object]:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise BadGreeting(f"no greeting of the data protocol: {error}") from None
+        raise BadHandshake(f"no greeting of the data protocol: {error}") from None
     if not isinstance(found, dict) or found.get("protocol") != PROTOCOL:
-        raise BadGreeting("no greeting of the data protocol")
+        raise BadHandshake("no greeting of the data protocol")
     return found
 
 
 def _number(found: dict[str, object], name: str) -> int:
     number = found.get(name)
     if type(number) is not int or number < 0:
-        raise BadGreeting(f"a greeting without {name}")
+        raise BadHandshake(f"a greeting without {name}")
     return number

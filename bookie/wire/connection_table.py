@@ -18,7 +18,7 @@ STRANGER_SECONDS_MIN = 1.0
 
 
 @dataclass(eq=False, slots=True)
-class Visitor:
+class ClientConnection:
     """One connection. `cut` ends it; `is_idle` says whether no request is under way. `identity`: by certificate."""
 
     peer: str
@@ -83,14 +83,14 @@ def address_of(transport: asyncio.BaseTransport) -> str:
     return peer_of(str(name[0])) if name else ""
 
 
-class Crowd:
+class ConnectionTable:
     """Table of all connections of a port. Belongs to one event loop."""
 
     def __init__(self, places: Places) -> None:
         self._places = places
-        self._all: dict[str, dict[Visitor, None]] = {}
-        self._strangers: dict[Visitor, None] = {}
-        self._tools: dict[Visitor, None] = {}
+        self._all: dict[str, dict[ClientConnection, None]] = {}
+        self._strangers: dict[ClientConnection, None] = {}
+        self._tools: dict[ClientConnection, None] = {}
         self.count = 0
         self.held_max = self.refused = self.made_way = self.tools_refused = 0
 
@@ -106,12 +106,12 @@ class Crowd:
     def tools(self) -> int:
         return len(self._tools)
 
-    def enter(self, peer: str, cut: Callable[[str], None]) -> Visitor | str:
+    def enter(self, peer: str, cut: Callable[[str], None]) -> ClientConnection | str:
         """Admits a new connection, or says why it is refused."""
         if why := self._full(peer):
             self.refused += 1
             return why
-        visitor = Visitor(peer, asyncio.get_running_loop().time(), cut)
+        visitor = ClientConnection(peer, asyncio.get_running_loop().time(), cut)
         self._make_strangers_way(visitor)
         self._all.setdefault(peer, {})[visitor] = None
         self._strangers[visitor] = None
@@ -119,12 +119,12 @@ class Crowd:
         self.held_max = max(self.held_max, self.count)
         return visitor
 
-    def is_known(self, visitor: Visitor, is_idle: Callable[[], bool]) -> None:
+    def is_known(self, visitor: ClientConnection, is_idle: Callable[[], bool]) -> None:
         """Marks a connection as identified."""
         visitor.is_stranger, visitor.is_idle = False, is_idle
         self._strangers.pop(visitor, None)
 
-    def is_tool(self, visitor: Visitor) -> bool:
+    def is_tool(self, visitor: ClientConnection) -> bool:
         """Marks a connection as speaking gRPC; False if there are too many of those."""
         mine = sum(one.peer == visitor.peer for one in self._tools)
         if len(self._tools) >= self._places.tools_max or mine >= self._places.tools_a_peer_max:
@@ -134,7 +134,7 @@ class Crowd:
         self._tools[visitor] = None
         return True
 
-    def leave(self, visitor: Visitor) -> None:
+    def leave(self, visitor: ClientConnection) -> None:
         """Removes a connection that has ended."""
         mine = self._all.get(visitor.peer, {})
         if visitor not in mine:
@@ -171,13 +171,13 @@ class Crowd:
             self._end(next(iter(largest)), why)
         return self._places.busy_go
 
-    def _ends_idle(self, crowd: dict[Visitor, None], why: str) -> bool:
-        idle = next((visitor for visitor in crowd if visitor.is_idle()), None)
+    def _ends_idle(self, connections: dict[ClientConnection, None], why: str) -> bool:
+        idle = next((visitor for visitor in connections if visitor.is_idle()), None)
         if idle is not None:
             self._end(idle, why)
         return idle is not None
 
-    def _make_strangers_way(self, newcomer: Visitor) -> None:
+    def _make_strangers_way(self, newcomer: ClientConnection) -> None:
         """Evicts the oldest unidentified connection past the cap, if it has had the time to identify itself."""
         of_peer = [one for one in self._strangers if one.peer == newcomer.peer]
         if len(of_peer) >= self._places.strangers_a_peer_max:
@@ -189,7 +189,7 @@ class Crowd:
         if newcomer.came_at - oldest.came_at >= STRANGER_SECONDS_MIN:
             self._end(oldest, "it did not say what it is while others came")
 
-    def _end(self, visitor: Visitor, why: str) -> None:
+    def _end(self, visitor: ClientConnection, why: str) -> None:
         self.made_way += 1
         self.leave(visitor)
         visitor.cut(why)

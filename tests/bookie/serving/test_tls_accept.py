@@ -61,7 +61,7 @@ def on_listener(tmp_path: Path, test: Callable[[Listener, TestAuthority], Awaita
 
 
 async def nothing_is_left(listener: Listener) -> bool:
-    return not listener._others and not listener.guard.crowd.count
+    return not listener._others and not listener.guard.table.count
 
 
 def test_what_never_greets_leaves_nothing_behind(tmp_path: Path) -> None:

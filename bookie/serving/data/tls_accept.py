@@ -9,28 +9,28 @@ from collections.abc import Callable
 
 from metadata.audit import Act, tell
 
-from ...wire.crowd import Crowd, Visitor
+from ...wire.connection_table import ClientConnection, ConnectionTable
 from ...wire.data import sockets
 from ...wire.trust.certificates import Certificates
-from .door import Door
+from .protocol_detection import ProtocolDetection
 
 log = logging.getLogger(__name__)
 
 
-class Reception:
-    """Accepts connections on a bound socket until closed. `door` makes a connection's protocol."""
+class TlsAccept:
+    """Accepts connections on a bound socket until closed. `detection` makes a connection's protocol."""
 
     def __init__(
         self,
         sock: socket.socket,
-        crowd: Crowd,
+        table: ConnectionTable,
         certificates: Certificates,
-        door: Callable[[Visitor], Door],
+        detection: Callable[[ClientConnection], ProtocolDetection],
     ) -> None:
         self._socket = sock
-        self._crowd = crowd
+        self._table = table
         self._certificates = certificates
-        self._door = door
+        self._detection = detection
         self._greeting: set[asyncio.Task[None]] = set()
         self._accepting = asyncio.get_running_loop().create_task(self._accept())
 
@@ -46,7 +46,7 @@ class Reception:
             self._receive(connection, peer)
 
     def _receive(self, connection: socket.socket, peer: str) -> None:
-        visitor = self._crowd.enter(peer, lambda _: None)
+        visitor = self._table.enter(peer, lambda _: None)
         if isinstance(visitor, str):
             connection.close()  # before the handshake nothing could be sent that it understands
             return
@@ -60,18 +60,18 @@ class Reception:
         self._greeting.add(task)
         task.add_done_callback(self._greeting.discard)
 
-    async def _greet(self, connection: socket.socket, visitor: Visitor) -> None:
-        door = self._door(visitor)
+    async def _greet(self, connection: socket.socket, visitor: ClientConnection) -> None:
+        detection = self._detection(visitor)
         try:
-            await sockets.secured(connection, lambda: door, self._certificates.server)
+            await sockets.secured(connection, lambda: detection, self._certificates.server)
         except Exception as error:  # any error: a bad certificate can make the parsers below raise anything
             log.info("%s cannot be greeted: %s", visitor.peer, error)
             tell(Act.REFUSED, f"it cannot be greeted with TLS: {error}", where=visitor.peer)
-            self._send_away(connection, door)
+            self._send_away(connection, detection)
         except asyncio.CancelledError:
-            self._send_away(connection, door)
+            self._send_away(connection, detection)
             raise
 
-    def _send_away(self, connection: socket.socket, door: Door) -> None:
+    def _send_away(self, connection: socket.socket, detection: ProtocolDetection) -> None:
         connection.close()
-        door.connection_lost(None)  # asyncio does not call it without a finished handshake
+        detection.connection_lost(None)  # asyncio does not call it without a finished handshake

@@ -43,7 +43,7 @@ class Stock:
     ledgers_lacking: int = 0
 
 
-class StockTaker:
+class LocalCheck:
     """Checks one bookie. Holding `upkeep` keeps frames in place while they are checked."""
 
     def __init__(

@@ -66,7 +66,7 @@ class _Inner(_End):
         super().connection_lost(exc)
 
 
-class Forwarding(_End):
+class GrpcProxy(_End):
     """The client's connection. `path`: Unix socket of the gRPC server, abstract or not. `on_lost` is called once at the
     end.
 
@@ -79,7 +79,7 @@ class Forwarding(_End):
         path: str,
         name: str,
         rate: Rate,
-        on_lost: Callable[[Forwarding], None],
+        on_lost: Callable[[GrpcProxy], None],
         on_inner_lost: Callable[[], None],
     ) -> None:
         super().__init__()

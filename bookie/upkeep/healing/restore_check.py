@@ -24,12 +24,12 @@ from ..inventory.gaps import overlap
 from ..inventory.inventory import span_of
 from ..inventory.placed import ENTRY_MAX, shares
 from ..threads import in_thread
-from .stock import StockTaker
+from .local_check import LocalCheck
 
 log = logging.getLogger(__name__)
 
 
-class Fitting:
+class RestoreCheck:
     """Compares one bookie's entries, once for each restore. Holding `upkeep` keeps frames in place meanwhile."""
 
     def __init__(
@@ -38,7 +38,7 @@ class Fitting:
         store: MetadataStore,
         me: BookieRef,
         upkeep: asyncio.Lock,
-        stock_taker: StockTaker,
+        stock_taker: LocalCheck,
     ) -> None:
         self._bookie = bookie
         self._stock_taker = stock_taker
