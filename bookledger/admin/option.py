@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from http import HTTPStatus
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -32,6 +33,10 @@ class Pages(Protocol):
 
     def routes(self) -> list[web.RouteDef]:
         """Each has a rule in ROUTES."""
+        ...
+
+    def error_page(self, status: HTTPStatus, title: str, why: str) -> web.Response:
+        """What a browser is shown of what goes wrong."""
         ...
 
     def open(self) -> AbstractAsyncContextManager[None]:
@@ -100,7 +105,7 @@ async def with_http(
     subject = daemon.subject()
     try:
         if pages is not None:
-            subject.pages = pages.routes()
+            subject.pages, subject.error_page = pages.routes(), pages.error_page
         async with (
             serving_http(http.host, http.port, subject, trust, config=config) as address,
             watching_lag(subject.registry),

@@ -11,11 +11,15 @@ from prometheus_client import CollectorRegistry
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from .http.problems import ErrorPage
+
 
 @dataclass(slots=True)
 class Subject:
-    """What is told of: `why_not_ready` is empty while it is ready, `pages` are what this daemon has besides."""
+    """What is told of: `why_not_ready` is empty while it is ready, `pages` are what this daemon has besides, and
+    `error_page` draws what goes wrong for browsers."""
 
     registry: CollectorRegistry
     why_not_ready: Callable[[], str]
     pages: Sequence[web.RouteDef] = ()
+    error_page: ErrorPage | None = None

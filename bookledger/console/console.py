@@ -71,6 +71,8 @@ class Console:
             web.get("/static/{name}", static),
         ]
 
+    error_page = staticmethod(pages.error_page)
+
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Answers requests inside the block."""

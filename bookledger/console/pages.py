@@ -1,9 +1,10 @@
-"""Request handlers of the console's pages: each renders the same facts as the API; errors get a page, too."""
+"""Request handlers of the console's pages: each renders the same facts as the API."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
@@ -11,6 +12,7 @@ from aiohttp import web
 from bookledger.admin.api import facts, journals
 from bookledger.admin.api.sight import Away
 from bookledger.admin.api.table import Parameter
+from bookledger.admin.http.problems import Problem
 from ledgers.errors import LedgerError
 from metadata.keys import LEDGER_ID_MAX
 
@@ -23,6 +25,11 @@ from .stripes import drawn
 MARKS_A_PAGE = 50
 FRAGMENTS_A_PAGE = facts.FRAGMENTS_MAX
 
+NO_ENTRIES = (
+    "Entries are not shown here: they are your users' data. A console that shows them is started by "
+    "`bookledger console --entries`. From a shell: `bookledger ledger read {}`"
+)
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Page = Callable[[web.Request, Sources], Awaitable[web.Response]]
 
@@ -32,17 +39,24 @@ _LEDGER = Parameter("ledger_id", "A ledger.", 0, LEDGER_ID_MAX)
 
 
 def handler(draw: Page, sources: Sources) -> Handler:
-    """Renders the page, or one with the error."""
+    """Renders the page. Raises Problem for what goes wrong, which becomes a page or a problem document."""
 
     async def handle(request: web.Request) -> web.Response:
         try:
             return await draw(request, sources)
         except Away as error:
-            return page("away", 503, title="Out of sight", why=str(error), at=time.time() * 1000)
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error), title="Out of sight") from None
         except ValueError as error:
-            return page("wrong", 400, title="That is no page", why=str(error))
+            raise Problem(HTTPStatus.BAD_REQUEST, str(error), title="That is no page") from None
 
     return handle
+
+
+def error_page(status: HTTPStatus, title: str, why: str) -> web.Response:
+    """What a browser is shown. A page of metadata that is away looks again by itself."""
+    if status is HTTPStatus.SERVICE_UNAVAILABLE:
+        return page("away", status, title=title, why=why, at=time.time() * 1000)
+    return page("wrong", status, title=title, why=why)
 
 
 async def overview(_: web.Request, sources: Sources) -> web.Response:
@@ -81,7 +95,7 @@ async def one_ledger(request: web.Request, sources: Sources) -> web.Response:
     ledger_id, first = _LEDGER.read(request.match_info), _FROM.read(request.query)
     found = await facts.one_ledger(sources.sight, ledger_id, first)
     if found is None:
-        return _no_ledger(ledger_id)
+        raise _no_ledger(ledger_id)
     return page(
         "ledger",
         title=f"Ledger {ledger_id}",
@@ -97,10 +111,10 @@ async def ledger_entries(request: web.Request, sources: Sources) -> web.Response
     ledger_id, first = _LEDGER.read(request.match_info), _FIRST.read(request.query)
     title = f"Entries of ledger {ledger_id}"
     if not sources.shows_entries:
-        return page("no_entries", 404, title=title, ledger_id=ledger_id)
+        raise Problem(HTTPStatus.NOT_FOUND, NO_ENTRIES.format(ledger_id), title=title)
     found = await facts.one_ledger(sources.sight, ledger_id, 0)
     if found is None:
-        return _no_ledger(ledger_id)
+        raise _no_ledger(ledger_id)
     try:
         client = await sources.live.client()
     except LedgerError as error:
@@ -122,9 +136,9 @@ async def all_journals(_: web.Request, sources: Sources) -> web.Response:
     return page("journals", title="Journals", found=await journals.journals(sources.sight))
 
 
-def _no_ledger(ledger_id: int) -> web.Response:
+def _no_ledger(ledger_id: int) -> Problem:
     why = f"There is no ledger {ledger_id}: it was deleted, or never made."
-    return page("wrong", 404, title="No such ledger", why=why)
+    return Problem(HTTPStatus.NOT_FOUND, why, title="No such ledger")
 
 
 def _bookies_live(found: dict[str, Any], live: Live) -> dict[str, Any]:

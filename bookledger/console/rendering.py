@@ -64,7 +64,7 @@ async def static(request: web.Request) -> web.Response:
     """Serves a static file."""
     name = request.match_info["name"]
     if name not in STATIC:
-        return web.Response(text="there is no such file\n", status=404, headers=HEADERS)
+        raise web.HTTPNotFound
     body = (files("bookledger.console") / "static" / name).read_bytes()
     return web.Response(body=body, content_type=STATIC[name], charset="utf-8", headers=HEADERS)
 

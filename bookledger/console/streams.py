@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
 
 from aiohttp import web
 
 from bookledger.admin.http.config import HttpConfig
+from bookledger.admin.http.problems import Problem
 
 from .live import Live
 from .rendering import HEADERS
@@ -24,7 +26,7 @@ class Streams:
     async def events(self, request: web.Request) -> web.StreamResponse:
         """Streams events until the browser leaves, or the daemon ends."""
         if self._open >= self._http.streams_max:
-            return web.Response(text="too many pages are open\n", status=503, headers=HEADERS)
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open")
         self._open += 1
         try:
             return await self._told(request)

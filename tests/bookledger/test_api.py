@@ -19,6 +19,7 @@ from openapi_spec_validator import validate
 
 from bookledger.admin.api import sight, table
 from bookledger.admin.bookies import Bookies
+from bookledger.admin.http.problems import PROBLEM_TYPE
 from bookledger.admin.http.server import serving_http
 from bookledger.console.console import Console
 from metadata import keys, open_store
@@ -47,7 +48,7 @@ async def answering(uri: str) -> AsyncIterator[str]:
 async def ask(url: str) -> tuple[int, Any]:
     timeout = aiohttp.ClientTimeout(total=20)
     async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as answer:
-        assert answer.content_type == ("application/json" if answer.ok else table.PROBLEM_TYPE)
+        assert answer.content_type == ("application/json" if answer.ok else PROBLEM_TYPE)
         return answer.status, await answer.json(content_type=None)
 
 

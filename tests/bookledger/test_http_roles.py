@@ -88,7 +88,8 @@ def test_each_role_may_ask_for_what_the_table_says(
                     assert status == 200, text
                     continue
                 assert status == 403
-                assert text.startswith(f"{role.value}:someone may not {right.value}: that takes")
+                why = json.loads(text)["detail"]
+                assert why.startswith(f"{role.value}:someone may not {right.value}: that takes")
                 told = json.loads(caplog.records[-1].message)
                 assert (told["who"], told["from"]) == (f"{role.value}:someone", "127.0.0.1")
             assert (await get(address, "/metrics/../x", tls))[0] == 404

@@ -132,7 +132,7 @@ def test_a_bookie_that_takes_nothing_new_says_why_it_is_not_ready_and_lives(tmp_
     with started(both):
         assert bookledger("bookie", "drain", "b1", f"--metadata={uri}").returncode == 0
         until(lambda: get(f"{both[0].url}/readyz")[0] == 503)
-        assert get(f"{both[0].url}/readyz")[1].startswith("b1: read-only: ")
+        assert json.loads(get(f"{both[0].url}/readyz")[1])["detail"].startswith("b1: read-only: ")
         assert get(f"{both[0].url}/healthz") == (200, "ok\n")
         assert of(samples_of(both[0].url), "bookledger_bookie_writable") == 0
         assert get(f"{both[1].url}/readyz") == (200, "ok\n")
@@ -169,7 +169,7 @@ def test_it_answers_while_the_bookie_starts(tmp_path: Path) -> None:
             until(lambda: answers(port))
             assert get(f"http://127.0.0.1:{port}/healthz") == (200, "ok\n")
             code, why = get(f"http://127.0.0.1:{port}/readyz")
-            assert (code, why) == (503, "the bookie is starting: it reads its log\n")
+            assert (code, json.loads(why)["detail"]) == (503, "the bookie is starting: it reads its log")
             assert get(f"http://127.0.0.1:{port}/metrics")[0] == 200
         finally:
             child.kill()

@@ -9,8 +9,9 @@ from aiohttp import web
 
 from bookie.serving.daemon import program_version
 
+from ..http.problems import Problem
 from .sight import Away, Sight
-from .table import PATHS, PREFIX, PROBLEM_TYPE, Path, openapi
+from .table import PATHS, PREFIX, Path, openapi
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -34,11 +35,11 @@ def _handler(one: Path, sight: Sight) -> Handler:
             values = [parameter.read(given) for parameter in one.parameters]
             found = await one.ask(sight, *values)
         except ValueError as error:
-            return _problem(HTTPStatus.BAD_REQUEST, str(error))
+            raise Problem(HTTPStatus.BAD_REQUEST, str(error)) from None
         except Away as error:
-            return _problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from None
         if found is None:
-            return _problem(HTTPStatus.NOT_FOUND, "there is no such thing")
+            raise Problem(HTTPStatus.NOT_FOUND, "there is no such thing")
         return web.json_response(found)
 
     return handle
@@ -49,9 +50,3 @@ def _check_known(given: Mapping[str, str], one: Path) -> None:
     known = [parameter.name for parameter in one.parameters]
     for name in given.keys() - set(known):
         raise ValueError(f"{name}: there is no such parameter; there are: {', '.join(known) or 'none'}")
-
-
-def _problem(status: HTTPStatus, why: str) -> web.Response:
-    """A problem document of RFC 9457; its type is that of the status."""
-    problem = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": why}
-    return web.json_response(problem, status=status, content_type=PROBLEM_TYPE)

@@ -9,14 +9,13 @@ from typing import Any
 from metadata.keys import LEDGER_ID_MAX
 from metadata.records.ledger_record import FRAGMENTS_MAX as FRAGMENTS_OF_A_LEDGER_MAX
 
+from ..http.problems import PROBLEM_TYPE
 from . import facts, journals
 from .facts import Facts
 from .schemas import SCHEMAS
 from .sight import LEDGERS_MAX
 
 PREFIX = "/api/v1"
-PROBLEM_TYPE = "application/problem+json"
-"""RFC 9457."""
 LEDGERS_DEFAULT = 100
 MARKS_DEFAULT = 50
 
@@ -118,7 +117,12 @@ def openapi(version: str) -> dict[str, Any]:
 
 
 def _operation(one: Path) -> dict[str, Any]:
-    answers = {"200": _answer(one.about, one.schema), "503": _answer("The metadata is away.", "Problem")}
+    answers = {
+        "200": _answer(one.about, one.schema),
+        "403": _answer("The client's certificate may not ask for it.", "Problem"),
+        "421": _answer("A port on loopback was asked by another name.", "Problem"),
+        "503": _answer("The metadata is away.", "Problem"),
+    }
     if one.parameters:
         answers["400"] = _answer("A parameter is none.", "Problem")
     if any(parameter.default is None for parameter in one.parameters):

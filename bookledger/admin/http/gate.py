@@ -18,10 +18,9 @@ from bookie.wire.connection_table import ClientConnection, ConnectionTable, Plac
 from metadata.audit import Act, tell
 
 from .config import HttpConfig
+from .problems import refusal
 
 log = logging.getLogger(__name__)
-
-REFUSAL = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
 
 
 def table_of(config: HttpConfig) -> ConnectionTable:
@@ -51,7 +50,7 @@ class Gate(asyncio.Protocol):
             visitor = self._table.enter(address, lambda _: None)
             if isinstance(visitor, str):
                 tell(Act.REFUSED, visitor, where=address)
-                transport.write(f"{REFUSAL}{visitor}: try again later\n".encode())
+                transport.write(refusal(f"{visitor}: try again later"))
                 transport.close()
                 return
             self._visitor = visitor

@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -18,6 +19,7 @@ from bookie.wire.trust.roles import ROUTES
 from metadata.audit import Act, tell
 
 from .gate import Gate
+from .problems import Problem
 
 
 def guard_of(certificates: Certificates) -> Middleware:
@@ -29,7 +31,7 @@ def guard_of(certificates: Certificates) -> Middleware:
         if resource is None:  # it is not found, whoever asks
             return await handler(request)
         if why := _why_not(request, resource.canonical, certificates):
-            return web.Response(text=f"{why}\n", status=403)
+            raise Problem(HTTPStatus.FORBIDDEN, why)
         return await handler(request)
 
     return guard

@@ -7,10 +7,13 @@ read the response. By its address such a request is local, like the operator's o
 from __future__ import annotations
 
 from collections.abc import Iterable
+from http import HTTPStatus
 from ipaddress import ip_address
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
+
+from .problems import document
 
 NAME_SHOWN_MAX = 253
 """Of what somebody says that we are called: no name is longer."""
@@ -29,7 +32,9 @@ def asked_by(own_names: Iterable[str]) -> Middleware:
             name = _without_port(host)
             if not (is_loopback(name) or name in own):
                 why = f"{name[:NAME_SHOWN_MAX]!r} is no name of this machine's loopback: ask for 127.0.0.1 or localhost"
-                return web.Response(text=f"{why}\n", status=421)
+                return document(
+                    HTTPStatus.MISDIRECTED_REQUEST, why
+                )  # and no page of ours under another's name
         return await handler(request)
 
     return guard

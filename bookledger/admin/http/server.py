@@ -4,7 +4,7 @@
     /readyz    200 while clients may use it; else 503 and why not
     /metrics   for Prometheus
 
-and further pages that it is given: the API and the console.
+and further pages that it is given: the API and the console. Errors are problem documents, and pages for browsers.
 
 With certificates, `bookie/wire/trust/roles` says who may ask for what; without, whoever reaches the port may read all
 of it, but no web page that calls a loopback address by a name of its own. It is read-only. Connections, requests
@@ -17,6 +17,8 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
+from http import HTTPStatus
 
 from aiohttp import web
 from aiohttp.typedefs import Middleware
@@ -33,6 +35,7 @@ from .gate import Gate, knowing, table_of
 from .guard import greeting_with_tls, guard_of
 from .host_names import asked_by, is_loopback
 from .metrics import HttpMetrics
+from .problems import Problem, Protocol, answering_problems
 
 REQUEST_BYTES_MAX = 1024
 """Of a request's body: nobody needs one."""
@@ -62,21 +65,27 @@ async def serving_http(
     bound = bound or sockets.bound(host, port)
     app = web.Application(
         client_max_size=REQUEST_BYTES_MAX,
-        middlewares=[knowing, *_guards(bound.getsockname()[0], host, certificates)],
+        middlewares=[
+            knowing,
+            answering_problems(subject.error_page),
+            *_guards(bound.getsockname()[0], host, certificates),
+        ],
     )
     app.add_routes(routes_of(subject))
-    runner = web.AppRunner(
-        app,
-        access_log=None,
-        logger=quiet.log,
-        keepalive_timeout=config.request_seconds_max,
-        shutdown_timeout=STOP_SECONDS_MAX,
-    )
+    runner = web.AppRunner(app, shutdown_timeout=STOP_SECONDS_MAX)
     try:
         await runner.setup()
         assert runner.server is not None
+        protocol = partial(
+            Protocol,
+            runner.server,
+            loop=asyncio.get_running_loop(),
+            access_log=None,  # type: ignore[arg-type]  # none is kept
+            logger=quiet.log,
+            keepalive_timeout=config.request_seconds_max,
+        )
         subject.registry.register(HttpMetrics(table, config))
-        async with _accepting(bound, table, runner.server, certificates):
+        async with _accepting(bound, table, protocol, certificates):
             name = f"[{host}]" if ":" in host else host
             yield f"{name}:{bound.getsockname()[1]}"
     finally:
@@ -125,8 +134,9 @@ async def _healthz(_: web.Request) -> web.Response:
 
 def _readyz_of(subject: Subject) -> Answer:
     async def readyz(_: web.Request) -> web.Response:
-        why = subject.why_not_ready()
-        return web.Response(text=f"{why or 'ok'}\n", status=503 if why else 200)
+        if why := subject.why_not_ready():
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, why)
+        return web.Response(text="ok\n")
 
     return readyz
 

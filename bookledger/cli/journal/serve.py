@@ -155,7 +155,8 @@ async def _serve(config: NodeConfig, told: Callable[[RunningNode], None]) -> Non
     async with systemd.signs_of_life(), running(config) as node:
         registry.register(node.metrics)
         registry.register(MetadataMetrics(node.store))
-        subject = Subject(registry, node.why_not_ready, [*node.pages.routes(), *console.routes()])
+        routes = [*node.pages.routes(), *console.routes()]
+        subject = Subject(registry, node.why_not_ready, routes, console.error_page)
         async with (
             serving_http(config.http_host, 0, subject, bound=config.http, config=http_config()),
             watching_lag(registry),
