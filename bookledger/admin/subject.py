@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
@@ -11,7 +12,8 @@ from prometheus_client import CollectorRegistry
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from .http.problems import ErrorPage
+    ErrorPage = Callable[[HTTPStatus, str, str], web.Response]
+    """Draws a page for a status, with this title, and why."""
 
 
 @dataclass(slots=True)

@@ -7,17 +7,18 @@ that are none. `answering_problems` makes the answer of it; `Protocol` answers w
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 from aiohttp.web_protocol import RequestHandler
 
-PROBLEM_TYPE = "application/problem+json"
+if TYPE_CHECKING:
+    from ..subject import ErrorPage
 
-ErrorPage = Callable[[HTTPStatus, str, str], web.Response]
-"""Draws a page for a status, with this title, and why."""
+PROBLEM_TYPE = "application/problem+json"
 
 HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 
