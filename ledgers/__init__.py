@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
     from metadata.records.registration import Registration
 
-    from .blocking import AdvancedWriteHandle, LedgerClient, ReadHandle, WriteHandle
+    from .blocking import AdvancedWriteHandle, LedgerClient, ReadHandle, Salvage, WriteHandle
     from .config import ClientConfig
     from .creating.new_ledger import NewLedger
     from .entry import Entry
@@ -60,6 +60,8 @@ if TYPE_CHECKING:
         WriterFull,
     )
     from .reading.size_steps import SizeStep
+    from .recovering.accept_loss import LossAssessment
+    from .recovering.held_copies import Gap
 
 __all__ = [
     "AdvancedWriteHandle",
@@ -78,6 +80,7 @@ __all__ = [
     "EntryTooLarge",
     "EntryUnreadable",
     "Fragment",
+    "Gap",
     "LedgerClient",
     "LedgerClosed",
     "LedgerError",
@@ -87,6 +90,7 @@ __all__ = [
     "LedgerRecord",
     "LedgerRecoveryFailed",
     "LedgerState",
+    "LossAssessment",
     "MaintainReply",
     "MaintainRequest",
     "MaintenanceAction",
@@ -99,6 +103,7 @@ __all__ = [
     "NotEnoughBookies",
     "ReadHandle",
     "Registration",
+    "Salvage",
     "Shape",
     "SizeStep",
     "Status",
@@ -121,12 +126,15 @@ _HOMES = {
         "AdvancedWriteHandle",
         "LedgerClient",
         "ReadHandle",
+        "Salvage",
         "WriteHandle",
     ),
     "ledgers.config": ("ClientConfig",),
     "ledgers.entry": ("Entry",),
     "ledgers.creating.new_ledger": ("NewLedger",),
     "ledgers.reading.size_steps": ("SizeStep",),
+    "ledgers.recovering.accept_loss": ("LossAssessment",),
+    "ledgers.recovering.held_copies": ("Gap",),
     "metadata.records.registration": ("Registration",),
     "metadata.records.ledger_record": (
         "BookieRef",

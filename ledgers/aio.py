@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import weakref
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
@@ -44,14 +44,16 @@ from .integrity.encryption import cipher_of
 from .reading.read_handle import ReadHandle
 from .reading.size_steps import SizeStep, SizeSteps
 from .record_change import Conflict, change_record
+from .recovering.accept_loss import LossAssessment, accept_loss, assess
 from .recovering.delete import delete
 from .recovering.recover import recover
+from .recovering.salvage import Salvage
 from .turn import Turn
 from .writing.advanced_write_handle import AdvancedWriteHandle
 from .writing.creation import create_record
 from .writing.write_handle import WriteHandle
 
-__all__ = ["AdvancedWriteHandle", "LedgerClient", "NewLedger", "ReadHandle", "WriteHandle"]
+__all__ = ["AdvancedWriteHandle", "LedgerClient", "NewLedger", "ReadHandle", "Salvage", "WriteHandle"]
 
 
 class LedgerClient:
@@ -213,6 +215,48 @@ class LedgerClient:
             if not handle.is_closed:
                 await handle.read_last_add_confirmed()
             return handle
+
+    async def assess_loss(self, ledger_id: int, *, password: bytes = b"") -> LossAssessment:
+        """What would be given up if a ledger whose end cannot be proven were closed where its survivors end.
+
+        Nothing is changed. Raises LedgerError where nothing need be given up: it can be recovered, or a bookie lives
+        that may prove the end; LedgerClosed, NoSuchLedger, Unauthorized, MetadataUnavailable.
+        """
+        cluster = await self._connected()
+        with self._asking():
+            return await assess(cluster, ledger_id, password)
+
+    async def accept_loss(self, assessment: LossAssessment, *, password: bytes = b"") -> LedgerRecord:
+        """Closes a ledger where its survivors end, and gives up what its missing bookies hold; its closed record.
+
+        For an operator who was shown the assessment; the record keeps that it was done. It takes an admin's
+        certificate, where there are any. Raises as `assess_loss`, and LedgerRecoveryFailed where more is lost by now.
+        """
+        cluster = await self._connected()
+        with self._asking():
+            return await accept_loss(cluster, assessment, password)
+
+    async def salvage_ledger(
+        self,
+        ledger_id: int,
+        *,
+        password: bytes = b"",
+        bookies: Collection[str] = (),
+        past_the_end: bool = False,
+    ) -> Salvage:
+        """What there is of a ledger at any living bookie, or at those of these names; see `Salvage`.
+
+        Nothing is fenced or changed. For a ledger of which a quorum is lost: what is not proven to be confirmed is
+        given, too, and with `past_the_end` what lies behind the end of a closed one. Raises NoSuchLedger, Unauthorized,
+        BadEncryptionKey, LedgerError for a name under which nobody lives, MetadataUnavailable.
+        """
+        cluster = await self._connected()
+        with self._asking():
+            found = await found_of(cluster, ledger_id)
+            keys = await keys_of(cluster, found, password, Right.READ)
+            salvage = Salvage(cluster, found, keys, self._encryption_key, past_the_end=past_the_end)
+            await salvage.find_holders(bookies)
+            return salvage
 
     async def list_ledgers(
         self, *, first_ledger: int = 0, skip_unreadable: bool = True

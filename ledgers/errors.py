@@ -136,7 +136,8 @@ class NotEnoughBookies(UnconfirmedError):
 class EntryUnreadable(LedgerError):
     """Every replica was asked and none gave the entry. `answers` says what each said.
 
-    Nothing is lost for certain while a replica is merely unreachable: bring it back and read again.
+    Nothing is lost for certain while a replica is merely unreachable: bring it back and read again. Where all of them
+    are lost, `salvage_ledger` reads the others.
     """
 
     def __init__(self, ledger_id: int, entry_id: int, answers: Mapping[str, str]) -> None:
@@ -170,12 +171,15 @@ class NotEnoughAnswers(LedgerError):
 class LedgerRecoveryFailed(LedgerError):
     """Recovery could not decide where the ledger ends; nothing confirmed was changed.
 
-    The ledger stays in recovery, fenced. Bring the named bookies back and open it again.
+    The ledger stays in recovery, fenced. Bring the named bookies back and open it again. Where they are lost for good,
+    `salvage_ledger` reads what there is, and an operator may accept the loss (`assess_loss`). `is_undecided`: too few
+    bookies answered to prove the end; else something else kept it from being closed.
     """
 
-    def __init__(self, ledger_id: int, why: str) -> None:
+    def __init__(self, ledger_id: int, why: str, *, is_undecided: bool = False) -> None:
         super().__init__(f"ledger {ledger_id} could not be recovered: {why}")
         self.ledger_id = ledger_id
+        self.is_undecided = is_undecided
 
 
 class AppendTimeout(UnconfirmedError):

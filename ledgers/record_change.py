@@ -45,7 +45,8 @@ async def change_record(
 
 
 async def tell_lacking(marks: Marks, record: LedgerRecord) -> None:
-    """Marks a ledger under-replicated if its record says that copies lack something (rule W6).
+    """Marks a ledger under-replicated if its record says that copies lack something (rule W6), or that a bookie is to
+    fence it.
 
     A failed mark is no loss: the next audit finds the record.
     """
@@ -54,6 +55,8 @@ async def tell_lacking(marks: Marks, record: LedgerRecord) -> None:
         for fragment in record.fragments
         for lack in fragment.lacking
     ]
+    if record.accepted_loss is not None:
+        reasons += [f"{bookie} is to fence it" for bookie in record.accepted_loss.to_fence]
     if reasons:
         try:
             await marks.set(record.ledger_id, reasons, time.time_ns() // 1_000_000)

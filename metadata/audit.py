@@ -29,6 +29,7 @@ class Act(StrEnum):
     CREATE = "create"
     FENCE = "fence"
     RECOVER = "recover"
+    ACCEPT_LOSS = "accept loss"
     CLOSE = "close"
     DELETE = "delete"
     EPOCH = "epoch"

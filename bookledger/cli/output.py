@@ -128,6 +128,22 @@ def ledger_fields(record: LedgerRecord) -> dict[str, Any]:
     }
 
 
+def loss_fields(record: LedgerRecord) -> dict[str, Any]:
+    """How a ledger was closed without proof of its end, where it was."""
+    loss = record.accepted_loss
+    if loss is None:
+        return {}
+    told = {
+        "at": _iso(loss.at),
+        "by": loss.by,
+        "last_entry": record.last_entry,
+        "proven_through": loss.proven_through,
+        "given_up": sorted(bookie.bookie_id for bookie in loss.missing),
+        "to_fence": sorted(bookie.bookie_id for bookie in loss.to_fence),
+    }
+    return {"accepted_loss": told}
+
+
 def _iso(at: datetime | None) -> str | None:
     return None if at is None else at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

@@ -147,8 +147,12 @@ class Survey:
 
     def _of_bookies(self) -> Iterator[str]:
         view, living = self.view, self.view.living
-        if dead := [one for one in self.bookies if one.registration is None and not self._is_gone(one)]:
-            yield f"not registered: {_names(one.bookie for one in dead)}"
+        absent = [one.bookie for one in self.bookies if one.registration is None]
+        given_up = {ref for ref in absent if view.orders.get(ref.bookie_id) is OrderKind.GIVEN_UP}
+        if away := [ref for ref in absent if ref not in given_up]:
+            yield f"not registered: {_names(away)}"
+        if left := [ref for ref in self.holdings if ref.bookie_id in {one.bookie_id for one in given_up}]:
+            yield f"given up, and ledgers still refer to it: {_names(left)}"
         if living and not any(one.writable for one in living.values()):
             yield "every bookie that lives is read-only: nothing can be written; free space on their disks"
         if strange := [ref for ref in living if ref.bookie_id not in view.formatted]:
@@ -171,10 +175,19 @@ class Survey:
             said = "; ".join(f"{living[ref].address}: {known[ref.bookie_id]}" for ref in unreached)
             yield f"alive, and out of the auditor's reach: {_names(unreached)} ({said}); look at --advertise"
 
-    def _is_gone(self, one: BookieSeen) -> bool:
-        """Whether it is decommissioned, and nothing refers to it any more."""
-        given_up = self.view.orders.get(one.bookie.bookie_id) is OrderKind.GIVEN_UP
-        return given_up and not any(ref.bookie_id == one.bookie.bookie_id for ref in self.holdings)
+    def lost_of(self, ledger_id: int) -> list[str]:
+        """The bookies that hold copies of a ledger that is not whole, and will not come back: nobody need wait for
+        them."""
+        view = self.view
+        refs = {copy.bookie for copy in self.amiss.get(ledger_id, ())} - view.living.keys()
+        return sorted(
+            {
+                ref.bookie_id
+                for ref in refs
+                if view.orders.get(ref.bookie_id) is OrderKind.GIVEN_UP
+                or view.formatted.get(ref.bookie_id, ref.incarnation) != ref.incarnation
+            }
+        )
 
 
 def _names(bookies: Iterable[BookieRef]) -> str:

@@ -1,5 +1,5 @@
 """The blocking client: the calls of `ledgers.aio`, with the calling thread waiting for the result."""
 
-from .client import AdvancedWriteHandle, LedgerClient, ReadHandle, WriteHandle
+from .client import AdvancedWriteHandle, LedgerClient, ReadHandle, Salvage, WriteHandle
 
-__all__ = ["AdvancedWriteHandle", "LedgerClient", "ReadHandle", "WriteHandle"]
+__all__ = ["AdvancedWriteHandle", "LedgerClient", "ReadHandle", "Salvage", "WriteHandle"]

@@ -5,7 +5,7 @@ Every method runs its asyncio twin on that thread and waits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 
 from bookie.wire.messages import MaintainReply, MaintainRequest
@@ -18,8 +18,10 @@ from ..creating.new_ledger import NewLedger
 from ..errors import ClientClosed, WouldDeadlock
 from ..loop_thread import in_pages, iterate
 from ..reading.size_steps import SizeStep
+from ..recovering.accept_loss import LossAssessment
 from .face import BlockingClient
 from .read import ReadHandle
+from .salvage import Salvage
 from .write import AdvancedWriteHandle, WriteHandle
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "ClientClosed",
     "LedgerClient",
     "ReadHandle",
+    "Salvage",
     "WouldDeadlock",
     "WriteHandle",
 ]
@@ -93,6 +96,28 @@ class LedgerClient(BlockingClient[aio.LedgerClient]):
         """Opens a ledger for reading, recovered first by default. See `ledgers.aio.LedgerClient.open_ledger`."""
         opened = self._twin.open_ledger(ledger_id, recovery=recovery, password=password)
         return ReadHandle(self._thread, self._thread.run(opened))
+
+    def assess_loss(self, ledger_id: int, *, password: bytes = b"") -> LossAssessment:
+        """What closing a ledger where its survivors end would give up; see `ledgers.aio.LedgerClient.assess_loss`."""
+        return self._thread.run(self._twin.assess_loss(ledger_id, password=password))
+
+    def accept_loss(self, assessment: LossAssessment, *, password: bytes = b"") -> LedgerRecord:
+        """Closes a ledger where its survivors end; see `ledgers.aio.LedgerClient.accept_loss`."""
+        return self._thread.run(self._twin.accept_loss(assessment, password=password))
+
+    def salvage_ledger(
+        self,
+        ledger_id: int,
+        *,
+        password: bytes = b"",
+        bookies: Collection[str] = (),
+        past_the_end: bool = False,
+    ) -> Salvage:
+        """What there is of a ledger at living bookies; see `ledgers.aio.LedgerClient.salvage_ledger`."""
+        salvage = self._twin.salvage_ledger(
+            ledger_id, password=password, bookies=bookies, past_the_end=past_the_end
+        )
+        return Salvage(self._thread, self._thread.run(salvage))
 
     def list_ledgers(self, *, first_ledger: int = 0, skip_unreadable: bool = True) -> Iterator[LedgerRecord]:
         """Yields the metadata of every ledger from `first_ledger` on; see `ledgers.aio.LedgerClient.list_ledgers`."""

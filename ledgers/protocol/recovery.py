@@ -119,7 +119,7 @@ class Recovery:
                 names = [
                     f"{self._last_fragment.ensemble[n]}: {why}" for n, why in sorted(self._failed.items())
                 ]
-                return self._fail(f"too few bookies could be fenced ({', '.join(names)})")
+                return self._fail(f"too few bookies could be fenced ({', '.join(names)})", is_undecided=True)
             case Outcome.WON:
                 return self._begin_reading()
 
@@ -181,7 +181,8 @@ class Recovery:
                 return effects + self._close_if_written_back()
             case Verdict.UNDECIDED:
                 said = self._reads.describe(self._next)
-                return effects + self._fail(f"nobody can tell whether entry {self._next} exists ({said})")
+                why = f"nobody can tell whether entry {self._next} exists ({said})"
+                return effects + self._fail(why, is_undecided=True)
             case _:
                 return effects + self._read_more()
 
@@ -284,8 +285,8 @@ class Recovery:
         """The outcome of the close stays unknown; the next open of the ledger finds out."""
         return self._end(Finish(error))
 
-    def _fail(self, why: str) -> list[RecoveryEffect]:
-        return self._end(Finish(LedgerRecoveryFailed(self.record.ledger_id, why)))
+    def _fail(self, why: str, *, is_undecided: bool = False) -> list[RecoveryEffect]:
+        return self._end(Finish(LedgerRecoveryFailed(self.record.ledger_id, why, is_undecided=is_undecided)))
 
     def _end(self, effect: RecoveryEffect) -> list[RecoveryEffect]:
         if self.stage is Stage.ENDED:

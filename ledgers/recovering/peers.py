@@ -31,6 +31,7 @@ from ..errors import (
     ClientClosed,
     EntryUnreadable,
     LedgerError,
+    LedgerRecoveryFailed,
     MetadataUnavailable,
     NoSuchLedger,
 )
@@ -235,8 +236,8 @@ def _failure(ledger_id: int, error: LedgerError | MetadataError) -> PeersFailed:
             return PeersFailed(
                 ledger_id,
                 f"{whose} entry {entry_id} of ledger {ledger_id}",
-                "bring back the bookies that did not answer, and try again; "
-                "an entry that every replica lacks or has damaged is lost",
+                "bring back those of them that are only away, and try again; an entry that every replica lacks or has "
+                f"damaged is lost, and `bookledger ledger salvage {ledger_id} --output FILE` saves the others",
                 entry_id=entry_id,
                 answers=answers,
             )
@@ -249,6 +250,10 @@ def _failure(ledger_id: int, error: LedgerError | MetadataError) -> PeersFailed:
                 f"cannot look up ledger {ledger_id}: {error}",
                 "try again when the metadata is back",
             )
+        case LedgerRecoveryFailed(is_undecided=True):
+            away = "bring back those of these bookies that are only away, and try again"
+            lost = f"where they are lost for good: `bookledger ledger recover --accept-loss {ledger_id}`"
+            what, advice = str(error), f"{away}; {lost}"
         case _:
             what, advice = str(error), "bring back the bookies that it names, and try again"
     return PeersFailed(ledger_id, what, advice)

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
-from typing import TypeVar
-
-from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from bookie.wire import LacRequest, LacStatement, ReadReply, ReadRequest
 from bookie.wire.credentials import Purpose
@@ -42,8 +38,7 @@ from ..protocol.effects import (
 from ..protocol.recovery import Recovery
 from ..record_change import Conflict, RecordVersion, change_record
 from ..tasks import Tasks
-
-Reply = TypeVar("Reply")
+from .tries import with_tries
 
 RESTART_PAUSE_SECONDS_MAX = 2.0
 
@@ -74,8 +69,8 @@ async def _recover(
     for attempt in range(cluster.config.recovery_attempts_max):
         if found.record.is_closed:
             return found
-        await _check_accepted(cluster, found.record.ledger_id)
-        marked = await _mark_in_recovery(cluster, found)
+        await check_accepted(cluster, found.record.ledger_id)
+        marked = await mark_in_recovery(cluster, found)
         if marked.record.is_closed:
             return marked
         outcome = await _RecoveryRun(cluster, marked, digester, key).run()
@@ -93,7 +88,8 @@ async def _recover(
     raise LedgerRecoveryFailed(found.record.ledger_id, "other clients kept changing its metadata; try again")
 
 
-async def _check_accepted(cluster: Cluster, ledger_id: int) -> None:
+async def check_accepted(cluster: Cluster, ledger_id: int) -> None:
+    """Raises LedgerRecoveryFailed while the metadata is an older copy that nobody has accepted."""
     try:
         await hold.check_accepted(cluster.store)
     except MetadataRestored as error:
@@ -107,7 +103,7 @@ async def _read_again(cluster: Cluster, record: LedgerRecord) -> VersionedRecord
     return found
 
 
-async def _mark_in_recovery(cluster: Cluster, found: VersionedRecord) -> VersionedRecord:
+async def mark_in_recovery(cluster: Cluster, found: VersionedRecord) -> VersionedRecord:
     """OPEN → IN_RECOVERY, unless somebody has got that far already (R2)."""
     for _ in range(cluster.config.recovery_attempts_max):
         if found.record.state is not LedgerState.OPEN:
@@ -226,13 +222,13 @@ class _RecoveryRun:
         self._fail(LedgerRecoveryFailed(self._ledger_id, f"no progress for {limit:g} s ({said})"))
 
     async def _fence(self, effect: FenceLac) -> None:
-        incarnation = effect.bookie.incarnation
+        incarnation, config = effect.bookie.incarnation, self._cluster.config
         credential = self._key.credential(Purpose.FENCE, incarnation)
         request = LacRequest(
             incarnation, self._ledger_id, fence=True, credential=credential, identity=self._identity
         )
         try:
-            reply = await self._with_tries(lambda: self._cluster.fence(effect.bookie, request))
+            reply = await with_tries(config, lambda: self._cluster.fence(effect.bookie, request))
         except BookieUnavailable as error:
             self._perform(self._machine.lac_failed(effect.position, error.why))
         else:
@@ -240,7 +236,7 @@ class _RecoveryRun:
 
     async def _read_fenced(self, effect: ReadFenced) -> None:
         try:
-            reply = await self._with_tries(lambda: self._read_once(effect))
+            reply = await with_tries(self._cluster.config, lambda: self._read_once(effect))
             self._progress_at = self._loop.time()
         except BookieUnavailable as error:
             self._perform(self._machine.read_failed(effect.position, error.why))
@@ -259,18 +255,6 @@ class _RecoveryRun:
             identity=self._identity,
         )
         return await self._cluster.read(effect.bookie, request)
-
-    async def _with_tries(self, call: Callable[[], Awaitable[Reply]]) -> Reply:
-        """Several tries at one bookie: a recovery that gives up early leaves the ledger unusable."""
-        async for attempt in AsyncRetrying(
-            retry=retry_if_exception_type(BookieUnavailable),
-            stop=stop_after_attempt(self._cluster.config.recovery_tries_max),
-            wait=wait_random_exponential(multiplier=0.1, max=1.0),
-            reraise=True,
-        ):
-            with attempt:
-                return await call()
-        raise AssertionError("a retry ends with an answer or an error")
 
     async def _find_replacements(self, effect: FindReplacements) -> None:
         chosen, rejected = await find_replacements(self._cluster, effect, self._write_quorum)

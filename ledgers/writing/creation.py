@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from metadata.audit import Act, tell
 from metadata.errors import KeyExists
+from metadata.records.ledger_codec import ACCEPTED_LOSS
 from metadata.records.ledger_record import IDENTITY_BYTES, OWNER, Fragment, LedgerRecord, is_of
 from metadata.records.ledger_store import VersionedRecord
 
@@ -31,8 +32,9 @@ async def create_record(
     if why := cluster.why_not_created():
         tell(Act.REFUSED, f"create: {why}", who=cluster.who)
         raise NotAllowed(why)
-    if ENCRYPTION in custom_metadata:
-        raise ValueError(f"custom metadata {ENCRYPTION!r} is of another ledger: leave it out")
+    for name in (ENCRYPTION, ACCEPTED_LOSS):
+        if name in custom_metadata:
+            raise ValueError(f"custom metadata {name!r} is of another ledger: leave it out")
     if cluster.owner:
         custom_metadata.setdefault(OWNER, cluster.owner.encode())
     if cluster.owner and not is_of(custom_metadata[OWNER], cluster.owner):

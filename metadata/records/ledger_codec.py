@@ -8,6 +8,7 @@ from .. import keys
 from ..errors import BadRecord
 from . import records_pb2 as pb
 from .ledger_record import (
+    AcceptedLoss,
     BookieRef,
     DigestType,
     Fragment,
@@ -25,6 +26,13 @@ SALTED_VERSION = 2
 
 IDENTIFIED_VERSION = 3
 """Version of records with an identity, for the same reason."""
+
+ACCEPTED_LOSS = "bookledger.accepted_loss"
+"""Where a record says by whose word its end was accepted: in the custom metadata. A field of its own would be lost with
+the next change by a program that does not know it, such as one that heals; and a version of its own would keep such
+programs from reading the ledger, which there is no need for. Custom metadata they read past, and carry along."""
+
+LOSS_VERSION = 1
 
 _READABLE_VERSIONS = (FORMAT_VERSION, SALTED_VERSION, IDENTIFIED_VERSION)
 
@@ -49,7 +57,7 @@ def encode(record: LedgerRecord) -> bytes:
         state=_STATE_TO_PB[record.state],
         last_entry=-1 if record.last_entry is None else record.last_entry,
         length_bytes=record.length_bytes or 0,
-        custom_metadata=record.custom_metadata,
+        custom_metadata=_with_loss(record),
         created_ms=record.created_ms,
         closed_ms=record.closed_ms,
         nonce=record.nonce,
@@ -71,6 +79,18 @@ def encode(record: LedgerRecord) -> bytes:
             lacking=lacking,
         )
     return message.SerializeToString(deterministic=True)
+
+
+def _with_loss(record: LedgerRecord) -> dict[str, bytes]:
+    custom = dict(record.custom_metadata)
+    if (loss := record.accepted_loss) is not None:
+        message = pb.AcceptedLoss(
+            format_version=LOSS_VERSION, at_ms=loss.at_ms, by=loss.by, proven_through=loss.proven_through
+        )
+        for named, bookies in ((message.missing, loss.missing), (message.to_fence, loss.to_fence)):
+            named.extend(pb.BookieRef(bookie_id=b.bookie_id, incarnation=b.incarnation) for b in bookies)
+        custom[ACCEPTED_LOSS] = message.SerializeToString(deterministic=True)
+    return custom
 
 
 def _version_of(record: LedgerRecord) -> int:
@@ -100,8 +120,26 @@ def decode(key: str, value: bytes) -> LedgerRecord | Tombstone:
         raise BadRecord(key, str(error)) from error
 
 
+def _loss_in(custom: dict[str, bytes], *, closed: bool) -> AcceptedLoss | None:
+    """Takes it out of the custom metadata. What an application has put there itself stays there."""
+    try:
+        message = pb.AcceptedLoss.FromString(custom.get(ACCEPTED_LOSS, b""))
+    except DecodeError:
+        return None
+    if not closed or message.format_version != LOSS_VERSION:
+        return None
+    del custom[ACCEPTED_LOSS]
+    missing, to_fence = (
+        tuple(BookieRef(b.bookie_id, b.incarnation) for b in bookies)
+        for bookies in (message.missing, message.to_fence)
+    )
+    return AcceptedLoss(message.at_ms, message.by, message.proven_through, missing, to_fence)
+
+
 def _from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
     closed = message.state == pb.CLOSED
+    custom = dict(message.custom_metadata)
+    loss = _loss_in(custom, closed=closed)
     return LedgerRecord(
         ledger_id=ledger_id,
         shape=Shape(message.ensemble_size, message.write_quorum, message.ack_quorum),
@@ -118,7 +156,7 @@ def _from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
         digest_type=_DIGEST_FROM_PB[message.digest_type],
         last_entry=message.last_entry if closed else None,
         length_bytes=message.length_bytes if closed else None,
-        custom_metadata=dict(message.custom_metadata),
+        custom_metadata=custom,
         created_ms=message.created_ms,
         closed_ms=message.closed_ms if closed else 0,
         nonce=message.nonce,
@@ -126,4 +164,5 @@ def _from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
         verifier=message.verifier,
         password_salt=message.password_salt,
         identity=message.identity,
+        accepted_loss=loss,
     )

@@ -138,6 +138,28 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
+class AcceptedLoss:
+    """An operator's word by which a ledger was closed where its survivors end, though nobody could prove its end.
+
+    `at_ms`: when, by the clock of who did it; `by`: who. `proven_through`: the last entry that was proven to be
+    confirmed; the ledger ends behind it where survivors had more, and before it where they had less. `missing`: the
+    bookies of the last ensemble that did not answer: what they hold past the end is given up. `to_fence`: those of them
+    that have not fenced the ledger since.
+    """
+
+    at_ms: int
+    by: str
+    proven_through: int
+    missing: Ensemble = ()
+    to_fence: Ensemble = ()
+
+    @property
+    def at(self) -> datetime | None:
+        """When it was said, in UTC."""
+        return _time(self.at_ms)
+
+
+@dataclass(frozen=True, slots=True)
 class LedgerRecord:
     """One ledger's metadata, immutable; a change makes a new record and is one compare-and-swap.
 
@@ -147,6 +169,7 @@ class LedgerRecord:
     a writer that is still to come; exactly one can claim it, by compare-and-swap. `identity`: random, made with the
     ledger. A store that went back to an older copy of itself gives an id once more, and this tells the two ledgers
     apart (rule W8). b"" for ledgers of older programs.
+    `accepted_loss`: how it was closed without proof of its end; None for all others, and it stays for ever.
     """
 
     ledger_id: int
@@ -164,6 +187,7 @@ class LedgerRecord:
     verifier: bytes = b""
     password_salt: bytes = b""
     identity: bytes = b""
+    accepted_loss: AcceptedLoss | None = None
 
     def __post_init__(self) -> None:
         _check_fragments(self.fragments, self.shape.ensemble_size)
@@ -172,6 +196,8 @@ class LedgerRecord:
         closed = self.state is LedgerState.CLOSED
         if closed != (self.last_entry is not None) or closed != (self.length_bytes is not None):
             raise ValueError("last entry and length belong to a closed ledger, and only to one")
+        if self.accepted_loss is not None and not closed:
+            raise ValueError("a loss is accepted by closing the ledger")
         if (self.last_entry or 0) < -1 or (self.length_bytes or 0) < 0:
             raise ValueError(f"no ledger ends at entry {self.last_entry} with {self.length_bytes} bytes")
 
@@ -229,6 +255,13 @@ class LedgerRecord:
         return replace(
             self, state=LedgerState.CLOSED, last_entry=last_entry, length_bytes=length_bytes, fragments=kept
         )
+
+    def fenced_by(self, bookie: BookieRef) -> LedgerRecord:
+        """A bookie that did not answer when the loss was accepted is back, and has fenced the ledger."""
+        loss = self.accepted_loss
+        assert loss is not None
+        left = tuple(one for one in loss.to_fence if one != bookie)
+        return replace(self, accepted_loss=replace(loss, to_fence=left))
 
     def spans(self) -> Iterator[tuple[Fragment, int | None]]:
         """Each fragment with its last entry; None for the last one of a ledger that is not closed."""

@@ -131,6 +131,22 @@ class Ledger(_message.Message):
     identity: bytes
     def __init__(self, format_version: _Optional[int] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., state: _Optional[_Union[LedgerState, str]] = ..., last_entry: _Optional[int] = ..., length_bytes: _Optional[int] = ..., fragments: _Optional[_Iterable[_Union[Fragment, _Mapping]]] = ..., custom_metadata: _Optional[_Mapping[str, bytes]] = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., reserved: bool = ..., verifier: _Optional[bytes] = ..., closed_ms: _Optional[int] = ..., password_salt: _Optional[bytes] = ..., identity: _Optional[bytes] = ...) -> None: ...
 
+class AcceptedLoss(_message.Message):
+    __slots__ = ("format_version", "at_ms", "by", "proven_through", "missing", "to_fence")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    AT_MS_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    PROVEN_THROUGH_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    TO_FENCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    at_ms: int
+    by: str
+    proven_through: int
+    missing: _containers.RepeatedCompositeFieldContainer[BookieRef]
+    to_fence: _containers.RepeatedCompositeFieldContainer[BookieRef]
+    def __init__(self, format_version: _Optional[int] = ..., at_ms: _Optional[int] = ..., by: _Optional[str] = ..., proven_through: _Optional[int] = ..., missing: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., to_fence: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ...) -> None: ...
+
 class Cookie(_message.Message):
     __slots__ = ("format_version", "cluster_id", "bookie_id", "incarnation")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bookie.upkeep.healing.view import ClusterView
-from bookledger.cluster.survey import Survey, bookies_seen
+from bookledger.cluster.survey import Condition, Copy, Holding, Survey, bookies_seen
 from metadata.healing.holder import Holder
 from metadata.healing.orders import OrderKind
-from metadata.records.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef, Fragment
 from metadata.records.registration import Registration
 from metadata.store import StoreHealth
 
@@ -41,3 +41,32 @@ def survey(
 def test_bookies_that_live_and_take_nothing_make_no_whole_cluster(seen: Survey, why: str) -> None:
     assert seen.is_whole == (not why)
     assert not why or any(why in one for one in seen.why_not_whole)
+
+
+B3 = BookieRef("b3", "i3")
+
+
+def test_a_bookie_that_is_given_up_is_not_waited_for_and_counts_until_nothing_refers_to_it() -> None:
+    seen = survey((True, True), {**FORMATTED, "b3": "i3"}, {"b3": OrderKind.GIVEN_UP})
+    assert seen.is_whole
+    seen.holdings[B3] = Holding(1, 1, 1)
+    assert seen.why_not_whole == ["given up, and ledgers still refer to it: b3"]
+
+
+@pytest.mark.parametrize(
+    ("formatted", "orders", "lost"),
+    [
+        ({"b3": "i3"}, {}, []),
+        ({"b3": "i3"}, {"b3": OrderKind.GIVEN_UP}, ["b3"]),
+        ({"b3": "of another disk"}, {}, ["b3"]),
+        ({}, {}, []),  # its cookie is missing: its directory may be there
+    ],
+)
+def test_a_lost_bookie_is_told_from_one_that_is_away(
+    formatted: dict[str, str], orders: dict[str, OrderKind], lost: list[str]
+) -> None:
+    seen = survey((True, True), {**FORMATTED, **formatted}, orders)
+    fragment = Fragment(0, (B1, B3))
+    seen.amiss[7] = [Copy(fragment, 4, 1, Condition.LOST), Copy(fragment, 4, 0, Condition.LACKING)]
+    assert seen.lost_of(7) == lost
+    assert seen.lost_of(8) == []

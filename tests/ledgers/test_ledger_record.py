@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from metadata import keys
 from metadata.errors import BadRecord
 from metadata.records import records_pb2
-from metadata.records.ledger_codec import decode, encode
+from metadata.records.ledger_codec import ACCEPTED_LOSS, IDENTIFIED_VERSION, decode, encode
 from metadata.records.ledger_record import (
     FRAGMENTS_MAX,
+    AcceptedLoss,
     BookieRef,
     DigestType,
     Fragment,
@@ -307,3 +308,52 @@ def test_a_ledger_may_hold_what_was_appended_between_its_making_and_its_close() 
 def closed_at_entry_5() -> LedgerRecord:
     refs = (BookieRef("b1", "i1"), BookieRef("b2", "i2"))
     return LedgerRecord(7, Shape(2, 2, 1), (Fragment(0, refs),)).closed(5, 50)
+
+
+LOSS = AcceptedLoss(1_700_000_000_000, "root@host", 12, missing=(A, B), to_fence=(A,))
+ACCEPTED = replace(
+    OPEN.closed(11, 110), identity=b"i" * 16, custom_metadata={"owner": b"team-a"}, accepted_loss=LOSS
+)
+
+
+def test_by_whose_word_a_ledger_was_closed_stays_in_its_record() -> None:
+    found = decode(keys.ledger(5), encode(ACCEPTED))
+    assert found == ACCEPTED
+    assert isinstance(found, LedgerRecord) and found.accepted_loss is not None
+    assert found.accepted_loss.at == datetime.fromtimestamp(1_700_000_000, UTC)
+    assert found.moved(10, C, D).accepted_loss == LOSS
+
+
+def test_an_older_program_reads_such_a_record_and_carries_the_word_along() -> None:
+    """It knows nothing of it but an entry of the custom metadata, which it writes as it was."""
+    message = records_pb2.Ledger.FromString(encode(ACCEPTED))
+    assert message.format_version == IDENTIFIED_VERSION
+    carried = dict(message.custom_metadata)
+    assert set(carried) == {"owner", ACCEPTED_LOSS}
+    message.ClearField("custom_metadata")
+    message.custom_metadata.update(carried)
+    message.nonce = b"of another change"
+    found = decode(keys.ledger(5), message.SerializeToString())
+    assert found == replace(ACCEPTED, nonce=b"of another change")
+
+
+def test_what_an_application_put_there_itself_is_no_such_word() -> None:
+    for value in (b"", b"\xff", b"mine", records_pb2.AcceptedLoss(format_version=9).SerializeToString()):
+        record = replace(OPEN.closed(11, 110), custom_metadata={ACCEPTED_LOSS: value})
+        assert decode(keys.ledger(5), encode(record)) == record
+    opened = replace(
+        OPEN,
+        custom_metadata={ACCEPTED_LOSS: records_pb2.AcceptedLoss(format_version=1).SerializeToString()},
+    )
+    assert decode(keys.ledger(5), encode(opened)) == opened
+
+
+def test_a_loss_is_accepted_by_closing_only() -> None:
+    with pytest.raises(ValueError, match="by closing the ledger"):
+        replace(OPEN, accepted_loss=LOSS)
+
+
+def test_a_bookie_that_has_fenced_the_ledger_since_is_to_do_so_no_more() -> None:
+    fenced = ACCEPTED.fenced_by(A)
+    assert fenced.accepted_loss == replace(LOSS, to_fence=())
+    assert fenced.fenced_by(B) == fenced

@@ -29,7 +29,7 @@ from metadata.store import Lease, MetadataStore
 from ...upkeep_config import UpkeepConfig
 from ..mending.need import Need, Reason
 from ..peers import Peers
-from .needs import is_left_behind, needs, takers
+from .needs import is_left_behind, needs, takers, to_fence
 from .reachability import Reachability
 from .view import ClusterView, look
 
@@ -223,7 +223,8 @@ class Auditor:
     async def _mark(
         self, record: LedgerRecord, found: Sequence[Need], is_left: bool, mark: Mark | None, view: ClusterView
     ) -> None:
-        reasons = [*([NOT_CLOSED] if is_left else []), *map(str, found)]
+        fences = [f"{bookie} is to fence it" for bookie in to_fence(record, view)]
+        reasons = [*([NOT_CLOSED] if is_left else []), *map(str, found), *fences]
         if not reasons:
             if mark is not None:
                 await self._marks.remove(record.ledger_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from metadata import placement
-from metadata.records.ledger_record import Fragment, LedgerRecord, LedgerState
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState
 from metadata.records.registration import Registration
 
 from ..mending.need import Need, Reason
@@ -97,6 +97,20 @@ def _candidates(need: Need, view: ClusterView) -> list[Registration]:
 
 def _beside(need: Need, view: ClusterView) -> list[Registration]:
     return [view.living[bookie] for bookie in need.beside if bookie in view.living]
+
+
+# --- ledgers whose end was accepted --------------------------------------------------------------
+
+
+def to_fence(record: LedgerRecord, view: ClusterView) -> list[BookieRef]:
+    """Bookies that did not answer when the loss of what they hold was accepted, and may still come back: they are to
+    fence the ledger then, or its old writer could have entries confirmed by them."""
+    loss = record.accepted_loss
+    return [
+        one
+        for one in (() if loss is None else loss.to_fence)
+        if view.formatted.get(one.bookie_id) == one.incarnation
+    ]
 
 
 # --- abandoned ledgers -------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from metadata.healing import holder
 from metadata.healing.holder import Holder
 from metadata.healing.marks import Mark, Marks
 from metadata.records.ledger_record import BookieRef, LedgerRecord
-from metadata.records.ledger_store import LedgerStore
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import Lease, MetadataStore
 
 from ...errors import BookieError, LogFailed
@@ -33,7 +33,7 @@ from ..mending.mending import Tally
 from ..mending.need import Need, Reason
 from ..mending.repair import COULD_NOT, Repair
 from ..peers import Peers
-from .needs import is_left_behind, needs, takers
+from .needs import is_left_behind, needs, takers, to_fence
 from .view import ClusterView, look
 
 log = logging.getLogger(__name__)
@@ -155,14 +155,18 @@ class Worker:
             self._left_behind.pop(mark.ledger_id, None)
             await self._marks.remove(mark.ledger_id)
             return
-        record = found.record
+        record: LedgerRecord | None = found.record
+        if self._me in to_fence(found.record, view):
+            record = await self._fence(found)
+        if record is None:
+            return
         if is_left_behind(record, view):
             if self._is_given_up(record.ledger_id):
                 await self._claimed(record.ledger_id, view, self._close)
             return
         self._left_behind.pop(record.ledger_id, None)
         if not needs(record, view):
-            await self._marks.remove(mark.ledger_id)
+            await self._remove_mark(record, view)
         elif not (wanted := self._mine(record, view, overdue=self._is_overdue(mark))):
             if await self._held_for_others(record, view):
                 await self._claimed(record.ledger_id, view, self._take_what_is_held)
@@ -248,8 +252,36 @@ class Worker:
         except COULD_NOT as error:
             tally.fail(str(error))
         await self._tell(tally)
-        if not tally.why_not and (record is None or not needs(record, view)):
+        if not tally.why_not and record is None:
             await self._marks.remove(ledger_id)
+        elif not tally.why_not and record is not None and not needs(record, view):
+            await self._remove_mark(record, view)
+
+    async def _remove_mark(self, record: LedgerRecord, view: ClusterView) -> None:
+        """No copy is amiss. While a bookie that is away is to fence the ledger the mark stays, for it to find."""
+        if to_fence(record, view):
+            self._not_before(record.ledger_id, self._config.others_seconds)
+        else:
+            await self._marks.remove(record.ledger_id)
+
+    async def _fence(self, found: VersionedRecord) -> LedgerRecord | None:
+        """This bookie was away when the ledger was closed without it: its writer is refused here from now on.
+
+        None where that could not be done, or told: it is tried again.
+        """
+        tally = Tally(found.ledger_id)
+        try:
+            await self._repair.fence(found.record)
+            changed = await self._ledgers.change(found.record.fenced_by(self._me), found.version)
+        except COULD_NOT as error:
+            tally.fail(f"it is to be fenced here, and was not: {error}")
+            await self._tell(tally)
+            return None
+        ends = found.record.last_entry
+        log.warning(
+            "ledger %d was closed without what is here: fenced; it ends at entry %s", found.ledger_id, ends
+        )
+        return changed.record
 
     async def _close(self, ledger_id: int, view: ClusterView) -> None:
         """Recovers and closes a ledger whose writer or recoverer is gone."""

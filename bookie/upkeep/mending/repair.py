@@ -20,10 +20,10 @@ from metadata.errors import MetadataError
 from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 from metadata.records.ledger_store import LedgerStore
 
-from ...errors import DiskIsFull
+from ...errors import BookieError, DiskIsFull
 from ...index.places import Place
 from ...storage.bookie import Bookie
-from ...wire.messages import EntryRange
+from ...wire.messages import EntryRange, Status
 from ..collecting.compactor import state_record
 from ..inventory.gaps import merged
 from ..inventory.inventory import Inventory, span_of
@@ -92,6 +92,16 @@ class Repair:
         except COULD_NOT as error:
             tally.fail(str(error))
         return _told(tally)
+
+    async def fence(self, record: LedgerRecord) -> None:
+        """The ledger's writer is refused here, on disk when it returns. Raises DiskIsFull, BookieError."""
+        if self._bookie.holds_another(record):
+            return
+        status, detail = await self._bookie.fence(record.ledger_id, record.verifier, record.identity)
+        if status is Status.READ_ONLY:
+            raise DiskIsFull(detail)
+        if status is not Status.OK:
+            raise BookieError(f"ledger {record.ledger_id} could not be fenced here: {status} {detail}")
 
     async def repair_limbo(self) -> RepairReport:
         """Repairs all ledgers in limbo, one after the other. Errors as for `repair_ledger`."""

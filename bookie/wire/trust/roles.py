@@ -12,7 +12,7 @@ from ..data.framing import Kind
 
 
 class Right(StrEnum):
-    """A right to request something of a bookie; the last two concern the metadata alone."""
+    """A right to request something of a bookie; the last three concern the metadata alone."""
 
     APPEND = "append entries"
     READ = "read entries"
@@ -23,6 +23,7 @@ class Right(StrEnum):
     LOOK_INTO = "look into entries through a console"
     DELETE = "delete ledgers of others"
     OVERRIDE = "delete a ledger without its password"
+    ACCEPT_LOSS = "close a ledger whose end cannot be proven"
 
 
 EVERYTHING = frozenset(Right)

@@ -74,7 +74,12 @@ def fields(seen: Survey) -> dict[str, Any]:
         "healing": healing_rows(seen),
         "moving_ledgers": seen.moving,
         "not_healed": [
-            {"ledger_id": mark.ledger_id, "tries": mark.tries, "why_not": mark.why_not}
+            {
+                "ledger_id": mark.ledger_id,
+                "tries": mark.tries,
+                "why_not": mark.why_not,
+                "lost": seen.lost_of(mark.ledger_id),
+            }
             for mark in seen.marks
             if mark.why_not
         ][:LISTED_MAX],
@@ -183,7 +188,8 @@ def _print(seen: Survey) -> None:
             f"{row['seconds']:g} s, {bytes_told(row['bytes_per_second'])} a second"
         )
     for row in known["not_healed"]:
-        say(f"ledger {row['ledger_id']} is not healed after {row['tries']} tries: {row['why_not']}")
+        lost = f" (lost for good: {', '.join(row['lost'])})" if row["lost"] else ""
+        say(f"ledger {row['ledger_id']} is not healed after {row['tries']} tries: {row['why_not']}{lost}")
 
 
 def _counts(counted: dict[str, int]) -> str:

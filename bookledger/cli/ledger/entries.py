@@ -35,6 +35,7 @@ from ..terminal import say, shown_bytes
 from ..told.help import command
 from ..told.outages import PAUSE_SECONDS, Outages
 from ..told.stopping import again, told_when_stopped
+from .ways_out import ways_out
 
 LOOK_SECONDS = 10.0
 """After so long without news a tailed ledger's bookies are probed: perhaps none answers."""
@@ -84,6 +85,7 @@ def read(
     printed = _Printed(first)
     with (
         told_when_stopped(printed.how if output is None else lambda: f"{output} is not there; {again()}"),
+        ways_out(metadata_uri, ledger_id),
         into as out,
         LedgerClient(metadata_uri, config=client_config()) as client,
     ):
@@ -128,7 +130,11 @@ def tail(
     """
     printed = _Printed(first)
     write = _printer(sys.stdout.buffer, printed, raw=raw, as_json=as_json)
-    with told_when_stopped(printed.how), LedgerClient(metadata_uri, config=client_config()) as client:
+    with (
+        told_when_stopped(printed.how),
+        ways_out(metadata_uri, ledger_id),
+        LedgerClient(metadata_uri, config=client_config()) as client,
+    ):
         reader = client.open_ledger(ledger_id, recovery=False, password=password)
         _tell_of_waiting(reader, first)
         for page in _tailed(reader, printed, timeout, Outages(outage_seconds_max)):

@@ -1,9 +1,8 @@
-"""`bookledger ledger`: create, list, show, recover, delete; append, read and tail have modules of their own."""
+"""`bookledger ledger`: create, show, delete; the other commands have modules of their own."""
 
 from __future__ import annotations
 
 import base64
-import time
 from typing import Any
 
 import click
@@ -14,20 +13,22 @@ from metadata.records.ledger_record import LedgerRecord
 from ..config.clients import client_config
 from ..membership.looking import check_is_cluster
 from ..options import json_option, ledger_argument, metadata_option, new_ledger_options, password_option
-from ..output import ledger_fields, print_json, print_record
+from ..output import ledger_fields, loss_fields, print_json, print_record
 from ..terminal import confirm, say, shown_bytes
 from ..told.help import group
-from ..told.stopping import again, told_when_stopped
 from .append import append
 from .checking import check
 from .entries import read, tail
 from .listing import list_
+from .recovering import recover
+from .salvage import salvage
+from .ways_out import ways_out
 
 
 @group(
     headings={
         "Entries": ("create", "append", "read", "tail"),
-        "Ledgers": ("list", "show", "check", "recover", "delete"),
+        "Ledgers": ("list", "show", "check", "recover", "salvage", "delete"),
     }
 )
 def ledger() -> None:
@@ -64,6 +65,8 @@ ledger.add_command(read)
 ledger.add_command(tail)
 ledger.add_command(list_)
 ledger.add_command(check)
+ledger.add_command(recover)
+ledger.add_command(salvage)
 
 
 @ledger.command()
@@ -79,10 +82,11 @@ def show(metadata_uri: str, ledger_id: int, as_json: bool) -> None:
     check_is_cluster(metadata_uri)
     with LedgerClient(metadata_uri, config=client_config()) as client:
         record = client.describe_ledger(ledger_id)
+    fields = {**ledger_fields(record), **loss_fields(record)}
     if as_json:
-        print_json({**ledger_fields(record), **_parts(record)})
+        print_json({**fields, **_parts(record)})
         return
-    print_record(ledger_fields(record), as_json=False)
+    print_record(fields, as_json=False)
     for name, value in sorted(record.custom_metadata.items()):
         say(f"custom {name}={shown_bytes(value)}")
     for fragment in record.fragments:
@@ -105,28 +109,6 @@ def _parts(record: LedgerRecord) -> dict[str, Any]:
             name: base64.b64encode(value).decode() for name, value in record.custom_metadata.items()
         },
     }
-
-
-@ledger.command()
-@metadata_option
-@password_option
-@ledger_argument
-@json_option
-def recover(metadata_uri: str, password: bytes, ledger_id: int, as_json: bool) -> None:
-    """Fence a ledger whose writer is gone, find its end, close it. A closed ledger is left as it is.
-
-    Examples:
-        bookledger ledger recover 7
-    """
-    how = "its writer may be fenced, and nothing confirmed is lost"
-    with (
-        told_when_stopped(lambda: f"{how}; {again()}"),
-        LedgerClient(metadata_uri, config=client_config()) as client,
-    ):
-        began = time.monotonic()
-        reader = client.open_ledger(ledger_id, password=password)
-        seconds = time.monotonic() - began
-    print_record({**ledger_fields(reader.record), "recover_seconds": round(seconds, 3)}, as_json=as_json)
 
 
 @ledger.command()
@@ -166,5 +148,6 @@ def delete(
         client.describe_ledger(ledger_id)
         if not yes:
             confirm(f"delete ledger {ledger_id} and everything in it?")
-        client.delete_ledger(ledger_id, password=password, force=force, password_is_lost=password_is_lost)
+        with ways_out(metadata_uri, ledger_id, deleting=True):
+            client.delete_ledger(ledger_id, password=password, force=force, password_is_lost=password_is_lost)
     print_record({"ledger_id": ledger_id, "deleted": True}, as_json=as_json)

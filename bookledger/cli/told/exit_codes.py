@@ -15,6 +15,7 @@ class ExitCode(IntEnum):
     DONE = 0
     FAILED = 1
     WRONG_USAGE = 2
+    PARTLY = 3
     HUNG_UP = BY_SIGNAL + signal.SIGHUP
     INTERRUPTED = BY_SIGNAL + signal.SIGINT
     KILLED = BY_SIGNAL + signal.SIGKILL
@@ -26,6 +27,7 @@ MEANINGS = {
     ExitCode.DONE: "done; of a daemon, stopped as it was told; of commands that check something, nothing is wrong",
     ExitCode.FAILED: "failed, with one line on stderr; of commands that check something, something is wrong",
     ExitCode.WRONG_USAGE: "wrong usage: nothing was done",
+    ExitCode.PARTLY: "done in part: of `ledger salvage`, the file is there, and something is missing or not proven",
     ExitCode.HUNG_UP: "ended by SIGHUP, such as by a terminal that was closed",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C; long work says on stderr how to go on",
     ExitCode.KILLED: "killed by SIGKILL, as the shell tells it; nothing was said",

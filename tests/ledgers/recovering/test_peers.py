@@ -186,8 +186,9 @@ def test_an_entry_that_nobody_else_has_is_named_with_what_each_of_the_others_sai
         assert str(failed.value) == (
             "no other replica gave entry 41 of ledger 7 "
             "(b1: has no such entry; b2: wrong digest on entry 41; b3: timeout); "
-            "bring back the bookies that did not answer, and try again; "
-            "an entry that every replica lacks or has damaged is lost"
+            "bring back those of them that are only away, and try again; "
+            "an entry that every replica lacks or has damaged is lost, and "
+            "`bookledger ledger salvage 7 --output FILE` saves the others"
         )
 
     run(scenario())

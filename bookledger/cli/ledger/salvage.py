@@ -1,0 +1,164 @@
+"""`bookledger ledger salvage`: what there is of a ledger that nobody can recover or read, into a file."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ledgers import Columns, Gap, LedgerClient, Salvage
+from ledgers.reading.batch_read import entries_of
+
+from ..config.clients import client_config
+from ..options import FilePath, json_option, ledger_argument, metadata_option, password_option
+from ..output import Progress, check_is_new, print_json, print_record, whole_file
+from ..terminal import say
+from ..told.exit_codes import ExitCode
+from ..told.help import command
+from ..told.stopping import again, told_when_stopped
+
+STANDARD_OUTPUT = Path("-")
+
+
+@command()
+@metadata_option
+@password_option
+@ledger_argument
+@click.option(
+    "--output", "-o", type=FilePath(dir_okay=False), required=True, help="A new file, a line for each entry."
+)
+@click.option(
+    "--from",
+    "bookies",
+    metavar="BOOKIE",
+    multiple=True,
+    help="Ask only this bookie; may be given several times.",
+)
+@click.option(
+    "--past-the-end", is_flag=True, help="Also what bookies hold behind the end of a ledger that is closed."
+)
+@json_option
+def salvage(
+    metadata_uri: str,
+    password: bytes,
+    ledger_id: int,
+    output: Path,
+    bookies: tuple[str, ...],
+    past_the_end: bool,
+    as_json: bool,
+) -> None:
+    """Write what living bookies have of a ledger into a file, whatever can be proven. Fences and changes nothing.
+
+    Each line is one entry, as `ledger read --json` prints it, with "proven": false where nothing proves that it is
+    confirmed. `ledger append --json-lines` takes the file. What is missing is printed. The exit code is 0 if the file
+    has all of the ledger, and all of it proven; 3 if something is missing or not proven.
+
+    Examples:
+        bookledger ledger salvage 7 --output ledger-7.json
+        bookledger ledger salvage 7 --output ledger-7.json --from b1 --from b4
+        bookledger ledger append --json-lines ledger-7.json
+    """
+    if output == STANDARD_OUTPUT:
+        raise click.UsageError("--output takes a file: what is missing is printed on standard output")
+    check_is_new(output)
+    found = _Found()
+    with (
+        told_when_stopped(lambda: f"{output} is not there, and nothing was changed; {again()}"),
+        whole_file(output) as out,
+        LedgerClient(metadata_uri, config=client_config()) as client,
+    ):
+        ledger = client.salvage_ledger(
+            ledger_id, password=password, bookies=bookies, past_the_end=past_the_end
+        )
+        with Progress(f"salvaging ledger {ledger_id}", ledger.record.length_bytes) as advance:
+            for part in ledger.parts():
+                if isinstance(part, Gap):
+                    found.add_gap(part, as_json=as_json)
+                else:
+                    out.writelines(found.lines(part, ledger.proven_through))
+                    advance(len(part.payload))
+        found.tell_last_gap(as_json=as_json)
+    _report(ledger, found, output, as_json=as_json)
+    sys.exit(ExitCode.DONE if found.is_all_of(ledger) else ExitCode.PARTLY)
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was found so far. `gap`: the last one, which may go on."""
+
+    entries: int = 0
+    payload_bytes: int = 0
+    unproven: int = 0
+    missing: int = 0
+    gap: Gap | None = None
+    last_entry: int | None = field(default=None)
+
+    def lines(self, part: Columns, proven_through: int) -> Iterator[bytes]:
+        for entry_id, payload in entries_of(part):
+            is_proven = entry_id <= proven_through
+            self.entries += 1
+            self.payload_bytes += len(payload)
+            self.unproven += not is_proven
+            self.last_entry = entry_id
+            yield _line(entry_id, payload, is_proven=is_proven)
+
+    def add_gap(self, gap: Gap, *, as_json: bool) -> None:
+        """Tells of gaps as they end: there may be more of them than memory has room for."""
+        self.missing += gap.last_entry - gap.first_entry + 1
+        joined = self.gap.followed_by(gap) if self.gap is not None else None
+        if joined is None:
+            self.tell_last_gap(as_json=as_json)
+        self.gap = joined or gap
+
+    def tell_last_gap(self, *, as_json: bool) -> None:
+        if self.gap is not None:
+            _print_gap(self.gap, as_json=as_json)
+        self.gap = None
+
+    def is_all_of(self, ledger: Salvage) -> bool:
+        """Whether the file has the whole ledger, and everybody may rely on it. Of one that is not closed all bookies
+        must have answered: others may have more."""
+        is_whole = not self.missing and not self.unproven
+        return is_whole and (ledger.record.is_closed or not (ledger.silent or ledger.unsure))
+
+
+def _line(entry_id: int, payload: bytes, *, is_proven: bool) -> bytes:
+    proven = b"true" if is_proven else b"false"
+    encoded = base64.b64encode(payload)
+    return b'{"entry_id":%d,"payload_base64":"%s","proven":%s}\n' % (entry_id, encoded, proven)
+
+
+def _print_gap(gap: Gap, *, as_json: bool) -> None:
+    if as_json:
+        first, last = gap.first_entry, gap.last_entry
+        told = {"unreadable": list(gap.unreadable), "lacking": list(gap.lacking)}
+        print_json({"missing": [first, last], **told})
+        return
+    which = f"entry {gap.first_entry}"
+    if gap.last_entry > gap.first_entry:
+        which = f"entries {gap.first_entry} to {gap.last_entry}"
+    told_of = [f"{name}: a copy that cannot be read" for name in gap.unreadable]
+    told_of += [f"{name}: none" for name in gap.lacking]
+    say(f"missing: {which} ({'; '.join(told_of) or 'no bookie of it was asked'})")
+
+
+def _report(ledger: Salvage, found: _Found, output: Path, *, as_json: bool) -> None:
+    fields: dict[str, Any] = {
+        "ledger_id": ledger.record.ledger_id,
+        "state": ledger.record.state.value,
+        "entries": found.entries,
+        "bytes": found.payload_bytes,
+        "last_entry_found": found.last_entry,
+        "proven_through": ledger.proven_through,
+        "unproven_entries": found.unproven,
+        "missing_entries": found.missing,
+        "not_asked": dict(sorted(ledger.silent.items())),
+        "unsure": ledger.unsure,
+        "output": str(output),
+    }
+    print_record(fields, as_json=as_json)

@@ -1,0 +1,192 @@
+"""Closing a ledger whose end nobody can prove any more, where its survivors end: by an operator's explicit word.
+
+1. `assess` looks, fences nothing and changes nothing, and says what would be given up. It refuses where a recovery
+   would come to an end, and where a bookie lives that could still tell: then nothing need be given up.
+2. `accept_loss` marks the ledger IN_RECOVERY (rule R2), fences whoever answers, walks again, and closes by one
+   compare-and-swap. It refuses where more would be lost than was said.
+
+The record keeps by whose word it was closed, for ever. Bookies of the last ensemble that did not answer are named
+there: one that comes back fences the ledger (`bookie/upkeep/healing/worker.py`), so that its old writer gets no ack
+quorum from those who were away. What it has behind the end is no part of the ledger: the record says where that ends,
+as for every closed one. Nothing is written back, for there may be nobody to take it; the record says of every copy of
+the last fragment that it may lack entries, and healing makes them whole.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import time
+from dataclasses import dataclass, replace
+
+from bookie.wire.trust.roles import Right
+from metadata.audit import Act, tell
+from metadata.healing.presence import Presence, Whereabouts, whereabouts
+from metadata.records.ledger_record import AcceptedLoss, BookieRef, LedgerRecord
+from metadata.records.ledger_store import VersionedRecord
+
+from ..authorized import Keys, found_of, keys_of
+from ..cluster import Cluster
+from ..errors import LedgerClosed, LedgerError, LedgerRecoveryFailed, NoSuchLedger, Unauthorized
+from ..protocol.striping import Striping
+from ..record_change import Conflict, change_record, tell_lacking
+from .recover import check_accepted, mark_in_recovery
+from .survivors import SurvivingEnd, find_end
+
+BY_CHARACTERS_MAX = 200
+"""Of who has said it, in the record."""
+
+
+@dataclass(frozen=True, slots=True)
+class LossAssessment:
+    """What accepting the loss of a ledger's lost bookies would come to.
+
+    `proven_through`: the last entry that is proven to be confirmed. `last_entry`: where the ledger would end.
+    `missing`: the bookies of its last ensemble that do not answer, and whether each is lost, or only away.
+    """
+
+    ledger_id: int
+    proven_through: int
+    last_entry: int
+    missing: tuple[Whereabouts, ...]
+
+    @property
+    def confirmed_and_lost(self) -> int:
+        """So many entries at the end are proven to be confirmed, and no survivor has them."""
+        return max(0, self.proven_through - self.last_entry)
+
+
+async def assess(cluster: Cluster, ledger_id: int, password: bytes) -> LossAssessment:
+    """Fences nothing and changes nothing. Raises LedgerClosed for a ledger that is closed, NoSuchLedger, Unauthorized,
+    and LedgerError where nothing need be given up."""
+    found, keys = await _opened(cluster, ledger_id, password)
+    if found.record.is_closed:
+        raise LedgerClosed(ledger_id, "its end is final, and no loss is to be accepted")
+    end = await find_end(cluster, found.record, keys, fence=False)
+    missing = await _given_up(cluster, ledger_id, end)
+    return LossAssessment(ledger_id, end.proven_through, end.last_entry, missing)
+
+
+async def accept_loss(cluster: Cluster, told: LossAssessment, password: bytes) -> LedgerRecord:
+    """Closes the ledger where its survivors end; its closed record, also where somebody else has closed it meanwhile.
+
+    Raises as `assess` does, and LedgerRecoveryFailed where more would be lost now than was `told`.
+    """
+    found, keys = await _opened(cluster, told.ledger_id, password)
+    await check_accepted(cluster, told.ledger_id)
+    marked = await mark_in_recovery(cluster, found)
+    if marked.record.is_closed:
+        return marked.record
+    end = await find_end(cluster, marked.record, keys, fence=True)
+    await _given_up(cluster, told.ledger_id, end)
+    _check_no_more_is_lost(told, end)
+    return await _close(cluster, marked, end)
+
+
+async def _opened(cluster: Cluster, ledger_id: int, password: bytes) -> tuple[VersionedRecord, Keys]:
+    found = await found_of(cluster, ledger_id)
+    try:
+        return found, await keys_of(cluster, found, password, Right.FENCE, Right.ACCEPT_LOSS)
+    except Unauthorized as error:
+        tell(Act.REFUSED, f"accept loss: {error}", who=cluster.who, ledger_id=ledger_id)
+        raise
+
+
+# --- when it is refused ------------------------------------------------------------------------
+
+
+async def _given_up(cluster: Cluster, ledger_id: int, end: SurvivingEnd) -> tuple[Whereabouts, ...]:
+    """Where the missing bookies are. Raises LedgerError where nothing need be given up: the end can be proven, or
+    somebody lives who may prove it, and with whom its writer may go on."""
+    if end.is_provable:
+        raise LedgerError(
+            f"nothing of ledger {ledger_id} need be given up: enough of its bookies answer to prove where it ends; use "
+            f"`bookledger ledger recover {ledger_id}`"
+        )
+
+    missing = [await _where(cluster, bookie, end) for bookie in end.missing]
+    living = [one.bookie for one in missing if one.presence is Presence.LIVING]
+    if living:
+        said = "; ".join(f"{bookie}: {end.missing[bookie]}" for bookie in living)
+        raise LedgerError(
+            f"nothing of ledger {ledger_id} is given up while bookies that are registered do not answer ({said}): they "
+            "may be able to prove where it ends. Find out what keeps them, or stop them"
+        )
+    return tuple(missing)
+
+
+async def _where(cluster: Cluster, bookie: BookieRef, end: SurvivingEnd) -> Whereabouts:
+    if bookie in end.gone:
+        return Whereabouts(bookie, Presence.LOST, end.missing[bookie])
+    return await whereabouts(cluster.store, bookie)
+
+
+def _check_no_more_is_lost(told: LossAssessment, end: SurvivingEnd) -> None:
+    before = {one.bookie for one in told.missing}
+    gone = [str(bookie) for bookie in end.missing if bookie not in before]
+    if gone or end.last_entry < told.last_entry:
+        why = (
+            f"{', '.join(gone)} does not answer any more"
+            if gone
+            else f"they end at entry {end.last_entry} now"
+        )
+        raise LedgerRecoveryFailed(told.ledger_id, f"its survivors have become fewer ({why}); look again")
+
+
+# --- closing -----------------------------------------------------------------------------------
+
+
+async def _close(cluster: Cluster, marked: VersionedRecord, end: SurvivingEnd) -> LedgerRecord:
+    missing = tuple(end.missing)
+    to_fence = tuple(bookie for bookie in missing if bookie not in end.gone)
+    loss = AcceptedLoss(_now_ms(), _who(cluster), end.proven_through, missing, to_fence)
+    record = replace(_closed(marked.record, end), accepted_loss=loss)
+    match await change_record(cluster.ledgers, record, marked.version):
+        case VersionedRecord(stands):
+            _tell(cluster, stands, loss)
+            await tell_lacking(cluster.marks, stands)
+            return stands
+        case Conflict(None):
+            raise NoSuchLedger(record.ledger_id)
+        case Conflict(VersionedRecord(stands)) if stands.is_closed:
+            return stands
+        case Conflict():
+            raise LedgerRecoveryFailed(record.ledger_id, "others kept changing its metadata; look again")
+        case error:
+            assert isinstance(error, LedgerError)
+            raise error
+
+
+def _closed(record: LedgerRecord, end: SurvivingEnd) -> LedgerRecord:
+    """Which copies of the last fragment have what nobody has counted: each may lack all of it (rule W6)."""
+    first, striping = record.fragments[-1].first_entry, Striping(record.shape)
+    closed = record.closed(end.last_entry, end.length_bytes)
+    for n in range(record.shape.ensemble_size):
+        if (held := striping.held_between(n, first, end.last_entry)) is not None:
+            closed = closed.with_lacking(n, *held)
+    return closed
+
+
+def _tell(cluster: Cluster, record: LedgerRecord, loss: AcceptedLoss) -> None:
+    tell(
+        Act.ACCEPT_LOSS,
+        who=cluster.who or loss.by,
+        ledger_id=record.ledger_id,
+        last_entry=record.last_entry,
+        proven_through=loss.proven_through,
+        given_up=", ".join(sorted(map(str, loss.missing))),
+    )
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _who(cluster: Cluster) -> str:
+    """By the certificate; without one, whoever runs this program where."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # nobody that this host knows by name
+        user = str(os.getuid())
+    return (cluster.who or f"{user}@{socket.gethostname()}")[:BY_CHARACTERS_MAX]

@@ -1,0 +1,187 @@
+"""Salvaging a ledger: reading what there is of it from any living bookie, without fencing or changing anything.
+
+What a quorum can prove does not matter here. Each entry is verified by its digest; what lies past the last entry that
+the record or a bookie's last-add-confirmed proves is given, too, and may not be part of the ledger. What nobody has,
+or nobody can read, is told as gaps, and who could not be asked in `silent`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Collection, Sequence
+
+from bookie.wire import Columns, Credential, LacRequest, ReadRequest, Status
+from bookie.wire.credentials import Purpose
+from metadata.healing.presence import Presence, whereabouts
+from metadata.records import bookie_registry
+from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_store import VersionedRecord
+
+from ..authorized import Keys
+from ..cluster import Cluster
+from ..errors import BookieUnavailable, EntryUnreadable, LedgerError
+from ..integrity.encryption import cipher_of
+from .held_copies import ENTRY_ID_MAX, AskHolder, Gap, HeldCopies, Holder
+from .tries import with_tries
+
+Part = Columns | Gap
+"""Verified entries without a gap between them, or entries that nobody gave."""
+
+ASKED_AT_ONCE_MAX = 64
+"""Bookies that are asked at a time how far the ledger is confirmed."""
+
+UNDECIPHERED = ("decryption",)
+"""In place of bookies, where an entry's bytes are as they were written, and not made with the ledger's key."""
+
+
+class Salvage:
+    """One salvage of one ledger. Made by `LedgerClient.salvage_ledger`; belongs to its event loop.
+
+    `silent`: bookies that the ledger is placed at, or that were named, and could not be asked, or from some entry on no
+    more, with why. `proven_through`: the last entry that is proven to be confirmed.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        found: VersionedRecord,
+        keys: Keys,
+        encryption_key: bytes | None,
+        *,
+        past_the_end: bool,
+    ) -> None:
+        self.record: LedgerRecord = found.record
+        self.proven_through = found.record.confirmed_through
+        self.silent: dict[str, str] = {}
+        self._cluster = cluster
+        self._digester, self._key = keys
+        self._cipher = cipher_of(found.record, encryption_key)
+        self._refs: dict[str, BookieRef] = {}
+        self._copies: HeldCopies | None = None
+        is_bounded = found.record.is_closed and not past_the_end
+        self._last = self.proven_through if is_bounded else ENTRY_ID_MAX
+
+    @property
+    def unsure(self) -> list[str]:
+        """Once all parts are given: bookies that answered and cannot say whether there was more."""
+        return [] if self._copies is None else self._copies.unsure
+
+    async def find_holders(self, bookies: Collection[str]) -> None:
+        """Asks every living bookie, or those of these names, how far the ledger is confirmed.
+
+        Raises LedgerError for a name under which nobody lives, MetadataError.
+        """
+        living = {
+            one.bookie.bookie_id: one.bookie
+            for one in await bookie_registry.list_bookies(self._cluster.store)
+        }
+        if strange := sorted(set(bookies) - living.keys()):
+            there = ", ".join(living) or "none"
+            raise LedgerError(
+                f"no bookie lives under the name {', '.join(strange)}; those that live: {there}"
+            )
+        placed = dict.fromkeys(ref for fragment in self.record.fragments for ref in fragment.ensemble)
+        wanted = bookies or {ref.bookie_id for ref in placed} | living.keys()
+        await self._note_absent(
+            [ref for ref in placed if living.get(ref.bookie_id) != ref and ref.bookie_id in wanted]
+        )
+        # Those that should have it are asked first.
+        refs = [ref for ref in placed if living.get(ref.bookie_id) == ref and ref.bookie_id in wanted]
+        refs += [ref for name, ref in living.items() if ref not in placed and name in wanted]
+        self._refs = {ref.bookie_id: ref for ref in refs}
+        holders = [Holder(name) for name in self._refs]
+        turns = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
+        await asyncio.gather(*(self._ask_lac(holder, turns) for holder in holders))
+        self._copies = HeldCopies(holders, self._digester, through=self.proven_through, last_entry=self._last)
+
+    async def parts(self) -> AsyncGenerator[Part, None]:
+        """All that there is, in order, once: entries, and the gaps between them."""
+        assert self._copies is not None
+        self._cluster.check_process()
+        while (step := self._copies.step()) is not None:
+            match step:
+                case AskHolder(holder, first_entry):
+                    await self._read(holder, first_entry)
+                case Gap():
+                    yield step
+                case columns:
+                    for part in self._opened(columns):
+                        yield part
+
+    # --- how ----------------------------------------------------------------------------------
+
+    async def _note_absent(self, placed: Sequence[BookieRef]) -> None:
+        for ref in placed:
+            found = await whereabouts(self._cluster.store, ref)
+            if found.presence is not Presence.LIVING:
+                self.silent.setdefault(ref.bookie_id, found.why)
+
+    async def _ask_lac(self, holder: Holder, turns: asyncio.Semaphore) -> None:
+        """A statement that can be trusted counts; one that is away is asked nothing more."""
+        ref = self._refs[holder.name]
+        request = LacRequest(
+            ref.incarnation,
+            self.record.ledger_id,
+            credential=self._credential(ref),
+            identity=self.record.identity,
+        )
+        try:
+            async with turns:
+                reply = await with_tries(
+                    self._cluster.config, lambda: self._cluster.bookies.last_add_confirmed(ref, request)
+                )
+        except BookieUnavailable as error:
+            self._gives_no_more(holder, error.why)
+            return
+        if reply.status not in (
+            Status.OK,
+            Status.NO_SUCH_LEDGER,
+            Status.UNKNOWN,
+        ):  # in limbo it may have entries
+            self._gives_no_more(holder, f"{reply.status}{': ' + reply.detail if reply.detail else ''}")
+            return
+        statement = reply.last_add_confirmed
+        if not self.record.is_closed and statement is not None and self._digester.is_valid_lac(statement):
+            self.proven_through = max(self.proven_through, statement.last_entry)
+
+    async def _read(self, holder: Holder, first_entry: int) -> None:
+        ref = self._refs[holder.name]
+        request = ReadRequest(
+            ref.incarnation,
+            self.record.ledger_id,
+            first_entry,
+            self._last,
+            self._cluster.config.page_bytes,
+            credential=self._credential(ref),
+            identity=self.record.identity,
+        )
+        try:
+            reply = await with_tries(self._cluster.config, lambda: self._cluster.read(ref, request))
+        except BookieUnavailable as error:
+            self._gives_no_more(holder, f"{error.why} (from entry {first_entry} on)")
+            return
+        holder.answered(first_entry, reply, self._digester)
+        if holder.failure:
+            self._gives_no_more(holder, f"{holder.failure} (from entry {first_entry} on)")
+
+    def _gives_no_more(self, holder: Holder, why: str) -> None:
+        holder.failure = self.silent[holder.name] = why
+
+    def _credential(self, ref: BookieRef) -> Credential:
+        return self._key.credential(Purpose.READ, ref.incarnation)
+
+    def _opened(self, columns: Columns) -> list[Part]:
+        """As they were appended. An entry that the ledger's key does not open is a gap."""
+        if self._cipher is None:
+            return [columns]
+        parts: list[Part] = []
+        while len(columns):
+            try:
+                return [*parts, self._cipher.open(columns)]
+            except EntryUnreadable as error:
+                bad = error.entry_id
+                before = columns.between(columns.first_entry, bad - 1)
+                parts += [self._cipher.open(before)] if len(before) else []
+                parts.append(Gap(bad, bad, UNDECIPHERED))
+                columns = columns.between(bad + 1, columns.last_entry)
+        return parts

@@ -1,0 +1,75 @@
+"""Whether a bookie that some record names lives, is away, or is lost: what is away may come back, the lost will not.
+
+From the metadata alone. Lost is only what an operator or another disk says: a bookie that is absent for long is away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from ..errors import StoreRefused
+from ..records import bookie_registry, cluster, decommissioned
+from ..records.ledger_record import BookieRef
+from ..store import MetadataStore
+from . import orders
+from .orders import OrderKind
+
+T = TypeVar("T")
+
+
+class Presence(StrEnum):
+    LIVING = "living"
+    AWAY = "away"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """`why` is for people, and empty for one that lives."""
+
+    bookie: BookieRef
+    presence: Presence
+    why: str = ""
+
+    @property
+    def is_lost(self) -> bool:
+        return self.presence is Presence.LOST
+
+
+async def whereabouts(store: MetadataStore, bookie: BookieRef) -> Whereabouts:
+    """Of this incarnation of a bookie. Raises MetadataError."""
+    registered = await bookie_registry.find_bookie(store, bookie.bookie_id)
+    if registered is not None and registered.bookie == bookie:
+        return Whereabouts(bookie, Presence.LIVING)
+    cookie = await cluster.read_cookie(store, bookie.bookie_id)
+    if registered is not None or (cookie is not None and cookie.incarnation != bookie.incarnation):
+        return Whereabouts(bookie, Presence.LOST, "its disk is lost: the name was given to another one")
+    if cookie is None:
+        return await _without_cookie(store, bookie)
+    order = await _if_allowed(orders.read(store, bookie.bookie_id))
+    if order is not None and order.kind is OrderKind.GIVEN_UP:
+        return Whereabouts(bookie, Presence.LOST, "it was given up")
+    if order is not None and order.kind is OrderKind.MAINTENANCE:
+        return Whereabouts(bookie, Presence.AWAY, "it is in maintenance")
+    return Whereabouts(bookie, Presence.AWAY, "it is not registered: stopped, or cut off from the metadata")
+
+
+async def _without_cookie(store: MetadataStore, bookie: BookieRef) -> Whereabouts:
+    gone = await _if_allowed(decommissioned.read(store, bookie.incarnation))
+    if gone is not None:
+        return Whereabouts(bookie, Presence.LOST, f"it was decommissioned at {gone.at}")
+    why = (
+        "it is not registered, and its cookie is missing in the metadata (`bookledger bookie restore-cookie`)"
+    )
+    return Whereabouts(bookie, Presence.AWAY, why)
+
+
+async def _if_allowed(asked: Awaitable[T | None]) -> T | None:
+    """None, too, where etcd's role of a client may not know: then the bookie is away, as far as it can tell."""
+    try:
+        return await asked
+    except StoreRefused:
+        return None

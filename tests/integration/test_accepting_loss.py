@@ -1,0 +1,329 @@
+"""A ledger whose end nobody can prove any more is closed where its survivors end, by an explicit word and no other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bookie.index.ledger_state import Fence
+from bookie.wire import Status
+from bookie.wire.trust.roles import Role
+from ledgers import (
+    ClientConfig,
+    EntryUnreadable,
+    LedgerClosed,
+    LedgerError,
+    LedgerFenced,
+    LedgerRecord,
+    LedgerRecoveryFailed,
+    LedgerState,
+    Unauthorized,
+)
+from ledgers.aio import LedgerClient, ReadHandle, WriteHandle
+from ledgers.bookie_client import LaneTerms
+from ledgers.integrity.digest import Crc32cDigester
+from ledgers.integrity.ledger_keys import LedgerKey
+from metadata.healing import orders
+from metadata.healing.orders import Order, OrderKind
+from metadata.healing.presence import Presence
+from metadata.records.ledger_codec import ACCEPTED_LOSS
+from metadata.records.ledger_record import BookieRef
+from tests.support.aio import run, until_true
+from tests.support.authority import TestAuthority
+from tests.support.in_process import QUICK, InProcessCluster, cluster_of, on_bookies, payloads
+
+SILENT = replace(QUICK, idle_lac_seconds=60)
+"""A writer that tells its last-add-confirmed with entries only."""
+
+
+async def appended(writer: WriteHandle, *numbers: int) -> None:
+    for n in numbers:
+        assert await writer.append(b"%d" % n) == n
+
+
+async def stop(cluster: InProcessCluster, *names: str) -> None:
+    for name in names:
+        await cluster.stop(name)
+
+
+async def start(cluster: InProcessCluster, *names: str) -> None:
+    for name in names:
+        await cluster.start(name)
+
+
+def names(bookies: tuple[BookieRef, ...]) -> list[str]:
+    return sorted(str(bookie) for bookie in bookies)
+
+
+async def accepted(client: LedgerClient, ledger_id: int) -> LedgerRecord:
+    return await client.accept_loss(await client.assess_loss(ledger_id))
+
+
+def fence_at(cluster: InProcessCluster, name: str, ledger_id: int) -> Fence:
+    return cluster.running[name].bookie.states.peek(ledger_id).fence
+
+
+def test_it_is_closed_where_the_survivors_end_and_the_record_says_so_for_ever(tmp_path: Path) -> None:
+    """And whoever comes back with more changes nothing: neither what is read, nor for the old writer."""
+
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        await appended(writer, 0, 1, 2)
+        await stop(cluster, "b1")
+        await appended(writer, 3, 4)  # b2 and b3 alone
+        await stop(cluster, "b2", "b3")
+        await start(cluster, "b1")
+        with pytest.raises(LedgerRecoveryFailed):
+            await client.open_ledger(writer.ledger_id)
+
+        assessment = await client.assess_loss(writer.ledger_id)
+        assert (assessment.last_entry, assessment.confirmed_and_lost) == (2, 0)
+        assert {str(one.bookie): one.presence for one in assessment.missing} == {
+            "b2": Presence.AWAY,
+            "b3": Presence.AWAY,
+        }
+        closed = await client.accept_loss(assessment)
+        loss = closed.accepted_loss
+        assert loss is not None
+        assert (closed.state, closed.last_entry, closed.length_bytes) == (LedgerState.CLOSED, 2, 3)
+        assert loss.proven_through == assessment.proven_through <= 2
+        assert names(loss.missing) == names(loss.to_fence) == ["b2", "b3"]
+        assert loss.by and loss.at is not None
+        assert fence_at(cluster, "b1", writer.ledger_id) is Fence.DURABLE
+
+        await start(cluster, "b2", "b3")
+        reader = await client.open_ledger(writer.ledger_id)
+        assert await payloads(reader) == [b"0", b"1", b"2"]
+        await until_true(lambda: _all_fenced(client, writer.ledger_id))
+        for name in ("b2", "b3"):
+            assert fence_at(cluster, name, writer.ledger_id) is Fence.DURABLE
+        with pytest.raises(LedgerError) as ended:
+            await writer.append(b"late")
+        assert isinstance(ended.value, LedgerFenced | LedgerClosed)
+        assert await payloads(await client.open_ledger(writer.ledger_id)) == [b"0", b"1", b"2"]
+        record = await client.describe_ledger(writer.ledger_id)
+        assert record.accepted_loss == replace(loss, to_fence=())
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+async def _all_fenced(client: LedgerClient, ledger_id: int) -> bool:
+    loss = (await client.describe_ledger(ledger_id)).accepted_loss
+    assert loss is not None
+    return not loss.to_fence
+
+
+def test_what_survives_is_copied_to_other_bookies(tmp_path: Path) -> None:
+    """Once the lost ones are given up; the record keeps how it was closed."""
+
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        await appended(writer, *range(5))
+        await writer.abandon()
+        await start(cluster, "b4", "b5")
+        await stop(cluster, "b2", "b3")
+        closed = await accepted(client, writer.ledger_id)
+        for name in ("b2", "b3"):
+            await orders.give(cluster.store, Order(name, OrderKind.GIVEN_UP, 0))
+
+        async def is_whole() -> bool:
+            (fragment,) = (await client.describe_ledger(writer.ledger_id)).fragments
+            return names(fragment.ensemble) == ["b1", "b4", "b5"] and not fragment.lacking
+
+        await until_true(is_whole)
+        await stop(cluster, "b1")
+        assert await payloads(await client.open_ledger(writer.ledger_id)) == [b"%d" % n for n in range(5)]
+        assert (await client.describe_ledger(writer.ledger_id)).accepted_loss == closed.accepted_loss
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_it_is_refused_where_the_end_can_be_proven(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        await appended(writer, 0)
+        await stop(cluster, "b3")
+        with pytest.raises(LedgerError, match=f"use `bookledger ledger recover {writer.ledger_id}`"):
+            await client.assess_loss(writer.ledger_id)
+        await stop(cluster, "b2")
+        assessment = await client.assess_loss(writer.ledger_id)
+        await start(cluster, "b3")
+        with pytest.raises(LedgerError, match="need be given up: enough of its bookies answer"):
+            await client.accept_loss(assessment)
+        reader = await client.open_ledger(writer.ledger_id)
+        assert (reader.last_add_confirmed, reader.record.accepted_loss) == (0, None)
+        with pytest.raises(LedgerClosed, match="its end is final"):
+            await client.assess_loss(writer.ledger_id)
+        assert (await client.accept_loss(assessment)).accepted_loss is None
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_nothing_is_changed_by_looking(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        await appended(writer, 0)
+        before = await client.describe_ledger(writer.ledger_id)
+        await stop(cluster, "b2", "b3")
+        await client.assess_loss(writer.ledger_id)
+        assert await client.describe_ledger(writer.ledger_id) == before
+        assert fence_at(cluster, "b1", writer.ledger_id) is Fence.NONE
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_no_more_is_given_up_than_was_told(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger(ensemble_size=5)
+        await appended(writer, 0, 1)
+        await stop(cluster, "b3", "b4", "b5")
+        assessment = await client.assess_loss(writer.ledger_id)
+        await stop(cluster, "b2")
+        with pytest.raises(LedgerRecoveryFailed, match=r"fewer \(b2 does not answer any more\)"):
+            await client.accept_loss(assessment)
+        assert (await client.describe_ledger(writer.ledger_id)).state is LedgerState.IN_RECOVERY
+        assert names(tuple(one.bookie for one in assessment.missing)) == ["b3", "b4", "b5"]
+        await start(cluster, "b2")
+        assert (await client.accept_loss(assessment)).last_entry == 1
+
+    on_bookies(tmp_path, 5, scenario)
+
+
+class _Listener:
+    """Of a lane on which nothing but a last-add-confirmed is sent."""
+
+    def acked(self, through: int) -> None:
+        raise AssertionError(through)
+
+    def written(self, through: int) -> None:
+        raise AssertionError(through)
+
+    def behind(self, why: str) -> None:
+        raise AssertionError(why)
+
+    def caught_up(self) -> None:
+        raise AssertionError
+
+    def failed(self, why: str) -> None:
+        raise AssertionError(why)
+
+    def refused(self, status: Status, why: str) -> None:
+        raise AssertionError(status, why)
+
+
+async def tell_lac(
+    cluster: InProcessCluster, client: LedgerClient, name: str, record: LedgerRecord, last: int
+) -> None:
+    """A frame of a copy that is behind: it says that more is confirmed than has come there."""
+    (bookie,) = [one for one in record.fragments[-1].ensemble if one.bookie_id == name]
+    signed = Crc32cDigester(record.ledger_id).sign_lac(last, last + 1)
+    terms = LaneTerms(record.ledger_id, LedgerKey(record.ledger_id, b""), identity=record.identity)
+    bookies = (await client._connected()).bookies
+    lane = bookies.open_lane(bookie, terms, _Listener(), lambda: signed)
+    lane.send_lac()
+
+    async def is_there() -> bool:
+        statement = cluster.running[name].bookie.states.peek(record.ledger_id).last_add_confirmed
+        return statement is not None and statement.last_entry == last
+
+    await until_true(is_there)
+    lane.close()
+
+
+def test_where_survivors_have_less_than_is_proven_the_record_says_how_much_is_lost(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        await appended(writer, *range(4))
+        await stop(cluster, "b2", "b3")
+        await tell_lac(cluster, client, "b1", writer.record, 6)
+        assessment = await client.assess_loss(writer.ledger_id)
+        assert (assessment.proven_through, assessment.last_entry) == (6, 3)
+        assert assessment.confirmed_and_lost == 3
+        closed = await client.accept_loss(assessment)
+        assert closed.accepted_loss is not None
+        assert (closed.accepted_loss.proven_through, closed.last_entry, closed.length_bytes) == (6, 3, 4)
+        assert await payloads(await client.open_ledger(writer.ledger_id)) == [b"0", b"1", b"2", b"3"]
+
+    on_bookies(tmp_path, 3, scenario, SILENT)
+
+
+def test_of_a_striped_ledger_what_is_lost_before_its_end_stays_a_hole(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger(write_quorum=2, ack_quorum=2)
+        await appended(writer, *range(9))
+        _, *others = [str(bookie) for bookie in writer.record.fragments[0].ensemble]
+        reader = await client.open_ledger(writer.ledger_id, recovery=False)
+        await until_true(lambda: _is_told(reader, 8))
+        await writer.abandon()
+        await stop(cluster, *others)
+        closed = await accepted(client, writer.ledger_id)
+        assert closed.last_entry == 8  # it is proven, and the first position has it
+        reader = await client.open_ledger(writer.ledger_id)
+        assert (await reader.read_entry(8)).payload == b"8"
+        with pytest.raises(EntryUnreadable):
+            await reader.read_entry(7)
+        await start(cluster, *others)
+        assert await payloads(reader) == [b"%d" % n for n in range(9)]
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+async def _is_told(reader: ReadHandle, last: int) -> bool:
+    return await reader.read_last_add_confirmed() >= last
+
+
+def test_where_nobody_of_the_last_ensemble_is_left_all_that_is_proven_by_the_record_stays(
+    tmp_path: Path,
+) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger(ensemble_size=2, ack_quorum=2)
+        await appended(writer, 0, 1)
+        (fragment,) = writer.record.fragments
+        await stop(cluster, str(fragment.ensemble[1]))
+        await appended(writer, 2)  # on another one
+        await stop(cluster, *(str(bookie) for bookie in writer.record.fragments[1].ensemble))
+        await start(cluster, str(fragment.ensemble[1]))
+        closed = await accepted(client, writer.ledger_id)
+        assert (closed.last_entry, closed.fragments, closed.length_bytes) == (1, (fragment,), 2)
+        assert await payloads(await client.open_ledger(writer.ledger_id)) == [b"0", b"1"]
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_only_an_admin_accepts_a_loss_where_there_are_certificates(tmp_path: Path) -> None:
+    async def main() -> None:
+        authority = TestAuthority(tmp_path)
+
+        def config(role: Role) -> ClientConfig:
+            return replace(QUICK, certificates=str(authority.of(role)))
+
+        async with (
+            cluster_of(tmp_path, 3, authority.bookie) as cluster,
+            LedgerClient(cluster.uri, config=config(Role.ADMIN)) as admin,
+            LedgerClient(cluster.uri, config=config(Role.CLIENT)) as client,
+        ):
+            writer = await client.create_ledger()
+            await appended(writer, 0)
+            await writer.abandon()
+            await stop(cluster, "b2", "b3")
+            assessment = await admin.assess_loss(writer.ledger_id)
+            why = "may not close a ledger whose end cannot be proven: that takes a certificate of role admin"
+            with pytest.raises(Unauthorized, match=why):
+                await client.assess_loss(writer.ledger_id)
+            with pytest.raises(Unauthorized, match=why):
+                await client.accept_loss(assessment)
+            closed = await admin.accept_loss(assessment)
+            assert closed.accepted_loss is not None
+            assert "admin" in closed.accepted_loss.by
+
+    run(main(), timeout_seconds=60)
+
+
+def test_a_ledger_is_not_created_with_the_accepted_loss_of_another(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        with pytest.raises(ValueError, match="is of another ledger"):
+            await client.create_ledger(custom_metadata={ACCEPTED_LOSS: b""})
+
+    on_bookies(tmp_path, 3, scenario)

@@ -1,0 +1,212 @@
+"""`ledger recover --accept-loss`, and what commands say of ledgers that cannot be read, recovered or deleted."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bookledger.cli.processes import BookieProcess
+from ledgers import LedgerClient, LedgerState
+from metadata import open_store
+from metadata.healing import orders
+from metadata.healing.orders import Order, OrderKind
+from tests.integration.test_salvaged_ledgers import append, away, cluster, confirmed_through
+from tests.support.aio import run
+from tests.support.command_line import bookledger, fails_with_one_line
+from tests.support.waiting import until
+
+IMPATIENT = "[client]\nread_seconds_max = 1\nrecovery_tries_max = 1\n"
+
+
+@contextmanager
+def lost_quorum(tmp_path: Path) -> Iterator[tuple[str, int, dict[str, BookieProcess]]]:
+    """A ledger of five entries that nobody closed, two of whose three bookies are dead."""
+    with cluster(tmp_path, 3) as (uri, bookies):
+        with LedgerClient(uri) as client:
+            writer = client.create_ledger()
+            append(writer, *range(5))
+            confirmed_through(client, writer, 4, min(bookies))
+        away(uri, *list(bookies.values())[1:])
+        yield uri, writer.ledger_id, bookies
+
+
+def give_up(uri: str, *names: str) -> None:
+    async def work() -> None:
+        store = await open_store(uri)
+        try:
+            for name in names:
+                await orders.give(store, Order(name, OrderKind.GIVEN_UP, 0))
+        finally:
+            await store.close()
+
+    run(work())
+
+
+def state_of(uri: str, ledger_id: int) -> LedgerState:
+    with LedgerClient(uri) as client:
+        return client.describe_ledger(ledger_id).state
+
+
+def recovering(
+    uri: str, ledger_id: int, *options: str, stdin: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    return bookledger(
+        "ledger", "recover", f"--metadata={uri}", str(ledger_id), "--accept-loss", *options, stdin=stdin
+    )
+
+
+def shown(uri: str, ledger_id: int) -> dict[str, Any]:
+    done = bookledger("ledger", "show", f"--metadata={uri}", str(ledger_id), "--json")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_the_loss_is_accepted_after_a_question_and_shown_for_ever(tmp_path: Path) -> None:
+    with lost_quorum(tmp_path) as (uri, ledger_id, bookies):
+        _, second, third = sorted(bookies)
+        give_up(uri, third)
+        for answer, code, said in (
+            (b"n\n", 1, b"the answer was no, and nothing was done"),
+            (b"", 2, b"nobody answers on standard input, and nothing was done: give --yes"),
+        ):
+            done = recovering(uri, ledger_id, stdin=answer)
+            assert done.returncode == code and said in done.stderr, done
+            assert state_of(uri, ledger_id) is LedgerState.OPEN
+        asked = done.stderr.decode()
+        assert f"ledger {ledger_id} is confirmed to entry 4, as far as it can be proven" in asked
+        assert f"{second} is only away: it is not registered" in asked
+        assert f"{third} is lost: it was given up" in asked
+        assert f"close ledger {ledger_id} at entry 4, for good? [y/N]" in asked
+
+        log = tmp_path / "audit.log"
+        done = bookledger(
+            f"--audit-log={log}",
+            *("ledger", "recover", f"--metadata={uri}", str(ledger_id), "--accept-loss", "--json"),
+            stdin=b"y\n",
+        )
+        assert done.returncode == 0, done
+        told = json.loads(done.stdout)
+        assert (told["state"], told["last_entry"]) == ("closed", 4)
+        loss = shown(uri, ledger_id)["accepted_loss"]
+        assert loss == told["accepted_loss"]
+        assert (loss["last_entry"], loss["proven_through"], loss["given_up"]) == (4, 4, [second, third])
+        assert loss["by"] and loss["at"].endswith("Z")
+        (line,) = [json.loads(one) for one in log.read_text().splitlines()]
+        assert line["what"] == "accept loss" and line["who"] == loss["by"]
+        assert (line["ledger_id"], line["last_entry"], line["proven_through"]) == (ledger_id, 4, 4)
+        assert line["given_up"] == f"{second}, {third}"
+
+        text = bookledger("ledger", "show", f"--metadata={uri}", str(ledger_id)).stdout.decode()
+        assert f"accepted loss.given up        {second}, {third}\n" in text
+        assert recovering(uri, ledger_id).returncode == 0  # it is closed: nothing is asked, nothing changed
+        assert shown(uri, ledger_id)["accepted_loss"] == loss
+        entries = bookledger("ledger", "read", f"--metadata={uri}", str(ledger_id)).stdout
+        assert entries.splitlines()[-1] == b"4\tentry 4"
+
+
+def test_it_is_refused_where_it_is_not_needed_and_where_a_bookie_lives_that_hangs(tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_text(IMPATIENT)
+    with cluster(tmp_path, 3, lease_seconds=60) as (uri, bookies):
+        with LedgerClient(uri) as client:
+            writer = client.create_ledger()
+            append(writer, 0)
+        line = fails_with_one_line(
+            *("ledger", "recover", f"--metadata={uri}", str(writer.ledger_id), "--accept-loss", "--yes")
+        )
+        assert line.endswith(f"use `bookledger ledger recover {writer.ledger_id}`")
+        hung = list(bookies.values())[1:]
+        for bookie in hung:
+            bookie.child.signal(signal.SIGSTOP)
+        try:
+            line = fails_with_one_line(
+                f"--config={tmp_path}/settings.toml",
+                *("ledger", "recover", f"--metadata={uri}", str(writer.ledger_id), "--accept-loss", "--yes"),
+            )
+        finally:
+            for bookie in hung:
+                bookie.child.signal(signal.SIGCONT)
+        for bookie in hung:
+            assert f"{bookie.bookie_id}: it did not answer within 1 s" in line
+        assert line.endswith("Find out what keeps them, or stop them")
+        assert state_of(uri, writer.ledger_id) is LedgerState.OPEN
+        done = bookledger("ledger", "recover", f"--metadata={uri}", str(writer.ledger_id), "--yes")
+        assert done.returncode == 2 and b"--yes goes with --accept-loss" in done.stderr
+
+
+def test_what_cannot_be_recovered_says_whom_to_bring_back_and_what_to_do_without_them(tmp_path: Path) -> None:
+    with lost_quorum(tmp_path) as (uri, ledger_id, bookies):
+        _, second, third = sorted(bookies)
+        line = fails_with_one_line("ledger", "recover", f"--metadata={uri}", str(ledger_id))
+        assert (
+            f"bring back {second}, {third}, and try again; where they will not come back, `bookledger" in line
+        )
+        assert f"ledger recover --accept-loss {ledger_id}` closes it where the survivors end" in line
+        give_up(uri, second, third)
+        line = fails_with_one_line("ledger", "recover", f"--metadata={uri}", str(ledger_id))
+        assert f"lost for good: {second} (it was given up), {third} (it was given up); `bookledger" in line
+        assert "bring back" not in line
+        line = fails_with_one_line("ledger", "delete", f"--metadata={uri}", "--yes", str(ledger_id))
+        assert f"`bookledger ledger salvage {ledger_id} --output FILE` saves what there is" in line
+        assert f"then `bookledger ledger delete --force {ledger_id}` deletes it as it is" in line
+        assert state_of(uri, ledger_id) is LedgerState.IN_RECOVERY
+        done = bookledger("ledger", "delete", f"--metadata={uri}", "--yes", "--force", str(ledger_id))
+        assert done.returncode == 0, done
+
+
+def test_what_cannot_be_read_names_salvage(tmp_path: Path) -> None:
+    with cluster(tmp_path, 3) as (uri, bookies):
+        with LedgerClient(uri) as client, client.create_ledger(write_quorum=1, ack_quorum=1) as writer:
+            append(writer, *range(3))
+        gone = writer.record.fragments[0].ensemble[1].bookie_id
+        away(uri, bookies[gone])
+        done = bookledger("ledger", "read", f"--metadata={uri}", "1")
+        assert (done.returncode, done.stdout) == (1, b"0\tentry 0\n")
+        line = done.stderr.decode()
+        assert "entry 1 of ledger 1 cannot be read" in line
+        assert f"bring back {gone}, and try again; where they will not come back, `bookledger ledger" in line
+        assert line.endswith("`bookledger ledger salvage 1 --output FILE` saves what there is\n")
+
+
+def test_the_status_tells_of_lost_bookies_and_asks_nobody_to_bring_them_back(tmp_path: Path) -> None:
+    with lost_quorum(tmp_path) as (uri, _, bookies):
+        _, second, third = sorted(bookies)
+        give_up(uri, second, third)
+
+        def why_not_whole() -> str:
+            done = bookledger("cluster", "status", f"--metadata={uri}", "--json")
+            return "; ".join(json.loads(done.stdout)["why_not_whole"])
+
+        until(lambda: f"given up, and ledgers still refer to it: {second}, {third}" in why_not_whole())
+        assert "not registered" not in why_not_whole()
+
+
+@pytest.mark.parametrize("is_striped", [False, True])
+def test_what_was_given_up_can_be_salvaged_later(tmp_path: Path, is_striped: bool) -> None:
+    """From the bookie that comes back, and past the end that was accepted."""
+    quorum = 2 if is_striped else 3
+    with cluster(tmp_path, 3) as (uri, bookies):
+        with LedgerClient(uri) as client:
+            writer = client.create_ledger(write_quorum=quorum, ack_quorum=2)
+            append(writer, *range(6))
+        _, second, third = sorted(bookies)
+        away(uri, bookies[second], bookies[third])
+        assert recovering(uri, writer.ledger_id, "--yes").returncode == 0
+        end = shown(uri, writer.ledger_id)["last_entry"]
+        bookies[second].start()
+        bookies[third].start()
+        output = tmp_path / "out"
+        done = bookledger(
+            *("ledger", "salvage", f"--metadata={uri}", str(writer.ledger_id), f"--output={output}"),
+            "--past-the-end",
+        )
+        found = [json.loads(line) for line in output.read_text().splitlines()]
+        assert [entry["entry_id"] for entry in found] == list(range(6))
+        assert [entry["proven"] for entry in found] == [n <= end for n in range(6)]
+        assert done.returncode == (0 if end == 5 else 3), done
