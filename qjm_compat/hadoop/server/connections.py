@@ -39,6 +39,9 @@ from .load import Load
 STRANGER_FRAME_BYTES_MAX = 64 * 1024
 """Largest frame before the connection's context: the peer is not identified yet."""
 
+LINGER_SECONDS_MAX = 1.0
+"""How long a peer that was told why it is refused may go on sending."""
+
 LOOK_SECONDS = 1.0
 """How often time limits are checked."""
 
@@ -60,6 +63,8 @@ class RpcServer:
         self.limits = limits or NodeLimits()
         self.calls = calls
         self.connections: set[Connection] = set()
+        self.ending: set[Connection] = set()
+        """Those that were told why they are refused, and have not closed yet."""
         self.load = Load(self.limits)
         self.table = ConnectionTable(Places.of(self.limits, busy_go=True))
 
@@ -76,14 +81,14 @@ class RpcServer:
             looking.cancel()
             await asyncio.wait([looking])
             await self.calls.close()
-            for connection in list(self.connections):
+            for connection in [*self.connections, *self.ending]:
                 connection.cut("this JournalNode ends")
 
     async def _look_after_all(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             now = asyncio.get_running_loop().time()
-            for connection in list(self.connections):
+            for connection in [*self.connections, *self.ending]:
                 connection.look(now)
 
 
@@ -102,6 +107,7 @@ class Connection(asyncio.Protocol):
         now = asyncio.get_running_loop().time()
         self._began = self._heard = now
         self._frame_began: float | None = None
+        self._ended: float | None = None
         self._writing_paused_at: float | None = None
 
     # --- events of the transport ----------------------------------------------------------------------------
@@ -120,6 +126,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 — asyncio's argument
         self._is_over = True
         self._server.connections.discard(self)
+        self._server.ending.discard(self)
         if self._visitor is not None:
             self._server.table.leave(self._visitor)
 
@@ -163,7 +170,10 @@ class Connection(asyncio.Protocol):
     def look(self, now: float) -> None:
         """Cuts a peer that exceeds a time limit; starts calls that waited for others'."""
         limits = self._server.limits
-        if not self._has_context and now - self._began > limits.greeting_seconds_max:
+        if self._ended is not None:
+            if now - self._ended > LINGER_SECONDS_MAX:
+                self.cut("it did not close after the last answer")
+        elif not self._has_context and now - self._began > limits.greeting_seconds_max:
             self.cut("it did not say who it is")
         elif self._frame_began is not None and now - self._frame_began > limits.frame_seconds_max:
             self.cut("it did not end a frame that it began")
@@ -192,7 +202,23 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             log.info("connection of %s ends: %s", self._transport.get_extra_info("peername"), why)
             self._transport.write(last_words)
-            self._transport.close()
+            self._linger(self._transport)
+
+    def _linger(self, transport: asyncio.Transport) -> None:
+        """Closes once the peer has closed its side: with input unread the kernel would reset the connection instead,
+        and the peer would not read the last answer. Input is dropped, and nothing of the peer's is held."""
+        if self._visitor is None or transport.is_closing():
+            transport.close()
+            return
+        self._ended = asyncio.get_running_loop().time()
+        self.frames = FrameReader(STRANGER_FRAME_BYTES_MAX)
+        self._waiting.clear()
+        self._waiting_bytes = 0
+        self._server.connections.discard(self)
+        self._server.ending.add(self)
+        transport.write_eof()
+        if self._is_reading_paused:
+            transport.resume_reading()
 
     def _pause_or_resume(self) -> None:
         assert self._transport is not None

@@ -164,7 +164,8 @@ def test_every_kind_of_frame_has_a_rule() -> None:
     assert not CALLS.keys() & (FREE | SAID_BY_BOOKIES)
     assert {kind for kind, _, _ in calls_of("i").values()} == CALLS.keys()
     asked = {right for _, right, _ in calls_of("i").values()}
-    of_metadata = {Right.DELETE, Right.OVERRIDE}  # tried in test_deleting_by_roles
+    # Tried in test_deleting_by_roles and test_accepting_loss.
+    of_metadata = {Right.DELETE, Right.OVERRIDE, Right.ACCEPT_LOSS}
     assert asked | set(METHODS.values()) | set(ROUTES.values()) | of_metadata == EVERYTHING
 
 
