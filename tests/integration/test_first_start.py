@@ -247,7 +247,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
     try:
         yield path
     finally:
-        subprocess.run(["umount", str(path)], check=True)
+        subprocess.run(["umount", "--lazy", str(path)], check=True)
 
 
 def test_a_disk_without_room_is_told(full_disk: Path, uri: str) -> None:
