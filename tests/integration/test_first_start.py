@@ -17,6 +17,7 @@ from metadata.sqlite.uri import uri_of
 from tests.support.command_line import bookledger, fails_with_one_line
 from tests.support.etcd import free_port
 from tests.support.failing_disk import compiled
+from tests.support.mounts import small_disk
 
 LONG_AGO = """
 #define _GNU_SOURCE
@@ -238,16 +239,9 @@ def test_a_clock_that_was_never_set_is_told(tmp_path: Path, formatted: Path, uri
 
 
 @pytest.fixture
-def full_disk(tmp_path: Path) -> Iterator[Path]:
-    path = tmp_path / "small"
-    path.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(path)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("mounting a small disk needs root")
-    try:
+def full_disk() -> Iterator[Path]:
+    with small_disk("1m") as path:
         yield path
-    finally:
-        subprocess.run(["umount", "--lazy", str(path)], check=True)
 
 
 def test_a_disk_without_room_is_told(full_disk: Path, uri: str) -> None:

@@ -17,6 +17,7 @@ from ledgers import ClientConfig, NotEnoughBookies
 from ledgers.aio import LedgerClient
 from tests.support.aio import run, until_true
 from tests.support.long_runs import first_then_long
+from tests.support.mounts import small_disk
 from tests.support.writing import payload_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
@@ -26,19 +27,10 @@ SIZE = 1000
 COLLECT = MaintainRequest(MaintenanceAction.COLLECT)
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    path = tmp_path / "small"
-    path.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=40m", "none", str(path)], capture_output=True, check=False
-    )
-    if mounted.returncode != 0:
-        pytest.skip(f"cannot mount a tmpfs here: {mounted.stderr.decode().strip()}")
-    try:
+@pytest.fixture(name="small_disk")
+def fixture_small_disk() -> Iterator[Path]:
+    with small_disk("40m") as path:
         yield path
-    finally:
-        subprocess.run(["umount", "--lazy", str(path)], check=True)
 
 
 def make_room(disk: Path) -> None:

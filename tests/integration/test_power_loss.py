@@ -28,6 +28,7 @@ from ledgers.bookie_client import LaneTerms
 from ledgers.integrity.ledger_keys import LedgerKey
 from tests.support.aio import run, until_true
 from tests.support.long_runs import first_then_long
+from tests.support.mounts import mount_point
 from tests.support.writing import payload_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a file system needs root")
@@ -43,10 +44,9 @@ QUICK = ClientConfig(append_seconds_max=2, append_quorum_seconds_max=5, recovery
 class FileSystem:
     """A file system of its own in an image file."""
 
-    def __init__(self, kind: str, directory: Path) -> None:
-        self.path = directory / "mounted"
+    def __init__(self, kind: str, directory: Path, mount_point: Path) -> None:
+        self.path = mount_point
         self._image = directory / "image"
-        self.path.mkdir()
         with self._image.open("wb") as file:
             file.truncate(IMAGE_BYTES)
         subprocess.run([f"mkfs.{kind}", "-q", str(self._image)], check=True, capture_output=True)
@@ -81,13 +81,14 @@ class FileSystem:
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FileSystem]:
     if shutil.which(f"mkfs.{request.param}") is None:
         pytest.skip(f"there is no mkfs.{request.param} here")
-    disk = FileSystem(request.param, tmp_path)
-    disk.mount()
-    try:
-        disk.give_to(tmp_path / "bookie-1")
-        yield disk
-    finally:
-        disk.unmount()
+    with mount_point() as path:
+        disk = FileSystem(request.param, tmp_path, path)
+        disk.mount()
+        try:
+            disk.give_to(tmp_path / "bookie-1")
+            yield disk
+        finally:
+            disk.unmount()
 
 
 async def one_copy(client: LedgerClient, *, deferred_sync: bool = False) -> WriteHandle:
