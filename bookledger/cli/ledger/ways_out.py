@@ -36,10 +36,10 @@ def ways_out(metadata_uri: str, ledger_id: int, *, deleting: bool = False) -> It
 
 
 async def _absent(store: MetadataStore, ledger_id: int) -> list[Whereabouts]:
-    """Bookies of the ledger that do not live."""
+    """Bookies of the ledger that do not live, by name."""
     found = await LedgerStore(store).read(ledger_id)
     refs = () if found is None else [ref for fragment in found.record.fragments for ref in fragment.ensemble]
-    seen = [await whereabouts(store, ref) for ref in dict.fromkeys(refs)]
+    seen = [await whereabouts(store, ref) for ref in sorted(set(refs))]
     return [one for one in seen if one.presence is not Presence.LIVING]
 
 
