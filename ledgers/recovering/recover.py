@@ -39,6 +39,7 @@ from ..protocol.recovery import Recovery
 from ..record_change import Conflict, RecordVersion, change_record
 from ..tasks import Tasks
 from .tries import with_tries
+from .witnesses import Witnesses
 
 RESTART_PAUSE_SECONDS_MAX = 2.0
 
@@ -51,7 +52,8 @@ async def recover(
     A closed ledger is returned as it is and no bookie is touched. Recoverers may race: all return the
     same end. Raises LedgerRecoveryFailed (the ledger stays in recovery, nothing confirmed is lost),
     NoSuchLedger, MetadataUnavailable. LedgerRecoveryFailed also where the metadata came from a backup that
-    nobody has accepted: a ledger of which it knows an older ensemble could be closed too early.
+    nobody has accepted, or a bookie outside the ensemble proves a later end: a ledger of which the metadata knows an
+    older ensemble could be closed too early.
     """
     if found.record.is_closed:
         return found
@@ -133,6 +135,7 @@ class _RecoveryRun:
         self._key = key
         self._identity = marked.record.identity
         terms = LaneTerms(self._ledger_id, key, recovery=True, identity=self._identity)
+        self._witnesses = Witnesses(cluster, marked.record, digester, key)
         self._lanes = Lanes(cluster, terms, self, self._frozen_lac, cluster.lane_traces(self._ledger_id))
         self._tasks = Tasks(self._background_failed)
         self._loop = asyncio.get_running_loop()
@@ -147,6 +150,7 @@ class _RecoveryRun:
         """
         try:
             self._tasks.start(self._fail_without_progress())
+            self._tasks.start(self._witnesses.ask())
             self._perform(self._machine.start())
             outcome = await self._outcome
             self._note_drained()
@@ -265,6 +269,9 @@ class _RecoveryRun:
         self._perform(self._machine.retry_replacements())
 
     async def _change(self, record: LedgerRecord) -> None:
+        assert record.last_entry is not None, "a recovery changes the record by closing the ledger"
+        await self._witnesses.check(record.last_entry)
+        await check_accepted(self._cluster, self._ledger_id)  # bookies may have noticed meanwhile
         self._perform(await self._version.change(record, self._machine))
 
     def _note_drained(self) -> None:

@@ -52,7 +52,8 @@ class Misfits:
     not closed, of which it holds entries that are placed elsewhere; a recovery could miss these. `closed_elsewhere`:
     the same of closed ones; another bookie should hold them, or did before it was replaced. `lacking`: ledgers of
     which it lacks entries that are placed here; the records of closed ones say so, too. Of an open one nothing at
-    all is here: it may be empty, or was deleted after the backup, and would come back as empty.
+    all is here: it may be empty, or was deleted after the backup, and would come back as empty. `cut_short`: ledgers
+    that were closed before entries that it proves to be confirmed; it keeps what it has of them.
     """
 
     bookie: BookieRef
@@ -61,10 +62,11 @@ class Misfits:
     open_elsewhere: Kind = Kind()
     closed_elsewhere: Kind = Kind()
     lacking: Kind = Kind()
+    cut_short: Kind = Kind()
 
     @property
     def fits(self) -> bool:
-        kinds = (self.unknown, self.open_elsewhere, self.closed_elsewhere, self.lacking)
+        kinds = (self.unknown, self.open_elsewhere, self.closed_elsewhere, self.lacking, self.cut_short)
         return not any(kind.ledgers for kind in kinds)
 
 
@@ -142,6 +144,8 @@ def _encode(misfits: Misfits) -> bytes:
         closed_ledgers=misfits.closed_elsewhere.first,
         lacking=misfits.lacking.ledgers,
         lacking_ledgers=misfits.lacking.first,
+        cut_short=misfits.cut_short.ledgers,
+        cut_short_ledgers=misfits.cut_short.first,
         nonce=settle.new_nonce(),
     ).SerializeToString()
 
@@ -155,4 +159,5 @@ def _decode(key: str, value: bytes) -> Misfits:
         Kind(message.open_elsewhere, tuple(message.open_ledgers)),
         Kind(message.closed_elsewhere, tuple(message.closed_ledgers)),
         Kind(message.lacking, tuple(message.lacking_ledgers)),
+        Kind(message.cut_short, tuple(message.cut_short_ledgers)),
     )

@@ -315,7 +315,7 @@ class Restored(_message.Message):
     def __init__(self, format_version: _Optional[int] = ..., backup_ms: _Optional[int] = ..., restored_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
 
 class Misfits(_message.Message):
-    __slots__ = ("format_version", "incarnation", "restored_nonce", "unknown", "open_elsewhere", "closed_elsewhere", "unknown_ledgers", "open_ledgers", "closed_ledgers", "nonce", "lacking", "lacking_ledgers")
+    __slots__ = ("format_version", "incarnation", "restored_nonce", "unknown", "open_elsewhere", "closed_elsewhere", "unknown_ledgers", "open_ledgers", "closed_ledgers", "nonce", "lacking", "lacking_ledgers", "cut_short", "cut_short_ledgers")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     RESTORED_NONCE_FIELD_NUMBER: _ClassVar[int]
@@ -328,6 +328,8 @@ class Misfits(_message.Message):
     NONCE_FIELD_NUMBER: _ClassVar[int]
     LACKING_FIELD_NUMBER: _ClassVar[int]
     LACKING_LEDGERS_FIELD_NUMBER: _ClassVar[int]
+    CUT_SHORT_FIELD_NUMBER: _ClassVar[int]
+    CUT_SHORT_LEDGERS_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     incarnation: str
     restored_nonce: bytes
@@ -340,7 +342,9 @@ class Misfits(_message.Message):
     nonce: bytes
     lacking: int
     lacking_ledgers: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, format_version: _Optional[int] = ..., incarnation: _Optional[str] = ..., restored_nonce: _Optional[bytes] = ..., unknown: _Optional[int] = ..., open_elsewhere: _Optional[int] = ..., closed_elsewhere: _Optional[int] = ..., unknown_ledgers: _Optional[_Iterable[int]] = ..., open_ledgers: _Optional[_Iterable[int]] = ..., closed_ledgers: _Optional[_Iterable[int]] = ..., nonce: _Optional[bytes] = ..., lacking: _Optional[int] = ..., lacking_ledgers: _Optional[_Iterable[int]] = ...) -> None: ...
+    cut_short: int
+    cut_short_ledgers: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, format_version: _Optional[int] = ..., incarnation: _Optional[str] = ..., restored_nonce: _Optional[bytes] = ..., unknown: _Optional[int] = ..., open_elsewhere: _Optional[int] = ..., closed_elsewhere: _Optional[int] = ..., unknown_ledgers: _Optional[_Iterable[int]] = ..., open_ledgers: _Optional[_Iterable[int]] = ..., closed_ledgers: _Optional[_Iterable[int]] = ..., nonce: _Optional[bytes] = ..., lacking: _Optional[int] = ..., lacking_ledgers: _Optional[_Iterable[int]] = ..., cut_short: _Optional[int] = ..., cut_short_ledgers: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class JournalStorage(_message.Message):
     __slots__ = ("layout_version", "namespace_id", "cluster_id", "c_time")

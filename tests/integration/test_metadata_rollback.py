@@ -116,6 +116,43 @@ def test_W8_of_an_id_that_is_given_twice_no_bookie_takes_or_gives_the_other_ledg
                 assert [entry.payload for entry in reader] == [b"of a ledger that is older than the copy"]
 
 
+def test_W8_a_ledger_whose_ensemble_changed_after_the_copy_is_not_closed_before_what_was_confirmed(
+    tmp_path: Path,
+) -> None:
+    """No bookie looks at the store in this test: the bookies that took over prove where the ledger is."""
+    with (
+        etcd_in(tmp_path) as metadata,
+        bookie_processes(5, tmp_path, metadata.uri, lease_seconds=SELDOM) as bookies,
+        LedgerClient(metadata.uri) as client,
+    ):
+        writer = client.create_ledger(ensemble_size=2, write_quorum=2, ack_quorum=2)
+        for n in range(5):
+            writer.append(b"%d" % n)
+        metadata.save()
+        by_name = {bookie.bookie_id: bookie for bookie in bookies}
+        first, second = [by_name[former.bookie_id] for former in writer.record.fragments[0].ensemble]
+        first.kill()
+        writer.append(b"without the first")
+        first.start()
+        second.kill()  # and is not started again: it would look
+        writer.append(b"without the second")
+        writer.append(b"whose confirmation tells the one before")
+        last = writer.last_add_confirmed
+        metadata.go_back()
+        with LedgerClient(metadata.uri) as another:
+            for _ in range(2):
+                with pytest.raises(
+                    LedgerRecoveryFailed,
+                    match=rf"bookie-\d proves that entry ({last - 1}|{last}) was confirmed.*salvage",
+                ):
+                    another.open_ledger(writer.ledger_id)
+        saved = tmp_path / "saved.json"
+        bookledger(
+            "ledger", "salvage", str(writer.ledger_id), f"--output={saved}", f"--metadata={metadata.uri}"
+        )
+        assert len(saved.read_text().splitlines()) == last + 1
+
+
 @stores
 def test_a_store_that_went_back_is_noticed_and_everything_holds_back(
     tmp_path: Path, store: Callable[[Path], AbstractContextManager[Metadata]]

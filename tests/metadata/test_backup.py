@@ -223,7 +223,13 @@ def test_it_is_held_back_until_it_is_accepted() -> None:
             await hold.check_accepted(store)
         restored = await hold.read(store)
         assert restored is not None
-        mine = Misfits(BookieRef("b1", "i1"), restored.nonce, Kind.of(range(500)), Kind.of([3]))
+        mine = Misfits(
+            BookieRef("b1", "i1"),
+            restored.nonce,
+            Kind.of(range(500)),
+            Kind.of([3]),
+            cut_short=Kind.of([4, 7]),
+        )
         await hold.tell(store, mine)
         await hold.tell(store, mine)
         others = Misfits(BookieRef("b2", "i2"), b"of another restoring")

@@ -8,8 +8,9 @@ the counter of ids moved past what it holds.
 
 Not noticed is a store that went back to a copy younger than this bookie's last write, and in which others have
 written more since than this bookie has seen: there the identities of ledgers keep two ledgers of one id apart (rule
-W8). They do not help a ledger that was open and changed its ensemble after the copy was made: until a bookie looks,
-a third of its lease later at most, a client may recover that ledger by its older record, and close it too early.
+W8). Of a ledger that was open and changed its ensemble after the copy was made the older record names bookies that
+lack what came later. Until a bookie has looked, a third of its lease later at most, a recovery is stopped by those that
+have it (`ledgers/recovering/witnesses.py`), where they are registered and answer.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from metadata import keys
 from metadata.backup import hold
 from metadata.counting.outage import weight
 from metadata.errors import MetadataError
+from metadata.records import decommissioned
 from metadata.store import MetadataStore
 
 from ...errors import BookieError
@@ -82,15 +84,23 @@ class RollbackDetector:
         why = ""
         if page.revision < revision:
             why = f"it is at revision {page.revision}, and was at {revision}"
-        elif mine < version:
+        elif mine < version and not await self._has_left():
             why = f"{self._key} is at version {mine}, and was at {version}"
         if why:
             await self._hold_back(why)
             self._lives.version = mine  # only once that succeeded: until then it is detected again
+            self._lives.revision = page.revision
+            await in_thread(
+                self._keep
+            )  # or it would be detected once more after a crash, and after it was accepted
         # The key is written by this bookie alone, also where the answer to a write was lost.
         self._lives.version = max(self._lives.version, mine)
         self._lives.revision = page.revision
         return bool(why)
+
+    async def _has_left(self) -> bool:
+        """Whether this bookie was decommissioned while it hung: its key is gone for that reason."""
+        return await decommissioned.read(self._store, self._lives.cookie.incarnation) is not None
 
     async def _hold_back(self, why: str) -> None:
         log.error(

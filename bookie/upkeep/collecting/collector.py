@@ -7,7 +7,8 @@ the bookie ask the metadata, which has its tombstone for ever (`verifiers.py`).
 
 Frames of a closed ledger that no fragment places here (the bookie was replaced, or a repair has moved them) are
 dropped. Only this bookie's own repair stores entries of closed ledgers here before the metadata says so, and the
-lock of all upkeep keeps the two apart; the record is read once more under it.
+lock of all upkeep keeps the two apart; the record is read once more under it. All of a ledger is kept that was closed
+before entries that this bookie proves to be confirmed: it may have the last copies of them.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ...errors import DataDirectoryError
 from ...index.places import Place
 from ...storage.bookie import Bookie
 from ...wire.messages import EntryRange
+from ..inventory.cut_short import is_cut_short
 from ..inventory.gaps import overlap
 from ..inventory.inventory import span_of
 from ..inventory.placed import shares
@@ -111,10 +113,11 @@ class Collector:
     def _is_elsewhere(self, record: LedgerRecord) -> bool:
         """Whether some of a closed ledger is placed elsewhere, and is not about to change.
 
-        Where a copy is lacking something, what is here may be the last copy (H1).
+        Where a copy is lacking something, or the ledger was closed too early, what is here may be the last copy (H1).
         """
         is_whole = not any(fragment.lacking for fragment in record.fragments)
-        return record.is_closed and is_whole and not all(self._me in f.ensemble for f in record.fragments)
+        is_placed_elsewhere = is_whole and not all(self._me in f.ensemble for f in record.fragments)
+        return record.is_closed and is_placed_elsewhere and not is_cut_short(self._bookie, record)
 
     async def _forget_deleted(self, deleted: list[Tombstone]) -> int:
         forgotten = 0

@@ -20,6 +20,7 @@ from metadata.store import MetadataStore
 from ...errors import BookieError
 from ...storage.bookie import Bookie
 from ...wire.messages import EntryRange
+from ..inventory.cut_short import is_cut_short
 from ..inventory.gaps import overlap
 from ..inventory.inventory import span_of
 from ..inventory.placed import ENTRY_MAX, shares
@@ -68,11 +69,13 @@ class RestoreCheck:
         log.log(
             logging.INFO if misfits.fits else logging.ERROR,
             "the metadata was restored: of what is here it does not know %d ledgers, and places entries of %d open "
-            "and %d closed ones elsewhere; of %d ledgers something is not here that it places here",
+            "and %d closed ones elsewhere; of %d ledgers something is not here that it places here; %d ledgers were "
+            "closed before entries that are proven here to be confirmed",
             misfits.unknown.ledgers,
             misfits.open_elsewhere.ledgers,
             misfits.closed_elsewhere.ledgers,
             misfits.lacking.ledgers,
+            misfits.cut_short.ledgers,
         )
 
     async def _compare(self, restored: Restored) -> Misfits:
@@ -81,6 +84,7 @@ class RestoreCheck:
         unknown = dict.fromkeys(sorted(held))  # or another ledger is known under its id (rule W8)
         elsewhere: dict[bool, list[int]] = {True: [], False: []}
         lacking: list[int] = []
+        cut_short: list[int] = []
         async for found in self._ledgers.list_with_deleted():
             ledger_id, record = found.ledger_id, None if isinstance(found, Tombstone) else found.record
             if record is not None and (self._lacks(record) or self._has_nothing_of(record, held)):
@@ -88,6 +92,8 @@ class RestoreCheck:
             if ledger_id not in unknown or self._bookie.holds_another(found):
                 continue
             del unknown[ledger_id]
+            if record is not None and is_cut_short(self._bookie, record):
+                cut_short.append(ledger_id)
             if record is not None and await self._is_elsewhere(record):
                 elsewhere[record.is_closed].append(ledger_id)
         return Misfits(
@@ -97,6 +103,7 @@ class RestoreCheck:
             open_elsewhere=Kind.of(elsewhere[False]),
             closed_elsewhere=Kind.of(elsewhere[True]),
             lacking=Kind.of(lacking),
+            cut_short=Kind.of(cut_short),
         )
 
     def _lacks(self, record: LedgerRecord) -> bool:

@@ -210,6 +210,7 @@ def _row(name: str, one: Misfits | None) -> dict[str, Any]:
             "open_elsewhere": None,
             "closed_elsewhere": None,
             "lacking": None,
+            "cut_short": None,
         }
     return {
         "bookie_id": name,
@@ -218,6 +219,7 @@ def _row(name: str, one: Misfits | None) -> dict[str, Any]:
         "open_elsewhere": _kind(one.open_elsewhere),
         "closed_elsewhere": _kind(one.closed_elsewhere),
         "lacking": _kind(one.lacking),
+        "cut_short": _kind(one.cut_short),
     }
 
 
@@ -233,6 +235,11 @@ def _what_is_lost(found: dict[str, Misfits | None]) -> str:
     told = [one for one in found.values() if one is not None]
     if any(one.open_elsewhere.ledgers for one in told):
         lines.append("Open ledgers may be closed before entries that were confirmed.")
+    if any(one.cut_short.ledgers for one in told):
+        lines.append(
+            "Ledgers that are cut short were closed before entries that were confirmed; these can be copied by "
+            "`bookledger ledger salvage --past-the-end`."
+        )
     if any(one.closed_elsewhere.ledgers for one in told):
         lines.append(
             "Copies that are placed elsewhere will be dropped, where those that are placed are whole."

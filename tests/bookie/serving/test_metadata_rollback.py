@@ -10,6 +10,8 @@ from bookie.serving.history.metadata_rollback import RollbackDetector
 from metadata import keys
 from metadata.backup import hold
 from metadata.memory import MemoryStore
+from metadata.records import decommissioned
+from metadata.records.decommissioned import Decommissioned
 from metadata.records.lives import Life
 from tests.bookie.bookies import bookie_on
 from tests.bookie.serving.served import formatted
@@ -53,6 +55,31 @@ def test_a_key_of_its_own_that_is_older_or_gone_is_a_sign(tmp_path: Path) -> Non
             assert await looking.look_once()
             assert await hold.read(store) is not None
             assert not await looking.look_once(), "it is told once"
+            after_a_crash = await life.look(tmp_path / "b1", cookie, store)
+            assert not await RollbackDetector(store, bookie, after_a_crash).look_once(), (
+                "also by its next life"
+            )
             await lives.write(Life(lives.here, 7))
+
+    run(test())
+
+
+def test_a_key_that_is_gone_because_the_bookie_was_decommissioned_is_no_sign(tmp_path: Path) -> None:
+    """It hung meanwhile, or its network did."""
+
+    async def test() -> None:
+        store = MemoryStore()
+        await formatted(tmp_path, store)
+        cookie = read_cookie(tmp_path / "b1")
+        async with bookie_on(tmp_path / "b1", incarnation=cookie.incarnation) as bookie:
+            lives = await life.look(tmp_path / "b1", cookie, store)
+            looking = RollbackDetector(store, bookie, lives)
+            await lives.begin(0)
+            found = await store.get(keys.life("b1"))
+            assert found is not None
+            await decommissioned.note(store, Decommissioned("b1", cookie.incarnation, 1))
+            await store.delete(found.key, found.version)
+            assert not await looking.look_once()
+            assert await hold.read(store) is None
 
     run(test())

@@ -22,7 +22,7 @@ from metadata.errors import StoreUnavailable
 from metadata.memory import MemoryStore
 from metadata.records import cluster
 from metadata.records.cluster import Cookie
-from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.ledger_record import AcceptedLoss, BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import Page, Versioned
 from tests.bookie.bookies import append, bookie_on, entries, read, read_request
@@ -295,6 +295,34 @@ def test_the_fence_of_a_ledger_outlives_its_copies(tmp_path: Path) -> None:
         await site.ledgers.change(elsewhere, found.version)
         assert await site.collect(also_misplaced=True) == Collected(frames_dropped=1)
         assert await append(site.bookie, frame_of(4, [3])) == [Status.FENCED]
+
+    on_site(tmp_path, test)
+
+
+def test_W8_nothing_is_dropped_of_a_ledger_closed_before_an_entry_that_the_bookie_proves_to_be_confirmed(
+    tmp_path: Path,
+) -> None:
+    """What is here may be the last copies of entries that were acknowledged: the metadata had gone back."""
+
+    async def test(site: Site) -> None:
+        await placed_elsewhere(site, closed=True)
+        assert await append(site.bookie, frame_of(4, [11], lac=10)) == [OK]
+        assert await site.collect(also_misplaced=True) == Collected()
+        assert await read(site.bookie, 4) == entries(4, [*range(4), 11])
+        found = await site.ledgers.read(4)
+        assert found is not None
+        loss = AcceptedLoss(at_ms=1, by="an operator", proven_through=10)
+        await site.ledgers.change(replace(found.record, accepted_loss=loss), found.version)
+        assert await site.collect(also_misplaced=True) == Collected(frames_dropped=2), "it was given up"
+
+    on_site(tmp_path, test)
+
+
+def test_what_the_bookie_proves_of_entries_before_the_end_keeps_nothing(tmp_path: Path) -> None:
+    async def test(site: Site) -> None:
+        await placed_elsewhere(site, closed=True)
+        assert await append(site.bookie, frame_of(4, [9], lac=9)) == [OK]
+        assert await site.collect(also_misplaced=True) == Collected(frames_dropped=2)
 
     on_site(tmp_path, test)
 

@@ -6,6 +6,7 @@ What must hold of the ledgers that are made before, meanwhile and afterwards, wh
     collected  what was acknowledged stands on an ack quorum of disks, also after the operator has accepted the older
                copy, ledgers were deleted and every bookie has collected; but for ledgers that were deleted
     noticed    the cluster holds back soon, where nobody writes while the store goes back
+    cut short  whoever recovers a ledger reads all that was acknowledged before, or is told that it cannot be recovered
 
 The checkers of the other runs (`seen.py`) know ledgers by their ids, and are told nothing here.
 """
@@ -24,6 +25,7 @@ from ledgers.aio import LedgerClient, ReadHandle, WriteHandle
 from ledgers.errors import LedgerError
 from metadata.backup import hold
 from metadata.memory import MemoryData
+from metadata.records.ledger_record import BookieRef
 from tests.simulation.engine.chance import Stream
 from tests.simulation.engine.processes import Process
 from tests.simulation.engine.world import Violation
@@ -43,6 +45,9 @@ LOOK_SECONDS = 5.0
 """In which every bookie has looked at the store."""
 
 COMPARED_SECONDS_MAX = 120.0
+ENTRIES_BEFORE = 3
+"""Entries of a ledger before its bookies are replaced."""
+
 LATE_SECONDS = 40.0
 """In which nothing late is under way any more."""
 
@@ -186,11 +191,17 @@ class RollbackCluster(Cluster):
             await self._read(client, record.ledger_id, recovery=True)
 
     async def _read(self, client: LedgerClient, ledger_id: int, *, recovery: bool) -> None:
+        acknowledged = {made.identity: max(made.acknowledged, default=-1) for made in self.made}
         try:
             reader = await client.open_ledger(ledger_id, recovery=recovery)
             await self._is_not_mixed(reader)
         except LedgerError as error:
             self.site.world.note("ledger %d: %r", ledger_id, error)
+            return
+        end, last = acknowledged.get(reader.record.identity, -1), reader.last_add_confirmed
+        if recovery and last < end:
+            why = f"ledger {ledger_id} is closed at entry {last}, and entry {end} was acknowledged"
+            self.site.violated(Violation("cut short", why))
 
     async def _is_not_mixed(self, reader: ReadHandle) -> None:
         identity = reader.record.identity
@@ -250,6 +261,67 @@ class RollbackCluster(Cluster):
                 where = ", ".join(host.name for host in holders) or "no bookie"
                 why = f"entry {entry_id} of ledger {made.ledger_id} ({made.identity.hex()}) stands at {where}"
                 raise Violation("collected", why)
+
+
+class ReplacedEnsemble(RollbackCluster):
+    """Each bookie that a ledger had when the copy was made is replaced before the store goes back; then somebody opens
+    the ledger at once."""
+
+    async def _run(self, plan: Plan) -> None:
+        await self.hosts.begin()
+        site, chance = self.site, self.site.world.stream("goes back")
+        written: asyncio.Future[WriteHandle] = site.host_loop.create_future()
+        is_over = asyncio.Event()
+        writing = self._client("steady", lambda client, r: self._writes_on(client, r, written, is_over))
+        writer = await written
+        await asyncio.sleep(chance.exponential(1.0))
+        copy = Copy(site.metadata.data)
+        site.world.note("a copy of the metadata is made")
+        for bookie in writer.record.fragments[-1].ensemble:
+            await self._is_replaced(writer, bookie)
+            await asyncio.sleep(chance.exponential(0.5))
+        copy.put_back(site.metadata.data)
+        site.world.note("the metadata goes back to the copy")
+        for n in range(2):
+            await self._client(
+                f"reader{n}", lambda client, _: self._read(client, writer.ledger_id, recovery=True)
+            )
+        is_over.set()
+        await writing
+        await asyncio.sleep(LATE_SECONDS)
+        if await self._holds_back():
+            await self._accept()
+        await self._ends(Faults(site, self.hosts, {}))
+
+    async def _writes_on(
+        self,
+        client: LedgerClient,
+        chance: Stream,
+        written: asyncio.Future[WriteHandle],
+        is_over: asyncio.Event,
+    ) -> None:
+        size, writes, acks = self.site.plan.shape
+        writer = await client.create_ledger(ensemble_size=size, write_quorum=writes, ack_quorum=acks)
+        made = Made(writer.ledger_id, writer.record.identity)
+        self.made.append(made)
+        try:
+            while not is_over.is_set():
+                payload = _payload(made.identity, len(made.acknowledged))
+                made.acknowledged[await writer.append(payload)] = payload
+                if len(made.acknowledged) == ENTRIES_BEFORE:
+                    written.set_result(writer)
+                await asyncio.sleep(chance.exponential(0.1))
+        except LedgerError as error:
+            self.site.world.note("%r", error)
+
+    async def _is_replaced(self, writer: WriteHandle, bookie: BookieRef) -> None:
+        """It dies, the writer goes on with another one, and it is started again."""
+        host, gone = self.hosts.by_name[bookie.bookie_id], asyncio.Event()
+        host.down(gone.set)
+        await gone.wait()
+        while bookie in writer.record.fragments[-1].ensemble:  # noqa: ASYNC110 — a record is polled
+            await asyncio.sleep(0.1)
+        host.start()
 
 
 def _payload(identity: bytes, entry_id: int) -> bytes:

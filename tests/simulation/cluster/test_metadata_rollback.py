@@ -10,9 +10,10 @@ import pytest
 from bookie.index.ledger_state import LedgerState
 from bookie.serving.history.metadata_rollback import RollbackDetector
 from bookie.upkeep.collecting.collector import Collector
+from ledgers.recovering.witnesses import Witnesses
 from tests.simulation.engine.runs import Failed
 
-from .metadata_rollback import RollbackCluster
+from .metadata_rollback import ReplacedEnsemble, RollbackCluster
 from .plan import Plan
 from .run import play
 
@@ -23,8 +24,17 @@ SHAPE, HOSTS = (3, 3, 2), 4
 
 def run(seed: int) -> str:
     """Which promise it breaks; "" where it breaks none."""
+    return played(Plan(seed=seed, shape=SHAPE, hosts=HOSTS), RollbackCluster)
+
+
+def run_with_all_bookies_replaced(seed: int) -> str:
+    """The same, where a ledger's bookies are replaced after the copy."""
+    return played(Plan(seed=seed, shape=(2, 2, 2), hosts=5), ReplacedEnsemble)
+
+
+def played(plan: Plan, kind: type[RollbackCluster]) -> str:
     try:
-        play(Plan(seed=seed, shape=SHAPE, hosts=HOSTS), tracing=False, kind=RollbackCluster)
+        play(plan, tracing=False, kind=kind)
     except Failed as failed:
         return str(failed)
     return ""
@@ -32,6 +42,11 @@ def run(seed: int) -> str:
 
 def test_W8_nothing_acknowledged_is_mixed_or_collected() -> None:
     assert [(seed, why) for seed in range(SEEDS) if (why := run(seed))] == []
+
+
+def test_W8_no_recovery_loses_what_was_acknowledged_by_bookies_that_the_older_copy_does_not_name() -> None:
+    seeds = range(max(1, SEEDS // 2))
+    assert [(seed, why) for seed in seeds if (why := run_with_all_bookies_replaced(seed))] == []
 
 
 def bookies_know_no_identities(patch: pytest.MonkeyPatch) -> None:
@@ -57,17 +72,29 @@ def nobody_looks(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RollbackDetector, "look_once", blind)
 
 
+def a_recovery_asks_nobody_else(patch: pytest.MonkeyPatch) -> None:
+    async def unasked(_: Witnesses, last_entry: int) -> None:
+        pass
+
+    patch.setattr(Witnesses, "check", unasked)
+
+
 @pytest.mark.parametrize(
-    ("bug", "promise", "known"),
+    ("bug", "promise", "known", "runs"),
     [
-        (bookies_know_no_identities, "mixed", 2),
-        (a_collection_goes_by_ids_alone, "collected", 1),
-        (nobody_looks, "noticed", 3),
+        (bookies_know_no_identities, "mixed", 2, run),
+        (a_collection_goes_by_ids_alone, "collected", 1, run),
+        (nobody_looks, "noticed", 3, run),
+        (a_recovery_asks_nobody_else, "cut short", 0, run_with_all_bookies_replaced),
     ],
 )
 def test_such_a_bug_is_found_by_the_seed_that_is_known(
-    bug: Callable[[pytest.MonkeyPatch], None], promise: str, known: int, monkeypatch: pytest.MonkeyPatch
+    bug: Callable[[pytest.MonkeyPatch], None],
+    promise: str,
+    known: int,
+    runs: Callable[[int], str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Where the draws have changed it is searched for."""
     bug(monkeypatch)
-    assert promise in run(known) or any(promise in run(seed) for seed in range(SEARCHED_MAX))
+    assert promise in runs(known) or any(promise in runs(seed) for seed in range(SEARCHED_MAX))

@@ -1,0 +1,31 @@
+"""What a bookie reports of metadata that was restored."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import cast
+
+from bookie.upkeep.healing.local_check import LocalCheck
+from bookie.upkeep.healing.restore_check import RestoreCheck
+from metadata.backup.hold import Kind, Restored
+from tests.bookie.bookies import append
+from tests.bookie.entries import frame_of
+from tests.bookie.upkeep.test_collector import ME, OK, Site, on_site
+
+
+def test_W8_ledgers_closed_before_an_entry_that_the_bookie_proves_to_be_confirmed_are_named(
+    tmp_path: Path,
+) -> None:
+    async def test(site: Site) -> None:
+        assert await append(site.bookie, frame_of(2, [3], lac=2), frame_of(3, [3], lac=2)) == [OK, OK]
+        for ledger_id, last_entry in (2, 1), (3, 2):
+            found = await site.ledgers.read(ledger_id)
+            assert found is not None
+            await site.ledgers.change(found.record.closed(last_entry, 20), found.version)
+        check = RestoreCheck(site.bookie, site.store, ME, asyncio.Lock(), cast(LocalCheck, None))
+        misfits = await check._compare(Restored(0, 1, b"nonce"))
+        assert misfits.cut_short == Kind.of([2])
+        assert not misfits.fits
+
+    on_site(tmp_path, test)
