@@ -113,7 +113,7 @@ async def _given_up(cluster: Cluster, ledger_id: int, end: SurvivingEnd) -> tupl
             f"nothing of ledger {ledger_id} is given up while bookies that are registered do not answer ({said}): they "
             "may be able to prove where it ends. Find out what keeps them, or stop them"
         )
-    return tuple(missing)
+    return tuple(sorted(missing, key=lambda one: one.bookie))
 
 
 async def _where(cluster: Cluster, bookie: BookieRef, end: SurvivingEnd) -> Whereabouts:

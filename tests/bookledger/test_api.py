@@ -27,6 +27,7 @@ from metadata.healing.holder import Holder, take
 from metadata.healing.marks import Marks
 from metadata.records.journal_record import JournalState, SegmentRecord
 from metadata.records.journal_store import JournalStore
+from metadata.records.ledger_record import AcceptedLoss
 from metadata.records.ledger_store import LedgerStore
 from tests.support.aio import run
 from tests.support.made_clusters import BOOKIES, a_cluster_in_memory, a_record
@@ -87,7 +88,12 @@ def test_every_answer_of_a_cluster_is_what_the_document_says() -> None:
         uri = await a_cluster_in_memory(ledgers=3, living=3)
         store = await open_store(uri)
         await LedgerStore(store).create(
-            a_record(7, fragments=3, custom_metadata={"who": b"\xff<b>", "long": b"x" * 5000})
+            a_record(
+                7,
+                fragments=3,
+                custom_metadata={"who": b"\xff<b>", "long": b"x" * 5000},
+                accepted_loss=AcceptedLoss(1000, "root@host", -1, missing=(BOOKIES[3], BOOKIES[2])),
+            )
         )
         await Marks(store).set(7, ["b4 is lost"], 1)
         await take(store, keys.healing(7), Holder(BOOKIES[0], 1, 1000), await store.grant_lease(60))
@@ -111,6 +117,13 @@ def test_every_answer_of_a_cluster_is_what_the_document_says() -> None:
             ledger = await told(url, "/ledgers/{ledger_id}", "/ledgers/7")
             assert [one["first_entry"] for one in ledger["fragments"]] == [0, 10, 20]
             assert ledger["mark"]["reasons"] == ["b4 is lost"]
+            assert ledger["accepted_loss"] == {
+                "at_ms": 1000,
+                "by": "root@host",
+                "proven_through": -1,
+                "given_up": ["b3", "b4"],
+            }
+            assert (await told(url, "/ledgers/{ledger_id}", "/ledgers/1"))["accepted_loss"] is None
             assert {"key": "who", "value": "\ufffd<b>", "cut": False} in ledger["custom"]
             assert sum(len(one["value"]) for one in ledger["custom"]) < 2000
             (marked,) = (await told(url, "/fragments"))["under_replicated"]

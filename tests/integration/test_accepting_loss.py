@@ -1,4 +1,4 @@
-"""A ledger whose end nobody can prove any more is closed where its survivors end, by an explicit word and no other."""
+"""R7: a ledger whose end nobody can prove any more is closed where its survivors end, by an explicit word alone."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from ledgers.aio import LedgerClient, ReadHandle, WriteHandle
 from ledgers.bookie_client import LaneTerms
 from ledgers.integrity.digest import Crc32cDigester
 from ledgers.integrity.ledger_keys import LedgerKey
+from metadata import keys
 from metadata.healing import orders
 from metadata.healing.orders import Order, OrderKind
 from metadata.healing.presence import Presence
@@ -65,7 +66,7 @@ def fence_at(cluster: InProcessCluster, name: str, ledger_id: int) -> Fence:
     return cluster.running[name].bookie.states.peek(ledger_id).fence
 
 
-def test_it_is_closed_where_the_survivors_end_and_the_record_says_so_for_ever(tmp_path: Path) -> None:
+def test_R7_it_is_closed_where_the_survivors_end_and_the_record_says_so_for_ever(tmp_path: Path) -> None:
     """And whoever comes back with more changes nothing: neither what is read, nor for the old writer."""
 
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
@@ -115,6 +116,38 @@ async def _all_fenced(client: LedgerClient, ledger_id: int) -> bool:
     return not loss.to_fence
 
 
+ALONE = replace(SILENT, retry_replacement_seconds=3600)
+"""A writer that looks for no replacement, and so for no change of its record."""
+
+
+def test_R7_a_writer_that_goes_on_with_those_who_were_cut_off_is_fenced_when_they_are_back(
+    tmp_path: Path,
+) -> None:
+    """They and their writer were on the other side of a network that failed, and never stopped."""
+
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        await appended(writer, 0, 1)
+        await stop(cluster, "b1")
+        await appended(writer, 2)
+        await start(cluster, "b1")
+        for name in ("b2", "b3"):
+            found = await cluster.store.get(keys.bookie(name))
+            assert found is not None
+            await cluster.store.delete(found.key, found.version)
+        async with LedgerClient(cluster.uri, config=QUICK) as operator:
+            assert (await accepted(operator, writer.ledger_id)).last_entry == 1
+            await appended(writer, 3)  # nobody can keep it from that
+            for name in ("b2", "b3"):
+                await cluster.running[name].registrar.register()
+            await until_true(lambda: _all_fenced(operator, writer.ledger_id))
+            with pytest.raises(LedgerFenced):
+                await writer.append(b"4")
+            assert await payloads(await operator.open_ledger(writer.ledger_id)) == [b"0", b"1"]
+
+    on_bookies(tmp_path, 3, scenario, ALONE)
+
+
 def test_what_survives_is_copied_to_other_bookies(tmp_path: Path) -> None:
     """Once the lost ones are given up; the record keeps how it was closed."""
 
@@ -140,7 +173,7 @@ def test_what_survives_is_copied_to_other_bookies(tmp_path: Path) -> None:
     on_bookies(tmp_path, 3, scenario)
 
 
-def test_it_is_refused_where_the_end_can_be_proven(tmp_path: Path) -> None:
+def test_R7_it_is_refused_where_the_end_can_be_proven(tmp_path: Path) -> None:
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
         writer = await client.create_ledger()
         await appended(writer, 0)
@@ -161,7 +194,7 @@ def test_it_is_refused_where_the_end_can_be_proven(tmp_path: Path) -> None:
     on_bookies(tmp_path, 3, scenario)
 
 
-def test_nothing_is_changed_by_looking(tmp_path: Path) -> None:
+def test_R7_nothing_is_changed_by_looking(tmp_path: Path) -> None:
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
         writer = await client.create_ledger()
         await appended(writer, 0)
@@ -174,7 +207,7 @@ def test_nothing_is_changed_by_looking(tmp_path: Path) -> None:
     on_bookies(tmp_path, 3, scenario)
 
 
-def test_no_more_is_given_up_than_was_told(tmp_path: Path) -> None:
+def test_R7_no_more_is_given_up_than_was_told(tmp_path: Path) -> None:
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
         writer = await client.create_ledger(ensemble_size=5)
         await appended(writer, 0, 1)
@@ -294,7 +327,7 @@ def test_where_nobody_of_the_last_ensemble_is_left_all_that_is_proven_by_the_rec
     on_bookies(tmp_path, 3, scenario)
 
 
-def test_only_an_admin_accepts_a_loss_where_there_are_certificates(tmp_path: Path) -> None:
+def test_R7_only_an_admin_accepts_a_loss_where_there_are_certificates(tmp_path: Path) -> None:
     async def main() -> None:
         authority = TestAuthority(tmp_path)
 

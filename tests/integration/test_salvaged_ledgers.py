@@ -70,6 +70,7 @@ def test_a_whole_ledger_is_salvaged_whole(tmp_path: Path) -> None:
         code, missing, report = salvaged(uri, 1, tmp_path / "out")
         assert (code, missing) == (0, [])
         assert (report["entries"], report["unproven_entries"], report["not_asked"]) == (5, 0, {})
+        assert report["complete"] is True
         assert entries_in(tmp_path / "out") == [(n, True) for n in range(5)]
         assert (
             fails_with_one_line("ledger", "salvage", f"--metadata={uri}", "1", f"--output={tmp_path}/out")
@@ -89,6 +90,7 @@ def test_what_survives_the_loss_of_a_quorum_is_read_and_nothing_is_changed(tmp_p
         away(uri, others[1])
         code, missing, report = salvaged(uri, writer.ledger_id, tmp_path / "out")
         assert (code, missing) == (PARTLY, [])
+        assert report["complete"] is False, "others may have more"
         assert report["proven_through"] == 5 and set(report["not_asked"]) == {b.bookie_id for b in others}
         assert entries_in(tmp_path / "out") == [(n, True) for n in range(6)]
         # The writer is not fenced: what it appends without an ack quorum is on the survivor, and proven by nothing.

@@ -120,6 +120,7 @@ async def one_ledger(sight: Sight, ledger_id: int, first_fragment: int) -> Facts
         **_ledger_row(record),
         "condition": _worst([copy for found in by_fragment.values() for copy in found]),
         "has_password": bool(record.verifier),
+        "accepted_loss": _loss(record),
         "custom": _custom(record),
         "fragments": [_fragment(found) for found in shown],
         "next_fragment": end if end < len(by_fragment) else None,
@@ -239,6 +240,18 @@ def _ledger_row(record: LedgerRecord) -> Facts:
         "digest": record.digest_type.value.replace("_", "-"),
         "fragment_count": len(record.fragments),
         "created_ms": record.created_ms,
+    }
+
+
+def _loss(record: LedgerRecord) -> Facts | None:
+    loss = record.accepted_loss
+    if loss is None:
+        return None
+    return {
+        "at_ms": loss.at_ms,
+        "by": loss.by,
+        "proven_through": loss.proven_through,
+        "given_up": sorted(bookie.bookie_id for bookie in loss.missing),
     }
 
 

@@ -126,6 +126,14 @@ SCHEMAS: dict[str, Schema] = {
     "Ledger": record(
         **_LEDGER,
         has_password=FLAG,
+        accepted_loss=maybe(
+            record(
+                at_ms=COUNT,
+                by=TEXT,
+                proven_through={"type": "integer", "minimum": -1},
+                given_up=listed(TEXT),
+            )
+        ),
         custom=listed(record(key=TEXT, value=TEXT, cut=FLAG)),
         fragments=listed(record(**_SPAN, condition=CONDITION, copies=listed(record(**_COPY)))),
         next_fragment=maybe(COUNT),

@@ -159,6 +159,7 @@ def _report(ledger: Salvage, found: _Found, output: Path, *, as_json: bool) -> N
         "missing_entries": found.missing,
         "not_asked": dict(sorted(ledger.silent.items())),
         "unsure": ledger.unsure,
+        "complete": found.is_all_of(ledger),
         "output": str(output),
     }
     print_record(fields, as_json=as_json)

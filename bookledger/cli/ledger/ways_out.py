@@ -46,12 +46,14 @@ async def _absent(store: MetadataStore, ledger_id: int) -> list[Whereabouts]:
 def _told(error: OfALedger, ledger_id: int, absent: Sequence[Whereabouts], *, deleting: bool) -> str:
     lost = [f"{one.bookie} ({one.why})" for one in absent if one.is_lost]
     away = [str(one.bookie) for one in absent if not one.is_lost]
+    if not absent and not isinstance(error, EntryUnreadable):
+        away = ["the bookies that it names"]  # who has just died is registered for a while
+    ways = "; ".join(_ways(error, ledger_id, deleting=deleting))
     said = [f"lost for good: {', '.join(lost)}"] if lost else []
     if away:
         said.append(f"bring back {', '.join(away)}, and try again")
-    without = "where they will not come back, " if away else ""
-    said.append(f"{without}{'; '.join(_ways(error, ledger_id, deleting=deleting))}")
-    return "; ".join(said)
+        ways = f"where they will not come back, {ways}"
+    return "; ".join([*said, ways])
 
 
 def _ways(error: OfALedger, ledger_id: int, *, deleting: bool) -> Iterator[str]:
