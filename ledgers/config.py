@@ -217,15 +217,18 @@ class ClientConfig:
     ) -> ClientConfig:
         """Reads `[client]` of a settings file (docs/operators.md), and `certs` and `key-file` at its top.
 
-        BOOKLEDGER_CERTS and BOOKLEDGER_KEY_FILE in the environment take precedence. `metadata_uri_of` tells where to
-        connect.
-        Raises BadSettings, a ValueError that names the file, the table and the setting.
+        Environment variables override it: BOOKLEDGER_CERTS, BOOKLEDGER_KEY_FILE, and BOOKLEDGER_CLIENT_ with the name
+        of a setting. `metadata_uri_of` tells where to connect.
+        Raises BadSettings, a ValueError that names the file, the line and the setting, or the variable.
         """
-        values = settings_file.of_program(path, cls, "client")
-        values["certificates"] = settings_file.common(path, "certs")
-        values["encryption_key"] = settings_file.key_in(path)
-        return settings_file.made(
-            cls, {**values, "metrics": metrics, "tracing": tracing}, f"{path}: [client]"
+        return settings_file.of_program(
+            path,
+            cls,
+            "client",
+            certificates=settings_file.common(path, "certs"),
+            encryption_key=settings_file.key_in(path),
+            metrics=metrics,
+            tracing=tracing,
         )
 
     def _check(self, name: str, is_right: bool, wanted: str) -> None:

@@ -117,10 +117,10 @@ class JournalConfig:
     def from_file(cls, path: str | Path) -> JournalConfig:
         """Reads `[journal]` of a settings file (docs/operators.md); other settings keep their defaults.
 
-        Raises BadSettings, a ValueError that names the file, the table and the setting.
+        Environment variables, BOOKLEDGER_JOURNAL_ and the name of a setting, override it.
+        Raises BadSettings, a ValueError that names the file, the line and the setting, or the variable.
         """
-        values = settings_file.of_program(path, cls, "journal")
-        return settings_file.made(cls, values, f"{path}: [journal]")
+        return settings_file.of_program(path, cls, "journal")
 
     @property
     def new_ledger(self) -> NewLedger:

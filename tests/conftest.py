@@ -13,6 +13,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from bookledger.cli import child
+from bookledger.cli.config.sections import SECTIONS
+from bookledger.cli.main import _GROUPS
+from metadata.settings.environment import variable_of
 from tests.support.etcd import EtcdServer
 from tests.support.heartbeat import Heartbeat
 from tests.support.preloaded import ForkedChildren
@@ -32,6 +35,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # What is always there is what is tested; `BOOKLEDGER_EVENT_LOOP=uvloop make test` tests the other.
 os.environ.setdefault("BOOKLEDGER_EVENT_LOOP", "asyncio")
+
+# What a developer sets for daemons of their own does not reach those of the tests; variables that tests read stay.
+_TABLES = tuple(f"{variable_of(name)}_" for name in (*SECTIONS, *_GROUPS))
+for _name in [name for name in os.environ if name.startswith(_TABLES)]:
+    del os.environ[_name]
 
 FOLDERS_FIRST = ("spark", "docs", "examples", "integration", "simulation")
 """In this order: what takes long begins early, so that two processes end together."""

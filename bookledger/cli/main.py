@@ -20,9 +20,12 @@ import click
 from click.shell_completion import CompletionItem
 
 from bookie.whose_lines import LIFE
+from metadata.settings.environment import variable_of
 
 from ..admin.logs import JsonFormatter, LogFormat, TellsBookie, are_json
 from . import standard_files
+from .config.command_options import give_variables
+from .config.origin import origin_of
 from .config.settings import Settings, read, settings_now
 from .terminal import PlainFormatter, say
 from .told.exit_codes import BY_SIGNAL, ExitCode
@@ -87,6 +90,7 @@ def _loaded(name: str) -> click.Command:
     module, attribute, _ = _GROUPS[name]
     command = getattr(importlib.import_module(module), attribute)
     assert isinstance(command, click.Command)
+    give_variables(command, name)
     return command
 
 
@@ -165,7 +169,13 @@ def _take_settings(context: click.Context, _: click.Parameter, path: Path | None
     callback=_take_settings,
     help="File of settings (TOML); `bookledger config check FILE` checks one.",
 )
-@click.option("-v", "--verbose", count=True, help="Log more on stderr; twice for everything.")
+@click.option(
+    "-v",
+    "--verbose",
+    count=True,
+    envvar=variable_of("verbose"),
+    help="Log more on stderr; twice for everything.",
+)
 @click.option(
     "--audit-log",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -184,7 +194,8 @@ def _take_settings(context: click.Context, _: click.Parameter, path: Path | None
 def cli(verbose: int, audit_log: Path | None, log_format: str) -> None:
     """A replicated, fenced, durable ledger store.
 
-    Every command has a --help of its own.
+    Every command has a --help of its own. Every option can also be set in a file (--config) and by an environment
+    variable, such as BOOKLEDGER_BOOKIE_RUN_PORT for `bookie run --port`: `bookledger config show` lists them all.
 
     Examples:
         bookledger standalone
@@ -247,7 +258,11 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _hints(error: click.ClickException) -> list[str]:
-    """Advice for first-time users."""
+    """Says where a wrong value is set that was not typed; and gives advice to first-time users."""
+    if isinstance(error, click.BadParameter) and error.param is not None and error.ctx is not None:
+        origin = origin_of(error.ctx, error.param)
+        if origin.is_set_elsewhere:
+            return [f"It is set by {origin.where}."]
     if not isinstance(error, click.MissingParameter) or error.param is None:
         return []
     told = {"metadata_uri": METADATA_HINT, "data": DATA_HINT}.get(error.param.name or "")

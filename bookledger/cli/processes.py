@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bookie.wire.trust.certificates import ENVIRONMENT
+from metadata.settings.environment import variable_of
 
 from .child import Child, ChildFailed
 
@@ -31,6 +32,9 @@ BOOKLEDGER = ("-m", "bookledger")
 
 AUDIT_LOG = "BOOKLEDGER_AUDIT_LOG"
 """Names our own process's audit log: a file shared by two processes loses lines."""
+
+OPTIONS = f"{variable_of('bookie', 'run')}_"
+"""Prefix of the environment variables of the options of `bookledger bookie run`."""
 
 FREE_SPACE_MIN_MIB = 64
 """Low, since these bookies hold little, and shall serve on nearly full disks too."""
@@ -84,7 +88,7 @@ class BookieProcess:
             command,
             name=name,
             log=self.log,
-            environment={ENVIRONMENT: "", AUDIT_LOG: "", **(self.environment or {})},
+            environment={ENVIRONMENT: "", AUDIT_LOG: "", **_not_inherited(), **(self.environment or {})},
         )
 
     def await_ready(self) -> None:
@@ -117,6 +121,11 @@ class BookieProcess:
     def stop(self) -> int:
         """Stops it with SIGTERM; returns the exit code."""
         return self.child.stop() if self._child is not None else 0
+
+
+def _not_inherited() -> dict[str, str]:
+    """Clears options in our environment: they are for one bookie, and several could not share a port or a directory."""
+    return {name: "" for name in os.environ if name.startswith(OPTIONS)}
 
 
 async def _format(metadata_uri: str, directory: Path, bookie_id: str) -> None:

@@ -1,8 +1,10 @@
-"""Reads the settings file, in TOML: each program takes its own tables; unknown names are reported.
+"""Reads the settings file, in TOML: each program takes its own tables; unknown names are reported with their line.
 
 metadata = "etcd://etcd1:2379/prod"     at the top what all take: see COMMON
 [client]                                settings of something, by the names of its fields (`tunable`)
 pending_bytes_max = 67108864
+
+Environment variables override each of these (`environment`).
 """
 
 from __future__ import annotations
@@ -12,10 +14,14 @@ import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..secret_file import KEY_FILE_VARIABLE, read_key
+from .environment import BadVariable, from_environment
+from .toml_lines import Keys, lines_of
 from .tunable import Tunable, elsewhere_of, taken, tunables_of
 
 FILE_BYTES_MAX = 1024 * 1024
@@ -66,7 +72,26 @@ class Faults:
             raise BadSettings("\n".join(self._told))
 
 
-def read(path: str | Path) -> dict[str, Any]:
+@dataclass(frozen=True)
+class SettingsFile:
+    """A parsed file, and the line of each of its keys."""
+
+    path: str
+    text: str
+    content: Mapping[str, Any]
+
+    @cached_property
+    def lines(self) -> dict[Keys, int]:
+        """The line of each key, which is given with the tables around it."""
+        return lines_of(self.text)
+
+    def at(self, *keys: str) -> str:
+        """Returns `FILE:LINE` of a key or a table; the file alone where its line is not known."""
+        line = self.lines.get(keys)
+        return self.path if line is None else f"{self.path}:{line}"
+
+
+def read(path: str | Path) -> SettingsFile:
     """Reads the file; settings at its top must be text. Raises BadSettings."""
     try:
         with Path(path).open("rb") as file:
@@ -76,17 +101,18 @@ def read(path: str | Path) -> dict[str, Any]:
     if len(content) > FILE_BYTES_MAX:
         raise BadSettings(f"{path} has more than {FILE_BYTES_MAX} bytes: it is no file of settings")
     try:
-        whole = tomllib.loads(content.decode())
+        text = content.decode()
+        found = SettingsFile(str(path), text, tomllib.loads(text))
     except UnicodeDecodeError as error:
         raise BadSettings(f"{path} is no text in UTF-8: byte {error.start + 1} cannot be read") from None
     except ValueError as error:
         raise BadSettings(f"{path} is no TOML: {error}") from None
     faults = Faults()
     for name in COMMON:
-        if not isinstance(whole.get(name, ""), str):
-            faults.found(f"{path}: {name} is text in quotes, not {whole[name]!r}")
+        if not isinstance(found.content.get(name, ""), str):
+            faults.found(f"{found.at(name)}: {name} is text in quotes, not {found.content[name]!r}")
     faults.end()
-    return whole
+    return found
 
 
 def check_name(name: str, known: Iterable[str], where: str) -> None:
@@ -98,23 +124,27 @@ def check_name(name: str, known: Iterable[str], where: str) -> None:
         raise BadSettings(f"{where} {name}: nobody knows that{hint}")
 
 
-def table_in(value: Any, name: str, path: str | Path | None) -> Mapping[str, Any]:
+def table_in(value: Any, file: SettingsFile, *keys: str) -> Mapping[str, Any]:
     """Returns the table. Raises BadSettings where it is none."""
     if not isinstance(value, dict):
-        raise BadSettings(f"{path}: {name} is a table of settings, [{name}], and no value")
+        name = ".".join(keys)
+        raise BadSettings(f"{file.at(*keys)}: {name} is a table of settings, [{name}], and no value")
     return value
 
 
-def section(kind: type, table: Mapping[str, Any], where: str, faults: Faults) -> dict[str, Any]:
-    """Reads and checks the settings of a dataclass in a table. `where` names file and table."""
+def section(
+    kind: type, table: Mapping[str, Any], file: SettingsFile, name: str, faults: Faults
+) -> dict[str, Any]:
+    """Reads and checks the settings of a dataclass in the table of this name; adds what is wrong to the faults."""
     elsewhere, known = elsewhere_of(kind), tunables_of(kind)
     found: dict[str, Any] = {}
-    for name, value in table.items():
+    for field, value in table.items():
+        where = f"{file.at(name, field)}: [{name}]"
         with faults.gathering():
-            if name in elsewhere:
-                raise BadSettings(f"{where} {name}: it is set as {elsewhere[name]}")
-            check_name(name, known, where)
-            found[name] = _taken(name, known[name], value, where)
+            if field in elsewhere:
+                raise BadSettings(f"{where} {field}: it is set as {elsewhere[field]}")
+            check_name(field, known, where)
+            found[field] = _taken(field, known[field], value, where)
     return found
 
 
@@ -136,17 +166,28 @@ def made(kind: type[T], values: Mapping[str, Any], where: str) -> T:
 # --- for programs --------------------------------------------------------------------------------
 
 
-def of_program(path: str | Path, kind: type, name: str) -> dict[str, Any]:
-    """Reads the settings in the table of this name; ignores the tables of others. Raises BadSettings."""
-    whole = read(path)
-    for other in whole.keys() - {name, *COMMON}:
+def of_program(path: str | Path, kind: type[T], name: str, **more: Any) -> T:
+    """Makes a dataclass of the settings in the table of this name, and of its environment variables.
+
+    Ignores other tables. `more` is what the program sets by itself. Raises BadSettings.
+    """
+    file = read(path)
+    for other in file.content.keys() - {name, *COMMON}:
         meant = difflib.get_close_matches(other, [name, *COMMON], n=1, cutoff=LIKENESS)
         if meant:
-            raise BadSettings(f"{path}: {other}: nobody knows that; is it {meant[0]}?")
+            raise BadSettings(f"{file.at(other)}: {other}: nobody knows that; is it {meant[0]}?")
     faults = Faults()
-    found = section(kind, table_in(whole.get(name, {}), name, path), f"{path}: [{name}]", faults)
+    found = section(kind, table_in(file.content.get(name, {}), file, name), file, name, faults)
     faults.end()
-    return found
+    return made(kind, {**found, **in_environment(kind, name), **more}, f"{file.at(name)}: [{name}]")
+
+
+def in_environment(kind: type, name: str) -> dict[str, Any]:
+    """Reads the environment variables of the table of this name. Raises BadSettings."""
+    try:
+        return from_environment(kind, name)
+    except BadVariable as error:
+        raise BadSettings(str(error)) from None
 
 
 def metadata_uri_of(path: str | Path) -> str:
@@ -166,7 +207,7 @@ def metadata_uri_of(path: str | Path) -> str:
 
 def common(path: str | Path, name: str) -> str | None:
     """A setting at the top of the file, unless the environment overrides it. Raises BadSettings."""
-    value = os.environ.get(COMMON[name]) or read(path).get(name)
+    value = os.environ.get(COMMON[name]) or read(path).content.get(name)
     assert value is None or isinstance(value, str)
     return value
 

@@ -173,7 +173,8 @@ def parse(words: list[str]) -> None:
             raise click.UsageError("Missing command")
         name, found, rest = command.resolve_command(context, rest)
         assert isinstance(found, Command | Group)
-        command, context = found, click.Context(found, info_name=name, parent=context)
+        command = found
+        context = click.Context(found, info_name=name, parent=context, **found.context_settings)
         rest = taken(command, context, rest)
     if rest:
         raise click.UsageError(f"Got unexpected extra argument {rest}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from bookie.limits_config import Limits
-from bookledger.cli.config.settings import SECTIONS
+from bookledger.cli.config.sections import SECTIONS
 from bookledger.cli.main import _GROUPS, main
 from bookledger.cli.processes import BookieProcess, started
 from metadata.settings.file import COMMON
@@ -186,6 +187,11 @@ def test_everything_that_is_wrong_is_named_at_once_a_line_each(tmp_path: Path, r
     for what in FOUND:
         assert [line for line in lines if what in line], (what, err)
     assert len(lines) == len(set(lines)) == len(FOUND), err
+    for line in lines:
+        assert re.search(r"bookledger\.toml:\d+: ", line), "each with the line of the file"
+    (prot,) = [line for line in lines if "prot: nobody knows" in line]
+    number = IMPOSSIBLE.splitlines().index("prot = 1") + 1
+    assert f"bookledger.toml:{number}: [bookie.run] prot" in prot
 
 
 def test_an_empty_variable_of_the_environment_is_none(

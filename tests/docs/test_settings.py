@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bookledger.cli.config.settings import SECTIONS
+from bookledger.cli.config.sections import SECTIONS
 from metadata.settings.tunable import (
     Tunable,
     defaults_of,

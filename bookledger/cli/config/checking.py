@@ -23,22 +23,32 @@ from metadata.settings.tunable import required_of
 
 from ...admin.logs import LogFormat
 from ..event_loop import EventLoop
-from .settings import SECTIONS, BadSettings, Settings, inner_of, read_well, told_as_usage
+from .checking_environment import check_environment
+from .command_options import inner_of, options_of
+from .sections import SECTIONS
+from .settings import BadSettings, Settings, read_well, told_as_usage
 
 SHAPE = ("ensemble_size", "write_quorum", "ack_quorum")
 OF_ONE, OF_ALL = "_a_peer_max", "_max"
 """How the bound of one peer ends, and that of all."""
 
 
-def check_file(path: Path, root: click.Group, context: click.Context) -> None:
-    """Raises BadSettings with a line for each thing that is wrong."""
+def check(path: Path | None, root: click.Group, context: click.Context) -> None:
+    """Checks the file, if one is given, and the environment. Raises BadSettings with a line for each fault."""
+    faults = Faults()
+    if path is not None:
+        _check_file(path, root, context, faults)
+    check_environment(root, faults)
+    with told_as_usage():
+        faults.end()
 
+
+def _check_file(path: Path, root: click.Group, context: click.Context, faults: Faults) -> None:
     def load(name: str) -> click.Command:
         command = root.get_command(click.Context(root), name)
         assert command is not None
         return command
 
-    faults = Faults()
     settings = read_well(path, {name: partial(load, name) for name in root.list_commands(context)}, faults)
     for name in SECTIONS:
         with _gathering(faults):
@@ -46,12 +56,11 @@ def check_file(path: Path, root: click.Group, context: click.Context) -> None:
     for name in settings.tables:
         with _gathering(faults):
             command = load(name)
-            _check_command(settings, command, settings.well_defaults_of(name, command, faults), name, faults)
+            values = settings.well_defaults_of(name, command, faults)
+            _check_command(settings, command, values, (name,), faults)
     for name, value in settings.common.items():
         with _gathering(faults):
-            _check_common(f"{path}: {name}", name, value)
-    with told_as_usage():
-        faults.end()
+            _check_common(f"{settings.file.at(name)}: {name}", name, value)
 
 
 @contextmanager
@@ -71,34 +80,39 @@ def _check_section(settings: Settings, name: str) -> None:
         whole = one.replace(OF_ONE, OF_ALL)
         if one.endswith(OF_ONE) and whole in given and given[one] > given[whole]:
             why = f"{one} is {given[one]}, more than all may have together: {whole} is {given[whole]}"
-            raise BadSettings(f"{settings.path}: [{name}] {why}")
+            raise BadSettings(f"{settings.file.at(name, one)}: [{name}] {why}")
 
 
 # --- commands -------------------------------------------------------------------------------------
 
 
 def _check_command(
-    settings: Settings, command: click.Command, values: Mapping[str, Any], where: str, faults: Faults
+    settings: Settings,
+    command: click.Command,
+    values: Mapping[str, Any],
+    path: tuple[str, ...],
+    faults: Faults,
 ) -> None:
     if isinstance(command, click.Group):
         for name, inner in values.items():
-            _check_command(settings, inner_of(command, name), inner, f"{where}.{name}", faults)
+            _check_command(settings, inner_of(command, name), inner, (*path, name), faults)
         return
-    by_name = {param.name: param for param in command.params}
+    by_name = {option.name: (typed, option) for typed, option in options_of(command)}
     taken: dict[str, Any] = {}
     for name, value in values.items():
+        typed, option = by_name[name]
         with _gathering(faults):
-            taken[name] = _value(by_name[name], value, f"{settings.path}: [{where}]", where)
+            taken[name] = _value(option, value, f"{settings.where(path, typed)} {typed}", path[-1])
     with _gathering(faults):
-        _check_shape(command, taken, f"{settings.path}: [{where}]")
+        _check_shape(command, taken, f"{settings.file.at(*path)}: [{'.'.join(path)}]")
 
 
-def _value(param: click.Parameter, value: Any, told: str, where: str) -> Any:
+def _value(option: click.Option, value: Any, told: str, command: str) -> Any:
     """As the command would have it, which says by itself what it cannot take."""
     try:
-        return param.process_value(click.Context(click.Command(where)), value)
+        return option.process_value(click.Context(click.Command(command)), value)
     except click.UsageError as error:
-        raise BadSettings(f"{told} {max(param.opts, key=len).lstrip('-')}: {error.message}") from None
+        raise BadSettings(f"{told}: {error.message}") from None
 
 
 def _check_shape(command: click.Command, values: Mapping[str, Any], told: str) -> None:

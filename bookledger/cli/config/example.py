@@ -12,7 +12,8 @@ import click
 from metadata.settings.file import COMMON
 from metadata.settings.tunable import Tunable, defaults_of, ranged, shown, tunables_of, unit_of
 
-from .settings import SECTIONS, inner_of, options_of
+from .command_options import inner_of, options_of
+from .sections import SECTIONS
 
 DAEMONS = (("bookie", "run"), ("standalone",), ("autorecovery",), ("journal", "serve"), ("console",))
 """Commands that run for long, and so are set in a file rather than typed."""
@@ -24,6 +25,8 @@ def example_of(root: click.Group, defaults: Mapping[str, Any]) -> Iterator[str]:
     """Its lines. `defaults`: of what stands at the top."""
     yield "# Settings of bookledger: `bookledger --config FILE …`, or BOOKLEDGER_CONFIG=FILE. What is typed is stronger"
     yield "# than the environment, and that is stronger than this file. `bookledger config check FILE` checks it."
+    yield "# Each setting has an environment variable: polls_max in [limits] has BOOKLEDGER_LIMITS_POLLS_MAX, port in"
+    yield "# [bookie.run] has BOOKLEDGER_BOOKIE_RUN_PORT. `bookledger config show` lists them and what they set."
     yield "# Each line that is commented out shows the default, or <what> is to be said where there is none."
     yield ""
     for name, variable in COMMON.items():

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from enum import Enum
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
+from metadata.settings.environment import variable_of
 from metadata.settings.file import COMMON
 from metadata.settings.tunable import defaults_of, shown, tunables_of, unit_of
 
@@ -20,18 +21,17 @@ from ..options import FilePath, json_option
 from ..output import print_records
 from ..terminal import say
 from ..told.help import group
-from .checking import check_file
+from . import checking
+from .command_options import options_of
 from .example import example_of
-from .settings import SECTIONS, Settings, options_of, settings_now
+from .origin import DEFAULT, Origin, Source, origin_in_table, origin_of
+from .sections import SECTIONS
+from .settings import settings_now
+
+Row = dict[str, Any]
 
 DEFAULTS = {"log-format": LogFormat.PLAIN.value, "event-loop": EventLoop.FASTEST.value}
-"""Of what stands at the top; the rest has none."""
-
-SOURCES = {
-    ParameterSource.DEFAULT: "default",
-    ParameterSource.DEFAULT_MAP: "file",
-    ParameterSource.ENVIRONMENT: "environment",
-}
+"""Defaults of settings at the top of the file; the others have none."""
 
 
 @group()
@@ -45,33 +45,39 @@ def config() -> None:
 
 
 @config.command()
-@click.argument("path", type=FilePath())
+@click.argument("path", type=FilePath(), required=False)
 @click.pass_context
-def check(context: click.Context, path: Path) -> None:
-    """Check a file of settings: every name and every value, of all commands.
+def check(context: click.Context, path: Path | None) -> None:
+    """Check a file of settings, and the environment: every name and every value, of all commands.
 
     Examples:
         bookledger config check /etc/bookledger.toml
+        bookledger config check
     """
     root = context.find_root().command
     assert isinstance(root, click.Group)
 
-    check_file(path, root, context)
-    say(f"{path} is right")
+    checking.check(path, root, context)
+    say(f"{path} is right" if path else "what the environment sets is right")
 
 
-@config.command()
-@click.argument("command", nargs=-1, metavar="[COMMAND]...")
+@config.command(context_settings={"ignore_unknown_options": True})
+@click.argument("command", nargs=-1, metavar="[COMMAND]...", type=click.UNPROCESSED)
 @json_option
 @click.pass_context
 def show(context: click.Context, command: tuple[str, ...], as_json: bool) -> None:
     """Show what is set for all commands, or for COMMAND (such as: bookie run), and where.
 
+    The environment overrides the file, and options override both: try them after COMMAND.
+
     Examples:
         bookledger config show
         bookledger --config bookledger.toml config show bookie run
+        bookledger config show bookie run --port 4181
     """
-    rows = list(_of_command(context, command)) if command else list(_of_all(settings_now()))
+    words = tuple(takewhile(lambda word: not word.startswith("-"), command))
+    options = list(command[len(words) :])
+    rows = list(_of_command(context, words, options) if words else _of_all(context))
     print_records(rows, as_json=as_json, none="nothing can be set")
 
 
@@ -89,58 +95,83 @@ def example(context: click.Context) -> None:
         click.echo(line)
 
 
-def _of_all(settings: Settings) -> Iterator[dict[str, Any]]:
+def _of_all(context: click.Context) -> Iterator[Row]:
+    root, settings = context.find_root(), settings_now()
+    for param in root.command.params:
+        if param.name == "verbose":
+            yield _row(
+                "verbose", root.params["verbose"], origin_of(root, param), 0, variable=str(param.envvar)
+            )
     for name, variable in COMMON.items():
-        value = os.environ.get(variable) or None
-        is_ours = settings.common.get(name) == value and value is not None
-        source = "default" if value is None else "file" if is_ours else "environment"
-        yield {
-            "setting": name,
-            "value": value or DEFAULTS.get(name),
-            "source": source,
-            "default": DEFAULTS.get(name),
-            "unit": "",
-        }
+        origin = _origin_at_the_top(root, name)
+        value = os.environ.get(variable) or DEFAULTS.get(name)
+        if origin.source is Source.FLAG:
+            value = _plain(root.params[name.replace("-", "_")])
+        yield _row(name, value, origin, DEFAULTS.get(name), variable=variable)
     for table, section in SECTIONS.items():
         kind, given = section.kind(), settings.values(table)
         defaults = defaults_of(kind)
         for name, one in tunables_of(kind).items():
-            yield {
-                "setting": f"{table}.{name}",
-                "value": shown(given.get(name, defaults[name])),
-                "source": "file" if name in given else "default",
-                "default": shown(defaults[name]),
-                "unit": unit_of(name, one),
-            }
+            value, default = shown(given.get(name, defaults[name])), shown(defaults[name])
+            origin = origin_in_table(settings, table, name)
+            unit, variable = unit_of(name, one), variable_of(table, name)
+            yield _row(f"{table}.{name}", value, origin, default, unit, variable=variable)
 
 
-def _of_command(context: click.Context, path: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+def _origin_at_the_top(root: click.Context, name: str) -> Origin:
+    """Returns the origin of a setting in COMMON. The file's values are in the environment by now."""
+    variable, settings = COMMON[name], settings_now()
+    for param in root.command.params:
+        if param.envvar == variable and origin_of(root, param).source is Source.FLAG:
+            return origin_of(root, param)
+    value = os.environ.get(variable)
+    if not value:
+        return DEFAULT
+    if settings.common.get(name) == value:
+        return Origin(Source.FILE, settings.file.at(name))
+    return Origin(Source.ENVIRONMENT, variable)
+
+
+def _of_command(context: click.Context, path: tuple[str, ...], typed: list[str]) -> Iterator[Row]:
     found: click.Command | None = context.find_root().command
     inner = context.find_root()
     for name in path:
         found = found.get_command(inner, name) if isinstance(found, click.Group) else None
         if found is None:
             raise click.UsageError(f"there is no command {' '.join(path)}")
-        inner = found.make_context(name, [], parent=inner, resilient_parsing=True)
+        options = [] if isinstance(found, click.Group) else typed
+        inner = found.make_context(name, list(options), parent=inner, resilient_parsing=True)
     assert found is not None
     if isinstance(found, click.Group):
         for name in found.list_commands(inner):
-            yield from _of_command(context, (*path, name))
+            yield from _of_command(context, (*path, name), typed)
         return
     for name, option in options_of(found):
         assert option.name is not None
-        source = inner.get_parameter_source(option.name)
-        yield {
-            "setting": f"{'.'.join(path)}.{name}",
-            "value": _plain(inner.params.get(option.name)),
-            "source": SOURCES.get(source, "default") if source is not None else "default",
-            "default": _plain(option.default),
-            "unit": option.metavar or "",
-        }
+        yield _row(
+            f"{'.'.join(path)}.{name}",
+            _plain(inner.params.get(option.name)),
+            origin_of(inner, option),
+            _plain(option.default),
+            option.metavar or "",
+            variable=str(option.envvar),
+        )
+
+
+def _row(setting: str, value: Any, origin: Origin, default: Any, unit: str = "", *, variable: str) -> Row:
+    return {
+        "setting": setting,
+        "value": value,
+        "source": origin.source.value,
+        "where": origin.where,
+        "default": default,
+        "unit": unit,
+        "variable": variable,
+    }
 
 
 def _plain(value: Any) -> Any:
-    """A value of an option, to be shown; none for what click has where there is none."""
+    """Returns the value of an option as text or a number; None for click's mark of a missing value."""
     if isinstance(value, Enum):
         value = value.value
     if isinstance(value, int | float | str):

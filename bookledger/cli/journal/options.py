@@ -88,17 +88,21 @@ class JournalPlace:
 
 
 def journal_config(*, password: bytes, **shape: Any) -> JournalConfig:
-    """`[journal]` of the file of settings; what is typed of a ledger's shape is stronger. Raises UsageError."""
+    """Reads `[journal]`; options for the shape of ledgers override it. Raises UsageError.
+
+    Variables of `[journal]` override options that the file sets.
+    """
     from qjm_compat.config import JournalConfig
 
     context, settings = click.get_current_context(), settings_now()
-    in_file = settings.values("journal")
-    weak = (None, ParameterSource.DEFAULT)
-    typed = {
-        name: value
-        for name, value in shape.items()
-        if name not in in_file or context.get_parameter_source(name) not in weak
-    }
+    given, in_environment = settings.values("journal"), settings.in_environment("journal")
+
+    def is_said(name: str) -> bool:
+        source = context.get_parameter_source(name)
+        is_in_file = source is ParameterSource.DEFAULT_MAP and name not in in_environment
+        return is_in_file or source in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+
+    typed = {name: value for name, value in shape.items() if name not in given or is_said(name)}
     try:
         return settings.made("journal", JournalConfig, password=password, **typed)
     except ValueError as error:

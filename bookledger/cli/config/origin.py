@@ -1,0 +1,77 @@
+"""Tells where the value of an option or a setting comes from: a default, the file, the environment or a flag."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+import click
+from click.core import ParameterSource
+
+from metadata.settings.environment import variable_of
+
+from .settings import Settings, settings_of
+
+
+class Source(StrEnum):
+    """Kinds of origins, from the weakest to the strongest."""
+
+    DEFAULT = "default"
+    FILE = "file"
+    ENVIRONMENT = "environment"
+    FLAG = "flag"
+
+
+_SOURCES = {
+    ParameterSource.DEFAULT_MAP: Source.FILE,
+    ParameterSource.ENVIRONMENT: Source.ENVIRONMENT,
+    ParameterSource.COMMANDLINE: Source.FLAG,
+}
+
+
+class Origin(NamedTuple):
+    """The origin of one value. `where` is `FILE:LINE`, the name of a variable, or an option; empty for a default."""
+
+    source: Source
+    where: str = ""
+
+    @property
+    def is_set_elsewhere(self) -> bool:
+        """Whether the value is not from the command line, so that an error must say where it is."""
+        return self.source in (Source.FILE, Source.ENVIRONMENT)
+
+
+DEFAULT = Origin(Source.DEFAULT)
+
+
+def origin_of(context: click.Context, param: click.Parameter) -> Origin:
+    """Returns the origin of an option of the command that runs in this context."""
+    assert param.name is not None
+    source = context.get_parameter_source(param.name)
+    typed = max(param.opts, key=len)
+    match _SOURCES.get(source) if source is not None else None:
+        case Source.FLAG:
+            return Origin(Source.FLAG, typed)
+        case Source.ENVIRONMENT:
+            return Origin(Source.ENVIRONMENT, str(param.envvar))
+        case Source.FILE:
+            return Origin(Source.FILE, settings_of(context).file.at(*_path(context), typed.lstrip("-")))
+    return DEFAULT
+
+
+def origin_in_table(settings: Settings, table: str, name: str) -> Origin:
+    """Returns the origin of a setting in one of the tables of SECTIONS."""
+    if name in settings.in_environment(table):
+        return Origin(Source.ENVIRONMENT, variable_of(table, name))
+    if name in settings.sections.get(table, {}):
+        return Origin(Source.FILE, settings.file.at(table, name))
+    return DEFAULT
+
+
+def _path(context: click.Context) -> list[str]:
+    """The names of the groups and the command, without the program's."""
+    names = []
+    while context.parent is not None:
+        names.append(str(context.info_name))
+        context = context.parent
+    return names[::-1]

@@ -1,0 +1,38 @@
+"""Tables of the settings file that set components, beside those with options of commands."""
+
+from __future__ import annotations
+
+import importlib
+from typing import NamedTuple
+
+
+class Section(NamedTuple):
+    """A table of the file, the dataclass it sets, and for whom."""
+
+    module: str
+    name: str
+    told: str
+
+    def kind(self) -> type:
+        """Imports it: most commands need none of them."""
+        kind = getattr(importlib.import_module(self.module), self.name)
+        assert isinstance(kind, type)
+        return kind
+
+
+SECTIONS = {
+    "limits": Section("bookie.limits_config", "Limits", "what peers can make a bookie hold"),
+    "bookie": Section("bookie.config", "BookieConfig", "a bookie, beside the options of `bookie run`"),
+    "upkeep": Section(
+        "bookie.upkeep_config", "UpkeepConfig", "how a bookie is kept in order, and the auditor"
+    ),
+    "http": Section("bookledger.admin.http.config", "HttpConfig", "the port of --http, and the console"),
+    "logs": Section("bookledger.cli.audit_log", "LogsConfig", "the file of --audit-log"),
+    "client": Section("ledgers.config", "ClientConfig", "commands that read and write ledgers, and programs"),
+    "journal": Section(
+        "qjm_compat.config", "JournalConfig", "writers and readers of journals, and acceptors"
+    ),
+    "journal-node": Section(
+        "qjm_compat.hadoop.limits", "NodeLimits", "`journal serve`: what NameNodes can make it hold"
+    ),
+}

@@ -1,0 +1,54 @@
+"""Reads settings from environment variables: BOOKLEDGER_, the name of the table and the setting, in capitals."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from .tunable import Tunable, taken, tunables_of
+
+PREFIX = "BOOKLEDGER"
+
+TRUE, FALSE = ("1", "true", "t", "yes", "y", "on"), ("0", "false", "f", "no", "n", "off")
+
+
+class BadVariable(ValueError):
+    """An environment variable has a wrong value; says which, and why."""
+
+
+def variable_of(*names: str) -> str:
+    """Returns the variable of a setting, such as BOOKLEDGER_LIMITS_POLLS_MAX; dashes become underscores."""
+    return "_".join([PREFIX, *names]).upper().replace("-", "_")
+
+
+def from_environment(kind: type, table: str) -> dict[str, Any]:
+    """Returns the fields of a dataclass that variables set. Raises BadVariable. An empty variable sets nothing."""
+    found = {}
+    for name, one in tunables_of(kind).items():
+        variable = variable_of(table, name)
+        if text := os.environ.get(variable):
+            try:
+                found[name] = taken(name, one, _value(name, one, text))
+            except ValueError as error:
+                raise BadVariable(f"{variable}: {error}") from None
+    return found
+
+
+def _value(name: str, one: Tunable, text: str) -> Any:
+    """Converts the text to the type of the setting; what is no flag or choice stays text, which `taken` refuses."""
+    if one.kind is bool:
+        return _flag(text)
+    if issubclass(one.kind, Enum | str):
+        return text
+    read: Callable[[str], Any] = int if one.kind is int else float
+    try:
+        return read(text)
+    except ValueError:
+        raise ValueError(f"{name} is a {'whole ' if one.kind is int else ''}number, not {text!r}") from None
+
+
+def _flag(text: str) -> bool | str:
+    word = text.strip().lower()
+    return word in TRUE if word in TRUE + FALSE else text
