@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from qjm_compat.hadoop.server import connections
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
 from qjm_compat.hadoop.wire.framing import frame_of, parts_of
 from qjm_compat.hadoop.wire.rpc import JOURNAL_PROTOCOL
+from tests.qjm_compat.acceptor.one_writer import edits
 from tests.qjm_compat.hadoop.test_name_node_calls import JID, NameNode, namespace
 from tests.support.aio import run, until_true
 from tests.support.in_process import QUICK, cluster_of
@@ -194,6 +196,81 @@ def test_a_call_that_is_made_again_happens_once(tmp_path: Path) -> None:
             writer.close()
         assert replies[0] == replies[1]
         assert pb.ResponseHeader.FromString(parts_of(replies[0])[0]).status == 0
+
+    on_a_port(tmp_path, scenario)
+
+
+def call_of(
+    method: str, message: Any, call_id: int, *, retry: int = 0, client_id: bytes = b"c" * 16
+) -> bytes:
+    header = pb.RequestHeader(rpc_kind=2, rpc_op=0, call_id=call_id, client_id=client_id, retry_count=retry)
+    call = pb.CallHeader(method=method, protocol=JOURNAL_PROTOCOL, version=1)
+    return frame_of([one.SerializeToString() for one in (header, call, message)])
+
+
+async def next_frame(reader: asyncio.StreamReader) -> bytes:
+    return await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+
+
+def test_a_call_that_is_made_again_while_it_is_under_way_happens_once_and_both_are_answered(
+    tmp_path: Path,
+) -> None:
+    """The second comes over another connection, as when the first one broke."""
+
+    async def scenario(node: ServedNode) -> None:
+        name_node = NameNode(node.address)
+        await name_node.format(force=False)
+        await name_node.client.close()
+        message = pb.NewEpoch(journal_id=JID, namespace=namespace(), epoch=1)
+        connections = [await connected(node) for _ in range(3)]
+        async with node.node.journal("ns1")._turns.next():
+            for retry, (_, writer) in enumerate(connections[:2]):
+                writer.write(GREETING + CONTEXT + call_of("newEpoch", message, 5, retry=retry))
+
+                async def is_heard(calls: int = retry + 1) -> bool:
+                    return node.server.calls.counts["newEpoch"] == calls
+
+                await until_true(is_heard)
+        replies = [await next_frame(reader) for reader, _ in connections[:2]]
+        reader, writer = connections[2]
+        writer.write(GREETING + CONTEXT + call_of("newEpoch", message, 5, retry=1, client_id=b"d" * 16))
+        of_another = await next_frame(reader)
+        assert replies[0] == replies[1]
+        assert pb.ResponseHeader.FromString(parts_of(replies[0])[0]).status == 0
+        told = pb.ResponseHeader.FromString(parts_of(of_another)[0])
+        assert "Proposed epoch 1 <= last promise 1" in told.error_message
+        for _, one in connections:
+            one.close()
+
+    on_a_port(tmp_path, scenario)
+
+
+def test_calls_that_come_one_behind_the_other_are_made_in_their_order(tmp_path: Path) -> None:
+    """A whole segment, without waiting for an answer: each call only succeeds behind the one before it."""
+    batches = 50
+
+    async def scenario(node: ServedNode) -> None:
+        name_node = NameNode(node.address)
+        await name_node.format(force=False)
+        await name_node.become_writer()
+        await name_node.client.close()
+        info = name_node.info
+        calls: list[tuple[str, Any]] = [
+            ("startLogSegment", pb.StartLogSegment(info=info(), txid=1, layout_version=-67))
+        ]
+        for txid in range(1, batches + 1):
+            records = edits(txid, txid, name_node.epoch)
+            batch = pb.Journal(info=info(), segment_txid=1, first_txid=txid, num_txns=1, records=records)
+            calls.append(("journal", batch))
+        calls.append(
+            ("finalizeLogSegment", pb.FinalizeLogSegment(info=info(), start_txid=1, end_txid=batches))
+        )
+        reader, writer = await connected(node)
+        writer.write(GREETING + CONTEXT + b"".join(call_of(*call, n) for n, call in enumerate(calls)))
+        told = [pb.ResponseHeader.FromString(parts_of(await next_frame(reader))[0]) for _ in calls]
+        assert [header.error_message for header in told if header.status] == []
+        assert {header.call_id for header in told} == set(range(len(calls)))
+        writer.close()
 
     on_a_port(tmp_path, scenario)
 
