@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from ledgers.aio import LedgerClient
-from metadata.records.journal_record import FinalizedSegment, SegmentRecord
+from metadata.records.journal_record import FinalizedSegment, JournalStorage, SegmentRecord
 from metadata.records.journal_store import JournalStore
 from metadata.store import MetadataStore
 
@@ -106,6 +106,12 @@ class Journal:
     def is_unknown(self) -> bool:
         """Whether nothing was found of this journal so far, and no call is running."""
         return self._memory.stored is None and not self._turns.is_anybody_in_line
+
+    @property
+    def storage(self) -> JournalStorage | None:
+        """Whose edits the journal holds, as last read; None while it is not formatted."""
+        stored = self._memory.stored
+        return stored.state.storage if stored is not None else None
 
     async def close(self) -> None:
         """Abandons the open segment, which the next writer ends, and closes the ledgers."""

@@ -98,7 +98,7 @@ async def running(
             keeping = asyncio.create_task(lease.keep())
             try:
                 async with server.serving(config.rpc):
-                    pages = Pages(node, Beans(node, calls, server, rpc_port), config.limits)
+                    pages = Pages(node, Beans(node, calls, server, record.rpc_address), config.limits)
                     metrics = JournalNodeMetrics(node, calls, server)
                     yield RunningNode(record, node, pages, metrics, keeping, lease, store)
             finally:

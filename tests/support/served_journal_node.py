@@ -49,7 +49,7 @@ async def served_node(
     node = JournalNode(name, store, client, config, () if peers is None else peers, limits)
     calls = Calls(node, Place(f"http://{LOOPBACK}:{http_port}", http_port))
     server = RpcServer(calls, limits)
-    pages = Pages(node, Beans(node, calls, server, rpc.getsockname()[1]), limits)
+    pages = Pages(node, Beans(node, calls, server, f"{LOOPBACK}:{rpc.getsockname()[1]}"), limits)
     subject = Subject(CollectorRegistry(), str, pages.routes())
     async with server.serving(rpc), serving_http(LOOPBACK, 0, subject, bound=http) as http_address:
         try:

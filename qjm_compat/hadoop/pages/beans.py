@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
 from metadata.counting.declared import MetricTable
+from metadata.records.journal_record import JournalStorage
 
 from ...prometheus import JournalMetrics
 from ..server.calls import Calls
@@ -35,48 +39,89 @@ REFUSALS = METRICS.counter(
 
 
 class Beans:
-    """The JMX beans of one daemon."""
+    """The JMX beans of one daemon; `rpc_address` is where NameNodes reach it."""
 
-    def __init__(self, node: JournalNode, calls: Calls, server: RpcServer, rpc_port: int) -> None:
+    def __init__(self, node: JournalNode, calls: Calls, server: RpcServer, rpc_address: str) -> None:
         self._node = node
         self._calls = calls
         self._server = server
-        self._rpc_port = rpc_port
+        self._rpc_address = rpc_address
         self._started_at_ms = time.time_ns() // 1_000_000
+        self._version = f"bookledger {_version()}"
 
     def found(self, query: str) -> list[dict[str, Any]]:
-        """The beans that a `qry` names: one by its name, or all for "*" or nothing."""
-        beans = list(self._all())
-        if query in ("", "*", "*:*", "Hadoop:*"):
-            return beans
-        return [bean for bean in beans if bean["name"] == query]
+        """The beans whose names match a `qry`, a pattern as Java's ObjectName has it; all of them for nothing."""
+        return [bean for bean in self._all() if not query or _matches(query, bean["name"])]
 
     def _all(self) -> Iterator[dict[str, Any]]:
-        yield {"name": f"{PREFIX}JournalNodeInfo", **self._info()}
-        yield {"name": f"{PREFIX}RpcActivityForPort{self._rpc_port}", **self._activity()}
+        port = self._rpc_address.rpartition(":")[2]
+        host = {"tag.Hostname": socket.gethostname()}
+        yield {**_named("JournalNodeInfo"), **self._info()}
+        yield {**_named(f"RpcActivityForPort{port}"), **host, "tag.port": port, **self._activity()}
+        yield {**_named(f"RpcDetailedActivityForPort{port}"), **host, "tag.port": port, **self._by_method()}
         for journal_id, journal in journals_of(self._node):
-            yield {
-                "name": f"{PREFIX}Journal-{journal_id}",
-                "tag.Context": "dfs",
-                "tag.JournalId": journal_id,
-                **journal.metrics.snapshot(),
-            }
+            told = {"tag.Context": "dfs", "tag.JournalId": journal_id, **host}
+            yield {**_named(f"Journal-{journal_id}"), **told, **journal.metrics.snapshot()}
 
     def _info(self) -> dict[str, Any]:
-        status = {journal_id: {"Formatted": "true"} for journal_id, _ in journals_of(self._node)}
+        held = {journal_id: journal.storage for journal_id, journal in journals_of(self._node)}
+        formatted = [storage for storage in held.values() if storage is not None]
+        status = {one: {"Formatted": "false" if storage is None else "true"} for one, storage in held.items()}
         return {
             "JournalsStatus": json.dumps(status),
-            "HostAndPort": self._node.name,
+            "HostAndPort": self._rpc_address,
+            "ClusterIds": sorted({storage.cluster_id for storage in formatted}),
+            "Version": self._version,
             "JNStartedTimeInMillis": self._started_at_ms,
+            "StorageInfos": [_storage_info(storage) for storage in formatted],
         }
 
     def _activity(self) -> dict[str, Any]:
         return {
-            "tag.port": str(self._rpc_port),
             "NumOpenConnections": len(self._server.connections),
             "RpcProcessingTimeNumOps": self._calls.counts.total(),
             "RpcFailures": self._calls.failures.total(),
         }
+
+    def _by_method(self) -> dict[str, Any]:
+        return {f"{name[0].upper()}{name[1:]}NumOps": count for name, count in self._calls.counts.items()}
+
+
+def _version() -> str:
+    try:
+        return version("bookledger")
+    except PackageNotFoundError:  # run from a checkout that is not installed
+        return "unknown"
+
+
+def _named(name: str) -> dict[str, Any]:
+    return {"name": PREFIX + name, "modelerType": name}
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """Whether a name such as `Hadoop:service=JournalNode,name=Journal-ns1` matches; `*` and `?` are wildcards."""
+    domain, _, wanted = pattern.partition(":")
+    own_domain, _, own = name.partition(":")
+    if not _is_like(own_domain, domain):
+        return False
+    keys = dict(pair.partition("=")[::2] for pair in own.split(","))
+    others_may_be = wanted == "*" or wanted.endswith(",*")
+    asked = dict(pair.partition("=")[::2] for pair in wanted.split(",") if pair != "*")
+    if not others_may_be and asked.keys() != keys.keys():
+        return False
+    return all(key in keys and _is_like(keys[key], value) for key, value in asked.items())
+
+
+def _is_like(text: str, pattern: str) -> bool:
+    return fnmatchcase(text, pattern.replace("[", "[[]"))
+
+
+def _storage_info(storage: JournalStorage) -> str:
+    """Storage info as Hadoop prints it: a Java map, in that map's order."""
+    return (
+        f"{{ClusterId={storage.cluster_id}, CreationTime={storage.c_time}, "
+        f"NamespaceId={storage.namespace_id}, LayoutVersion={storage.layout_version}}}"
+    )
 
 
 class JournalNodeMetrics(Collector):

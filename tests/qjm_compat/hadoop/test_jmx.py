@@ -1,0 +1,106 @@
+"""`/jmx`: the beans that monitoring of JournalNodes reads."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from tests.qjm_compat.hadoop.test_name_node_calls import Nodes, active, on_a_node
+
+PREFIX = "Hadoop:service=JournalNode,name="
+
+
+async def beans(nodes: Nodes, query: str | None = None) -> dict[str, dict[str, Any]]:
+    """The beans by their names, without what all names begin with."""
+    url = f"http://{nodes.node.http_address}/jmx"
+    params = {} if query is None else {"qry": query}
+    async with aiohttp.ClientSession() as session, session.get(url, params=params) as reply:
+        assert (reply.status, reply.content_type) == (200, "application/json")
+        found = (await reply.json())["beans"]
+    return {bean["name"].removeprefix(PREFIX): bean for bean in found}
+
+
+def test_a_journals_bean_counts_under_hadoops_names(tmp_path: Path) -> None:
+    async def scenario(nodes: Nodes) -> None:
+        writer = await active(nodes)
+        bean = (await beans(nodes))["Journal-ns1"]
+        assert (bean["tag.Context"], bean["tag.JournalId"]) == ("dfs", "ns1")
+        assert bean["tag.Hostname"] == socket.gethostname()
+        assert (bean["BatchesWritten"], bean["TxnsWritten"], bean["LastWrittenTxId"]) == (3, 4, 4)
+        assert (bean["LastWriterEpoch"], bean["LastPromisedEpoch"], bean["CurrentLagTxns"]) == (1, 1, 0)
+        assert bean["BytesWritten"] > 0 and bean["LastJournalTimestamp"] > 0
+        for seconds in (60, 300, 3600):
+            assert bean[f"Syncs{seconds}sNumOps"] == 3
+            assert bean[f"Syncs{seconds}s99thPercentileLatencyMicros"] > 0
+        await writer.write(3, 5, 5, committed=4)
+        assert (await beans(nodes))["Journal-ns1"]["BatchesWritten"] == 4
+
+    on_a_node(tmp_path, scenario)
+
+
+def test_a_node_tells_its_address_and_whose_edits_it_holds(tmp_path: Path) -> None:
+    async def scenario(nodes: Nodes) -> None:
+        info = (await beans(nodes))["JournalNodeInfo"]
+        assert json.loads(info["JournalsStatus"]) == {}
+        assert info["HostAndPort"] == nodes.node.address
+        writer = await active(nodes)
+        info = (await beans(nodes))["JournalNodeInfo"]
+        assert json.loads(info["JournalsStatus"]) == {"ns1": {"Formatted": "true"}}
+        assert info["ClusterIds"] == ["CID-x"]
+        assert info["StorageInfos"] == ["{ClusterId=CID-x, CreationTime=0, NamespaceId=7, LayoutVersion=-67}"]
+        assert info["Version"].startswith("bookledger ")
+        await writer.finalize(3, 4)
+        await writer.of_journal("doPreUpgrade")  # after which a JournalNode counts as not formatted
+        info = (await beans(nodes))["JournalNodeInfo"]
+        assert json.loads(info["JournalsStatus"]) == {"ns1": {"Formatted": "false"}}
+        assert info["StorageInfos"] == []
+
+    on_a_node(tmp_path, scenario)
+
+
+def test_calls_are_counted_by_port_and_by_method(tmp_path: Path) -> None:
+    async def scenario(nodes: Nodes) -> None:
+        await active(nodes)
+        port = nodes.node.address.rpartition(":")[2]
+        found = await beans(nodes)
+        total, each = found[f"RpcActivityForPort{port}"], found[f"RpcDetailedActivityForPort{port}"]
+        assert total["tag.port"] == each["tag.port"] == port
+        assert total["NumOpenConnections"] == 1
+        assert (each["JournalNumOps"], each["StartLogSegmentNumOps"], each["FormatNumOps"]) == (3, 2, 1)
+        assert total["RpcProcessingTimeNumOps"] == sum(
+            count for name, count in each.items() if name.endswith("NumOps")
+        )
+
+    on_a_node(tmp_path, scenario)
+
+
+QUERIES = {
+    "Hadoop:service=JournalNode,name=Journal-ns1": {"Journal-ns1"},
+    "Hadoop:service=JournalNode,name=JournalNodeInfo": {"JournalNodeInfo"},
+    "Hadoop:name=JournalNodeInfo,service=JournalNode": {"JournalNodeInfo"},
+    "Hadoop:service=JournalNode,name=Journal-*": {"Journal-ns1"},
+    "Hadoop:service=JournalNode,name=Journal-ns?": {"Journal-ns1"},
+    "*:name=Journal*,*": {"Journal-ns1", "JournalNodeInfo"},
+    "Hadoop:service=JournalNode,name=Journal-[n]s1": set[str](),
+    "Hadoop:service=JournalNode": set(),
+    "Hadoop:service=NameNode,*": set(),
+    "java.lang:type=Memory": set(),
+    "nonsense": set(),
+}
+
+
+def test_a_query_is_a_pattern_of_names(tmp_path: Path) -> None:
+    async def scenario(nodes: Nodes) -> None:
+        await active(nodes)
+        for query, found in QUERIES.items():
+            assert set(await beans(nodes, query)) == found, query
+        everything = set(await beans(nodes))
+        assert len(everything) == 4
+        for query in ("", "*:*", "Hadoop:*", "Hadoop:service=JournalNode,*"):
+            assert set(await beans(nodes, query)) == everything, query
+
+    on_a_node(tmp_path, scenario)
