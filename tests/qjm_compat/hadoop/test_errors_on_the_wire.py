@@ -64,7 +64,7 @@ def since(txid: int) -> pb.GetJournaledEdits:
 def of_no_writer() -> list[Failing]:
     """Calls without an epoch, on the journal of `active`."""
     bad, unknown = pb.JournalId(identifier="../x"), pb.JournalId(identifier="ns2")
-    epoch = {"journal_id": JID, "epoch": 9}
+    epoch: dict[str, Any] = {"journal_id": JID, "epoch": 9}
     return [
         ("isFormatted", pb.OfJournal(journal_id=bad), ARGUMENT, "bad journal id: ../x"),
         (
