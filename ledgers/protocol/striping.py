@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -45,6 +45,12 @@ class Striping:
         )
         last = next((i for i in range(last_entry, last_entry - size, -1) if self.holds(position, i)), -1)
         return (first, last) if first <= last else None
+
+    def held_by_none_but(self, positions: Collection[int], first_entry: int, last_entry: int) -> int:
+        """How many entries of this range belong on these positions and on no other."""
+        size, count = self.shape.ensemble_size, max(0, last_entry - first_entry + 1)
+        residues = [n for n, members in enumerate(self.write_sets) if set(members) <= set(positions)]
+        return sum((count - (n - first_entry) % size + size - 1) // size for n in residues)
 
     @cached_property
     def ack_quorums(self) -> tuple[Quorum, ...]:

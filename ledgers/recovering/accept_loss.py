@@ -44,12 +44,16 @@ class LossAssessment:
 
     `proven_through`: the last entry that is proven to be confirmed. `last_entry`: where the ledger would end.
     `missing`: the bookies of its last ensemble that do not answer, and whether each is lost, or only away.
+    `unreadable`: entries before that end of which only the missing have copies; they stay in the ledger, and can be
+    read once one of these is back. `behind`: what the bookies say of the first entry that is not proven and not there.
     """
 
     ledger_id: int
     proven_through: int
     last_entry: int
     missing: tuple[Whereabouts, ...]
+    unreadable: int = 0
+    behind: str = ""
 
     @property
     def confirmed_and_lost(self) -> int:
@@ -59,13 +63,14 @@ class LossAssessment:
 
 async def assess(cluster: Cluster, ledger_id: int, password: bytes) -> LossAssessment:
     """Fences nothing and changes nothing. Raises LedgerClosed for a ledger that is closed, NoSuchLedger, Unauthorized,
-    and LedgerError where nothing need be given up."""
+    LedgerError where nothing need be given up, and LedgerRecoveryFailed while the metadata is an older copy."""
     found, keys = await _opened(cluster, ledger_id, password)
     if found.record.is_closed:
         raise LedgerClosed(ledger_id, "its end is final, and no loss is to be accepted")
+    await check_accepted(cluster, ledger_id)
     end = await find_end(cluster, found.record, keys, fence=False)
     missing = await _given_up(cluster, ledger_id, end)
-    return LossAssessment(ledger_id, end.proven_through, end.last_entry, missing)
+    return LossAssessment(ledger_id, end.proven_through, end.last_entry, missing, end.unreadable, end.behind)
 
 
 async def accept_loss(cluster: Cluster, told: LossAssessment, password: bytes) -> LedgerRecord:
@@ -125,13 +130,15 @@ async def _where(cluster: Cluster, bookie: BookieRef, end: SurvivingEnd) -> Wher
 def _check_no_more_is_lost(told: LossAssessment, end: SurvivingEnd) -> None:
     before = {one.bookie for one in told.missing}
     gone = [str(bookie) for bookie in end.missing if bookie not in before]
-    if gone or end.last_entry < told.last_entry:
-        why = (
-            f"{', '.join(gone)} does not answer any more"
-            if gone
-            else f"they end at entry {end.last_entry} now"
-        )
-        raise LedgerRecoveryFailed(told.ledger_id, f"its survivors have become fewer ({why}); look again")
+    if gone:
+        why = f"{', '.join(gone)} does not answer any more"
+    elif end.last_entry < told.last_entry:
+        why = f"they end at entry {end.last_entry} now"
+    elif end.proven_through - end.last_entry > told.confirmed_and_lost:
+        why = f"entry {end.proven_through} is proven by now, and they end at entry {end.last_entry}"
+    else:
+        return
+    raise LedgerRecoveryFailed(told.ledger_id, f"more would be lost than was told ({why}); look again")
 
 
 # --- closing -----------------------------------------------------------------------------------

@@ -33,14 +33,17 @@ GONE = (Status.WRONG_INCARNATION, Status.WRONG_IDENTITY)
 class SurvivingEnd:
     """`proven_through`: the last entry that is proven to be confirmed. `last_entry` and `length_bytes`: where the
     survivors end. `missing`: those of the last ensemble that did not answer, and why; `gone`: those of them in whose
-    place another one answers, or which hold another ledger of this id. `is_provable`: a recovery that heard the same
-    would close the ledger, and lose nothing."""
+    place another one answers, or which hold another ledger of this id. `unreadable`: entries of the last fragment up to
+    that end of which only those have copies. `behind`: what each bookie says of the entry at which the walk ended.
+    `is_provable`: a recovery that heard the same would close the ledger, and lose nothing."""
 
     proven_through: int
     last_entry: int
     length_bytes: int
     missing: dict[BookieRef, str] = field(default_factory=dict)
     gone: frozenset[BookieRef] = frozenset()
+    unreadable: int = 0
+    behind: str = ""
     is_provable: bool = False
 
 
@@ -66,6 +69,7 @@ class _Survivors:
         self._missing: dict[int, str] = {}
         self._gone: set[int] = set()
         self._lac: LacStatement | None = None
+        self._behind = ""
 
     async def end(self) -> SurvivingEnd:
         await asyncio.gather(*(self._ask_lac(n) for n in range(len(self._fragment.ensemble))))
@@ -79,7 +83,8 @@ class _Survivors:
         ensemble = self._fragment.ensemble
         missing = {ensemble[n]: why for n, why in sorted(self._missing.items())}
         gone = frozenset(ensemble[n] for n in self._gone)
-        return SurvivingEnd(proven, last, length, missing, gone, is_provable)
+        unreadable = self._striping.held_by_none_but(self._missing, self._fragment.first_entry, last)
+        return SurvivingEnd(proven, last, length, missing, gone, unreadable, self._behind, is_provable)
 
     def _proven(self) -> tuple[int, int]:
         """The last entry that the record or a bookie proves to be confirmed, and the length up to it."""
@@ -101,6 +106,7 @@ class _Survivors:
                     at += 1
                     reads.forget_before(at)
                 case verdict:
+                    self._behind = f"entry {at}: {reads.describe(at)}"
                     return at - 1, size, verdict
 
     async def _before(self, proven: int, length_bytes: int) -> tuple[int, int]:

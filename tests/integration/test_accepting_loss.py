@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from bookie.wire import Status
 from bookie.wire.trust.roles import Role
 from ledgers import (
     ClientConfig,
+    DigestType,
     EntryUnreadable,
     LedgerClosed,
     LedgerError,
@@ -26,6 +28,7 @@ from ledgers.bookie_client import LaneTerms
 from ledgers.integrity.digest import Crc32cDigester
 from ledgers.integrity.ledger_keys import LedgerKey
 from metadata import keys
+from metadata.backup import hold
 from metadata.healing import orders
 from metadata.healing.orders import Order, OrderKind
 from metadata.healing.presence import Presence
@@ -214,7 +217,7 @@ def test_R7_no_more_is_given_up_than_was_told(tmp_path: Path) -> None:
         await stop(cluster, "b3", "b4", "b5")
         assessment = await client.assess_loss(writer.ledger_id)
         await stop(cluster, "b2")
-        with pytest.raises(LedgerRecoveryFailed, match=r"fewer \(b2 does not answer any more\)"):
+        with pytest.raises(LedgerRecoveryFailed, match=r"than was told \(b2 does not answer any more\)"):
             await client.accept_loss(assessment)
         assert (await client.describe_ledger(writer.ledger_id)).state is LedgerState.IN_RECOVERY
         assert names(tuple(one.bookie for one in assessment.missing)) == ["b3", "b4", "b5"]
@@ -222,6 +225,112 @@ def test_R7_no_more_is_given_up_than_was_told(tmp_path: Path) -> None:
         assert (await client.accept_loss(assessment)).last_entry == 1
 
     on_bookies(tmp_path, 5, scenario)
+
+
+def test_R7_no_more_confirmed_entries_are_given_up_than_was_told(tmp_path: Path) -> None:
+    """While the operator was asked, a survivor heard that entries were confirmed which it does not have."""
+
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        await appended(writer, *range(4))
+        await stop(cluster, "b2", "b3")
+        assessment = await client.assess_loss(writer.ledger_id)
+        assert (assessment.last_entry, assessment.confirmed_and_lost) == (3, 0)
+        await tell_lac(cluster, client, "b1", writer.record, 6)
+        with pytest.raises(
+            LedgerRecoveryFailed, match=r"told \(entry 6 is proven by now, and they end at entry 3"
+        ):
+            await client.accept_loss(assessment)
+        assert (await client.describe_ledger(writer.ledger_id)).state is LedgerState.IN_RECOVERY
+        again = await client.assess_loss(writer.ledger_id)
+        assert again.confirmed_and_lost == 3
+        assert (await client.accept_loss(again)).last_entry == 3
+
+    on_bookies(tmp_path, 3, scenario, SILENT)
+
+
+def test_R7_two_operators_at_once_close_it_once(tmp_path: Path) -> None:
+    """Both are given the one closed record, which has the word of the first."""
+
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        await appended(writer, 0, 1)
+        await writer.abandon()
+        await stop(cluster, "b2", "b3")
+        async with LedgerClient(cluster.uri, config=QUICK) as other:
+            assessments = [await one.assess_loss(writer.ledger_id) for one in (client, other)]
+            closed = await asyncio.gather(
+                client.accept_loss(assessments[0]), other.accept_loss(assessments[1])
+            )
+            assert closed[0] == closed[1] == await other.describe_ledger(writer.ledger_id)
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_R7_whoever_would_have_kept_more_is_given_what_another_has_closed(tmp_path: Path) -> None:
+    """And the other way around: what was told is not what the ledger ends with."""
+
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        await appended(writer, 0)
+        await stop(cluster, "b1")
+        await appended(writer, 1, 2)
+        await writer.abandon()
+        await stop(cluster, "b3")
+        more = await client.assess_loss(writer.ledger_id)
+        assert more.last_entry == 2
+        await stop(cluster, "b2")
+        await start(cluster, "b1")
+        async with LedgerClient(cluster.uri, config=QUICK) as other:
+            less = await accepted(other, writer.ledger_id)
+        assert less.last_entry == 0
+        assert await client.accept_loss(more) == less
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_R7_nothing_is_accepted_while_the_metadata_is_an_older_copy(tmp_path: Path) -> None:
+    """Nor asked: it may name bookies that were replaced since, and others have the entries."""
+
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger()
+        await appended(writer, 0)
+        await writer.abandon()
+        await stop(cluster, "b2", "b3")
+        assessment = await client.assess_loss(writer.ledger_id)
+        await hold.begin(cluster.store, backup_ms=0, now_ms=1)
+        with pytest.raises(LedgerRecoveryFailed, match="metadata check"):
+            await client.assess_loss(writer.ledger_id)
+        with pytest.raises(LedgerRecoveryFailed, match="metadata check"):
+            await client.accept_loss(assessment)
+        assert await client.describe_ledger(writer.ledger_id) == writer.record
+        assert fence_at(cluster, "b1", writer.ledger_id) is Fence.NONE
+        await hold.accept(cluster.store)
+        assert (await client.accept_loss(assessment)).last_entry == 0
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_R7_a_password_is_asked_for_and_whoever_comes_back_needs_none(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger(password=b"secret", digest=DigestType.HMAC_SHA256)
+        await appended(writer, 0, 1)
+        await writer.abandon()
+        await stop(cluster, "b2", "b3")
+        for wrong in (b"", b"another"):
+            with pytest.raises(Unauthorized):
+                await client.assess_loss(writer.ledger_id, password=wrong)
+        assessment = await client.assess_loss(writer.ledger_id, password=b"secret")
+        with pytest.raises(Unauthorized):
+            await client.accept_loss(assessment, password=b"another")
+        assert await client.describe_ledger(writer.ledger_id) == writer.record
+        assert (await client.accept_loss(assessment, password=b"secret")).last_entry == 1
+        await start(cluster, "b2", "b3")
+        await until_true(lambda: _all_fenced(client, writer.ledger_id))
+        reader = await client.open_ledger(writer.ledger_id, password=b"secret")
+        assert await payloads(reader) == [b"0", b"1"]
+
+    on_bookies(tmp_path, 3, scenario)
 
 
 class _Listener:
@@ -291,7 +400,9 @@ def test_of_a_striped_ledger_what_is_lost_before_its_end_stays_a_hole(tmp_path: 
         await until_true(lambda: _is_told(reader, 8))
         await writer.abandon()
         await stop(cluster, *others)
-        closed = await accepted(client, writer.ledger_id)
+        assessment = await client.assess_loss(writer.ledger_id)
+        assert (assessment.last_entry, assessment.unreadable) == (8, 3)  # 1, 4, 7
+        closed = await client.accept_loss(assessment)
         assert closed.last_entry == 8  # it is proven, and the first position has it
         reader = await client.open_ledger(writer.ledger_id)
         assert (await reader.read_entry(8)).payload == b"8"
@@ -305,6 +416,28 @@ def test_of_a_striped_ledger_what_is_lost_before_its_end_stays_a_hole(tmp_path: 
 
 async def _is_told(reader: ReadHandle, last: int) -> bool:
     return await reader.read_last_add_confirmed() >= last
+
+
+def test_where_a_striped_ledger_has_a_hole_that_nobody_can_prove_it_ends_and_says_so(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger(write_quorum=2, ack_quorum=2)
+        await asyncio.gather(
+            *(writer.append(b"%d" % n) for n in range(6))
+        )  # one batch: nobody is told its end
+        await writer.abandon()
+        _, *others = [str(bookie) for bookie in writer.record.fragments[0].ensemble]
+        await stop(cluster, *others)
+        assessment = await client.assess_loss(writer.ledger_id)
+        assert (assessment.proven_through, assessment.last_entry) == (-1, 0)  # the survivor has 0, 2, 3, 5
+        assert assessment.behind.startswith("entry 1: ")
+        assert all(f"{name}: " in assessment.behind for name in others)
+        closed = await client.accept_loss(assessment)
+        assert closed.last_entry == 0
+        await start(cluster, *others)
+        reader = await client.open_ledger(writer.ledger_id)
+        assert await payloads(reader) == [b"0"]
+
+    on_bookies(tmp_path, 3, scenario, SILENT)
 
 
 def test_where_nobody_of_the_last_ensemble_is_left_all_that_is_proven_by_the_record_stays(

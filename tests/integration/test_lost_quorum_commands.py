@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 
 from bookledger.cli.processes import BookieProcess
-from ledgers import LedgerClient, LedgerState
+from ledgers import LedgerClient, LedgerError, LedgerState
 from metadata import open_store
 from metadata.healing import orders
 from metadata.healing.orders import Order, OrderKind
+from qjm_compat.acceptor.segment_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_LEDGER
 from tests.integration.test_salvaged_ledgers import append, away, cluster, confirmed_through
 from tests.support.aio import run
 from tests.support.command_line import bookledger, fails_with_one_line
+from tests.support.stopping import SECONDS_MAX, started
 from tests.support.waiting import until
 
 IMPATIENT = "[client]\nread_seconds_max = 1\nrecovery_tries_max = 1\n"
@@ -80,6 +82,8 @@ def test_the_loss_is_accepted_after_a_question_and_shown_for_ever(tmp_path: Path
             assert done.returncode == code and said in done.stderr, done
             assert state_of(uri, ledger_id) is LedgerState.OPEN
         asked = done.stderr.decode()
+        assert "make sure that the ledger's writer has ended" in asked
+        assert "what its bookies say of entry 5: " in asked
         assert f"ledger {ledger_id} is confirmed to entry 4, as far as it can be proven" in asked
         assert f"{second} is only away: it is not registered" in asked
         assert f"{third} is lost: it was given up" in asked
@@ -111,6 +115,73 @@ def test_the_loss_is_accepted_after_a_question_and_shown_for_ever(tmp_path: Path
         assert entries.splitlines()[-1] == b"4\tentry 4"
 
 
+def test_whoever_is_asked_while_another_closes_it_is_told_so(tmp_path: Path) -> None:
+    """Two operators: the first is asked; meanwhile a second accepts less, or a recovery finds the end."""
+    with cluster(tmp_path, 3) as (uri, bookies):
+        first, second, third = [bookies[name] for name in sorted(bookies)]
+        with LedgerClient(uri) as client:
+            recovered, accepted = client.create_ledger(), client.create_ledger()
+            for writer in (recovered, accepted):
+                append(writer, 0)
+            away(uri, third)
+            for writer in (recovered, accepted):
+                append(writer, 1, 2)
+        away(uri, second)
+        with (
+            being_asked(uri, recovered.ledger_id) as answer_first,
+            being_asked(uri, accepted.ledger_id) as answer_second,
+        ):
+            second.start()
+            assert (
+                bookledger("ledger", "recover", f"--metadata={uri}", str(recovered.ledger_id)).returncode == 0
+            )
+            away(uri, first, second)
+            third.start()
+            assert recovering(uri, accepted.ledger_id, "--yes").returncode == 0
+            code, said = answer_first("y\n")
+            assert code == 0 and "nothing was given up: the ledger was recovered and closed meanwhile" in said
+            code, said = answer_second("y\n")
+            assert (
+                code == 0
+                and "closed it meanwhile, at entry 0 and not at 2; `bookledger ledger salvage" in said
+            )
+        assert (
+            shown(uri, recovered.ledger_id)["last_entry"],
+            shown(uri, accepted.ledger_id)["last_entry"],
+        ) == (2, 0)
+
+
+@contextmanager
+def being_asked(uri: str, ledger_id: int) -> Iterator[Callable[[str], tuple[int, str]]]:
+    """`ledger recover --accept-loss` before its question is answered. Gives what answers it: exit code, and stderr."""
+    with started("ledger", "recover", f"--metadata={uri}", str(ledger_id), "--accept-loss") as child:
+        assert child.stderr is not None
+        asked = ""
+        while "[y/N]" not in asked:
+            letter = child.stderr.read(1)
+            assert letter, asked
+            asked += letter
+
+        def answered(answer: str) -> tuple[int, str]:
+            _, said = child.communicate(answer, timeout=SECONDS_MAX)
+            return child.returncode, said
+
+        yield answered
+
+
+def test_of_a_journals_segment_it_says_so(tmp_path: Path) -> None:
+    with cluster(tmp_path, 3) as (uri, bookies):
+        with LedgerClient(uri) as client:
+            labels = {JOURNAL_OF_LEDGER: b"ns1", ACCEPTOR_OF_LEDGER: b"jn2"}
+            append(writer := client.create_ledger(custom_metadata=labels), 0)
+        away(uri, *list(bookies.values())[1:])
+        done = recovering(uri, writer.ledger_id, stdin=b"n\n")
+        assert (
+            b"it is a segment of journal 'ns1' at the acceptor 'jn2': edits that this acceptor has"
+            in done.stderr
+        )
+
+
 def test_it_is_refused_where_it_is_not_needed_and_where_a_bookie_lives_that_hangs(tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text(IMPATIENT)
     with cluster(tmp_path, 3, lease_seconds=60) as (uri, bookies):
@@ -138,6 +209,33 @@ def test_it_is_refused_where_it_is_not_needed_and_where_a_bookie_lives_that_hang
         assert state_of(uri, writer.ledger_id) is LedgerState.OPEN
         done = bookledger("ledger", "recover", f"--metadata={uri}", str(writer.ledger_id), "--yes")
         assert done.returncode == 2 and b"--yes goes with --accept-loss" in done.stderr
+
+
+def test_bookies_that_hung_for_longer_than_their_leases_fence_what_they_lost_when_they_go_on(
+    tmp_path: Path,
+) -> None:
+    """Nobody can tell them from dead ones. What they take from their writer's connections then is no part of it."""
+    with cluster(tmp_path, 3) as (uri, bookies), LedgerClient(uri) as client:
+        writer = client.create_ledger()
+        append(writer, *range(3))
+        hung = list(bookies.values())[1:]
+        for bookie in hung:
+            bookie.child.signal(signal.SIGSTOP)
+        try:
+            under_way = writer.append_async(b"entry 3")
+            until(lambda: len(client.list_bookies()) == 1)
+            assert recovering(uri, writer.ledger_id, "--yes").returncode == 0
+            end = shown(uri, writer.ledger_id)["last_entry"]
+            before = bookledger("ledger", "read", f"--metadata={uri}", str(writer.ledger_id)).stdout
+        finally:
+            for bookie in hung:
+                bookie.child.signal(signal.SIGCONT)
+        until(lambda: shown(uri, writer.ledger_id)["accepted_loss"]["to_fence"] == [])
+        with pytest.raises(LedgerError):
+            writer.append(b"late")
+        assert end == 3 or under_way.exception() is not None, "confirmed, and given up"
+        assert len(before.splitlines()) == end + 1
+        assert bookledger("ledger", "read", f"--metadata={uri}", str(writer.ledger_id)).stdout == before
 
 
 def test_what_cannot_be_recovered_says_whom_to_bring_back_and_what_to_do_without_them(tmp_path: Path) -> None:

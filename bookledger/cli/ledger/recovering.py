@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import click
 
 from ledgers import LedgerClient, LedgerRecord, LossAssessment
+from metadata.records.ledger_record import JOURNAL
 
 from ..config.clients import client_config
 from ..options import json_option, ledger_argument, metadata_option, password_option
@@ -59,12 +61,16 @@ def _how() -> str:
     return f"its writer may be fenced, and nothing confirmed is lost; {again()}"
 
 
+def _how_accepting() -> str:
+    return f"its writer may be fenced, and the ledger may be closed already (`bookledger ledger show`); {again()}"
+
+
 def _accepted(client: LedgerClient, ledger_id: int, password: bytes, *, yes: bool) -> LedgerRecord:
     record = client.describe_ledger(ledger_id)
     if record.is_closed:
         return record
     assessment = client.assess_loss(ledger_id, password=password)
-    for line in _shown(assessment):
+    for line in [*_shown(assessment), *_of_a_journal(record)]:
         say(line, err=True)
     if not yes:
         end = assessment.last_entry
@@ -72,29 +78,56 @@ def _accepted(client: LedgerClient, ledger_id: int, password: bytes, *, yes: boo
             f"give up what they hold, and close ledger {ledger_id} "
             f"{f'at entry {end}' if end >= 0 else 'as an empty one'}, for good?"
         )
-    with told_when_stopped(_how):
-        return client.accept_loss(assessment, password=password)
+    with told_when_stopped(_how_accepting):
+        closed = client.accept_loss(assessment, password=password)
+    if closed.accepted_loss is None:
+        say("nothing was given up: the ledger was recovered and closed meanwhile", err=True)
+    elif (closed_at := closed.last_entry) is not None and closed_at < assessment.last_entry:
+        say(
+            f"{closed.accepted_loss.by} closed it meanwhile, at entry {closed_at} and not at {assessment.last_entry}; "
+            f"`bookledger ledger salvage {ledger_id} --past-the-end --output FILE` saves what is behind it",
+            err=True,
+        )
+    return closed
 
 
-def _shown(assessment: LossAssessment) -> list[str]:
+def _shown(assessment: LossAssessment) -> Iterator[str]:
     """What would be given up, and what can be done instead."""
     ledger_id, proven, last = assessment.ledger_id, assessment.proven_through, assessment.last_entry
     proof = f"confirmed to entry {proven}" if proven >= 0 else "not proven to have a confirmed entry"
     end = f"at entry {last}" if last >= 0 else "before its first entry"
-    lines = [f"ledger {ledger_id} is {proof}, as far as it can be proven; what is left of it ends {end}"]
+    yield f"ledger {ledger_id} is {proof}, as far as it can be proven; what is left of it ends {end}"
+    yield f"what its bookies say of {assessment.behind}"
     for one in assessment.missing:
         if one.is_lost:
-            lines.append(f"{one.bookie} is lost: {one.why}")
+            yield f"{one.bookie} is lost: {one.why}"
         else:
-            lines.append(
+            yield (
                 f"{one.bookie} is only away: {one.why}. If it comes back, it may prove where the ledger ends "
                 f"(`bookledger ledger recover {ledger_id}`); what only it holds is given up now"
             )
-    if assessment.confirmed_and_lost:
-        lines.append(
-            f"entries {last + 1} to {proven} were confirmed, and none of those that answer has the last"
+    if any(not one.is_lost for one in assessment.missing):
+        yield (
+            "make sure that the ledger's writer has ended: with those that are away it may go on confirming entries, "
+            "which are given up, too, until one of them is back and refuses it"
         )
-    lines.append(
-        f"`bookledger ledger salvage {ledger_id} --output FILE` saves what there is, also past that end"
-    )
-    return lines
+    if assessment.confirmed_and_lost:
+        yield f"entries {last + 1} to {proven} were confirmed, and none of those that answer has the last"
+    if assessment.unreadable:
+        yield (
+            f"entries before that end that nobody can read until one of these bookies is back: {assessment.unreadable}"
+        )
+    yield f"`bookledger ledger salvage {ledger_id} --output FILE` saves what there is, also past that end"
+
+
+def _of_a_journal(record: LedgerRecord) -> Iterator[str]:
+    """Journals count on what their acceptors have acknowledged."""
+    if (journal := record.custom_metadata.get(JOURNAL)) is not None:
+        from qjm_compat.acceptor.segment_ledgers import ACCEPTOR_OF_LEDGER
+
+        acceptor = record.custom_metadata.get(ACCEPTOR_OF_LEDGER, b"")
+        yield (
+            f"it is a segment of journal {journal.decode(errors='replace')!r} at the acceptor "
+            f"{acceptor.decode(errors='replace')!r}: edits that this acceptor has acknowledged may be given up. Where "
+            "a majority of the journal's acceptors is whole, go on with these instead"
+        )

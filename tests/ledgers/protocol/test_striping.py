@@ -47,6 +47,18 @@ def confirmed_by_counting(shape: Shape, acked: dict[int, set[int]], last_pushed:
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_entries_that_belong_on_no_other_positions_are_counted(shape: Shape) -> None:
+    striping = Striping(shape)
+    for count in range(shape.ensemble_size + 1):
+        for positions in combinations(range(shape.ensemble_size), count):
+            for first, last in ((0, -1), (0, 0), (3, 3), (2, 17), (5, 16)):
+                one_by_one = [
+                    i for i in range(first, last + 1) if set(positions_of(shape, i)) <= {*positions}
+                ]
+                assert striping.held_by_none_but(positions, first, last) == len(one_by_one)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_W1_an_entry_belongs_to_the_positions_of_its_write_set(shape: Shape) -> None:
     """W1"""
     striping = Striping(shape)
