@@ -7,11 +7,14 @@ import urllib.error
 from pathlib import Path
 
 from bookledger.admin.http.config import HttpConfig
+from metadata import open_store
+from metadata.records.ledger_record import AcceptedLoss
+from metadata.records.ledger_store import LedgerStore
 from metadata.sqlite.uri import uri_of
 from tests.support.command_line import bookledger
 from tests.support.console import console
 from tests.support.http import NO_PROXY, get
-from tests.support.made_clusters import a_large_cluster
+from tests.support.made_clusters import BOOKIES, a_large_cluster, a_record
 from tests.support.waiting import until
 
 
@@ -53,6 +56,23 @@ def test_every_page_forbids_what_it_does_not_bring(tmp_path: Path) -> None:
                 assert "unsafe" not in answer.headers["Content-Security-Policy"]
                 assert answer.headers["X-Content-Type-Options"] == "nosniff"
                 assert answer.headers["Cache-Control"] == "no-store"
+
+
+def test_a_ledger_whose_loss_was_accepted_says_so(tmp_path: Path) -> None:
+    uri = asyncio.run(a_large_cluster(tmp_path, 1))
+
+    async def with_a_loss() -> None:
+        store = await open_store(uri)
+        loss = AcceptedLoss(0, "<b>root</b>@host", 7, missing=(BOOKIES[3], BOOKIES[2]))
+        await LedgerStore(store).create(a_record(7, accepted_loss=loss))
+        await store.close()
+
+    asyncio.run(with_a_loss())
+    with console(tmp_path, uri) as url:
+        page = get(f"{url}/ledgers/7")[1]
+        assert "1970-01-01" in page and "by &lt;b&gt;root&lt;/b&gt;@host" in page
+        assert "proven to entry 7; given up: b3, b4" in page
+        assert "Loss accepted" not in get(f"{url}/ledgers/1")[1]
 
 
 def test_other_machines_see_a_console_only_where_it_is_asked_for(tmp_path: Path) -> None:
