@@ -78,14 +78,14 @@ def test_calls_are_counted_by_port_and_by_method(tmp_path: Path) -> None:
     on_a_node(tmp_path, scenario)
 
 
-QUERIES = {
+QUERIES: dict[str, set[str]] = {
     "Hadoop:service=JournalNode,name=Journal-ns1": {"Journal-ns1"},
     "Hadoop:service=JournalNode,name=JournalNodeInfo": {"JournalNodeInfo"},
     "Hadoop:name=JournalNodeInfo,service=JournalNode": {"JournalNodeInfo"},
     "Hadoop:service=JournalNode,name=Journal-*": {"Journal-ns1"},
     "Hadoop:service=JournalNode,name=Journal-ns?": {"Journal-ns1"},
     "*:name=Journal*,*": {"Journal-ns1", "JournalNodeInfo"},
-    "Hadoop:service=JournalNode,name=Journal-[n]s1": set[str](),
+    "Hadoop:service=JournalNode,name=Journal-[n]s1": set(),
     "Hadoop:service=JournalNode": set(),
     "Hadoop:service=NameNode,*": set(),
     "java.lang:type=Memory": set(),

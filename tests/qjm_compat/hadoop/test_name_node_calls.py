@@ -432,6 +432,16 @@ def test_reads_are_answered_beside_a_call_that_changes_the_journal(tmp_path: Pat
             reader = nodes.name_node()
             assert len((await reader.manifest(in_progress_ok=True)).logs) == 2
             assert (await nodes.get("jid=ns1&segmentTxId=3"))[0] == 200
+            edits_of_3 = await reader.ask(
+                "getJournaledEdits",
+                pb.GetJournaledEdits,
+                pb.JournaledEditsReply,
+                journal_id=JID,
+                since_txid=3,
+                max_txns=10,
+            )
+            assert edits_of_3.txn_count == 2
+            assert (await reader.of_journal("isFormatted", pb.IsFormattedReply)).is_formatted
             assert not waiting.done()
         await waiting
 
