@@ -84,6 +84,18 @@ def test_a_daemon_that_lost_its_host_comes_back_elsewhere_with_nothing_missing(
         run(recover(daemon.address))
 
 
+def test_a_daemon_that_stood_still_while_another_took_its_name_over_ends(uri: str, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    with JournalNodeDaemon(uri, "paused", tmp_path) as first:
+        first.pause()
+        with JournalNodeDaemon(uri, "paused", tmp_path / "other") as second:
+            first.resume()
+            assert first.await_exit() == 1
+            assert "another daemon serves as paused by now: this one ends" in first.log.read_text()
+            assert get(f"http://{second.http_address}/readyz") == (200, "ok\n")
+            assert second.stop() == 0
+
+
 def test_an_address_that_others_reach_needs_insecure(uri: str) -> None:
     done = bookledger(
         "journal", "serve", "--metadata", uri, "--name", "x", "--rpc", "0.0.0.0:0", "--http", "127.0.0.1:0"

@@ -27,6 +27,10 @@ class JournalNodeDaemon:
         self.log = directory / f"{name}.log"
         self._process: Forked | None = None
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
+
     def start(self) -> None:
         """Returns when it serves. Fails with what it said else."""
         assert self._process is None
@@ -50,6 +54,26 @@ class JournalNodeDaemon:
     def kill(self) -> None:
         """As a power cut would, if it runs."""
         self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """It stands still, as a machine that swaps or is suspended."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def await_exit(self) -> int:
+        """The code with which it ends by itself."""
+        process, self._process = self._process, None
+        assert process is not None
+        try:
+            return process.wait(STOP_SECONDS_MAX)
+        finally:
+            process.kill()
+            process.stdin.close()
+            process.stdout.close()
 
     def stop(self) -> int:
         """In order; returns its exit code."""
