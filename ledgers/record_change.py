@@ -61,7 +61,12 @@ async def tell_lacking(marks: Marks, record: LedgerRecord) -> None:
         try:
             await marks.set(record.ledger_id, reasons, time.time_ns() // 1_000_000)
         except MetadataError as error:
-            log.info("ledger %d could not be marked for healing: %s", record.ledger_id, error)
+            log.info(
+                "ledger %d could not be marked for healing: %s",
+                record.ledger_id,
+                error,
+                extra={"ledger": record.ledger_id},
+            )
 
 
 class ChangingMachine(Protocol[E]):

@@ -94,6 +94,7 @@ class LogWriter:
         self._submitted: SimpleQueue[_Waiting | None] = SimpleQueue()  # None: nothing more comes
         self._taken: deque[_Waiting] = deque()  # submitted, and in no group yet
         self._stopping = False
+        self._busy_since: float | None = None
         self._thread = threading.Thread(
             target=copy_context().run, args=(self._run,), name="bookie-log", daemon=True
         )
@@ -136,10 +137,18 @@ class LogWriter:
         """Number of syncs of groups."""
         return self._appender.syncs
 
+    @property
+    def busy_seconds(self) -> float:
+        """For how long the present group has been written and synced; 0 while the log waits for one. For any thread."""
+        since = self._busy_since
+        return 0.0 if since is None else time.monotonic() - since
+
     def _run(self) -> None:
         try:
             while (group := self._next_group()) is not None:
+                self._busy_since = time.monotonic()
                 self._commit(group)
+                self._busy_since = None
             self._appender.seal()
             self._report_durable()
         except Exception as error:  # any error: nobody may wait for a thread that is gone

@@ -35,6 +35,10 @@ QUEUE_LIMIT = METRICS.gauge(
     "Bound of that: past it nothing is read from clients.",
     bookkeeper="bookie_journal_JOURNAL_MEMORY_MAX",
 )
+BUSY = METRICS.gauge(
+    "log_busy_seconds",
+    "Time for which the log has been writing and syncing its present group: a disk that hangs shows here.",
+)
 DISK = METRICS.gauge("disk_bytes", "Size of its disk.")
 DISK_FREE = METRICS.gauge("disk_free_bytes", "Free space on it, when it was looked at last.")
 RESERVE = METRICS.gauge("reserve_bytes", "Disk space kept back for fences and recovery writes.")
@@ -106,8 +110,9 @@ class Lookups(Collector):
 
     def _of_storage(self) -> Iterator[Metric]:
         bookie, space = self._bookie, self._bookie.space
-        yield QUEUE.of(bookie.queue_bytes)
-        yield QUEUE_LIMIT.of(bookie.queue_bytes_max)
+        yield QUEUE.of(bookie.intake.bytes)
+        yield QUEUE_LIMIT.of(bookie.intake.bytes_max)
+        yield BUSY.of(bookie.log_busy_seconds)
         yield WRITABLE.of(not space.why_read_only)
         yield DISK.of(space.total_bytes)
         yield DISK_FREE.of(space.free_bytes)

@@ -46,7 +46,7 @@ from .core import Answer, BookieCore, Effect, Write
 from .counting.metrics import BookieMetrics
 from .frames import SegmentFiles
 from .identity_check import IdentityCheck
-from .intake import Intake, OnAnswer, Ticket
+from .intake import NO_ARRIVAL, Arrival, Intake, OnAnswer, Ticket
 from .lac_waiters import LacWaiters
 from .ledger_states import IN_LIMBO, LedgerStates
 from .page_reader import PageReader
@@ -76,7 +76,7 @@ class Bookie:
         self._reader = PageReader(index, self.files, config.read_threads)
         self.answers = Answers()
         self._identity_check = IdentityCheck(self.states.peek, self._loop.time)
-        self._intake = Intake(config.log_queue_bytes_max)
+        self.intake = Intake(config.log_queue_bytes_max)
         self._lac_waiters = LacWaiters(lambda ledger_id: self.states.peek(ledger_id).last_add_confirmed)
         limit = SpaceLimit(config.disk_free_share_min, config.disk_free_bytes_min)
         self.space = SpaceGuard(
@@ -156,21 +156,11 @@ class Bookie:
     @property
     def has_room(self) -> bool:
         """Back-pressure: whether the log's queue takes more now."""
-        return self._intake.has_room
-
-    @property
-    def queue_bytes(self) -> int:
-        """Bytes that wait for the log."""
-        return self._intake.bytes
-
-    @property
-    def queue_bytes_max(self) -> int:
-        """Bound past which nothing is read from clients."""
-        return self._config.log_queue_bytes_max
+        return self.intake.has_room
 
     async def room(self) -> None:
         """Waits until the log's queue takes more; callers read nothing from the network before."""
-        await self._intake.room()
+        await self.intake.room()
 
     def verifier_of(self, ledger_id: int) -> bytes | None:
         """The ledger's verifier, None if unknown; an unknown ledger is not remembered."""
@@ -188,15 +178,16 @@ class Bookie:
         """Whether the bookie holds another ledger under that id (rule W8)."""
         return self.states.peek(ledger.ledger_id).is_another(ledger.identity)
 
-    def append(self, frame: Frame, answer: OnAnswer) -> None:
-        """Stores a frame; `answer` is called once, with OK when it is on disk (rule B1).
+    def append(self, frame: Frame, answer: OnAnswer, arrival: Arrival | None = None) -> None:
+        """Stores a frame; `answer` is called once, with OK when it is on disk (rule B1). `arrival`: None for just now.
 
         After the log has failed, what waits is never answered, and what comes is refused.
         """
         if self.failed.done():
             answer(Status.IO_ERROR, str(self.failed.result()))
             return
-        self._perform(self._core.append(frame, Ticket(answer, self._loop.time())))
+        ticket = Ticket(answer, arrival or Arrival(self._loop.time()))
+        self._perform(self._core.append(frame, ticket))
 
     async def store(self, records: Sequence[Record]) -> None:
         """Appends records of the bookie's own making; they are on disk when it returns.
@@ -208,7 +199,9 @@ class Bookie:
         answers: list[asyncio.Future[tuple[Status, str]]] = []
         for record in records:
             answers.append(self._loop.create_future())
-            self._intake.submit(self._log, record, Ticket(partial(set_once, answers[-1]), 0.0, is_ours=True))
+            self.intake.submit(
+                self._log, record, Ticket(partial(set_once, answers[-1]), NO_ARRIVAL, is_ours=True)
+            )
         for answered in answers:
             waiting: list[asyncio.Future[Any]] = [answered, self.failed]
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -252,7 +245,7 @@ class Bookie:
         if self.failed.done():
             return Status.IO_ERROR, str(self.failed.result())
         decided: asyncio.Future[tuple[Status, str]] = self._loop.create_future()
-        ticket = Ticket(partial(set_once, decided), 0.0)
+        ticket = Ticket(partial(set_once, decided), NO_ARRIVAL)
         self._perform(self._core.fence(ledger_id, ticket, verifier, identity))
         return await decided
 
@@ -334,6 +327,11 @@ class Bookie:
     def syncs(self) -> int:
         return self._log.syncs
 
+    @property
+    def log_busy_seconds(self) -> float:
+        """For how long the log has been writing and syncing its present group: long when the disk hangs."""
+        return self._log.busy_seconds
+
     # --- how ---------------------------------------------------------------------------------
 
     async def _fence(self, request: ReadRequest | LacRequest) -> tuple[Status, str]:
@@ -345,7 +343,7 @@ class Bookie:
             assert isinstance(ticket, Ticket)
             match effect:
                 case Write(record, deferred_sync=deferred_sync):
-                    self._intake.submit(self._log, record, ticket, deferred_sync=deferred_sync)
+                    self.intake.submit(self._log, record, ticket, deferred_sync=deferred_sync)
                 case Answer(_, status, detail):
                     if status is Status.WRONG_IDENTITY:
                         self._identity_check.tell(detail)
@@ -365,7 +363,7 @@ class Bookie:
         with self.answers:
             for item in written:
                 self._note(item.record, item.position, item.size)
-                self._perform(self._core.on_disk(item.record, self._intake.release(item.ticket)))
+                self._perform(self._core.on_disk(item.record, self.intake.release(item.ticket)))
                 if item.record.last_add_confirmed is not None:
                     self._lac_waiters.wake(item.record.ledger_id)
         self.metrics.stored(written, self._loop.time())
@@ -373,7 +371,7 @@ class Bookie:
 
     def _on_written(self, written: Sequence[Written]) -> None:
         for item in written:
-            self._perform(self._core.written(self._intake.release(item.ticket)))
+            self._perform(self._core.written(self.intake.release(item.ticket)))
 
     def _note(self, record: Record, position: int, size: int) -> None:
         """Applies a durable record to checkpoint state and index, live and in replay."""
@@ -388,7 +386,7 @@ class Bookie:
 
     def _on_refused(self, refused: Sequence[tuple[object, Record]], error: OSError) -> None:
         for ticket, _ in refused:
-            self._intake.release(ticket)
+            self.intake.release(ticket)
         self._perform(self._core.refused(refused, f"the bookie's disk takes no more: {error.strerror}"))
         self.space.filled_up()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..log.format import Record
 from ..log.writer import LogWriter
@@ -13,15 +14,28 @@ from ..wire.messages import Status
 OnAnswer = Callable[[Status, str], None]
 
 
+class Arrival(NamedTuple):
+    """How a frame arrived: when it was complete (the loop's clock), how long receiving it took, and who sent it."""
+
+    at: float
+    network_seconds: float = 0.0
+    peer: str = ""
+    client: str = ""
+
+
+NO_ARRIVAL = Arrival(0.0)
+"""The arrival of records that did not come over the network."""
+
+
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """A request that waits for the disk: how to answer it, since when it waits, and its bytes in the queue.
+    """A request that waits for the disk: how to answer it, how it arrived, and its bytes in the queue.
 
     `is_ours`: the bookie itself asks, for a record that is a copy of others.
     """
 
     answer: OnAnswer
-    began: float
+    arrival: Arrival
     is_ours: bool = False
     log_bytes: int = 0
     is_answered: bool = False
@@ -31,7 +45,7 @@ class Intake:
     """Bounded queue into the log, for back-pressure. Belongs to the event loop."""
 
     def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
+        self.bytes_max = bytes_max
         self._bytes = 0
         self._room = asyncio.Event()
         self._room.set()
@@ -54,7 +68,7 @@ class Intake:
         """Submits the record to the log, which reports the ticket back."""
         ticket.log_bytes = log.submit(record, ticket, deferred_sync=deferred_sync)
         self._bytes += ticket.log_bytes
-        if self._bytes >= self._bytes_max:
+        if self._bytes >= self.bytes_max:
             self._room.clear()
 
     def release(self, ticket: object) -> Ticket | None:
@@ -64,6 +78,6 @@ class Intake:
             return None
         ticket.is_answered = True
         self._bytes -= ticket.log_bytes
-        if self._bytes < self._bytes_max:
+        if self._bytes < self.bytes_max:
             self._room.set()
         return ticket

@@ -74,7 +74,9 @@ class PageReader:
                 self._whole.popitem(last=False)
         else:
             log.error(
-                "the index has lost frames of ledger %d: stop the bookie, and rebuild the index", ledger_id
+                "the index has lost frames of ledger %d: stop the bookie, and rebuild the index",
+                ledger_id,
+                extra={"ledger": ledger_id},
             )
         return is_whole
 

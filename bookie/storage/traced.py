@@ -21,7 +21,7 @@ from ..wire.messages import Frame, LacReply, LacRequest, ReadReply, ReadRequest,
 from ..wire.tracing import BYTES, ENTRIES, FIRST, LAST, LEDGER, STATUS, decode, tracer_of
 from .bookie import Bookie
 from .counting.metrics import BookieMetrics
-from .intake import OnAnswer, Ticket
+from .intake import Arrival, OnAnswer, Ticket
 
 GOOD = (Status.OK, Status.WRITTEN)
 RECORDS = "bookledger.group_records"
@@ -36,8 +36,8 @@ class TracedBookie(Bookie):
         self._tracer = tracer_of(config.tracing)
         self._syncs = self.metrics = _TimedSyncs(config.slow_append_seconds, config.slow_append_told_seconds)
 
-    def append(self, frame: Frame, answer: OnAnswer) -> None:
-        super().append(frame, self._traced(frame, answer) if len(frame.columns) else answer)
+    def append(self, frame: Frame, answer: OnAnswer, arrival: Arrival | None = None) -> None:
+        super().append(frame, self._traced(frame, answer) if len(frame.columns) else answer, arrival)
 
     async def read(self, request: ReadRequest) -> ReadReply:
         about = {LEDGER: request.ledger_id, FIRST: request.first_entry}

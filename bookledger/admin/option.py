@@ -90,6 +90,7 @@ async def with_http(
     if http is None or daemon is None:
         yield None
         return
+    from bookie.whose_lines import LIFE
     from bookie.wire.data import sockets
     from bookie.wire.trust.certificates import Certificates
 
@@ -111,7 +112,9 @@ async def with_http(
             watching_lag(subject.registry),
             pages.open() if pages is not None else nullcontext(),
         ):
-            yield f"{'https' if trust else 'http'}://{address}"
+            url = f"{'https' if trust else 'http'}://{address}"
+            LIFE.info("answers HTTP at %s", url)
+            yield url
     except OSError as error:
         raise ValueError(
             f"cannot listen on --http {http.host}:{http.port}: {sockets.why_not_bound(error)}"

@@ -1,5 +1,8 @@
 """Notifies systemd: ready, watchdog, stopping.
 
+The watchdog is fed while the event loop runs and, in a bookie, the log makes progress: while the disk hangs, nobody can
+append.
+
 systemd names a datagram socket in NOTIFY_SOCKET, and in WATCHDOG_USEC the watchdog's period (sd_notify(3)).
 Without these, nothing is sent.
 """
@@ -10,7 +13,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 SOCKET, WATCHDOG, WATCHDOG_PID = "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"
@@ -39,10 +42,13 @@ def tell(state: str) -> None:
 
 
 @asynccontextmanager
-async def signs_of_life() -> AsyncIterator[None]:
-    """Inside the block the event loop gives them, if they are wanted: a loop that hangs gives none."""
+async def signs_of_life(stuck_seconds: Callable[[], float] = lambda: 0.0) -> AsyncIterator[None]:
+    """Feeds the watchdog from the event loop inside the block, if systemd wants that.
+
+    `stuck_seconds` returns for how long the log has made no progress: past the watchdog's period it is not fed.
+    """
     seconds = _period_seconds()
-    beating = asyncio.create_task(_beat(seconds)) if seconds else None
+    beating = asyncio.create_task(_beat(seconds, stuck_seconds)) if seconds else None
     try:
         yield
     finally:
@@ -51,9 +57,19 @@ async def signs_of_life() -> AsyncIterator[None]:
             await asyncio.wait([beating])
 
 
-async def _beat(seconds: float) -> None:
+async def _beat(seconds: float, stuck_seconds: Callable[[], float]) -> None:
+    is_told = False
     while True:
-        tell(ALIVE)
+        stuck = stuck_seconds()
+        if stuck < seconds * SIGNS_A_PERIOD:
+            tell(ALIVE)
+            is_told = False
+        elif not is_told:
+            log.error(
+                "nothing has moved for %.0f s, and the service manager gets no sign of life: is the disk well?",
+                stuck,
+            )
+            is_told = True
         await asyncio.sleep(seconds)
 
 

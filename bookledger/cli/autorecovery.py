@@ -18,6 +18,7 @@ from bookie.upkeep.peers import NoPeers, Peers
 from bookie.upkeep_config import UpkeepConfig
 from metadata import keys, open_store
 from metadata.counting.counting_store import CountingStore
+from metadata.records.cluster import cluster_id
 from metadata.records.ledger_record import BookieRef
 
 from ..admin import systemd
@@ -93,7 +94,7 @@ def autorecovery(
                     watched.has_started(auditor, store)
                 _announce(me, url, as_json=as_json)
                 systemd.tell(systemd.READY)
-                with life_told(f"auditor {me}"):
+                with life_told(f"auditor {me}", f", cluster {await cluster_id(store)}"):
                     await auditor.run()
         finally:
             await peers.close()

@@ -20,6 +20,11 @@ async def closed_by_others(
     try:
         found = await ledgers.read_again(record)
     except MetadataError as unknown:
-        log.info("ledger %d: whether a recovery has closed it is not known: %s", record.ledger_id, unknown)
+        log.info(
+            "ledger %d: whether a recovery has closed it is not known: %s",
+            record.ledger_id,
+            unknown,
+            extra={"ledger": record.ledger_id},
+        )
         return None
     return found.record if found is not None and is_closed_at(last_entry, found.record) else None

@@ -185,7 +185,12 @@ async def _let_go(writer: WriteHandle) -> None:
         async with asyncio.timeout(CLOSE_SECONDS_MAX):
             await writer.close()
     except (TimeoutError, LedgerError) as error:
-        log.info("ledger %d is left to be recovered: %s", writer.ledger_id, error or "no answer in time")
+        log.info(
+            "ledger %d is left to be recovered: %s",
+            writer.ledger_id,
+            error or "no answer in time",
+            extra={"ledger": writer.ledger_id},
+        )
         await writer.abandon()
 
 

@@ -170,4 +170,8 @@ class ClosedLedgersStream(LedgerStream):
                 f"id {self._settled} was taken and may yet be used, and {OPEN_AHEAD_MAX} later ledgers are delivered, "
                 "as many as a checkpoint keeps: start the stream once without availableNow, until it goes on"
             )
-        log.warning("the stream waits for ledger %d, whose id was taken, before it goes on", self._settled)
+        log.warning(
+            "the stream waits for ledger %d, whose id was taken, before it goes on",
+            self._settled,
+            extra={"ledger": self._settled},
+        )

@@ -14,7 +14,10 @@ import pytest
 
 from bookledger.admin import systemd
 from bookledger.cli.processes import BookieProcess, started
+from ledgers import LedgerClient
 from metadata.sqlite.uri import uri_of
+from tests.support.failing_disk import LOG, Call, FailingDisk, compiled
+from tests.support.waiting import until
 
 PERIOD_SECONDS = 0.6
 
@@ -70,6 +73,32 @@ def test_a_bookie_that_hangs_gives_no_sign_of_life_and_goes_on_with_them(tmp_pat
             os.kill(bookie.child.pid, signal.SIGCONT)
             sock.settimeout(20)
             heard(sock, systemd.ALIVE)
+
+
+def test_a_bookie_whose_disk_hangs_gives_no_sign_of_life_until_it_moves_again(tmp_path: Path) -> None:
+    """Its event loop turns, and nobody can append."""
+    disk = FailingDisk(compiled(tmp_path), tmp_path)
+    name = str(tmp_path / "notify")
+    with manager(name) as sock:
+        bookie = bookie_under(tmp_path, name)
+        bookie.environment = {**(bookie.environment or {}), **disk.environment}
+        with started([bookie]), LedgerClient(uri_of(tmp_path / "metadata.db")) as client:
+            heard(sock, systemd.READY)
+            writer = client.create_ledger(ensemble_size=1)
+            writer.append(b"x")
+            heard(sock, systemd.ALIVE)
+            disk.fail(Call.HANG, LOG)
+            late = writer.append_async(b"y")
+            until(lambda: "no sign of life" in bookie.log.read_text())
+            sock.settimeout(2 * PERIOD_SECONDS)
+            with pytest.raises(TimeoutError):
+                while True:  # what was said before it hung
+                    sock.recv(100)
+            disk.fail(Call.READ, "no/such/file")
+            sock.settimeout(20)
+            heard(sock, systemd.ALIVE)
+            assert late.result() == 1
+            writer.close()
 
 
 def test_a_manager_that_is_not_there_or_does_not_listen_stops_nobody(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@
    at offset AT are counted, where that is not -1. A new rule counts anew. Each failure adds a byte to the file of
    that name and `.failures`.
 
+   With the call "hang", syncs of such files wait until there is another rule.
+
    A failed sync takes what it should have saved, as kernels do that drop pages they could not write: the file reads
    from then on as the platter has it, and the next sync succeeds. */
 
@@ -107,13 +109,27 @@ static int fails(const char *call, int fd, off_t offset, size_t size) {
     return failing;
 }
 
+static void wait_while_hanging(int fd) {
+    const char *path = getenv("FAILING_DISK");
+    for (int hangs = path != NULL; hangs;) {
+        pthread_mutex_lock(&mutex);
+        read_rule(path);
+        hangs = strcmp(rule_call, "hang") == 0 && is_meant(fd);
+        pthread_mutex_unlock(&mutex);
+        if (hangs) usleep(10000);
+    }
+}
+
 static size_t total(const struct iovec *parts, int count) {
     size_t size = 0;
     for (int i = 0; i < count; i++) size += parts[i].iov_len;
     return size;
 }
 
-int fdatasync(int fd) { return fails("sync", fd, 0, 0) ? -1 : (int)syscall(SYS_fdatasync, fd); }
+int fdatasync(int fd) {
+    wait_while_hanging(fd);
+    return fails("sync", fd, 0, 0) ? -1 : (int)syscall(SYS_fdatasync, fd);
+}
 
 int fsync(int fd) { return fails("sync", fd, 0, 0) ? -1 : (int)syscall(SYS_fsync, fd); }
 

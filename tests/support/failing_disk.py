@@ -19,11 +19,12 @@ INDEX = "/index/data.mdb"
 
 
 class Call(Enum):
-    """What fails. A failed sync also takes back what it should have saved."""
+    """What fails. A failed sync also takes back what it should have saved; with HANG syncs wait for another rule."""
 
     SYNC = "sync"
     WRITE = "write"
     READ = "read"
+    HANG = "hang"
 
 
 def compiled(directory: Path) -> Path:

@@ -15,6 +15,7 @@ from functools import partial
 from metadata.audit import Act
 
 from ...storage.counting.metrics import Request
+from ...storage.intake import Arrival
 from ...wire import AppendReply, AppendRequest, Frame, codec
 from ...wire.data.connection import Connection
 from ...wire.data.framing import Body, Kind
@@ -56,7 +57,8 @@ class Appends:
         self._acks: list[Ack] = []
         self._will_tell = False
         # Messages that came while an earlier one is looked up, with the bytes that they take of the memory.
-        self._waiting: deque[tuple[AppendRequest, int]] = deque()
+        self._waiting: deque[tuple[AppendRequest, int, Arrival]] = deque()
+        self._client = str(who.identity or "")
         self._working: asyncio.Task[None] | None = None
         self._unanswered = 0
         self.is_stopping = False
@@ -70,10 +72,12 @@ class Appends:
         """Handles a message of frames. Raises BadMessage."""
         request = codec.decode_append_request(body)
         large_bytes = len(body) if isinstance(body, bytearray) else 0
+        network_seconds = self._connection.large_seconds if large_bytes else 0.0
+        arrival = Arrival(self._loop.time(), network_seconds, self._who.address, self._client)
         if self._working is None and self._is_ready_for(request):
-            self._take(request, {}, large_bytes)
+            self._take(request, {}, large_bytes, arrival)
             return
-        self._waiting.append((request, large_bytes))  # as much as one receive may have brought
+        self._waiting.append((request, large_bytes, arrival))  # as much as one receive may have brought
         if self._working is None:
             self._connection.hold(TAKES)
             self._work()
@@ -106,12 +110,12 @@ class Appends:
 
     async def _take_waiting(self) -> None:
         while self._waiting:
-            request, large_bytes = self._waiting[0]
+            request, large_bytes, arrival = self._waiting[0]
             unproven = await self._unproven(request)
             proven = [frame.ledger_id for frame in request.frames if frame.ledger_id not in unproven]
             unwelcome = await self._unwelcome(proven)
             self._waiting.popleft()
-            self._take(request, {**unproven, **unwelcome}, large_bytes)
+            self._take(request, {**unproven, **unwelcome}, large_bytes, arrival)
 
     async def _unproven(self, request: AppendRequest) -> Refused:
         """Refuses everything from the first false proof on: it ends the stream."""
@@ -152,7 +156,7 @@ class Appends:
         else:
             self._connection.go_on(TAKES)
 
-    def _take(self, request: AppendRequest, refused: Refused, large_bytes: int) -> None:
+    def _take(self, request: AppendRequest, refused: Refused, large_bytes: int, arrival: Arrival) -> None:
         self._memory.change(-large_bytes)  # the log's queue counts it from here on
         wrong = request.incarnation != self._bookie.incarnation
         for sequence, frame in enumerate(request.frames, request.first_sequence):
@@ -170,7 +174,7 @@ class Appends:
             elif frame.ledger_id in refused:
                 self._answer(sequence, *refused[frame.ledger_id])
             else:
-                self._bookie.append(frame, partial(self._answer, sequence))
+                self._bookie.append(frame, partial(self._answer, sequence), arrival)
 
     def _answer(self, sequence: int, status: Status, detail: str) -> None:
         self._unanswered -= 1

@@ -93,7 +93,9 @@ class Session:
             self._calls.writable()
 
     def lost(self, why: str) -> None:
-        log.debug("a connection has ended: %s", why)
+        who = self._visitor.who
+        about = {"peer": who.address, "client": str(who.identity or "")}
+        log.debug("a connection has ended: %s", why, extra=about)
         self._greeting.cancel()
         self._guard.table.leave(self._visitor)
         self._memory.close()

@@ -53,7 +53,7 @@ class TlsAccept:
         task = asyncio.get_running_loop().create_task(self._greet(connection, visitor))
 
         def cut(why: str) -> None:
-            log.debug("a connection was cut: %s", why)
+            log.debug("a connection was cut: %s", why, extra={"peer": visitor.peer})
             task.cancel()
 
         visitor.cut = cut
@@ -65,7 +65,7 @@ class TlsAccept:
         try:
             await sockets.secured(connection, lambda: detection, self._certificates.server)
         except Exception as error:  # any error: a bad certificate can make the parsers below raise anything
-            log.info("%s cannot be greeted: %s", visitor.peer, error)
+            log.info("%s cannot be greeted: %s", visitor.peer, error, extra={"peer": visitor.peer})
             tell(Act.REFUSED, f"it cannot be greeted with TLS: {error}", where=visitor.peer)
             self._send_away(connection, detection)
         except asyncio.CancelledError:

@@ -43,6 +43,7 @@ async def give_no_id_twice(store: MetadataStore, held: Sequence[int]) -> None:
         "collected until it is accepted: bookledger metadata check",
         ledger_id,
         ledger_id + 1,
+        extra={"ledger": ledger_id},
     )
     await hold.begin(store, backup_ms=0, now_ms=time.time_ns() // 1_000_000)
     await ledger_ids.count_beyond(store, ledger_id)

@@ -81,7 +81,12 @@ class Standstill:
 
     def _cut(self, account: Account) -> None:
         self.cuts += 1
-        log.warning("%s holds %d bytes and does not move: cut", account.peer or "a client", account.held)
+        log.warning(
+            "%s holds %d bytes and does not move: cut",
+            account.peer or "a client",
+            account.held,
+            extra={"peer": account.peer},
+        )
         account.cut("it did not move while others waited, or for too long")
 
 

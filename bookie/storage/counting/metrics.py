@@ -134,9 +134,8 @@ class BookieMetrics:
             if record.columns is not None and not ticket.is_ours:
                 self.counters.entries_added += len(record.columns)
                 self.counters.bytes_added += len(record.columns.payload)
-                seconds = now - ticket.began
-                self._append_seconds.observe(seconds)
-                self._slow.stored(record.ledger_id, seconds, now)
+                self._append_seconds.observe(now - ticket.arrival.at)
+                self._slow.stored(record.ledger_id, ticket.arrival, now)
 
     def synced(self, seconds: float, records: int, size_bytes: int) -> None:
         """Counts a sync of a group."""

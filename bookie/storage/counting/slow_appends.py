@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from ..intake import Arrival
 from .seldom import Seldom
 
 log = logging.getLogger(__name__)
@@ -13,7 +14,7 @@ class SlowAppends:
     """Logs slow appends. `synced` is called on the log's thread, `stored` on the event loop, soon afterwards."""
 
     def __init__(self, slow_seconds: float, told_seconds_min: float) -> None:
-        """`slow_seconds`: from arrival to disk, past which an append is slow; `told_seconds_min`: between two lines."""
+        """`slow_seconds`: from first byte to disk, above which appends are slow; `told_seconds_min`: between lines."""
         self._slow_seconds = slow_seconds
         self._seldom = Seldom(told_seconds_min)
         self._sync_seconds = 0.0
@@ -22,14 +23,19 @@ class SlowAppends:
         """Notes how long the sync of the latest group took."""
         self._sync_seconds = seconds
 
-    def stored(self, ledger_id: int, seconds: float, now: float) -> None:
+    def stored(self, ledger_id: int, arrival: Arrival, now: float) -> None:
         """Logs an append if it was slow. `now` is the loop's clock."""
+        here_seconds = now - arrival.at
+        seconds = here_seconds + arrival.network_seconds
         if seconds < self._slow_seconds or (untold := self._seldom.untold(now)) is None:
             return
+        sync_seconds = min(here_seconds, self._sync_seconds)
         log.warning(
-            "an append took %.1f s: %.1f s the sync of its group, the rest it waited for the log or the event loop%s",
+            "an append took %.1f s: %.1f s over the network, %.1f s in the queue, %.1f s the sync of its group%s",
             seconds,
-            min(seconds, self._sync_seconds),
+            arrival.network_seconds,
+            here_seconds - sync_seconds,
+            sync_seconds,
             f"; {untold} more were slow since the last such line" if untold else "",
-            extra={"ledger": ledger_id},
+            extra={"ledger": ledger_id, "peer": arrival.peer, "client": arrival.client},
         )

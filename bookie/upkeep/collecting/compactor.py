@@ -166,7 +166,9 @@ class Compactor:
         for ledger_id in sorted(self._owners_of_dead):
             if index.ledger(ledger_id) is not None and not index.is_whole(ledger_id):
                 log.error(
-                    "the index has lost frames of ledger %d: stop the bookie, and rebuild it", ledger_id
+                    "the index has lost frames of ledger %d: stop the bookie, and rebuild it",
+                    ledger_id,
+                    extra={"ledger": ledger_id},
                 )
                 return False
         return True

@@ -124,7 +124,14 @@ class LocalCheck:
         told = _told(found.record, part, self._me, gaps)
         if told == found.record:
             return False
-        log.error(FOUND + " of ledger %d", self._me, gaps[0].first_entry, gaps[-1].last_entry, part.ledger_id)
+        log.error(
+            FOUND + " of ledger %d",
+            self._me,
+            gaps[0].first_entry,
+            gaps[-1].last_entry,
+            part.ledger_id,
+            extra={"ledger": part.ledger_id},
+        )
         await self._ledgers.change(told, found.version)
         reason = FOUND % (self._me, gaps[0].first_entry, gaps[-1].last_entry)
         await self._marks.set(part.ledger_id, [reason], int(self._clock() * 1000))

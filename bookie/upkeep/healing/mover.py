@@ -86,7 +86,9 @@ class Mover:
         except (*COULD_NOT, BadRecord) as error:
             tally.fail(str(error))
         if tally.why_not:
-            log.warning("ledger %d is not moved here: %s", ledger_id, tally.why_not)
+            log.warning(
+                "ledger %d is not moved here: %s", ledger_id, tally.why_not, extra={"ledger": ledger_id}
+            )
         await moves.drop(self._store, ledger_id, mine)
 
 

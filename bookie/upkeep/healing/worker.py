@@ -279,7 +279,10 @@ class Worker:
             return None
         ends = found.record.last_entry
         log.warning(
-            "ledger %d was closed without what is here: fenced; it ends at entry %s", found.ledger_id, ends
+            "ledger %d was closed without what is here: fenced; it ends at entry %s",
+            found.ledger_id,
+            ends,
+            extra={"ledger": found.ledger_id},
         )
         return changed.record
 
@@ -301,10 +304,17 @@ class Worker:
         if not tally.why_not:
             self._backoffs.pop(tally.ledger_id, None)
             self.ledgers_healed += 1
-            log.info("ledger %d: %d entries were copied here", tally.ledger_id, tally.entries)
+            log.info(
+                "ledger %d: %d entries were copied here",
+                tally.ledger_id,
+                tally.entries,
+                extra={"ledger": tally.ledger_id},
+            )
             return
         self.failures += 1
-        log.warning("ledger %d is not healed: %s", tally.ledger_id, tally.why_not)
+        log.warning(
+            "ledger %d is not healed: %s", tally.ledger_id, tally.why_not, extra={"ledger": tally.ledger_id}
+        )
         if len(self._backoffs) < BACKOFFS_MAX:
             backoff = self._backoffs.setdefault(tally.ledger_id, _Backoff())
             backoff.failed(asyncio.get_running_loop().time(), self._config)
@@ -341,7 +351,12 @@ class Worker:
                     done = replace(mine, bytes_done=self._repair.progress.bytes - before)
                     told = await holder.tell(self._store, key, done, stands)
                 except (MetadataError, LeaseLost) as error:
-                    log.info("the claim to ledger %d cannot be renewed: %s", ledger_id, error)
+                    log.info(
+                        "the claim to ledger %d cannot be renewed: %s",
+                        ledger_id,
+                        error,
+                        extra={"ledger": ledger_id},
+                    )
                 else:
                     stands = told or stands
 

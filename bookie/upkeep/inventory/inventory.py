@@ -93,7 +93,13 @@ class Inventory:
             for place, found in zip(batch, await in_thread(self._read, ledger_id, batch), strict=True):
                 if isinstance(found, Unreadable):
                     entries = (place.first_entry, place.last_entry)
-                    log.error("cannot read entries %d to %d of ledger %d: %s", *entries, ledger_id, found.why)
+                    log.error(
+                        "cannot read entries %d to %d of ledger %d: %s",
+                        *entries,
+                        ledger_id,
+                        found.why,
+                        extra={"ledger": ledger_id},
+                    )
                     bad.append(place)
         return bad
 

@@ -204,5 +204,7 @@ class Repair:
 
 def _told(tally: Tally) -> Repaired:
     if tally.why_not:
-        log.error("ledger %d is not repaired: %s", tally.ledger_id, tally.why_not)
+        log.error(
+            "ledger %d is not repaired: %s", tally.ledger_id, tally.why_not, extra={"ledger": tally.ledger_id}
+        )
     return tally.result()

@@ -80,5 +80,6 @@ class Restorer:
             ledger_id,
             segments.name_of(segment),
             offset,
+            extra={"ledger": ledger_id},
         )
         return True

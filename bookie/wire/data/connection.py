@@ -88,6 +88,9 @@ class Connection(asyncio.BufferedProtocol):
         self.reader = FrameReader()
         self.memory: Memory | None = None
         self.received_bytes = self.sent_bytes = 0
+        self.large_seconds = 0.0
+        """How long it took to receive the latest large body."""
+        self._large_began_at = 0.0
         self._untaken_bytes_max = untaken_bytes_max
         self._taken_bytes = -1
         self._turn_began_at = 0.0
@@ -258,6 +261,8 @@ class Connection(asyncio.BufferedProtocol):
         for frame in frames:
             if self._is_ending:
                 return
+            if isinstance(frame.body, bytearray):
+                self.large_seconds = self.heard_at - self._large_began_at
             self._take(frame)
         if self.reader.has_more:
             self.hold(NEXT_TURN)
@@ -265,6 +270,7 @@ class Connection(asyncio.BufferedProtocol):
             self._loop.call_soon(self._turn_is_over)
             return
         if self.reader.wanted:
+            self._large_began_at = self._loop.time()
             self._make_room(self.reader.wanted)
         if NEXT_TURN in self._holds:
             self.go_on(NEXT_TURN)

@@ -56,7 +56,7 @@ class Gate(asyncio.Protocol):
             self._visitor = visitor
 
         def cut(why: str) -> None:
-            log.debug("a connection of %s was cut: %s", address, why)
+            log.debug("a connection of %s was cut: %s", address, why, extra={"peer": address})
             transport.abort()
 
         self._visitor.cut = cut

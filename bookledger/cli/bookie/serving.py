@@ -96,6 +96,7 @@ class Serving:
         self._config = config
         self._http = http
         self._bookies = None if http is None else Bookies(1)
+        self._running: RunningBookie | None = None
         self._until_stdin_closes = until_stdin_closes
         self._as_json = as_json
 
@@ -109,7 +110,7 @@ class Serving:
             runner.run(self._serve(provider))
 
     async def _serve(self, provider: TracerProvider | None) -> None:
-        async with systemd.signs_of_life(), self._pages() as url:
+        async with systemd.signs_of_life(self._log_stuck_seconds), self._pages() as url:
             await run_daemon(
                 replace(self._config, tracing=provider),
                 partial(self._ready, url),
@@ -143,7 +144,11 @@ class Serving:
         own = client_config(certificates=str(certificates) if certificates else PLAIN_TEXT, tracing=provider)
         return ClusterPeers(store, own, key=key)
 
+    def _log_stuck_seconds(self) -> float:
+        return 0.0 if self._running is None else self._running.bookie.log_busy_seconds
+
     def _ready(self, url: str | None, running: RunningBookie) -> None:
+        self._running = running
         if self._bookies is not None:
             self._bookies.has_started(running)
         self._say(url, running)

@@ -141,6 +141,7 @@ def serve(
 
 async def _serve(config: NodeConfig, told: Callable[[RunningNode], None]) -> None:
     from metadata.counting.metrics import MetadataMetrics
+    from metadata.records.cluster import cluster_id
     from qjm_compat.hadoop.daemon import running
 
     from ...admin.http.server import serving_http
@@ -163,9 +164,9 @@ async def _serve(config: NodeConfig, told: Callable[[RunningNode], None]) -> Non
             console.open(),
         ):
             record = node.record
-            with life_told(
-                f"journal node {record.name}", f", rpc {record.rpc_address}, http {record.http_address}"
-            ):
+            addresses = f"rpc {record.rpc_address}, http {record.http_address}"
+            cluster = await cluster_id(node.store)
+            with life_told(f"journal node {record.name}", f", {addresses}, cluster {cluster}"):
                 told(node)
                 systemd.tell(systemd.READY)
                 await node.broken  # ends only where the name was lost

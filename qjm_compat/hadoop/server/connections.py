@@ -188,7 +188,8 @@ class Connection(asyncio.Protocol):
         """Aborts the connection."""
         self._is_over = True
         if self._transport is not None:
-            log.debug("connection of %s is cut: %s", self._transport.get_extra_info("peername"), why)
+            peer = address_of(self._transport)
+            log.debug("connection of %s is cut: %s", peer, why, extra={"peer": peer})
             self._transport.abort()
 
     def refuse(self, why: str) -> None:
@@ -200,7 +201,8 @@ class Connection(asyncio.Protocol):
     def _end(self, last_words: bytes, why: str) -> None:
         self._is_over = True
         if self._transport is not None:
-            log.info("connection of %s ends: %s", self._transport.get_extra_info("peername"), why)
+            peer = address_of(self._transport)
+            log.info("connection of %s ends: %s", peer, why, extra={"peer": peer})
             self._transport.write(last_words)
             self._linger(self._transport)
 

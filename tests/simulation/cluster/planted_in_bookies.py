@@ -123,7 +123,7 @@ def answers_before_the_sync(patch: Patch) -> None:
     """B1: the canary."""
     append = Bookie.append
 
-    def broken(self: Bookie, frame: Frame, answer: Any) -> None:
+    def broken(self: Bookie, frame: Frame, answer: Any, *_: Any) -> None:
         append(self, frame, lambda status, detail: None)
         answer(Status.OK, "")
 

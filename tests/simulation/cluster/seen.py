@@ -189,10 +189,10 @@ def watched(seen: Seen, host: Callable[[], Host]) -> Iterator[None]:
         seen.confirmed(self)
         made_progress(self)
 
-    def appends(self: Bookie, frame: Frame, answer: Any) -> None:
+    def appends(self: Bookie, frame: Frame, *how: Any) -> None:
         if not frame.recovery:
             seen.told(frame)
-        append(self, frame, answer)
+        append(self, frame, *how)
 
     async def fences(self: Bookie, ledger_id: int, *who: bytes) -> tuple[Status, str]:
         status, detail = await fence(self, ledger_id, *who)

@@ -14,6 +14,7 @@ from bookie.log.format import Record
 from bookie.storage.answers import Answers
 from bookie.storage.core import Answer, BookieCore, Effect, Write, remember
 from bookie.storage.counting.metrics import BookieMetrics
+from bookie.storage.intake import Arrival
 from bookie.wire import (
     NO_ENTRIES,
     NO_ENTRY,
@@ -115,7 +116,8 @@ class LogInMemory:
     async def room(self) -> None:
         """The queue of this log has room for whatever the streams' windows let through."""
 
-    def append(self, frame: Frame, answer: OnAnswer) -> None:
+    def append(self, frame: Frame, answer: OnAnswer, arrival: Arrival | None = None) -> None:
+        del arrival  # nobody asks here how long it took
         if not frame.recovery:
             self._host.watch[frame.ledger_id].told(frame.last_add_confirmed)
         self._perform(self._core.append(frame, answer))

@@ -76,7 +76,7 @@ class Calm:
                 raise Violation("rest", f"ledger {ledger.ledger_id} is still in limbo")
             if ledger.is_deleted:
                 self._is_forgotten(ledger)
-        if len(self._bookie.files._open) > frames.OPEN_SEGMENTS_MAX or self._bookie._intake._bytes:
+        if len(self._bookie.files._open) > frames.OPEN_SEGMENTS_MAX or self._bookie.intake.bytes:
             raise Violation("bound", "files or bytes of the queue are held")
         self._is_compact(self._bookie.index)
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import re
 from pathlib import Path
 
 import pytest
 
 from bookie.storage.counting import slow_appends
 from bookie.storage.counting.slow_appends import SlowAppends
+from bookie.storage.intake import Arrival
+from bookie.wire.data.framing import HEADER, Kind
+from bookie.wire.messages import Status
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import served
 from tests.support.aio import run, until_true
 
 SLOW_SECONDS, TOLD_SECONDS_MIN = 1.0, 10.0
+PAUSE_SECONDS = 0.3
 
 
 @pytest.fixture(autouse=True)
@@ -22,17 +28,35 @@ def lines(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     return caplog
 
 
-def test_what_is_slow_is_told_with_its_sync_and_what_is_not_is_not(lines: pytest.LogCaptureFixture) -> None:
+def test_what_is_slow_is_told_with_where_the_time_went_and_what_is_not_is_not(
+    lines: pytest.LogCaptureFixture,
+) -> None:
     slow = SlowAppends(SLOW_SECONDS, TOLD_SECONDS_MIN)
     slow.synced(0.7)
-    slow.stored(7, SLOW_SECONDS - 0.001, 0.0)
+    came = Arrival(100.0, 0.5, "10.0.0.7", "client:app")
+    slow.stored(7, came, 100.0 + SLOW_SECONDS - 0.5 - 0.001)
     assert not lines.records
-    slow.stored(7, 1.5, 0.0)
+    slow.stored(7, came, 101.5)
     (record,) = lines.records
     assert record.message == (
-        "an append took 1.5 s: 0.7 s the sync of its group, the rest it waited for the log or the event loop"
+        "an append took 2.0 s: 0.5 s over the network, 0.8 s in the queue, 0.7 s the sync of its group"
     )
-    assert vars(record)["ledger"] == 7
+    assert (vars(record)["ledger"], vars(record)["peer"], vars(record)["client"]) == (
+        7,
+        "10.0.0.7",
+        "client:app",
+    )
+
+
+def test_a_sync_that_began_before_it_came_is_told_for_no_longer_than_it_waited(
+    lines: pytest.LogCaptureFixture,
+) -> None:
+    slow = SlowAppends(SLOW_SECONDS, TOLD_SECONDS_MIN)
+    slow.synced(7.0)
+    slow.stored(7, Arrival(100.0), 101.5)
+    assert (
+        "took 1.5 s: 0.0 s over the network, 0.0 s in the queue, 1.5 s the sync" in lines.records[0].message
+    )
 
 
 def test_however_many_are_slow_a_line_comes_seldom_and_counts_the_others(
@@ -40,9 +64,10 @@ def test_however_many_are_slow_a_line_comes_seldom_and_counts_the_others(
 ) -> None:
     slow = SlowAppends(SLOW_SECONDS, TOLD_SECONDS_MIN)
     for n in range(1000):
-        slow.stored(7, 2.0, n * TOLD_SECONDS_MIN / 1000)
+        now = n * TOLD_SECONDS_MIN / 1000
+        slow.stored(7, Arrival(now - 2.0), now)
     assert len(lines.records) == 1
-    slow.stored(8, 2.0, TOLD_SECONDS_MIN)
+    slow.stored(8, Arrival(TOLD_SECONDS_MIN - 2.0), TOLD_SECONDS_MIN)
     assert lines.records[1].message.endswith("; 999 more were slow since the last such line")
 
 
@@ -56,4 +81,21 @@ def test_a_bookie_tells_of_its_slow_appends(tmp_path: Path, lines: pytest.LogCap
         return bool(lines.records)
 
     run(main())
-    assert vars(lines.records[0])["ledger"] == 7
+    assert (vars(lines.records[0])["ledger"], vars(lines.records[0])["peer"]) == (7, "127.0.0.1")
+
+
+def test_what_a_large_message_takes_to_come_is_told_as_the_networks(
+    tmp_path: Path, lines: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with served(tmp_path, slow_append_seconds=PAUSE_SECONDS) as client, client.stream() as stream:
+            body = b"".join(client.request(0, frame_of(7, [0], payload_bytes=300_000)))
+            stream.writer.write(HEADER.pack(len(body), 0, Kind.APPEND) + body[:200_000])
+            await stream.writer.drain()
+            await asyncio.sleep(PAUSE_SECONDS)  # what is measured
+            stream.writer.write(body[200_000:])
+            assert [ack.status for ack in (await stream.acks()) or ()] == [Status.OK]
+
+    run(main())
+    told = re.search(r": ([\d.]+) s over the network", lines.records[0].message)
+    assert told is not None and float(told[1]) >= PAUSE_SECONDS
