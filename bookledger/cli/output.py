@@ -149,7 +149,8 @@ def _iso(at: datetime | None) -> str | None:
 
 
 class Progress:
-    """A progress bar on stderr if it is a terminal; else nothing.
+    """A progress bar on stderr if it is a terminal, with the rate, and the time left where the total is known; else
+    nothing.
 
     Enter it where the work begins, and call it with how much more is done: bytes, or `of` something else.
     """
@@ -176,12 +177,30 @@ class Progress:
 @contextmanager
 def _bar(title: str, total: int | None, of: str) -> Iterator[Callable[[int], None]]:
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, TextColumn, TransferSpeedColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        ProgressColumn,
+        Task,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
     from rich.progress import Progress as Bar
+    from rich.text import Text
+
+    class RateColumn(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text("" if task.speed is None else f"{task.speed:,.0f} {of}/s")
 
     sizes = (DownloadColumn(binary_units=True), TransferSpeedColumn())
-    counts = (MofNCompleteColumn(), TextColumn(of))
-    columns = (TextColumn("{task.description}"), BarColumn(), *(sizes if of == "bytes" else counts))
+    counts = (MofNCompleteColumn(), RateColumn())
+    ends = (
+        (TimeElapsedColumn(),) if total is None else (TimeRemainingColumn(compact=True), TextColumn("left"))
+    )
+    columns = (TextColumn("{task.description}"), BarColumn(20), *(sizes if of == "bytes" else counts), *ends)
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=total)
         yield lambda amount: bar.advance(task, amount)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from itertools import chain
 
 from bookie.wire import Columns
@@ -20,6 +21,16 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
     Iterators may be abandoned half-way. Every entry before an unreadable one is yielded before the
     error is raised.
     """
+
+    @property
+    def created_at(self) -> datetime | None:
+        """When the ledger was created, in UTC, by its creator's clock; None if that is not recorded."""
+        return self._handle.created_at
+
+    @property
+    def closed_at(self) -> datetime | None:
+        """When it was closed, likewise; None also while it is open, as far as this reader has seen."""
+        return self._handle.closed_at
 
     @property
     def is_closed(self) -> bool:

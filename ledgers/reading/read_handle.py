@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from datetime import datetime
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -65,6 +66,16 @@ class ReadHandle:
     def record(self) -> LedgerRecord:
         """The ledger's metadata as this reader last saw it."""
         return self._view.record
+
+    @property
+    def created_at(self) -> datetime | None:
+        """When the ledger was created, in UTC, by its creator's clock; None if that is not recorded."""
+        return self.record.created_at
+
+    @property
+    def closed_at(self) -> datetime | None:
+        """When it was closed, likewise; None also while it is open, as far as this reader has seen."""
+        return self.record.closed_at
 
     @property
     def is_closed(self) -> bool:

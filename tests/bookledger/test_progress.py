@@ -8,12 +8,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from bookledger.cli.output import Progress
 from bookledger.cli.processes import bookie_processes
+from tests.support.waiting import until
 
 SECONDS_MAX = 60
 LINES = b"line\n" * 20_000
@@ -67,6 +69,27 @@ def test_a_bar_is_drawn_on_the_terminal_that_stderr_is(uri: str) -> None:
         drawn = seen(sight)
     assert b"appending to ledger" in drawn and b"\x1b[" in drawn
     assert b"\x1b" not in done.stdout and b"97.7 KiB (100,000 bytes)" not in drawn
+
+
+def test_a_bar_tells_the_rate_and_the_time_left_where_the_end_is_known(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    for of, rate in (("bytes", "/s"), ("keys", "keys/s")):
+        with Progress("restoring", 1000, of=of) as bar:
+            bar(1)
+        assert "left" in capfd.readouterr().err
+        with Progress("restoring", None, of=of) as bar:
+            until(partial(_is_drawn, bar, capfd, rate))
+
+
+def _is_drawn(bar: Progress, capfd: pytest.CaptureFixture[str], rate: str) -> bool:
+    bar(1)
+    told = capfd.readouterr().err
+    assert "left" not in told
+    return rate in told
 
 
 def test_in_a_pipe_there_is_none_even_if_stdout_is_a_terminal(uri: str, tmp_path: Path) -> None:

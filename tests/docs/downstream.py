@@ -48,6 +48,8 @@ def journal_of_file(path: Path) -> QuorumJournalManager:
 
 def read(client: LedgerClient, ledger_id: int) -> Iterator[str]:
     reader = client.open_ledger(ledger_id, recovery=False)
+    closed_at: datetime | None = reader.closed_at
+    yield "open" if closed_at is None else closed_at.isoformat()
     for entry in reader:
         yield entry.payload.decode()
     for columns in reader.pages():
@@ -70,7 +72,8 @@ def closed_today(client: LedgerClient) -> list[LedgerRecord]:
 async def read_at_once(uri: str, ledger_id: int) -> bytes:
     async with aio.LedgerClient(uri) as client:
         reader = await client.open_ledger(ledger_id)
-        payloads = [entry.payload async for entry in reader]
+        made_at: datetime | None = reader.created_at
+        payloads = [entry.payload async for entry in reader if made_at is not None]
         return b"".join(payloads)
 
 

@@ -144,6 +144,47 @@ def test_a_file_that_is_read_into_is_there_only_when_it_is_whole(uri: str, tmp_p
     assert "no directory" in fails_with_one_line("ledger", "read", meta, str(ledger_id), "-o", f"{file}/x")
 
 
+def test_a_directory_gets_a_file_for_each_entry_and_an_interrupted_read_goes_on_there(
+    uri: str, tmp_path: Path
+) -> None:
+    meta, entries = f"--metadata={uri}", tmp_path / "entries"
+    done = bookledger("ledger", "append", meta, "--json", "--record-bytes=3", stdin=b"one\0\n\xffend")
+    command = ("ledger", "read", meta, str(json.loads(done.stdout)["ledger_id"]), f"--output={entries}")
+    entries.mkdir()
+    (entries / f"{1:019}").write_bytes(b"\0\n\xff")  # of an earlier run
+    done = bookledger(*command)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    found = {path.name: path.read_bytes() for path in entries.iterdir()}
+    assert found == {f"{0:019}": b"one", f"{1:019}": b"\0\n\xff", f"{2:019}": b"end"}
+    (entries / f"{1:019}").write_bytes(b"mine")
+    assert f"{1:019} is something else" in fails_with_one_line(*command)
+    assert (entries / f"{1:019}").read_bytes() == b"mine"
+    assert sorted(path.name for path in entries.iterdir()) == sorted(found)
+    assert bookledger(*command, "--json").returncode == 2
+
+
+def test_a_tail_ends_after_so_many_entries(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    with LedgerClient(uri) as client, client.create_ledger() as writer:
+        for n in range(5):
+            writer.append(b"%d" % n)
+        command = ("ledger", "tail", meta, str(writer.ledger_id), "--first=1")
+        assert bookledger(*command, "--count=2").stdout == b"1\t1\n2\t2\n", "it is open, and not waited for"
+        assert bookledger(*command, "--count=1", "--raw").stdout == b"1"
+    assert bookledger(*command, "--count=9").stdout == b"1\t1\n2\t2\n3\t3\n4\t4\n", "its end comes before"
+    assert bookledger(*command, "--count=0").returncode == 2
+
+
+def test_records_end_with_any_delimiter(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    done = bookledger("ledger", "append", meta, "--json", r"--delimiter=\0", stdin=b"a\nb\0\0c")
+    ledger_id = json.loads(done.stdout)["ledger_id"]
+    with LedgerClient(uri) as client:
+        assert [entry.payload for entry in client.open_ledger(ledger_id)] == [b"a\nb", b"", b"c"]
+    done = bookledger("ledger", "append", meta, "--delimiter=,", "--record-bytes=3")
+    assert done.returncode == 2 and b"--delimiter and --record-bytes are two ways" in done.stderr
+
+
 def test_an_append_notices_that_its_ledger_was_recovered(uri: str) -> None:
     meta = f"--metadata={uri}"
     ledger_id = bookledger("ledger", "create", meta).stdout.decode().strip()
@@ -375,6 +416,23 @@ def test_when_a_ledger_was_made_and_closed_is_shown_and_asked_for(uri: str) -> N
     wrong = bookledger("ledger", "list", f"--metadata={uri}", "--since=yesterday")
     assert wrong.returncode == 2
     assert b"'yesterday' is no time" in wrong.stderr
+
+
+def test_a_reader_knows_when_its_ledger_was_created_and_closed(uri: str) -> None:
+    with LedgerClient(uri) as client, client.create_ledger(ensemble_size=1) as writer:
+        follower = client.open_ledger(writer.ledger_id, recovery=False)
+        assert follower.created_at == writer.record.created_at is not None
+        assert follower.closed_at is None
+        writer.close()
+        assert list(follower.tail()) == []
+        assert follower.closed_at == writer.record.closed_at is not None
+
+    async def main() -> bool:
+        async with aio.LedgerClient(uri) as client:
+            reader = await client.open_ledger(writer.ledger_id)
+            return (reader.created_at, reader.closed_at) == (follower.created_at, follower.closed_at)
+
+    assert asyncio.run(main())
 
 
 def test_a_reader_is_what_it_reads(uri: str) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import json
+import os
+import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -19,22 +19,24 @@ from ..config.clients import client_config
 from ..options import json_option, metadata_option, new_ledger_options, refuse_new_ledger_options
 from ..output import Progress, print_record
 from ..told.help import command
-from ..told.sizes import bytes_told
 from ..told.stopping import told_when_stopped
-
-JSON_LINE_BYTES_MAX = 6 * ENTRY_BYTES_MAX + 4096
-"""The largest entry, encoded with an escape for each of its bytes."""
+from . import records
 
 
 @command(
     headings={
         "A new ledger": ("--ensemble", "--write-quorum", "--ack-quorum", "--digest", "--custom"),
-        "Input": ("--record-bytes", "--json-lines"),
+        "Input": ("--delimiter", "--record-bytes", "--json-lines"),
     }
 )
 @metadata_option
 @new_ledger_options
 @click.option("--ledger", "ledger_id", type=int, help="A ledger made by `ledger create`; else a new one.")
+@click.option(
+    "--delimiter",
+    type=records.Delimiter(),
+    help=r"What ends a record instead of a newline, such as '\0' or '\r\n'; it is no part of the entry.",
+)
 @click.option(
     "--record-bytes", type=click.IntRange(1, ENTRY_BYTES_MAX), help="Cut the input into records of this size."
 )
@@ -49,6 +51,7 @@ def append(
     metadata_uri: str,
     new: NewLedger,
     ledger_id: int | None,
+    delimiter: bytes | None,
     record_bytes: int | None,
     json_lines: bool,
     file: BinaryIO,
@@ -59,10 +62,11 @@ def append(
     Examples:
         seq 1000 | bookledger ledger append
         bookledger ledger append --ledger 7 events.log
+        find . -name '*.conf' -print0 | bookledger ledger append --delimiter '\\0'
         bookledger ledger read 7 --json | bookledger ledger append --json-lines
     """
-    if json_lines and record_bytes is not None:
-        raise click.UsageError("--json-lines and --record-bytes are two ways to cut the input; take one")
+    found = _records(file, delimiter, record_bytes, json_lines=json_lines)
+    ended = b"" if record_bytes is not None else delimiter or b"\n"
     if file.fileno() == standard_files.STDIN and standard_files.input_was_closed():
         raise click.UsageError("standard input is closed: name a FILE, or send something there")
     if ledger_id is not None:
@@ -80,9 +84,7 @@ def append(
                 ledger_id = client.reserve_ledger(new)
             writer = client.claim_ledger(ledger_id, password=new.password)
             with writer:
-                total_bytes = _append_all(
-                    writer, _json_records(file) if json_lines else _records(file, record_bytes)
-                )
+                total_bytes = _append_all(writer, found, None if json_lines else _size_of(file), len(ended))
     except (LedgerError, OSError) as error:
         if writer is None:
             raise
@@ -91,16 +93,43 @@ def append(
     print_record(fields, as_json=as_json)
 
 
-def _append_all(writer: WriteHandle, records: Iterator[bytes]) -> int:
+def _records(
+    file: BinaryIO, delimiter: bytes | None, record_bytes: int | None, *, json_lines: bool
+) -> Iterator[bytes]:
+    """The records of the input, cut as the options say. Raises UsageError for more than one of them."""
+    ways = {
+        "--json-lines": json_lines,
+        "--delimiter": delimiter is not None,
+        "--record-bytes": record_bytes is not None,
+    }
+    given = [name for name, is_given in ways.items() if is_given]
+    if len(given) > 1:
+        raise click.UsageError(f"{' and '.join(given)} are two ways to cut the input; take one")
+    if json_lines:
+        return records.json_lines(file)
+    if delimiter is not None:
+        return records.delimited(file, delimiter)
+    return records.lines(file) if record_bytes is None else records.of_size(file, record_bytes)
+
+
+def _size_of(file: BinaryIO) -> int | None:
+    """Bytes that are still to be read, for the progress bar; None if the input is no regular file."""
+    status = os.fstat(file.fileno())
+    return max(0, status.st_size - file.tell()) if stat.S_ISREG(status.st_mode) else None
+
+
+def _append_all(
+    writer: WriteHandle, found: Iterator[bytes], size_bytes: int | None, delimiter_bytes: int
+) -> int:
     total_bytes = 0
-    with Progress(f"appending to ledger {writer.ledger_id}", None) as advance:
-        for number, record in enumerate(records, 1):
+    with Progress(f"appending to ledger {writer.ledger_id}", size_bytes) as advance:
+        for number, record in enumerate(found, 1):
             try:
                 writer.append_async(record)
             except EntryTooLarge as error:
                 raise LedgerError(f"record {number} of the input: {error}") from error
             total_bytes += len(record)
-            advance(len(record))
+            advance(len(record) + delimiter_bytes)
         writer.flush()
     return total_bytes
 
@@ -113,53 +142,3 @@ def _what_is_stored(writer: WriteHandle) -> str:
         return f"ledger {ledger_id} is closed{end}; record {last + 2} of the input goes to a new ledger"
     confirmed = f"its last confirmed entry is {last}" if last >= 0 else "no entry was confirmed"
     return f"ledger {ledger_id} is open; {confirmed}; `bookledger ledger recover {ledger_id}` finds its end"
-
-
-def _records(file: BinaryIO, record_bytes: int | None) -> Iterator[bytes]:
-    """Yields the records of the input. A line that is too long is cut where it exceeds the limit."""
-    if record_bytes is not None:
-        while chunk := file.read(record_bytes):
-            yield chunk
-        return
-    while line := file.readline(ENTRY_BYTES_MAX + 1):
-        yield line.removesuffix(b"\n")
-
-
-def _json_records(file: BinaryIO) -> Iterator[bytes]:
-    """Decodes JSON lines. Raises LedgerError, with the number of the line, for one without a payload."""
-    number = 0
-    while line := file.readline(JSON_LINE_BYTES_MAX + 1):
-        number += 1
-        if len(line) > JSON_LINE_BYTES_MAX:
-            raise LedgerError(f"line {number} of the input has more than {bytes_told(JSON_LINE_BYTES_MAX)}")
-        try:
-            yield _payload_of(_object_in(line))
-        except ValueError as error:
-            raise LedgerError(f"line {number} of the input: {error}") from None
-
-
-def _object_in(line: bytes) -> object:
-    try:
-        return json.loads(line.decode())
-    except UnicodeDecodeError as error:
-        raise ValueError(f"it is no text in UTF-8 from its byte {error.start + 1} on") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"it is no JSON from its character {error.pos + 1} on") from None
-
-
-def _payload_of(told: object) -> bytes:
-    match told:
-        case {"payload_base64": _, "payload": _}:
-            pass
-        case {"payload_base64": str(encoded)}:
-            return _decoded(encoded)
-        case {"payload": str(text)}:
-            return text.encode()
-    raise ValueError('an entry is an object with "payload_base64" or "payload", which is text')
-
-
-def _decoded(encoded: str) -> bytes:
-    try:
-        return base64.b64decode(encoded, validate=True)
-    except ValueError:  # its message is about padding and digits
-        raise ValueError("payload_base64 is no base64") from None

@@ -35,6 +35,7 @@ from ..terminal import say, shown_bytes
 from ..told.help import command
 from ..told.outages import PAUSE_SECONDS, Outages
 from ..told.stopping import again, told_when_stopped
+from .entry_files import EntryFiles
 from .ways_out import ways_out
 
 LOOK_SECONDS = 10.0
@@ -53,8 +54,9 @@ STANDARD_OUTPUT = Path("-")
 @click.option(
     "--output",
     "-o",
-    type=FilePath(dir_okay=False),
-    help="A new file instead of standard output, which is -; it is there only when it is whole.",
+    type=FilePath(),
+    help="A new file instead of standard output, which is -; it is there only when it is whole. Or a directory that is "
+    "there: a file for each entry, with its payload.",
 )
 @click.option("--recover", is_flag=True, help="Fence, recover and close the ledger first if it is open.")
 @json_option
@@ -75,28 +77,36 @@ def read(
         bookledger ledger read 7
         bookledger ledger read 7 --first 100 --last 199 --json
         bookledger ledger read 7 --raw --output copy.bin
+        mkdir entries && bookledger ledger read 7 --output entries
     """
     if last is not None and last < first:
         raise click.UsageError(f"--last {last} comes before --first {first}")
     output = None if output == STANDARD_OUTPUT else output
-    if output is not None:
+    files = EntryFiles(output) if output is not None and output.is_dir() else None
+    if files and as_json:
+        raise click.UsageError("--json prints lines, and a directory gets a file for each entry; take one")
+    if output is not None and files is None:
         check_is_new(output)
-    into = nullcontext(sys.stdout.buffer) if output is None else whole_file(output)
+    into = whole_file(output) if output is not None and files is None else nullcontext(sys.stdout.buffer)
     printed = _Printed(first)
+    how = (
+        files.how if files else printed.how if output is None else lambda: f"{output} is not there; {again()}"
+    )
     with (
-        told_when_stopped(printed.how if output is None else lambda: f"{output} is not there; {again()}"),
+        told_when_stopped(how),
         ways_out(metadata_uri, ledger_id),
         into as out,
         LedgerClient(metadata_uri, config=client_config()) as client,
     ):
-        write = _printer(out, printed, raw=raw, as_json=as_json)
+        write = files.write if files else _printer(out, printed, raw=raw, as_json=as_json)
         reader = client.open_ledger(ledger_id, recovery=recover, password=password)
         _check_is_there(reader, first)
-        with Progress(f"reading ledger {ledger_id}", reader.record.length_bytes) as advance:
+        end = reader.last_add_confirmed if last is None else last
+        with Progress(f"reading ledger {ledger_id}", max(0, end - first + 1), of="entries") as advance:
             for page in reader.pages(first, last):
                 write(page)
                 printed.note(page)
-                advance(len(page.payload))
+                advance(len(page))
 
 
 @command()
@@ -109,6 +119,7 @@ def read(
     type=Finite(0),
     help="End, too, once nothing new came for so many seconds; 0 asks once.",
 )
+@click.option("--count", type=click.IntRange(1), help="End, too, after so many entries.")
 @outage_option
 @raw_option
 @json_option
@@ -118,6 +129,7 @@ def tail(
     ledger_id: int,
     first: int,
     timeout: float | None,
+    count: int | None,
     outage_seconds_max: float,
     raw: bool,
     as_json: bool,
@@ -127,6 +139,7 @@ def tail(
     Examples:
         bookledger ledger tail 7
         bookledger ledger tail 7 --first 100 --timeout 30
+        bookledger ledger tail 7 --count 1 --raw
     """
     printed = _Printed(first)
     write = _printer(sys.stdout.buffer, printed, raw=raw, as_json=as_json)
@@ -137,7 +150,7 @@ def tail(
     ):
         reader = client.open_ledger(ledger_id, recovery=False, password=password)
         _tell_of_waiting(reader, first)
-        for page in _tailed(reader, printed, timeout, Outages(outage_seconds_max)):
+        for page in _at_most(count, _tailed(reader, printed, timeout, Outages(outage_seconds_max))):
             write(page)
             sys.stdout.buffer.flush()
             printed.note(page)
@@ -166,6 +179,16 @@ def _tailed(
                 raise
             outages.failed(str(error), f"go on with --first {printed.next_entry}")
             time.sleep(PAUSE_SECONDS)
+
+
+def _at_most(count: int | None, pages: Iterator[Columns]) -> Iterator[Columns]:
+    """The pages to the so-manieth entry; all of them where it is None."""
+    left = math.inf if count is None else count
+    for page in pages:
+        yield page if len(page) <= left else page.cut(0, int(left))
+        left -= len(page)
+        if left <= 0:
+            return
 
 
 def _check_is_there(reader: ReadHandle, first: int) -> None:

@@ -1,0 +1,126 @@
+"""Cuts the input of `ledger append` into records: by lines, by another delimiter, by size, or as JSON lines."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import click
+
+from bookie.wire import ENTRY_BYTES_MAX
+from ledgers import LedgerError
+
+from ..told.sizes import bytes_told
+
+JSON_LINE_BYTES_MAX = 6 * ENTRY_BYTES_MAX + 4096
+"""The largest entry, encoded with an escape for each of its bytes."""
+
+DELIMITER_BYTES_MAX = 1024
+CHUNK_BYTES = 64 * 1024
+
+ESCAPES = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"0": b"\0", b"\\": b"\\"}
+_ESCAPED = re.compile(rb"\\(x[0-9a-fA-F]{2}|.?)", re.DOTALL)
+
+
+class Delimiter(click.ParamType):  # type: ignore[type-arg]
+    r"""Bytes that end a record, as text with the escapes \n, \r, \t, \0, \\ and \xHH."""
+
+    name = "TEXT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bytes:
+        if isinstance(value, bytes):
+            return value
+        try:
+            found = _ESCAPED.sub(_unescaped, os.fsencode(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if not 1 <= len(found) <= DELIMITER_BYTES_MAX:
+            self.fail(
+                f"a delimiter is not empty, and has at most {bytes_told(DELIMITER_BYTES_MAX)}.", param, ctx
+            )
+        return found
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    name = match[1]
+    if len(name) == 3:
+        return bytes.fromhex(name[1:].decode())
+    if name not in ESCAPES:
+        raise ValueError(rf"\{os.fsdecode(name)} is no escape; there are \n, \r, \t, \0, \\ and \xHH.")
+    return ESCAPES[name]
+
+
+def lines(file: BinaryIO) -> Iterator[bytes]:
+    """A record a line. One that is too long is cut where it exceeds the limit."""
+    while line := file.readline(ENTRY_BYTES_MAX + 1):
+        yield line.removesuffix(b"\n")
+
+
+def of_size(file: BinaryIO, record_bytes: int) -> Iterator[bytes]:
+    """Records of so many bytes; the last one may be shorter."""
+    while chunk := file.read(record_bytes):
+        yield chunk
+
+
+def delimited(file: BinaryIO, delimiter: bytes) -> Iterator[bytes]:
+    """Records that end with the delimiter, each as soon as it is there; the last one may end with the input.
+
+    One that is too long is cut where it exceeds the limit.
+    """
+    held = bytearray()
+    while chunk := file.read1(CHUNK_BYTES):  # type: ignore[attr-defined]
+        start, searched = 0, max(0, len(held) - len(delimiter) + 1)
+        held += chunk
+        while (end := held.find(delimiter, max(start, searched))) >= 0:
+            yield bytes(held[start:end])
+            start = end + len(delimiter)
+        del held[:start]
+        if len(held) > ENTRY_BYTES_MAX + len(delimiter):
+            yield bytes(held[: ENTRY_BYTES_MAX + 1])
+            del held[: ENTRY_BYTES_MAX + 1]
+    if held:
+        yield bytes(held)
+
+
+def json_lines(file: BinaryIO) -> Iterator[bytes]:
+    """Decodes JSON lines. Raises LedgerError, with the number of the line, for one without a payload."""
+    number = 0
+    while line := file.readline(JSON_LINE_BYTES_MAX + 1):
+        number += 1
+        if len(line) > JSON_LINE_BYTES_MAX:
+            raise LedgerError(f"line {number} of the input has more than {bytes_told(JSON_LINE_BYTES_MAX)}")
+        try:
+            yield _payload_of(_object_in(line))
+        except ValueError as error:
+            raise LedgerError(f"line {number} of the input: {error}") from None
+
+
+def _object_in(line: bytes) -> object:
+    try:
+        return json.loads(line.decode())
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is no text in UTF-8 from its byte {error.start + 1} on") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is no JSON from its character {error.pos + 1} on") from None
+
+
+def _payload_of(told: object) -> bytes:
+    match told:
+        case {"payload_base64": _, "payload": _}:
+            pass
+        case {"payload_base64": str(encoded)}:
+            return _decoded(encoded)
+        case {"payload": str(text)}:
+            return text.encode()
+    raise ValueError('an entry is an object with "payload_base64" or "payload", which is text')
+
+
+def _decoded(encoded: str) -> bytes:
+    try:
+        return base64.b64decode(encoded, validate=True)
+    except ValueError:  # its message is about padding and digits
+        raise ValueError("payload_base64 is no base64") from None
