@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,16 +12,20 @@ from xml.etree import ElementTree
 
 import pytest
 
+from bookledger.cli.bench.baseline import Baseline
+from bookledger.cli.bench.page import Run, page_of
 from bookledger.cli.bench.picture import BARS, NAMES, WIDTH, picture_of
-from bookledger.cli.bench.workloads import WORKLOADS, Result
+from bookledger.cli.bench.workloads import SWEEP, WORKLOADS, Result
+from tests.support import browser as chromium
+from tests.support.browser import DESKTOP, PHONE, browser, complaints, look_as, violations
 from tests.support.command_line import bookledger, children_left, fails_with_one_line
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_bench_prints_one_object_a_workload_beside_the_baseline(tmp_path: Path) -> None:
-    picture = tmp_path / "bench.svg"
-    done = bookledger("bench", "--json", "--seconds=0.5", f"--picture={picture}")
+    picture, page = tmp_path / "bench.svg", tmp_path / "bench.html"
+    done = bookledger("bench", "--json", "--seconds=0.5", f"--picture={picture}", f"--html={page}")
     assert done.returncode == 0, done.stderr.decode()
     results = [json.loads(line) for line in done.stdout.splitlines()]
     assert [r["workload"] for r in results] == [workload.name for workload in WORKLOADS]
@@ -51,11 +56,65 @@ def test_bench_prints_one_object_a_workload_beside_the_baseline(tmp_path: Path) 
     texts = [element.text or "" for element in ElementTree.parse(picture).iter(f"{SVG}text")]
     assert {workload.name for workload in WORKLOADS} <= set(texts)
     assert any("baseline: " in text for text in texts)
+    drawn = page.read_text()
+    assert drawn.count('class="dot mb"') == len(SWEEP) == drawn.count('class="dot p99"')
+    assert f"baseline {results[0]['baseline_mb_per_s']:,.0f} MB/s" in drawn
 
 
-def test_a_picture_is_never_written_over_another_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["--picture", "--html"])
+def test_a_picture_is_never_written_over_another_file(tmp_path: Path, option: str) -> None:
     (tmp_path / "mine").write_text("mine")
-    assert "exists already" in fails_with_one_line("bench", f"--picture={tmp_path}/mine")
+    assert "exists already" in fails_with_one_line("bench", f"{option}={tmp_path}/mine")
+
+
+def a_run() -> Run:
+    """Of numbers that nobody has measured."""
+    many = [Result("<reading> & more", 1000, 1, 5.0, 0.0, 0.02, 900.0, 9.0, 9.0, 390.6, 0.0)]
+    sweep = [
+        Result(one.name, 1000, one.in_flight, 900.0, 0.09 * one.in_flight, 1.5, 3.0, 9.0, 9.0, 390.6, 0.2)
+        for one in SWEEP
+    ]
+    return Run(many, sweep, Baseline(1.5, 0.6, 1.9))
+
+
+def test_a_page_draws_throughput_and_latency_beside_the_baselines_of_the_run() -> None:
+    page = page_of(a_run(), "now")
+    throughput, latency, _ = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    assert _heights(throughput, "mb") == sorted(_heights(throughput, "mb"), reverse=True), (
+        "more in flight is faster"
+    )
+    assert min(_heights(throughput, "mb")) > _rules(throughput)["mb"], "and below the baseline"
+    assert max(_heights(latency, "p99")) < min(_heights(latency, "p50")) < _rules(latency)["p50"]
+    assert "&lt;reading&gt; &amp; more" in page and "<reading>" not in page
+
+
+def _heights(svg: str, kind: str) -> list[float]:
+    """Of the dots of a line, in order."""
+    return [float(one) for one in re.findall(rf'class="dot {kind}" cx="[\d.]+" cy="([\d.]+)"', svg)]
+
+
+def _rules(svg: str) -> dict[str, float]:
+    found = re.findall(r'class="rule (\w+)" x1="[\d.]+" y1="([\d.]+)"', svg)
+    return {kind: float(height) for kind, height in found}
+
+
+def test_a_page_needs_nothing_but_itself() -> None:
+    page = page_of(a_run(), "now").replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert not re.search(r"https?:|<script|<link|src=|href=|url\(|@import", page)
+    with pytest.raises(ValueError, match="were not measured"):
+        page_of(Run(a_run().results, []), "now")
+
+
+@pytest.mark.skipif(bool(chromium.WHY_NOT), reason=chromium.WHY_NOT)
+def test_a_page_reads_well_in_a_browser(tmp_path: Path) -> None:
+    file = tmp_path / "bench.html"
+    file.write_text(page_of(a_run(), "now"))
+    with browser(tmp_path / "profile") as driver:
+        for size, dark in ((DESKTOP, False), (PHONE, True)):
+            look_as(driver, size, dark=dark)
+            driver.get(file.as_uri())
+            assert violations(driver) == complaints(driver) == []
+            assert driver.execute_script("return document.documentElement.scrollWidth") <= size[0]
 
 
 @pytest.mark.parametrize("p50", [0.0, 0.02, 900.0])

@@ -6,7 +6,9 @@ import os
 import socket
 import sys
 import time
+from collections import deque
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..child import Child
@@ -14,60 +16,83 @@ from ..child import Child
 BLOCK_BYTES = 1024 * 1024
 RECEIVERS = 3
 BASELINE_WINDOW = 4
-"""Blocks sent and not answered by all."""
 
 FILE_BYTES_MAX = 1024 * 1024 * 1024
 """A receiver wraps around to the start of its file after so much."""
 
 
-def baseline_mb_per_s(directory: Path, seconds: float) -> float:
-    """Measures the megabytes (10⁶) per second that one sender gets onto three receivers' files."""
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """Megabytes (10⁶) a second of one sender, and how long blocks took until all receivers had them on disk."""
+
+    mb_per_s: float
+    p50_ms: float
+    p99_ms: float
+
+
+def measured(
+    directory: Path, seconds: float, *, block_bytes: int = BLOCK_BYTES, window: int = BASELINE_WINDOW
+) -> Baseline:
+    """Measures one sender and three receivers with files. `window`: blocks sent and not answered by all."""
     with ExitStack() as stack:
-        children = [stack.enter_context(_receiver(directory / f"baseline-{n}")) for n in range(RECEIVERS)]
+        children = [
+            stack.enter_context(_receiver(directory / f"baseline-{n}", block_bytes)) for n in range(RECEIVERS)
+        ]
         sockets = [
             stack.enter_context(socket.create_connection(("127.0.0.1", child.hear()["port"])))
             for child in children
         ]
-        blocks, took = _send_for(sockets, seconds)
-    return blocks * BLOCK_BYTES / took / 1e6
+        for one in sockets:
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        latencies, took = _send_for(sockets, seconds, os.urandom(block_bytes), window)
+    latencies.sort()
+    return Baseline(
+        mb_per_s=len(latencies) * block_bytes / took / 1e6,
+        p50_ms=1000 * latencies[len(latencies) // 2],
+        p99_ms=1000 * latencies[len(latencies) * 99 // 100],
+    )
 
 
-def _receiver(path: Path) -> Child:
-    command = ("-m", "bookledger.cli.bench.baseline", str(path))
+def _receiver(path: Path, block_bytes: int) -> Child:
+    command = ("-m", "bookledger.cli.bench.baseline", str(path), str(block_bytes))
     return Child(command, name="a receiver of the baseline", dies_with_parent=True)
 
 
-def _send_for(sockets: list[socket.socket], seconds: float) -> tuple[int, float]:
-    block = os.urandom(BLOCK_BYTES)
-    began = time.perf_counter()
-    sent = answered = 0
-    while time.perf_counter() < began + seconds or answered < sent:
-        if sent - answered < BASELINE_WINDOW and time.perf_counter() < began + seconds:
+def _send_for(
+    sockets: list[socket.socket], seconds: float, block: bytes, window: int
+) -> tuple[list[float], float]:
+    """The latency of each block, and how long it took in all."""
+    clock = time.perf_counter
+    began = clock()
+    under_way: deque[float] = deque()
+    latencies: list[float] = []
+    while (now := clock()) < began + seconds or under_way:
+        if len(under_way) < window and now < began + seconds:
             for one in sockets:
                 one.sendall(block)
-            sent += 1
+            under_way.append(now)
         else:
             for one in sockets:
                 if one.recv(1) != b"+":
                     raise OSError("a receiver of the baseline ended")
-            answered += 1
-    return answered, time.perf_counter() - began
+            latencies.append(clock() - under_way.popleft())
+    return latencies, clock() - began
 
 
-def receive(path: Path) -> None:
+def receive(path: Path, block_bytes: int) -> None:
     """Runs a receiver: writes each block, syncs it, answers with one byte."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         print(f'{{"port": {server.getsockname()[1]}}}', flush=True)
         connection, _ = server.accept()
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-    buffer = bytearray(BLOCK_BYTES)
+    buffer = bytearray(block_bytes)
     offset = 0
     with connection:
         while _fill(connection, buffer):
             os.pwrite(fd, buffer, offset)
             os.fdatasync(fd)
             connection.sendall(b"+")
-            offset = (offset + BLOCK_BYTES) % FILE_BYTES_MAX
+            offset = (offset + block_bytes) % (FILE_BYTES_MAX // block_bytes * block_bytes)
     os.close(fd)
     path.unlink()
 
@@ -84,4 +109,4 @@ def _fill(connection: socket.socket, buffer: bytearray) -> bool:
 
 
 if __name__ == "__main__":
-    receive(Path(sys.argv[1]))
+    receive(Path(sys.argv[1]), int(sys.argv[2]))

@@ -26,12 +26,14 @@ from ..told.help import command
 from ..told.sizes import bytes_told
 from ..told.stopping import bookies_are_gone, told_when_stopped
 from .appends import append_async, append_blocking
-from .baseline import baseline_mb_per_s
+from .baseline import Baseline
+from .baseline import measured as measured_baseline
 from .clusters import BenchCluster, plain_cluster, tls_cluster
 from .cpu import CpuMeter
+from .page import Run, page_of
 from .picture import picture_of
 from .reads import read
-from .workloads import WORKLOADS, How, Measured, Result, Workload
+from .workloads import SWEEP, WORKLOADS, How, Measured, Result, Workload
 
 
 @command()
@@ -44,24 +46,40 @@ from .workloads import WORKLOADS, How, Measured, Result, Workload
     type=FilePath(dir_okay=False),
     help="A new SVG file with all of it, for a browser.",
 )
+@click.option(
+    "--html",
+    type=FilePath(dir_okay=False),
+    help="A new HTML file with charts of it, and of ever more entries in flight, which are measured for it.",
+)
 @json_option
-def bench(seconds: float, data: Path | None, with_tls: bool, picture: Path | None, as_json: bool) -> None:
+def bench(
+    seconds: float,
+    data: Path | None,
+    with_tls: bool,
+    picture: Path | None,
+    html: Path | None,
+    as_json: bool,
+) -> None:
     """Measure appends and reading: three bookies, ensemble and write quorum 3, ack quorum 2.
 
     Examples:
         bookledger bench --seconds 2 --data /srv
         bookledger bench --tls --picture bench.svg
+        bookledger bench --html bench.html
     """
-    if picture is not None:
-        check_is_new(picture)
+    for file in filter(None, (picture, html)):
+        check_is_new(file)
     in_plain_text()
     say = narrator(quiet=as_json)
     with told_when_stopped(bookies_are_gone), scratch_directory("bench", data, say) as directory:
-        results = run(directory, seconds, say, with_tls=with_tls)
+        run = measured(directory, seconds, say, with_tls=with_tls, with_sweep=html is not None)
     if picture is not None:
-        with whole_file(picture) as file:
-            file.write(picture_of(results, _about(seconds)).encode())
-    print_records([asdict(result) for result in results], as_json=as_json, none="nothing was measured")
+        with whole_file(picture) as file_of_picture:
+            file_of_picture.write(picture_of(run.results, _about(seconds)).encode())
+    if html is not None:
+        with whole_file(html) as file_of_page:
+            file_of_page.write(page_of(run, _about(seconds)).encode())
+    print_records([asdict(result) for result in run.results], as_json=as_json, none="nothing was measured")
 
 
 def _about(seconds: float) -> str:
@@ -69,25 +87,40 @@ def _about(seconds: float) -> str:
     return f"{made_at}, {os.cpu_count()} processors, {seconds:g} s for each workload"
 
 
-def run(directory: Path, seconds: float, say: Say, *, with_tls: bool = False) -> list[Result]:
+def measured(
+    directory: Path, seconds: float, say: Say, *, with_tls: bool = False, with_sweep: bool = False
+) -> Run:
+    """All workloads between two measurements of the baseline, and the sweep if it is wanted."""
     say(f"baseline: plain sockets, three receivers, 1 MiB blocks, fdatasync each ({seconds:g} s)")
-    baselines = [baseline_mb_per_s(directory, seconds)]
+    baselines = [measured_baseline(directory, seconds)]
     results: list[Result] = []
     with ExitStack() as stack:
         clusters = [stack.enter_context(plain_cluster(directory / "plain"))]
         if with_tls:
             clusters.append(stack.enter_context(tls_cluster(directory / "tls")))
         for workload in WORKLOADS:
-            for cluster in clusters:
-                named = replace(workload, name=f"{workload.name}{cluster.suffix}")
-                say(
-                    f"{named.name}: {bytes_told(named.entry_bytes)}, {named.in_flight} in flight ({seconds:g} s)"
-                )
-                results.append(measure(cluster, named, seconds))
+            results += [_told(cluster, workload, seconds, say) for cluster in clusters]
+        sweep = [_told(clusters[0], one, seconds, say) for one in SWEEP] if with_sweep else []
+    single = _single(directory, seconds, say) if with_sweep else None
     say("baseline again")
-    baselines.append(baseline_mb_per_s(directory, seconds))
-    baseline = sum(baselines) / len(baselines)
-    return [_beside(result, baseline) for result in results]
+    baselines.append(measured_baseline(directory, seconds))
+    mb_per_s = sum(one.mb_per_s for one in baselines) / len(baselines)
+    return Run([_beside(one, mb_per_s) for one in results], [_beside(one, mb_per_s) for one in sweep], single)
+
+
+def _told(cluster: BenchCluster, workload: Workload, seconds: float, say: Say) -> Result:
+    named = replace(workload, name=f"{workload.name}{cluster.suffix}")
+    say(f"{named.name}: {bytes_told(named.entry_bytes)}, {named.in_flight} in flight ({seconds:g} s)")
+    return measure(cluster, named, seconds)
+
+
+def _single(directory: Path, seconds: float, say: Say) -> Baseline:
+    """The baseline's latency: one block of an entry's size at a time."""
+    size = SWEEP[0].entry_bytes
+    say(
+        f"baseline: plain sockets, blocks of {bytes_told(size)}, one in flight, fdatasync each ({seconds:g} s)"
+    )
+    return measured_baseline(directory, seconds, block_bytes=size, window=1)
 
 
 def _beside(result: Result, baseline: float) -> Result:

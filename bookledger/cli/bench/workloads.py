@@ -56,6 +56,9 @@ WORKLOADS = (
     Workload("reading, pages", 1000, 1, How.PAGES),
 )
 
+SWEEP = tuple(Workload(f"{count} in flight", 1000, count) for count in (1, 4, 16, 64, 256, 1024, 4096))
+"""The same entries with more and more of them in flight, for `--html`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
