@@ -152,17 +152,19 @@ class Progress:
     """A progress bar on stderr if it is a terminal, with the rate, and the time left where the total is known; else
     nothing.
 
-    Enter it where the work begins, and call it with how much more is done: bytes, or `of` something else.
+    Enter it where the work begins, and call it with how much more is done: bytes, or `of` something else; of ""
+    nothing is counted, and only the time is told. `prints`: the work prints on standard output meanwhile; if that is a
+    terminal, there is no bar in between.
     """
 
-    def __init__(self, title: str, total: int | None, *, of: str = "bytes") -> None:
+    def __init__(self, title: str, total: int | None, *, of: str = "bytes", prints: bool = False) -> None:
         self.done = 0
-        self._title, self._total, self._of = title, total, of
+        self._title, self._total, self._of, self._prints = title, total, of, prints
         self._tell: Callable[[int], object] = lambda _: None
         self._bar = ExitStack()
 
     def __enter__(self) -> Progress:
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and not (self._prints and sys.stdout.isatty()):
             self._tell = self._bar.enter_context(_bar(self._title, self._total, self._of))
         return self
 
@@ -196,12 +198,13 @@ def _bar(title: str, total: int | None, of: str) -> Iterator[Callable[[int], Non
             return Text("" if task.speed is None else f"{task.speed:,.0f} {of}/s")
 
     sizes = (DownloadColumn(binary_units=True), TransferSpeedColumn())
-    counts = (MofNCompleteColumn(), RateColumn())
+    counts = (MofNCompleteColumn(), RateColumn()) if of else ()
     ends = (
         (TimeElapsedColumn(),) if total is None else (TimeRemainingColumn(compact=True), TextColumn("left"))
     )
     columns = (TextColumn("{task.description}"), BarColumn(20), *(sizes if of == "bytes" else counts), *ends)
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    is_seen = sys.stdout.isatty()  # what is printed elsewhere must not come out on the bar's terminal
+    with Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=is_seen) as bar:
         task = bar.add_task(title, total=total)
         yield lambda amount: bar.advance(task, amount)
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import click
 import pytest
 
 from bookledger.cli.output import Progress
@@ -83,6 +84,21 @@ def test_a_bar_tells_the_rate_and_the_time_left_where_the_end_is_known(
         assert "left" in capfd.readouterr().err
         with Progress("restoring", None, of=of) as bar:
             until(partial(_is_drawn, bar, capfd, rate))
+
+
+def test_what_is_printed_beside_a_bar_goes_where_standard_output_goes(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with Progress("salvaging", 10):
+        click.echo("missing: entry 7")
+    told = capfd.readouterr()
+    assert told.out == "missing: entry 7\n"
+    assert "salvaging" in told.err and "missing" not in told.err
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    with Progress("reading", 10, prints=True):
+        click.echo("0\tan entry")
+    assert capfd.readouterr() == ("0\tan entry\n", ""), "no bar between the lines"
 
 
 def _is_drawn(bar: Progress, capfd: pytest.CaptureFixture[str], rate: str) -> bool:

@@ -72,6 +72,24 @@ def test_a_read_into_a_file_leaves_no_file(uri: str, bookies: list[BookieProcess
     assert (tmp_path / "entries").read_bytes() == b"0\t" + b"x" * 100 + b"\n"
 
 
+def test_a_read_into_a_directory_goes_on_with_the_same_command(
+    uri: str, bookies: list[BookieProcess], tmp_path: Path
+) -> None:
+    ledger_id, holders = closed_ledger(uri)
+    arguments = ("ledger", "read", f"--metadata={uri}", str(ledger_id), f"--output={tmp_path}")
+    holding = [one for one in bookies if one.bookie_id in holders]
+    with hung(holding), started(*arguments) as program:
+        await_connected(program, holding[0].port)
+        said = stopped(program)
+    assert said == (
+        f"bookledger: interrupted; {tmp_path} has some of the entries, each of them whole; "
+        f"go on with: bookledger {' '.join(arguments)}\n"
+    )
+    for _ in range(2):
+        assert bookledger(*arguments).returncode == 0, "the command that it names goes on, also past its end"
+        assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"x" * 100]
+
+
 @pytest.mark.parametrize("command", ["bench", "demo", "journal bench"])
 def test_what_has_bookies_of_its_own_leaves_none_of_them_and_nothing_of_theirs(command: str) -> None:
     with started(*command.split()) as program:

@@ -11,7 +11,7 @@ import click
 from ..membership.acting import acting
 from ..membership.looking import with_store
 from ..options import FilePath, json_option, metadata_option
-from ..output import print_json, print_record
+from ..output import Progress, print_json, print_record
 from ..terminal import say
 from ..told.help import command
 from ..told.sizes import bytes_told
@@ -132,9 +132,17 @@ def rebuild_index(data: Path, as_json: bool) -> None:
         old = "the old index is as it was" if (data / "index").exists() else "there is no index just now"
         return f"{old}, and the log untouched; {again()}"
 
-    with told_when_stopped(how):
-        frames = rebuild(data)
+    with told_when_stopped(how), Progress("reading the log", _log_bytes(data)) as advance:
+        frames = rebuild(data, advance)
     print_record({"frames": frames, "data": str(data)}, as_json=as_json)
+
+
+def _log_bytes(data: Path) -> int | None:
+    """About what there is to read; None where that fails for a reason that is told later."""
+    try:
+        return sum(file.stat().st_size for file in (data / "log").iterdir())
+    except OSError:
+        return None
 
 
 @command()

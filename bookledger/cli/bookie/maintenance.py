@@ -13,7 +13,7 @@ from metadata.records.ledger_record import BookieRef
 from ..config.clients import client_config
 from ..membership.looking import check_is_cluster
 from ..options import Finite, json_option, metadata_option
-from ..output import print_record
+from ..output import Progress, print_record
 from ..terminal import say
 from ..told.help import command, group
 from ..told.stopping import again, told_when_stopped
@@ -162,7 +162,8 @@ def maintain(
     with told_when_stopped(how), LedgerClient(metadata_uri, config=client_config()) as client:
         for n, bookie in enumerate(_live(client, names)):
             try:
-                report = _report(client.maintain_bookie(bookie, request, timeout_seconds))
+                with Progress(f"{action} of {bookie.bookie_id}", None, of=""):
+                    report = _report(client.maintain_bookie(bookie, request, timeout_seconds))
             except LedgerError as error:
                 failures.append(f"{bookie}: {error.why if isinstance(error, BookieUnavailable) else error}")
             else:

@@ -102,7 +102,8 @@ def read(
         reader = client.open_ledger(ledger_id, recovery=recover, password=password)
         _check_is_there(reader, first)
         end = reader.last_add_confirmed if last is None else last
-        with Progress(f"reading ledger {ledger_id}", max(0, end - first + 1), of="entries") as advance:
+        title, count = f"reading ledger {ledger_id}", max(0, end - first + 1)
+        with Progress(title, count, of="entries", prints=output is None) as advance:
             for page in reader.pages(first, last):
                 write(page)
                 printed.note(page)

@@ -12,7 +12,7 @@ from metadata.records.ledger_record import JOURNAL
 
 from ..config.clients import client_config
 from ..options import json_option, ledger_argument, metadata_option, password_option
-from ..output import ledger_fields, loss_fields, print_record
+from ..output import Progress, ledger_fields, loss_fields, print_record
 from ..terminal import confirm, say
 from ..told.help import command
 from ..told.stopping import again, told_when_stopped
@@ -49,7 +49,7 @@ def recover(
         if accept_loss:
             record = _accepted(client, ledger_id, password, yes=yes)
         else:
-            with told_when_stopped(_how):
+            with told_when_stopped(_how), Progress(f"recovering ledger {ledger_id}", None, of=""):
                 record = client.open_ledger(ledger_id, password=password).record
         seconds = round(time.monotonic() - began, 3)
     print_record(
