@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
@@ -16,6 +18,9 @@ from jupyter_client.manager import start_new_kernel
 from bookledger.cli.processes import bookie_processes
 
 SECONDS_MAX = 60
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "examples").glob("*.ipynb"))
+assert NOTEBOOKS
 
 BLOCKING = """
 from ledgers import LedgerClient
@@ -68,14 +73,16 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlockingKernelC
         manager.shutdown_kernel(now=True)
 
 
-def said_by_cell(kernel: BlockingKernelClient, code: str) -> str:
-    """What running the cell prints, on both streams. Raises where it fails."""
+def said_by_cell(kernel: BlockingKernelClient, code: str, drawn: list[str] | None = None) -> str:
+    """What running the cell prints, on both streams. Raises where it fails. `drawn` gets its pictures."""
     said: list[str] = []
 
     def hear(message: dict[str, Any]) -> None:
         content = message["content"]
         if message["msg_type"] == "stream":
             said.append(content["text"])
+        elif message["msg_type"] == "execute_result" and drawn is not None:
+            drawn.append(content["data"]["image/svg+xml"])
         assert message["msg_type"] != "error", content["traceback"]
 
     kernel.execute_interactive(code, timeout=SECONDS_MAX, output_hook=hear)
@@ -99,6 +106,23 @@ def test_a_client_made_in_one_cell_is_used_and_closed_in_others(
         said_by_cell(kernel, "import asyncio; print(await asyncio.to_thread(writer.append, b'y'))") == "1\n"
     )
     assert said_by_cell(kernel, "writer.close(); client.close(); print('closed')") == "closed\n"
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_notebook_of_the_examples_runs_from_its_first_cell_to_its_last(
+    kernel: BlockingKernelClient, uri: str, notebook: Path
+) -> None:
+    said_by_cell(kernel, f"import os; os.environ['BOOKLEDGER_METADATA'] = {uri!r}")
+    said, drawn = "", list[str]()
+    for cell in json.loads(notebook.read_text())["cells"]:
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == [], "what one machine measured once is not kept"
+            said += said_by_cell(kernel, "".join(cell["source"]), drawn)
+    assert "one by one: p50 " in said and "all at once: p50 " in said
+    assert ": 500 entries, closed " in said
+    (picture,) = drawn
+    lines = ElementTree.fromstring(picture).findall("{http://www.w3.org/2000/svg}polyline")
+    assert [len(line.attrib["points"].split()) for line in lines] == [500, 500]
 
 
 @pytest.mark.parametrize(("program", "said"), [(BLOCKING, SAID_BY_BLOCKING), (ASYNCIO, SAID_BY_ASYNCIO)])
