@@ -32,6 +32,7 @@ class Act(StrEnum):
     ACCEPT_LOSS = "accept loss"
     CLOSE = "close"
     DELETE = "delete"
+    SHOW_ENTRIES = "show entries"
     EPOCH = "epoch"
     MAINTENANCE = "maintenance"
     ORDER = "order"

@@ -132,7 +132,7 @@ class Survey:
     @property
     def why_not_whole(self) -> list[str]:
         """What is wrong, in a few words each, and what to do if that is one thing."""
-        return [*self._of_copies(), *self._of_bookies()]
+        return [*self._of_copies(), *self.not_registered, *self.of_bookies]
 
     def _of_copies(self) -> Iterator[str]:
         good = (Condition.OPEN, Condition.WHOLE)
@@ -145,12 +145,25 @@ class Survey:
         if self.is_held_back:
             yield "the metadata is an older copy that nobody has accepted: bookledger metadata check"
 
+    @property
+    def not_registered(self) -> list[str]:
+        """Who does not live and is not given up, if anybody."""
+        away = [
+            ref for ref in self._absent() if self.view.orders.get(ref.bookie_id) is not OrderKind.GIVEN_UP
+        ]
+        return [f"not registered: {_names(away)}"] if away else []
+
+    @property
+    def of_bookies(self) -> list[str]:
+        """What else is wrong with bookies."""
+        return list(self._of_bookies())
+
+    def _absent(self) -> list[BookieRef]:
+        return [one.bookie for one in self.bookies if one.registration is None]
+
     def _of_bookies(self) -> Iterator[str]:
         view, living = self.view, self.view.living
-        absent = [one.bookie for one in self.bookies if one.registration is None]
-        given_up = {ref for ref in absent if view.orders.get(ref.bookie_id) is OrderKind.GIVEN_UP}
-        if away := [ref for ref in absent if ref not in given_up]:
-            yield f"not registered: {_names(away)}"
+        given_up = {ref for ref in self._absent() if view.orders.get(ref.bookie_id) is OrderKind.GIVEN_UP}
         if left := [ref for ref in self.holdings if ref.bookie_id in {one.bookie_id for one in given_up}]:
             yield f"given up, and ledgers still refer to it: {_names(left)}"
         if living and not any(one.writable for one in living.values()):

@@ -10,10 +10,13 @@ from typing import Any
 from aiohttp import web
 
 from bookledger.admin.api import facts, journals
+from bookledger.admin.api.search import STATES
 from bookledger.admin.api.sight import Away
-from bookledger.admin.api.table import Parameter
+from bookledger.admin.api.table import CUSTOM, STATE, Parameter
+from bookledger.admin.http.guard import peer_of
 from bookledger.admin.http.problems import Problem
 from ledgers.errors import LedgerError
+from metadata.audit import DONE, Act
 from metadata.keys import LEDGER_ID_MAX
 
 from . import entries
@@ -83,11 +86,19 @@ async def bookies(_: web.Request, sources: Sources) -> web.Response:
 
 
 async def ledgers(request: web.Request, sources: Sources) -> web.Response:
-    first = _FIRST.read(request.query)
-    found = await facts.ledgers(sources.sight, first, sources.http.ledgers_a_page)
-    newest = max(0, found["next_id"] - sources.http.ledgers_a_page)
+    first, step = _FIRST.read(request.query), sources.http.ledgers_a_page
+    given = {one.name: one.read(request.query) for one in (STATE, CUSTOM)}
+    found = await facts.ledgers(sources.sight, first, step, **given)
     return page(
-        "ledgers", title="Ledgers", found=found, first=first, newest=newest, step=sources.http.ledgers_a_page
+        "ledgers",
+        title="Ledgers",
+        found=found,
+        first=first,
+        newest=max(0, found["next_id"] - step),
+        step=step,
+        given=given,
+        wanted={name: text for name, text in given.items() if text},
+        states=STATES,
     )
 
 
@@ -120,8 +131,18 @@ async def ledger_entries(request: web.Request, sources: Sources) -> web.Response
     except LedgerError as error:
         raise Away(str(error)) from error
     read = await entries.read(client, found["has_password"], ledger_id, first, sources.http)
+    last = read.entries[-1].entry_id if read.entries else None
+    peer_of(request).tell(
+        Act.SHOW_ENTRIES, read.problem or DONE, ledger_id=ledger_id, first_entry=first, last_entry=last
+    )
     return page(
-        "entries", title=title, ledger_id=ledger_id, read=read, first=first, step=sources.http.entries_a_page
+        "entries",
+        title=title,
+        ledger_id=ledger_id,
+        read=read,
+        first=first,
+        step=sources.http.entries_a_page,
+        shown_max=entries.BYTES_SHOWN_MAX,
     )
 
 

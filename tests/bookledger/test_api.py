@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
-from bookledger.admin.api import sight, table
+from bookledger.admin.api import search, sight, table
 from bookledger.admin.bookies import Bookies
 from bookledger.admin.http.problems import PROBLEM_TYPE
 from bookledger.admin.http.server import serving_http
@@ -25,9 +26,11 @@ from bookledger.console.console import Console
 from metadata import keys, open_store
 from metadata.healing.holder import Holder, take
 from metadata.healing.marks import Marks
+from metadata.records import registration
 from metadata.records.journal_record import JournalState, SegmentRecord
 from metadata.records.journal_store import JournalStore
-from metadata.records.ledger_record import AcceptedLoss
+from metadata.records.ledger_ids import take_ledger_ids
+from metadata.records.ledger_record import AcceptedLoss, LedgerState
 from metadata.records.ledger_store import LedgerStore
 from tests.support.aio import run
 from tests.support.made_clusters import BOOKIES, a_cluster_in_memory, a_record
@@ -112,6 +115,7 @@ def test_every_answer_of_a_cluster_is_what_the_document_says() -> None:
             bookies = (await told(url, "/bookies"))["bookies"]
             assert [one["bookie_id"] for one in bookies] == ["b1", "b2", "b3", "b4"]
             assert (bookies[3]["state"], bookies[3]["address"]) == ("away", None)
+            assert bookies[3]["behind"] == bookies[3]["fragments"] > 0 == bookies[0]["behind"]
             ledgers = (await told(url, "/ledgers"))["ledgers"]
             assert [one["ledger_id"] for one in ledgers] == [1, 2, 3, 7]
             ledger = await told(url, "/ledgers/{ledger_id}", "/ledgers/7")
@@ -124,6 +128,7 @@ def test_every_answer_of_a_cluster_is_what_the_document_says() -> None:
                 "given_up": ["b3", "b4"],
             }
             assert (await told(url, "/ledgers/{ledger_id}", "/ledgers/1"))["accepted_loss"] is None
+            assert (ledger["writer"], ledger["closed_ms"]) == ("none: closed for ever", None)
             assert {"key": "who", "value": "\ufffd<b>", "cut": False} in ledger["custom"]
             assert sum(len(one["value"]) for one in ledger["custom"]) < 2000
             (marked,) = (await told(url, "/fragments"))["under_replicated"]
@@ -189,6 +194,89 @@ def test_a_long_listing_is_told_page_by_page_each_ledger_once() -> None:
     run(main())
 
 
+async def with_various_ledgers() -> str:
+    """Of 1 to 40 every tenth is open, and has custom metadata."""
+    uri = await a_cluster_in_memory()
+    store = LedgerStore(await open_store(uri))
+    for n in range(1, 41):
+        more: dict[str, Any] = {"custom_metadata": {"note": b"topic orders"}}
+        if n % 10 == 0:
+            custom = {"topic": b"orders" if n < 40 else b"bills"}
+            still = {"state": LedgerState.OPEN, "last_entry": None, "length_bytes": None}
+            more = {"custom_metadata": custom, **still}
+        await store.create(a_record(n, **more))
+    await take_ledger_ids(await open_store(uri), 40)
+    return uri
+
+
+async def found_by(url: str, given: str, limit: int) -> list[int]:
+    """Page by page."""
+    found: list[int] = []
+    first: int | None = 0
+    while first is not None:
+        page = await told(url, "/ledgers", f"/ledgers?{given}&first={first}&limit={limit}")
+        assert len(page["ledgers"]) <= limit
+        found += [one["ledger_id"] for one in page["ledgers"]]
+        first = page["next"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("given", "ids"),
+    [
+        ("state=open", [10, 20, 30, 40]),
+        ("state=closed", [n for n in range(1, 41) if n % 10]),
+        ("custom=topic", [10, 20, 30, 40]),
+        ("custom=topic%3Dorders", [10, 20, 30]),
+        ("custom=topic=orders&state=closed", []),
+        ("custom=topic=", []),
+        ("state=open&custom=topic=bills", [40]),
+        ("state=in_recovery", []),
+    ],
+)
+def test_ledgers_are_found_by_state_and_custom_metadata(given: str, ids: list[int]) -> None:
+    async def main() -> None:
+        async with answering(await with_various_ledgers()) as url:
+            for limit in (1, 3, 100):
+                assert await found_by(url, given, limit) == ids
+
+    run(main())
+
+
+def test_a_search_answers_with_what_it_has_when_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "SEARCH_SECONDS_MAX", 0.0)
+    monkeypatch.setattr(search, "PAGE_KEYS_MAX", 15)
+
+    async def main() -> None:
+        async with answering(await with_various_ledgers()) as url:
+            page = await told(url, "/ledgers", "/ledgers?custom=topic=bills")
+            assert (page["ledgers"], page["next"]) == ([], 16)
+            page = await told(url, "/ledgers", f"/ledgers?custom=topic=bills&first={page['next']}")
+            assert (page["ledgers"], page["next"]) == ([], 31)
+            page = await told(url, "/ledgers", f"/ledgers?custom=topic=bills&first={page['next']}")
+            assert ([one["ledger_id"] for one in page["ledgers"]], page["next"]) == ([40], None)
+
+    run(main())
+
+
+def test_what_is_wrong_with_bookies_that_live_is_told() -> None:
+    async def main() -> None:
+        uri = await a_cluster_in_memory(ledgers=1)
+        store = await open_store(uri)
+        for one in BOOKIES:
+            found = await store.get(keys.bookie(one.bookie_id))
+            assert found is not None
+            full = replace(registration.decode(found.key, found.value), writable=False)
+            await store.replace(full.key, full.encode(), found.version)
+        async with answering(uri) as url:
+            cluster = await told(url, "/cluster")
+        assert cluster["condition"] == "wounded"
+        (why,) = cluster["bookies_amiss"]
+        assert why.startswith("every bookie that lives is read-only")
+
+    run(main())
+
+
 def test_a_ledgers_fragments_are_told_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bookledger.admin.api.facts.FRAGMENTS_MAX", 2)
 
@@ -209,19 +297,21 @@ def test_a_ledgers_fragments_are_told_page_by_page(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    "given",
+    ("given", "why"),
     [
-        "/ledgers?limit=0",
-        "/ledgers?limit=501",
-        "/ledgers?first=-1",
-        "/ledgers?first=x",
-        f"/ledgers?first={2**63}",
+        ("limit=0", "limit is a whole number from 1 to 500"),
+        ("limit=501", "limit is a whole number from 1 to 500"),
+        ("first=-1", "first is a whole number from 0"),
+        ("first=x", "first is a whole number from 0"),
+        (f"first={2**63}", "first is a whole number from 0"),
+        ("state=opened", "state is one of open, in_recovery, closed"),
+        (f"custom={'x' * 1001}", "custom has at most 1000 characters"),
     ],
 )
-def test_a_parameter_that_is_none_is_told_so(given: str) -> None:
+def test_a_parameter_that_is_none_is_told_so(given: str, why: str) -> None:
     async def main() -> None:
         async with answering(await a_cluster_in_memory()) as url:
-            assert "is a whole number from" in (await told(url, "/ledgers", given))["detail"]
+            assert why in (await told(url, "/ledgers", f"/ledgers?{given}"))["detail"]
 
     run(main())
 

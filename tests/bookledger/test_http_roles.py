@@ -97,6 +97,26 @@ def test_each_role_may_ask_for_what_the_table_says(
     run(main())
 
 
+def test_entries_that_are_shown_are_in_the_audit_log_with_who_saw_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger=AUDIT.name)
+
+    async def main() -> None:
+        authority = TestAuthority(tmp_path)
+        tls = Certificates(authority.of(Role.ADMIN)).client
+        async with answering(authority) as address:
+            assert (await get(address, "/ledgers/1", tls))[0] == 200
+            assert not caplog.records, "what is no user's data is not told"
+            assert (await get(address, "/ledgers/1/entries?first=7", tls))[0] == 200
+
+    run(main())
+    (told,) = (json.loads(record.message) for record in caplog.records)
+    assert (told["what"], told["who"], told["from"]) == ("show entries", "admin:someone", "127.0.0.1")
+    assert (told["ledger_id"], told["first_entry"]) == (1, 7)
+    assert told["outcome"] != "done", "its bookies are not there"
+
+
 def test_with_wrong_credentials_nobody_gets_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,9 +9,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 
+from bookledger.admin.http.config import HttpConfig
 from bookledger.cli.processes import started
 from ledgers import LedgerClient
+from metadata import open_store
+from metadata.records.ledger_record import LedgerState
+from metadata.records.ledger_store import LedgerStore
 from metadata.sqlite.uri import uri_of
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.requests import NamespaceInfo
@@ -21,9 +26,9 @@ from tests.support.browser import DESKTOP, PHONE, Chrome, browser, complaints, l
 from tests.support.command_line import bookledger
 from tests.support.console import console
 from tests.support.etcd import EtcdServer
-from tests.support.http import HttpBookie, get
+from tests.support.http import NO_PROXY, HttpBookie, get
 from tests.support.journal_node_daemons import JournalNodeDaemon, journal_nodes, qjournal
-from tests.support.made_clusters import a_large_cluster
+from tests.support.made_clusters import a_large_cluster, a_record
 from tests.support.waiting import until
 
 PATHS = ("/", "/bookies", "/ledgers", "/ledgers/1", "/ledgers/1/entries", "/healing", "/journals")
@@ -149,7 +154,7 @@ def test_every_page_of_a_cluster_that_is_well_and_then_wounded(
         for path in PATHS:
             looked_at(driver, url + path, f"wounded{path.replace('/', '-')}", manners)
         driver.get(f"{url}/")
-        assert "b2 is absent." in text_of(driver)
+        assert "b2 is absent: since when." in text_of(driver)
 
         bookie_url = all_three[0].url  # the same is shown by each bookie, but entries
         told = looked_at(driver, f"{bookie_url}/ledgers/1", "on-a-bookie")
@@ -262,6 +267,102 @@ def test_every_page_of_a_large_cluster_comes_at_once(
         driver.get(f"{url}/")
         told = f"{ledgers:,}".replace(",", "\u202f")
         soon(lambda: told in text_of(driver), COUNTED_SECONDS_MAX)  # it is counted beside
+
+
+def test_ledgers_are_searched_by_state_and_custom_metadata_with_the_keyboard(
+    tmp_path: Path, driver: Chrome
+) -> None:
+    wanted = {"state": LedgerState.IN_RECOVERY, "last_entry": None, "length_bytes": None}
+    custom = {"application": b"orders & bills"}
+    uri = asyncio.run(a_large_cluster(tmp_path, 2_000, last={**wanted, "custom_metadata": custom}))
+    with console(tmp_path, uri) as url:
+        driver.get(f"{url}/ledgers")
+        driver.find_element("id", "state").send_keys(
+            "in rec", Keys.TAB, "application=orders & bills", Keys.ENTER
+        )
+        soon(lambda: list(rows_of(driver)) == ["2000"])
+        assert driver.find_element("id", "state").get_property("value") == "in_recovery"
+        looked_at(driver, driver.current_url, "searched")
+        looked_at(driver, f"{url}/ledgers?state=closed&custom=application", "searched-in-vain")
+        assert "There are no such ledgers." in text_of(driver)
+        driver.get(f"{url}/ledgers?state=closed")
+        assert len(rows_of(driver)) == 50
+        driver.get(link_to(driver, "Later"))
+        assert next(iter(rows_of(driver))) == "51" and "state=closed" in driver.current_url
+        looked_at(driver, f"{url}/ledgers?state=shut", "wrong-state", failing=True)
+        assert "state is one of open, in_recovery, closed" in text_of(driver)
+
+
+@pytest.mark.parametrize("path", ["/", "/ledgers", "/ledgers/1"])
+def test_the_keyboard_reaches_all_that_can_be_used_and_the_first_key_skips_to_it(
+    tmp_path: Path, driver: Chrome, path: str
+) -> None:
+    uri = asyncio.run(a_large_cluster(tmp_path, 60))
+    with console(tmp_path, uri) as url:
+        driver.get(url + path)
+        wanted = driver.execute_script(
+            "return document.querySelectorAll('a[href], button, input, select, [tabindex=\"0\"]').length"
+        )
+        body, reached = driver.find_element("tag name", "body"), 0
+        driver.execute_script("window.reached = new Set()")
+        body.send_keys(Keys.TAB)
+        assert driver.execute_script("return document.activeElement.textContent") == "Skip to content"
+        for _ in range(wanted + 2):
+            reached = driver.execute_script("return window.reached.add(document.activeElement).size")
+            driver.switch_to.active_element.send_keys(Keys.TAB)
+        assert reached >= wanted > 10
+        driver.get(url + path)
+        driver.find_element("tag name", "body").send_keys(Keys.TAB, Keys.ENTER)
+        assert driver.execute_script("return document.activeElement.id") == "main"
+
+
+def test_a_page_is_right_without_a_stream_and_after_its_console_was_away(
+    tmp_path: Path, driver: Chrome
+) -> None:
+    uri = asyncio.run(a_large_cluster(tmp_path, 1))
+    with console(tmp_path, uri) as url:
+        port = int(url.rpartition(":")[2])
+        held = [NO_PROXY.open(f"{url}/events", timeout=10) for _ in range(HttpConfig().streams_max)]
+        try:
+            driver.get(f"{url}/ledgers")  # no stream is left for it
+            assert list(rows_of(driver)) == ["1"]
+            asyncio.run(_add_ledger(uri, 2))
+            soon(lambda: list(rows_of(driver)) == ["1", "2"])
+        finally:
+            for one in held:
+                one.close()
+        driver.get(f"{url}/ledgers")
+        soon(lambda: _pulse(driver) == "live")
+    soon(lambda: _pulse(driver) == "the console does not answer")
+    asyncio.run(_add_ledger(uri, 3))
+    with console(tmp_path, uri, port=port):
+        soon(lambda: list(rows_of(driver)) == ["1", "2", "3"] and _pulse(driver) == "live")
+
+
+def _pulse(driver: Chrome) -> str:
+    return str(driver.execute_script("return document.getElementById('pulse').textContent"))
+
+
+async def _add_ledger(uri: str, ledger_id: int) -> None:
+    store = await open_store(uri)
+    await LedgerStore(store).create(a_record(ledger_id))
+    await store.close()
+
+
+@thoroughly
+def test_every_page_of_a_cluster_that_dies(tmp_path: Path, driver: Chrome, manners: tuple[str, ...]) -> None:
+    """One bookie of four is left."""
+    uri = asyncio.run(a_large_cluster(tmp_path, 60, living=1))
+    with console(tmp_path, uri) as url:
+        driver.get(f"{url}/")
+        soon(lambda: "The cluster is not whole" in text_of(driver))
+        for path in PATHS:
+            if not path.endswith("/entries"):
+                looked_at(driver, url + path, f"dying{path.replace('/', '-')}", manners)
+        for path in ("/", "/healing"):
+            driver.get(url + path)
+            assert "b2, b3, b4 are absent" in text_of(driver)
+            assert "cluster decommission" in text_of(driver), "what only people can know, they are asked for"
 
 
 @thoroughly

@@ -10,9 +10,9 @@ from bookledger.cli.processes import BOOKLEDGER, Child
 
 
 @contextmanager
-def console(path: Path, uri: str, *options: str) -> Iterator[str]:
+def console(path: Path, uri: str, *options: str, port: int = 0) -> Iterator[str]:
     """`bookledger console`; its URL."""
-    command = (*BOOKLEDGER, "console", f"--metadata={uri}", "--http=127.0.0.1:0", "--json", *options)
+    command = (*BOOKLEDGER, "console", f"--metadata={uri}", f"--http=127.0.0.1:{port}", "--json", *options)
     child = Child(command, name="console", log=path / "console.log")
     try:
         yield child.hear()["http"]

@@ -63,18 +63,28 @@ async def a_cluster_in_memory(*, ledgers: int = 0, living: int = len(BOOKIES)) -
     return uri
 
 
-async def a_large_cluster(directory: Path, ledgers: int) -> str:
-    """Its records are put into the file at once: a commit each would take minutes."""
+async def a_large_cluster(
+    directory: Path, ledgers: int, *, living: int = len(BOOKIES), last: dict[str, object] | None = None
+) -> str:
+    """Its records are put into the file at once: a commit each would take minutes. `last`: what the last has else."""
     path = directory / "metadata.db"
     store = await open_store(uri_of(path), create=True)
-    await with_bookies(store)
+    await with_bookies(store, living=living)
     await take_ledger_ids(store, ledgers)
     await store.close()
     rows = (
-        (keys.ledger(n), ledger_codec.encode(a_record(n, fragments=1 + n % 3)), 1)
+        (
+            keys.ledger(n),
+            ledger_codec.encode(a_record(n, fragments=1 + n % 3, **_more(n == ledgers, last))),
+            1,
+        )
         for n in range(1, ledgers + 1)
     )
     with sqlite3.connect(path) as db:
         db.executemany("INSERT INTO keys (key, value, version) VALUES (?, ?, ?)", rows)
     db.close()
     return uri_of(path)
+
+
+def _more(is_last: bool, last: dict[str, object] | None) -> dict[str, object]:
+    return last if is_last and last else {}

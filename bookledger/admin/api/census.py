@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bookledger.cluster.survey import Survey, survey
 from metadata.errors import MetadataError
+from metadata.records.ledger_record import BookieRef
 from metadata.store import MetadataStore
 
 REST_SECONDS_MIN = 5.0
@@ -20,11 +23,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The newest whole walk, when it ended, and how long it took."""
+    """The newest whole walk, when it ended, and how long it took. `behind`: copies of each bookie that are not as they
+    should be.
+    """
 
     survey: Survey
     at: float
     seconds: float
+    behind: Mapping[BookieRef, int]
 
 
 class Census:
@@ -60,7 +66,8 @@ class Census:
             found = await survey(store, now_ms=time.time_ns() // 1_000_000, wait_ms=self._wait_ms)
             if found is not None:
                 ended = time.monotonic()
-                self.counted = Counted(found, ended, ended - began)
+                behind = Counter(copy.bookie for bad in found.amiss.values() for copy in bad)
+                self.counted = Counted(found, ended, ended - began, behind)
         except MetadataError as error:  # whoever asks for the rest of the page is told, too
             log.info("the ledgers were not counted: %s", error)
         finally:

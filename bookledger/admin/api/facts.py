@@ -13,11 +13,12 @@ from metadata.errors import BadRecord
 from metadata.healing import holder
 from metadata.healing.marks import Mark, Marks
 from metadata.records import ledger_ids
-from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_record import LedgerRecord, LedgerState
 from metadata.records.unreadable import skip
 from metadata.store import MetadataStore
 
 from .census import Counted
+from .search import Wanted, search
 from .sight import Sight, ledger, ledgers_page
 
 BOOKIES_MAX = 1000
@@ -56,6 +57,7 @@ async def cluster(sight: Sight) -> Facts:
     rows = _bookie_rows(view, counted)
     return {
         "cluster_id": name,
+        "bookies_amiss": _bookies_amiss(view, counted),
         "condition": _condition(view, counted, has_auditor=auditor is not None, is_restored=is_restored),
         "bookies": {"formatted": len(rows), "living": len(view.living), "writable": _writable(view)},
         "absent": view.unexpectedly_absent[:BOOKIES_MAX],
@@ -88,12 +90,16 @@ async def bookies(sight: Sight) -> Facts:
     return {"bookies": rows[:BOOKIES_MAX], "left_out": max(0, len(rows) - BOOKIES_MAX)}
 
 
-async def ledgers(sight: Sight, first: int, limit: int) -> Facts:
-    """A page, by id. `next` begins the next one; null at the end."""
+async def ledgers(sight: Sight, first: int, limit: int, state: str = "", custom: str = "") -> Facts:
+    """A page, by id, of all or of those that are wanted. `next` begins the next one; null at the end."""
+    wanted = Wanted.of(state, custom)
     async with sight.looking() as store:
         await sight.name(store)
         view = await sight.view(store)
-        records, following = await ledgers_page(store, first, limit)
+        if wanted.is_anything:
+            records, following = await ledgers_page(store, first, limit)
+        else:
+            records, following = await search(store, wanted, first, limit)
         following_id = await ledger_ids.counted_end(store)
     return {
         "ledgers": [{**_ledger_row(one), "condition": _worst(list(copies(one, view)))} for one in records],
@@ -119,6 +125,8 @@ async def one_ledger(sight: Sight, ledger_id: int, first_fragment: int) -> Facts
     return {
         **_ledger_row(record),
         "condition": _worst([copy for found in by_fragment.values() for copy in found]),
+        "closed_ms": record.closed_ms or None,
+        "writer": _writer(record),
         "has_password": bool(record.verifier),
         "accepted_loss": _loss(record),
         "custom": _custom(record),
@@ -188,6 +196,14 @@ def _condition(view: ClusterView, counted: Counted | None, *, has_auditor: bool,
     return "whole" if counted.survey.is_whole else "wounded"
 
 
+def _bookies_amiss(view: ClusterView, counted: Counted | None) -> list[str]:
+    """What is wrong with bookies beside those that are absent against expectation."""
+    if counted is None:
+        return []
+    absent = [] if view.unexpectedly_absent else counted.survey.not_registered
+    return [*absent, *counted.survey.of_bookies]
+
+
 def _counts(counted: Counted) -> Facts:
     seen: Survey = counted.survey
     return {
@@ -223,6 +239,7 @@ def _bookie_rows(view: ClusterView, counted: Counted | None) -> list[Facts]:
                 "disk_free_bytes": lives.disk_bytes_free if lives and lives.disk_bytes_total else None,
                 "ledgers": None if counted is None else (held.ledgers if held else 0),
                 "fragments": None if counted is None else (held.fragments if held else 0),
+                "behind": None if counted is None else counted.behind.get(one.bookie, 0),
             }
         )
     return rows
@@ -253,6 +270,15 @@ def _loss(record: LedgerRecord) -> Facts | None:
         "proven_through": loss.proven_through,
         "given_up": sorted(bookie.bookie_id for bookie in loss.missing),
     }
+
+
+def _writer(record: LedgerRecord) -> str:
+    """Who may append to it, as far as its record tells."""
+    if record.state is LedgerState.CLOSED:
+        return "none: closed for ever"
+    if record.state is LedgerState.IN_RECOVERY:
+        return "fenced: its end is being decided"
+    return "still to come: reserved by `ledger create`" if record.reserved else "one has it open"
 
 
 def _custom(record: LedgerRecord) -> list[Facts]:

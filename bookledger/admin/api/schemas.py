@@ -59,6 +59,7 @@ _BOOKIE = record(
     disk_free_bytes=maybe(COUNT),
     ledgers=maybe(COUNT),
     fragments=maybe(COUNT),
+    behind=maybe(COUNT),
 )
 _LEDGER: dict[str, Schema] = {
     "ledger_id": COUNT,
@@ -106,6 +107,7 @@ SCHEMAS: dict[str, Schema] = {
         cluster_id=TEXT,
         condition={"type": "string", "enum": ["whole", "wounded", "counting"]},
         bookies=record(formatted=COUNT, living=COUNT, writable=COUNT),
+        bookies_amiss=listed(TEXT),
         absent=listed(TEXT),
         auditor=maybe(TEXT),
         braked=FLAG,
@@ -125,6 +127,8 @@ SCHEMAS: dict[str, Schema] = {
     "Ledgers": record(ledgers=listed(record(**_LEDGER)), next=maybe(COUNT), next_id=COUNT),
     "Ledger": record(
         **_LEDGER,
+        closed_ms=maybe(COUNT),
+        writer=TEXT,
         has_password=FLAG,
         accepted_loss=maybe(
             record(

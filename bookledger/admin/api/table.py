@@ -13,6 +13,7 @@ from ..http.problems import PROBLEM_TYPE
 from . import facts, journals
 from .facts import Facts
 from .schemas import SCHEMAS
+from .search import STATES
 from .sight import LEDGERS_MAX
 
 PREFIX = "/api/v1"
@@ -56,6 +57,39 @@ class Parameter:
         return int(text)
 
 
+@dataclass(frozen=True, slots=True)
+class TextParameter:
+    """A text that a request may give: one of `choices`, or any of so many characters; "" where it gives none."""
+
+    name: str
+    about: str
+    choices: tuple[str, ...] = ()
+    characters_max: int = 1000
+    default: str = ""
+
+    def described(self) -> dict[str, Any]:
+        """For OpenAPI."""
+        schema: dict[str, Any] = {"type": "string", "maxLength": self.characters_max}
+        if self.choices:
+            schema = {"type": "string", "enum": list(self.choices)}
+        return {
+            "name": self.name,
+            "in": "query",
+            "required": False,
+            "description": self.about,
+            "schema": schema,
+        }
+
+    def read(self, given: Mapping[str, str]) -> str:
+        """Raises ValueError that says what was wrong."""
+        text = given.get(self.name, self.default)
+        if self.choices and text and text not in self.choices:
+            raise ValueError(f"{self.name} is one of {', '.join(self.choices)}")
+        if len(text) > self.characters_max:
+            raise ValueError(f"{self.name} has at most {self.characters_max} characters")
+        return text
+
+
 Ask = Callable[..., Awaitable[Facts | None]]
 """Is given the sight and the parameters by their order; None where there is no such thing."""
 
@@ -68,21 +102,28 @@ class Path:
     about: str
     schema: str
     ask: Ask
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[Parameter | TextParameter, ...] = ()
 
 
 _LEDGER_ID = Parameter("ledger_id", "A ledger.", 0, LEDGER_ID_MAX)
 _FIRST = Parameter("first", "The id to begin with: `next` of the page before.", 0, LEDGER_ID_MAX, 0)
+STATE = TextParameter("state", "Only those in this state.", choices=STATES)
+CUSTOM = TextParameter("custom", "Only those with this custom metadata: KEY or KEY=VALUE.")
 
 PATHS = (
     Path("/cluster", "The whole at one glance.", "Cluster", facts.cluster),
     Path("/bookies", "Every bookie, also the dead ones.", "Bookies", facts.bookies),
     Path(
         "/ledgers",
-        "Ledgers by id, a page at a time.",
+        "Ledgers by id, a page at a time; of a search a page may be short, or empty, and have a next one.",
         "Ledgers",
         facts.ledgers,
-        (_FIRST, Parameter("limit", "Ledgers on the page.", 1, LEDGERS_MAX, LEDGERS_DEFAULT)),
+        (
+            _FIRST,
+            Parameter("limit", "Ledgers on the page.", 1, LEDGERS_MAX, LEDGERS_DEFAULT),
+            STATE,
+            CUSTOM,
+        ),
     ),
     Path(
         "/ledgers/{ledger_id}",

@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from http import HTTPStatus
 
 from aiohttp import web
@@ -21,6 +22,9 @@ from metadata.audit import Act, tell
 from .gate import Gate
 from .problems import Problem
 
+_PEER: ContextVar[Peer | None] = ContextVar("peer", default=None)
+"""Whose certificate the request came with that is being answered."""
+
 
 def guard_of(certificates: Certificates) -> Middleware:
     """Refuses with 403 and the reason what a certificate has no right to."""
@@ -30,25 +34,31 @@ def guard_of(certificates: Certificates) -> Middleware:
         resource = request.match_info.route.resource
         if resource is None:  # it is not found, whoever asks
             return await handler(request)
-        if why := _why_not(request, resource.canonical, certificates):
+        who = _peer(request, certificates)
+        _PEER.set(who)
+        if why := who.may_not(ROUTES[resource.canonical]):
+            who.tell(Act.REFUSED, why)
             raise Problem(HTTPStatus.FORBIDDEN, why)
         return await handler(request)
 
     return guard
 
 
-def _why_not(request: web.Request, path: str, certificates: Certificates) -> str:
+def peer_of(request: web.Request) -> Peer:
+    """Who asks; where there are no certificates, only from where."""
+    return _PEER.get() or Peer.of(request.remote or "", None)
+
+
+def _peer(request: web.Request, certificates: Certificates) -> Peer:
+    """Raises Problem for who has no identity."""
     address = request.remote or ""
     assert request.transport is not None, "nothing has been awaited since it came"
     try:
         identity = certificates.identity_of(request.transport.get_extra_info("ssl_object"))
     except NoIdentity as error:
         tell(Act.REFUSED, str(error), where=address)
-        return str(error)
-    who = Peer.of(address, identity)
-    if why := who.may_not(ROUTES[path]):
-        who.tell(Act.REFUSED, why)
-    return why
+        raise Problem(HTTPStatus.FORBIDDEN, str(error)) from None
+    return Peer.of(address, identity)
 
 
 @asynccontextmanager

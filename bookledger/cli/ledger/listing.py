@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from datetime import datetime
 from itertools import islice
 
 import click
 
+from bookledger.cluster.custom_wanted import CustomWanted
 from ledgers import LedgerClient
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 
@@ -61,6 +61,7 @@ def list_(
         bookledger ledger list --state open --older-than 86400
         bookledger ledger list --custom owner=team-a --limit 100
     """
+    customs = [CustomWanted.of(one) for one in custom]
     made_before_ms = None if older_than is None else int((time.time() - older_than) * 1000)
 
     def is_wanted(record: LedgerRecord) -> bool:
@@ -69,7 +70,7 @@ def list_(
             and (made_before_ms is None or record.created_ms <= made_before_ms)
             and record.may_hold(since, until)
             and (bookie_id is None or _names(record, bookie_id))
-            and all(_has(record, one) for one in custom)
+            and all(one.is_of(record) for one in customs)
         )
 
     with LedgerClient(metadata_uri, config=client_config()) as client:
@@ -85,9 +86,3 @@ def list_(
 
 def _names(record: LedgerRecord, bookie_id: str) -> bool:
     return any(bookie.bookie_id == bookie_id for fragment in record.fragments for bookie in fragment.ensemble)
-
-
-def _has(record: LedgerRecord, custom: str) -> bool:
-    key, separator, value = custom.partition("=")
-    found = record.custom_metadata.get(key)
-    return found is not None and (not separator or found == os.fsencode(value))

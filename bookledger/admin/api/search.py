@@ -1,0 +1,76 @@
+"""Searches all ledgers by state and custom metadata, in bounded time: an answer says where the next one goes on."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from bookledger.cluster.custom_wanted import CustomWanted
+from metadata import keys
+from metadata.errors import BadRecord
+from metadata.records import ledger_codec
+from metadata.records.ledger_record import LedgerRecord, LedgerState
+from metadata.records.unreadable import skip
+from metadata.store import PAGE_KEYS_MAX, MetadataStore
+
+SEARCH_SECONDS_MAX = 2.0
+"""Past it an answer has what was found so far."""
+
+STATES = tuple(state.value for state in LedgerState)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Ledgers in this state, with this custom metadata; each may be anything."""
+
+    state: LedgerState | None = None
+    custom: CustomWanted | None = None
+
+    @classmethod
+    def of(cls, state: str, custom: str) -> Wanted:
+        """Reads what a request gave; "" is anything."""
+        return cls(LedgerState(state) if state else None, CustomWanted.of(custom) if custom else None)
+
+    @property
+    def is_anything(self) -> bool:
+        return self.state is None and self.custom is None
+
+    def is_in(self, key: str, value: bytes) -> LedgerRecord | None:
+        """The record of these bytes if it is wanted. Raises BadRecord."""
+        if self.custom is not None and not self.custom.may_be_in(value):
+            return None
+        if self.state is not None and ledger_codec.state_of(value) is not self.state:
+            return None
+        record = ledger_codec.decode(key, value)
+        if not isinstance(record, LedgerRecord) or not self._has_custom(record):
+            return None
+        return record
+
+    def _has_custom(self, record: LedgerRecord) -> bool:
+        return self.custom is None or self.custom.is_of(record)
+
+
+async def search(
+    store: MetadataStore, wanted: Wanted, first: int, limit: int
+) -> tuple[list[LedgerRecord], int | None]:
+    """So many ledgers that are wanted, from an id on, and where to go on; fewer, or none, where time was up."""
+    found: list[LedgerRecord] = []
+    after = keys.ledger(first - 1) if first else None
+    end = time.monotonic() + SEARCH_SECONDS_MAX
+    while True:
+        page = await store.list_page(keys.LEDGERS, after=after, limit=PAGE_KEYS_MAX)
+        for item in page.items:
+            try:
+                record = wanted.is_in(item.key, item.value)
+            except BadRecord as error:
+                skip(error)
+                continue
+            if record is not None and len(found) == limit:
+                return found, record.ledger_id
+            if record is not None:
+                found.append(record)
+        if page.next_after is None:
+            return found, None
+        if time.monotonic() >= end:
+            return found, keys.ledger_id_of(page.next_after) + 1
+        after = page.next_after
