@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -74,9 +75,9 @@ class BookieProcess:
             beside_any_loop.submit(asyncio.run, formatting).result()
 
     def launch(self) -> None:
-        """Starts the process; `await_ready` returns when it serves. Restarts keep the port."""
+        """Starts the process; `await_ready` returns when it serves. A restart keeps the port where nobody has taken it."""
         options = (
-            f"--port={self._port}",
+            f"--port={self._port if _is_free(self._port) else 0}",
             f"--lease-seconds={self._lease_seconds}",
             f"--free-space-min={FREE_SPACE_MIN_MIB}",
             "--until-stdin-closes",
@@ -121,6 +122,17 @@ class BookieProcess:
     def stop(self) -> int:
         """Stops it with SIGTERM; returns the exit code."""
         return self.child.stop() if self._child is not None else 0
+
+
+def _is_free(port: int) -> bool:
+    """Whether a bookie could listen on it: while none did, the kernel may have given it to anybody's connection."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 def _not_inherited() -> dict[str, str]:
