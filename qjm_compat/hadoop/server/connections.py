@@ -42,6 +42,9 @@ STRANGER_FRAME_BYTES_MAX = 64 * 1024
 LINGER_SECONDS_MAX = 1.0
 """How long a peer that was told why it is refused may go on sending."""
 
+ENDING_MAX = 64
+"""Peers refused for want of a place that linger at once; past it they are closed, and may not read why."""
+
 LOOK_SECONDS = 1.0
 """How often time limits are checked."""
 
@@ -209,7 +212,8 @@ class Connection(asyncio.Protocol):
     def _linger(self, transport: asyncio.Transport) -> None:
         """Closes once the peer has closed its side: with input unread the kernel would reset the connection instead,
         and the peer would not read the last answer. Input is dropped, and nothing of the peer's is held."""
-        if self._visitor is None or transport.is_closing():
+        has_no_place = self._visitor is None and len(self._server.ending) >= ENDING_MAX
+        if has_no_place or transport.is_closing():
             transport.close()
             return
         self._ended = asyncio.get_running_loop().time()
