@@ -75,7 +75,7 @@ class BookieProcess:
             beside_any_loop.submit(asyncio.run, formatting).result()
 
     def launch(self) -> None:
-        """Starts the process; `await_ready` returns when it serves. A restart keeps the port where nobody has taken it."""
+        """Starts the process; `await_ready` returns when it serves. A restart keeps the port if it can."""
         options = (
             f"--port={self._port if _is_free(self._port) else 0}",
             f"--lease-seconds={self._lease_seconds}",
