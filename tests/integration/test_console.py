@@ -308,9 +308,12 @@ def test_the_keyboard_reaches_all_that_can_be_used_and_the_first_key_skips_to_it
         body.send_keys(Keys.TAB)
         assert driver.execute_script("return document.activeElement.textContent") == "Skip to content"
         for _ in range(wanted + 2):
-            reached = driver.execute_script("return window.reached.add(document.activeElement).size")
+            reached = driver.execute_script(
+                "const one = document.activeElement;"
+                "return (one === document.body ? window.reached : window.reached.add(one)).size"
+            )
             driver.switch_to.active_element.send_keys(Keys.TAB)
-        assert reached >= wanted > 10
+        assert reached >= wanted > 5, "the skip link, the pages, and what is below"
         driver.get(url + path)
         driver.find_element("tag name", "body").send_keys(Keys.TAB, Keys.ENTER)
         assert driver.execute_script("return document.activeElement.id") == "main"
