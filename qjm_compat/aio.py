@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import AsyncExitStack, aclosing
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from ledgers import ClientConfig, ClientForked, LedgerError
-from ledgers.aio import LedgerClient
+from ledgers import ClientConfig, ClientForked
 from ledgers.protocol.quorum import Quorum, majority
-from metadata import keys, open_store
+from ledgers.writing.long_wait import told_when_long
+from metadata import keys
 from metadata.audit import Act, tell
-from metadata.errors import MetadataError
 from metadata.home_process import HomeProcess
 
-from .acceptor.absent import AbsentAcceptor
 from .acceptor.journal import Journal
 from .batch import Batch
 from .config import AcceptorConfig, JournalConfig
 from .edits import EditOp
 from .errors import BadJournalState, BadRequest, RuleViolated
+from .formatting import Formatted, Formatting
 from .hadoop.client.uri import SCHEME, parse
 from .manager.effects import Need
 from .manager.follower import Follower
@@ -33,6 +31,7 @@ from .manager.output_stream import EditLogOutputStream
 from .manager.proposer import Proposer
 from .manager.quorum_call import wait_for
 from .manager.segments_seen import SegmentSeen, segments_seen
+from .opening import OpenAcceptors
 from .requests import (
     GetEditLogManifest,
     GetStorageInfo,
@@ -40,11 +39,13 @@ from .requests import (
     PurgeLogs,
     SegmentState,
 )
+from .sync.background import BackgroundSync
+from .sync.pace import pace_of
+from .sync.syncer import JournalSyncer, Synced
 
 if TYPE_CHECKING:
+    from .acceptor.absent import AbsentAcceptor
     from .hadoop.client.acceptor import RemoteAcceptor
-
-log = logging.getLogger(__name__)
 
 DEFAULT_ACCEPTOR = "main"
 """The only acceptor of a journal that names none: its segments are replicated by their ledgers."""
@@ -97,12 +98,12 @@ class QuorumJournalManager:
         self._namespace = namespace
         self._client_config = client_config
         self._home = HomeProcess(ClientForked)
-        self._stack = AsyncExitStack()
-        self._journals: dict[str, Journal | RemoteAcceptor | AbsentAcceptor] = {}
+        self._opened = OpenAcceptors(self.journal_id, self._acceptors, self.config, client_config)
         self._loggers: LoggerSet | None = None
         self._proposer = Proposer(tuple(a.name for a in self._acceptors), self.config)
         self._stream: EditLogOutputStream | None = None
-        self._purges: set[asyncio.Future[None]] = set()
+        self._purges: dict[asyncio.Future[None], str] = {}
+        self._syncing: BackgroundSync | None = None
 
     # --- opening and closing ------------------------------------------------------------------------------
 
@@ -111,35 +112,10 @@ class QuorumJournalManager:
         if self._loggers is not None:
             return
         if self._addresses:
-            from .hadoop.client.acceptor import RemoteAcceptor
-
-            for address in self._addresses:
-                self._journals[address] = RemoteAcceptor(address, self.journal_id, self._journals)
+            self._opened.open_remote(self._addresses)
         else:
-            await self._open_all()
+            await self._opened.open()
         self._loggers = LoggerSet(tuple(self._journals.values()), self.config)
-
-    async def _open_all(self) -> None:
-        clients: dict[str, LedgerClient] = {}
-        for acceptor in self._acceptors:
-            try:
-                opened: Journal | AbsentAcceptor = await self._open(acceptor, clients)
-            except (LedgerError, MetadataError) as error:
-                opened = AbsentAcceptor(acceptor.name, error)
-                log.warning("acceptor %s cannot be opened: %s", acceptor.name, error)
-                last_error = error
-            self._journals[acceptor.name] = opened
-        if all(isinstance(journal, AbsentAcceptor) for journal in self._journals.values()):
-            raise last_error
-
-    async def _open(self, acceptor: AcceptorConfig, clients: dict[str, LedgerClient]) -> Journal:
-        uri = acceptor.metadata_uri
-        if uri not in clients:
-            client = LedgerClient(uri, config=self._client_config)
-            clients[uri] = await self._stack.enter_async_context(client)
-        store = await open_store(uri)
-        self._stack.push_async_callback(store.close)
-        return Journal(self.journal_id, acceptor.name, store, clients[uri], self.config, self._journals)
 
     async def close(self) -> None:
         """Closes the journal. An unfinalized segment is ended by the next writer. Safe to repeat.
@@ -148,17 +124,17 @@ class QuorumJournalManager:
         """
         if not self._home.is_here:
             return
-        if self._purges:
-            await asyncio.wait(self._purges, timeout=PURGE_SECONDS_MAX)
-        if self._stream is not None:
-            await self._stream.abort()
-        if self._loggers is not None:
-            await self._loggers.close()
-        for journal in self._journals.values():
-            await journal.close()
-        self._loggers = None
-        self._journals.clear()
-        await self._stack.aclose()
+        with told_when_long(self._why_closing_waits):
+            if self._syncing is not None:
+                await self._syncing.close()
+            if self._purges:
+                await asyncio.wait(self._purges, timeout=PURGE_SECONDS_MAX)
+            if self._stream is not None:
+                await self._stream.abort()
+            if self._loggers is not None:
+                await self._loggers.close()
+            self._loggers = None
+            await self._opened.close()
 
     async def __aenter__(self) -> Self:
         try:
@@ -175,13 +151,28 @@ class QuorumJournalManager:
 
     # --- the whole journal -----------------------------------------------------------------------------------
 
-    async def format(self, namespace: NamespaceInfo, *, force: bool = False) -> None:
-        """Formats the journal at every acceptor. Raises QuorumFailed, naming those that hold one already.
+    async def format(self, namespace: NamespaceInfo, *, force: bool = False) -> Formatted:
+        """Formats the journal at every acceptor. Raises QuorumFailed if every acceptor has it already.
 
+        If only some of them have it, for this namespace, the others join: they are formatted, and the first ones keep
+        everything. Raises BadJournalState, having changed nothing, if a majority could then lack acknowledged edits;
+        HalfFormatted names the acceptors that were formatted, and the same call again formats the rest.
         `force` discards what they hold, even if it cannot be fenced; stop its writer first.
         """
-        await self._set.run(self._proposer.format(namespace, force=force))
-        self._namespace = namespace
+        work = Formatting(self.journal_id, self._set, self._proposer, self._opened)
+        done = await work.run(namespace, force=force)
+        self._namespace = done.namespace
+        return done
+
+    async def sync(
+        self, *, bytes_per_second: float | None = None, on_bytes: Callable[[int], None] = lambda _: None
+    ) -> Synced:
+        """Copies finalized segments to acceptors on ledgers that lack them. Returns what it did and what is left.
+
+        A writer may go on meanwhile, in any process. JournalNodes sync by themselves.
+        """
+        pace = pace_of(bytes_per_second or self.config.sync_bytes_per_second)
+        return await JournalSyncer(self._opened.on_ledgers, pace, on_bytes=on_bytes).until_done()
 
     async def is_formatted(self) -> bool:
         """Whether any acceptor has the journal; all must answer."""
@@ -261,6 +252,7 @@ class QuorumJournalManager:
         steps = self._proposer.recover_unfinalized_segments(await self.namespace())
         recovered = await self._set.run(steps)
         tell(Act.EPOCH, journal=self.journal_id, epoch=self.epoch)
+        self._keep_up_to_date()
         return recovered
 
     async def create_new_unique_epoch(self) -> int:
@@ -298,9 +290,9 @@ class QuorumJournalManager:
     def _purge(self, min_txid_to_keep: int) -> list[asyncio.Future[None]]:
         """Starts a purge; `close` waits for acceptors that are late."""
         calls = self._set.calls(PurgeLogs(min_txid_to_keep=min_txid_to_keep))
-        for call in calls:
-            self._purges.add(call)
-            call.add_done_callback(self._purges.discard)
+        for call, logger in zip(calls, self._set.loggers, strict=True):
+            self._purges[call] = logger.name
+            call.add_done_callback(self._purges.pop)
         return calls
 
     # --- reading ------------------------------------------------------------------------------------------
@@ -363,6 +355,24 @@ class QuorumJournalManager:
     def report(self) -> str:
         """Status for operators: the segment being written, and each acceptor's progress."""
         return self._stream.report() if self._stream is not None else self._set.report()
+
+    @property
+    def _journals(self) -> dict[str, Journal | RemoteAcceptor | AbsentAcceptor]:
+        return self._opened.by_name
+
+    def _keep_up_to_date(self) -> None:
+        if self._syncing is None:
+            self._syncing = self._opened.background_sync()
+            if self._syncing is not None:
+                self._syncing.start()
+
+    def _why_closing_waits(self) -> str:
+        purges = [f"acceptor {name} to purge" for name in self._purges.values()]
+        waited_for = "; ".join([*purges, *self._opened.what_closing_waits_for()])
+        return (
+            f"closing journal {self.journal_id} waits for {waited_for or 'its clusters to be let go of'}; "
+            f"what is left open is ended by the next writer"
+        )
 
     @property
     def _quorum(self) -> Quorum:

@@ -17,9 +17,11 @@ from . import aio
 from .batch import Batch
 from .config import AcceptorConfig, JournalConfig
 from .edits import EditOp
+from .formatting import Formatted
 from .manager import input_stream, output_stream
 from .manager.input_stream import decoded
 from .requests import NamespaceInfo, SegmentState
+from .sync.syncer import Synced
 
 T = TypeVar("T")
 
@@ -57,9 +59,16 @@ class QuorumJournalManager(BlockingClient[aio.QuorumJournalManager]):
         """This writer's epoch, once it has one."""
         return self._twin.epoch
 
-    def format(self, namespace: NamespaceInfo, *, force: bool = False) -> None:
-        """Formats the journal. Raises QuorumFailed if there is one already, unless `force`."""
-        self._thread.run(self._twin.format(namespace, force=force))
+    def format(self, namespace: NamespaceInfo, *, force: bool = False) -> Formatted:
+        """Formats the journal, or adds acceptors that are new to the others; see the asyncio manager.
+
+        Raises QuorumFailed if every acceptor has the journal already, unless `force`.
+        """
+        return self._thread.run(self._twin.format(namespace, force=force))
+
+    def sync(self, *, bytes_per_second: float | None = None) -> Synced:
+        """Copies finalized segments to the acceptors that lack them. Returns what it did and what is left."""
+        return self._thread.run(self._twin.sync(bytes_per_second=bytes_per_second))
 
     def is_formatted(self) -> bool:
         """Whether any acceptor has the journal."""

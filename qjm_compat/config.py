@@ -27,7 +27,9 @@ class JournalConfig:
     `tail_bytes_max`: edits an acceptor gives at a time when tailing, but at least one batch.
     `tail_poll_seconds`: how often a follower polls. `tail_behind_seconds_max`: how long the acceptors may
     know of less than a resumed follower has read. `verify_edits`: refuse a batch whose frames,
-    checksums or txids are wrong; Hadoop does not check.
+    checksums or txids are wrong; Hadoop does not check. `sync_interval_seconds`: how often acceptors
+    are given the finalized segments that they lack (Hadoop's `dfs.journalnode.sync.interval`), 0 for never;
+    `sync_bytes_per_second`: how fast these are copied.
     """
 
     ensemble_size: int = tunable(3, "Bookies of each segment's ledger.", 1, 32)
@@ -95,9 +97,25 @@ class JournalConfig:
     verify_edits: bool = tunable(
         True, "Refuse a batch whose frames, checksums or txids are wrong; Hadoop does not look.", 0, 0
     )
+    sync_interval_seconds: float = tunable(
+        120.0,
+        "How often acceptors get the finalized segments that they lack (dfs.journalnode.sync.interval); 0: never.",
+        0,
+        86_400,
+    )
+    sync_bytes_per_second: int = tunable(
+        8 * MIB,
+        "How fast these are copied; verifying them takes time from the writer's process.",
+        64 * 1024,
+        2**36,
+    )
 
     def __post_init__(self) -> None:
         _ = self.new_ledger.shape  # raises if it is impossible
+        if self.sync_interval_seconds < 0 or self.sync_bytes_per_second < 1:
+            raise ValueError(
+                "sync_interval_seconds must not be negative, and sync_bytes_per_second must be positive"
+            )
         positive = (
             "pipelined_batches_max",
             "queued_edits_bytes_max",

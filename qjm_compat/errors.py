@@ -14,7 +14,8 @@
     ├── SegmentUnreadable        no copy of a segment could be read to its end
     │   └── SegmentUnavailable   … because bookies or metadata did not answer: read it again later
     ├── QuorumFailed             too few acceptors said yes; names what each of the others said
-    │   └── QuorumTimeout        … because they did not answer in time
+    │   ├── QuorumTimeout        … because they did not answer in time
+    │   └── HalfFormatted        … of a format: the same call again formats the rest
     ├── StreamClosed             the output stream takes no more
     └── JournalUnavailable       the ledgers or the metadata under the journal did not answer
 
@@ -24,7 +25,7 @@ A flush that failed may or may not be in the journal: the next recovery settles 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from metadata.portable import PortableError
 
@@ -113,17 +114,25 @@ class SegmentUnavailable(SegmentUnreadable):
 
 
 class QuorumFailed(JournalError):
-    """Too few acceptors did what was asked. Some of them may have done it."""
+    """Too few acceptors did what was asked. `done`: the acceptors known to have done it; others may have as well."""
 
     java_class = _CLIENT + "QuorumException"
 
-    def __init__(self, what: str, needed: int, asked: int, errors: Mapping[str, Exception]) -> None:
+    def __init__(
+        self,
+        what: str,
+        needed: int,
+        asked: int,
+        errors: Mapping[str, Exception],
+        done: Sequence[str] = (),
+    ) -> None:
         said = "\n".join(f"{name}: {error}" for name, error in errors.items())
         super().__init__(
             f"{what}: Got too many exceptions to achieve quorum size {needed}/{asked}. "
             f"{len(errors)} exceptions thrown:\n{said}"
         )
         self.errors = dict(errors)
+        self.done = tuple(done)
 
 
 class QuorumTimeout(QuorumFailed):
@@ -131,7 +140,14 @@ class QuorumTimeout(QuorumFailed):
 
     java_class = "java.io.IOException"
 
-    def __init__(self, what: str, seconds: float, silent: str, errors: Mapping[str, Exception]) -> None:
+    def __init__(
+        self,
+        what: str,
+        seconds: float,
+        silent: str,
+        errors: Mapping[str, Exception],
+        done: Sequence[str] = (),
+    ) -> None:
         said = "".join(f"\n{name}: {error}" for name, error in errors.items())
         JournalError.__init__(
             self,
@@ -139,6 +155,36 @@ class QuorumTimeout(QuorumFailed):
             f"No answer from {silent}.{said}",
         )
         self.errors = dict(errors)
+        self.done = tuple(done)
+
+
+class HalfFormatted(QuorumFailed):
+    """Some acceptors were formatted, and some were not. The same call formats the rest, and nothing else.
+
+    `with_force`: too few were formatted for the others to join these, or old contents are still to be discarded.
+    """
+
+    def __init__(
+        self,
+        journal_id: str,
+        done: Sequence[str],
+        errors: Mapping[str, Exception],
+        *,
+        with_force: bool = False,
+    ) -> None:
+        failed = "; ".join(f"{name}: {error}" for name, error in errors.items())
+        again = (
+            "the same call with --force formats all of them anew"
+            if with_force
+            else "the same call formats these"
+        )
+        JournalError.__init__(
+            self,
+            f"journal {journal_id} is formatted at acceptor {', '.join(done)} now, and nothing was done at the "
+            f"others: {again}. {failed}",
+        )
+        self.errors = dict(errors)
+        self.done = tuple(done)
 
 
 class StreamClosed(JournalError):

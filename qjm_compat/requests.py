@@ -91,10 +91,16 @@ class GetStorageInfo(Request[JournalStorage]):
 
 @dataclass(frozen=True, slots=True)
 class Format(Request[None]):
-    """Formats the journal. With `force` all its contents are discarded."""
+    """Formats the journal. With `force` all its contents are discarded.
+
+    `promised_epoch` and `joined_behind` are for an acceptor that joins others: the latest epoch that these promised,
+    and the first txid of the segment that they have in progress.
+    """
 
     namespace: NamespaceInfo
     force: bool = False
+    promised_epoch: int = 0
+    joined_behind: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,11 @@ class JournalState:
     """State of one acceptor: all its promises, in one record.
 
     `owner` is the id of the process that `last_promised_epoch` was promised to, b"" if unknown.
+    `joined_behind` is the first txid of the segment that the other acceptors had in progress when this one joined the
+    journal, 0 if none. What this acceptor lacks of that segment, and of earlier ones, its predecessor may have
+    acknowledged: it does not vote on them (qjm_compat/sync/joining.py has the argument).
+    `epochs_above`: an acceptor that was lost may have promised epochs up to this one, so this acceptor promises none of
+    them. A writer that already has such an epoch goes on.
     """
 
     storage: JournalStorage | None = None
@@ -107,7 +112,14 @@ class JournalState:
     replaced_ledgers: tuple[int, ...] = ()
     previous: JournalState | None = None
     owner: bytes = b""
+    joined_behind: int = 0
+    epochs_above: int = 0
     nonce: bytes = field(default=b"", compare=False)
+
+    @property
+    def latest_epoch(self) -> int:
+        """The epoch that a new writer's must be above."""
+        return max(self.last_promised_epoch, self.epochs_above)
 
     def shows(self, segment: FinalizedSegment) -> bool:
         """Whether a finalized segment belongs to the journal: not purged, nor dropped with its generation."""
@@ -126,8 +138,10 @@ class JournalState:
         return dict(sorted(found.items()))
 
     def needs(self, segment: FinalizedSegment) -> bool:
-        """Whether this state, or the one a rollback would bring back, shows the segment."""
-        return self.shows(segment) or (self.previous is not None and self.previous.shows(segment))
+        """Whether the segment is visible in this state, or in the one that a rollback would restore."""
+        before = self.previous
+        is_before = before is not None and segment.generation <= before.generation and before.shows(segment)
+        return is_before or self.shows(segment)
 
 
 def encode_state(state: JournalState) -> bytes:
@@ -192,6 +206,8 @@ def _state_message(state: JournalState) -> pb.Journal:
         generation=state.generation,
         replaced_ledgers=state.replaced_ledgers,
         owner=state.owner,
+        joined_behind=state.joined_behind,
+        epochs_above=state.epochs_above,
         nonce=state.nonce,
     )
     if state.storage is not None:
@@ -251,6 +267,8 @@ def _state(message: pb.Journal) -> JournalState:
         dropped=tuple(Dropped(d.generation_min, d.generation_max, d.start_txid_min) for d in message.dropped),
         replaced_ledgers=tuple(message.replaced_ledgers),
         owner=message.owner,
+        joined_behind=message.joined_behind,
+        epochs_above=message.epochs_above,
         nonce=message.nonce,
     )
     return replace(state, previous=_state(message.previous)) if message.HasField("previous") else state

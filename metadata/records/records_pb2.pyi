@@ -397,7 +397,7 @@ class DroppedSegments(_message.Message):
     def __init__(self, generation_min: _Optional[int] = ..., generation_max: _Optional[int] = ..., start_txid_min: _Optional[int] = ...) -> None: ...
 
 class Journal(_message.Message):
-    __slots__ = ("format_version", "storage", "last_promised_epoch", "last_writer_epoch", "committed_txid", "segments", "accepted", "last_finalized_start", "purged_below", "generation", "dropped", "replaced_ledgers", "previous", "nonce", "owner")
+    __slots__ = ("format_version", "storage", "last_promised_epoch", "last_writer_epoch", "committed_txid", "segments", "accepted", "last_finalized_start", "purged_below", "generation", "dropped", "replaced_ledgers", "previous", "nonce", "owner", "joined_behind", "epochs_above")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     STORAGE_FIELD_NUMBER: _ClassVar[int]
     LAST_PROMISED_EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -413,6 +413,8 @@ class Journal(_message.Message):
     PREVIOUS_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
+    JOINED_BEHIND_FIELD_NUMBER: _ClassVar[int]
+    EPOCHS_ABOVE_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     storage: JournalStorage
     last_promised_epoch: int
@@ -428,7 +430,9 @@ class Journal(_message.Message):
     previous: Journal
     nonce: bytes
     owner: bytes
-    def __init__(self, format_version: _Optional[int] = ..., storage: _Optional[_Union[JournalStorage, _Mapping]] = ..., last_promised_epoch: _Optional[int] = ..., last_writer_epoch: _Optional[int] = ..., committed_txid: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[OpenSegment, _Mapping]]] = ..., accepted: _Optional[_Iterable[_Union[AcceptedRecovery, _Mapping]]] = ..., last_finalized_start: _Optional[int] = ..., purged_below: _Optional[int] = ..., generation: _Optional[int] = ..., dropped: _Optional[_Iterable[_Union[DroppedSegments, _Mapping]]] = ..., replaced_ledgers: _Optional[_Iterable[int]] = ..., previous: _Optional[_Union[Journal, _Mapping]] = ..., nonce: _Optional[bytes] = ..., owner: _Optional[bytes] = ...) -> None: ...
+    joined_behind: int
+    epochs_above: int
+    def __init__(self, format_version: _Optional[int] = ..., storage: _Optional[_Union[JournalStorage, _Mapping]] = ..., last_promised_epoch: _Optional[int] = ..., last_writer_epoch: _Optional[int] = ..., committed_txid: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[OpenSegment, _Mapping]]] = ..., accepted: _Optional[_Iterable[_Union[AcceptedRecovery, _Mapping]]] = ..., last_finalized_start: _Optional[int] = ..., purged_below: _Optional[int] = ..., generation: _Optional[int] = ..., dropped: _Optional[_Iterable[_Union[DroppedSegments, _Mapping]]] = ..., replaced_ledgers: _Optional[_Iterable[int]] = ..., previous: _Optional[_Union[Journal, _Mapping]] = ..., nonce: _Optional[bytes] = ..., owner: _Optional[bytes] = ..., joined_behind: _Optional[int] = ..., epochs_above: _Optional[int] = ...) -> None: ...
 
 class FinalizedSegment(_message.Message):
     __slots__ = ("format_version", "start_txid", "end_txid", "ledger_id", "layout_version", "writer_epoch", "generation", "nonce")

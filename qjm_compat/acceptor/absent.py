@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from ..errors import JournalUnavailable
-from ..requests import BatchDone, R, Request, SendEdits
-from .copying import SegmentContent
+from ..requests import BatchDone, R, RemoteEditLog, Request, SendEdits
+from .copying import Pace, SegmentContent, SegmentReader
+from .programs.syncing import SegmentsHeld, Taken
 
 
 class AbsentAcceptor:
@@ -27,6 +30,24 @@ class AbsentAcceptor:
         *,
         in_progress_ok: bool = True,  # noqa: ARG002
     ) -> SegmentContent:
+        raise self._unavailable()
+
+    async def segments_held(self) -> SegmentsHeld:
+        raise self._unavailable()
+
+    async def make_room_for_another(self, epochs_above: int) -> SegmentsHeld:  # noqa: ARG002
+        raise self._unavailable()
+
+    async def purged_below(self) -> int:
+        raise self._unavailable()
+
+    async def take_finalized(
+        self,
+        wanted: RemoteEditLog,  # noqa: ARG002
+        source: SegmentReader,  # noqa: ARG002
+        pace: Pace,  # noqa: ARG002
+        is_wanted: Callable[[], Awaitable[bool]],  # noqa: ARG002
+    ) -> Taken:
         raise self._unavailable()
 
     async def close(self) -> None:

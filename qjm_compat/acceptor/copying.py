@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Protocol
@@ -17,6 +17,9 @@ from .segment_ledgers import Appended, SegmentLedgers
 
 BATCHES_UNDER_WAY_MAX = 64
 """Batches of a copy in flight to disk; their bytes are bounded by the ledger's writer."""
+
+Pace = Callable[[int], Awaitable[None]]
+"""Waits until that many more bytes may be copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +41,14 @@ class SegmentReader(Protocol):
         ...
 
 
-async def copy_segment(source: SegmentReader, ledgers: SegmentLedgers, wanted: CopySegment) -> Copied:
+async def copy_segment(
+    source: SegmentReader, ledgers: SegmentLedgers, wanted: CopySegment, pace: Pace | None = None
+) -> Copied:
     """Copies exactly the wanted txids into a new closed ledger. On an error no ledger is left."""
     content = await source.read_segment(wanted.start_txid, wanted.start_txid)
     ledger_id = await ledgers.create(wanted.start_txid)
     try:
-        await _copy_batches(content, ledgers, ledger_id, wanted)
+        await _copy_batches(content, ledgers, ledger_id, wanted, pace)
         end = await ledgers.end(ledger_id)
         if end.end_txid != wanted.end_txid:
             raise SegmentUnreadable(f"the copy of {wanted} ends at txid {end.end_txid}")
@@ -54,7 +59,11 @@ async def copy_segment(source: SegmentReader, ledgers: SegmentLedgers, wanted: C
 
 
 async def _copy_batches(
-    content: SegmentContent, ledgers: SegmentLedgers, ledger_id: int, wanted: CopySegment
+    content: SegmentContent,
+    ledgers: SegmentLedgers,
+    ledger_id: int,
+    wanted: CopySegment,
+    pace: Pace | None = None,
 ) -> None:
     next_txid = wanted.start_txid
     under_way: deque[Appended] = deque()
@@ -63,6 +72,8 @@ async def _copy_batches(
             if next_txid > wanted.end_txid:
                 break
             check_writer(batch, wanted)
+            if pace is not None:
+                await pace(len(batch.records))
             part = checked_part(batch, next_txid, wanted.end_txid)
             under_way.append(await ledgers.append(ledger_id, part))
             next_txid = part.last_txid + 1

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, cast
@@ -19,6 +20,7 @@ from ..errors import (
     BadRequest,
     EditsNotCached,
     JournalError,
+    JournalUnavailable,
     NewerTxid,
     SegmentUnreadable,
 )
@@ -28,15 +30,17 @@ from ..requests import (
     GetJournaledEdits,
     JournaledEdits,
     R,
+    RemoteEditLog,
     Request,
     SendEdits,
 )
-from .copying import SegmentContent, SegmentReader, checked_part, copy_segment
+from .copying import Pace, SegmentContent, SegmentReader, checked_part, copy_segment
 from .edits_cache import EditsCache, cut
 from .intake import EditsIntake, Turns
 from .metrics import AcceptorMetrics
 from .programs import transitions
 from .programs.effects import (
+    Copied,
     CopySegment,
     DeleteFinalized,
     DropLedger,
@@ -54,7 +58,17 @@ from .programs.effects import (
 from .programs.machine import CONCURRENT, RESETS, program
 from .programs.manifest import place_of
 from .programs.memory import Memory, OpenSegment
+from .programs.syncing import (
+    SegmentsHeld,
+    Taken,
+    make_room_for_another,
+    segments_held,
+    take_finalized,
+)
 from .segment_ledgers import SegmentLedgers
+
+COPY_SECONDS_MAX = 1800.0
+"""How long one copy may take. `fsck --delete-orphans` may delete older ledgers that no segment refers to."""
 
 
 class Journal:
@@ -117,6 +131,11 @@ class Journal:
         """Abandons the open segment, which the next writer ends, and closes the ledgers."""
         self._memory.open = None
         await self._ledgers.close()
+
+    @property
+    def open_segments(self) -> list[tuple[int, int]]:
+        """See `SegmentLedgers.open_segments`."""
+        return self._ledgers.open_segments
 
     def begin(self, request: SendEdits, done: BatchDone) -> bool:
         """See `Acceptor.begin`."""
@@ -237,6 +256,65 @@ class Journal:
                 return segment
             record = await self._store.read_segment(start_txid)
         return record.segment if record is not None and found.state.shows(record.segment) else None
+
+    # --- up to date with other acceptors ---------------------------------------------------------------
+
+    async def segments_held(self) -> SegmentsHeld:
+        """Returns what is finalized here, without fencing anybody. Raises JournalNotFormatted, JournalUnavailable."""
+        return await self._run(segments_held(self._memory))
+
+    async def make_room_for_another(self, epochs_above: int) -> SegmentsHeld:
+        """See `programs.syncing.make_room_for_another`. Raises StaleEpoch, JournalUnavailable."""
+        async with self._turns.next():
+            return await self._run(make_room_for_another(self._memory, epochs_above))
+
+    async def purged_below(self) -> int:
+        """The txid that purged segments end before. Raises JournalUnavailable."""
+        with metadata_errors():
+            found = await self._store.read_state()
+        return found.state.purged_below if found is not None else 0
+
+    async def take_finalized(
+        self,
+        wanted: RemoteEditLog,
+        source: SegmentReader,
+        pace: Pace,
+        is_wanted: Callable[[], Awaitable[bool]],
+    ) -> Taken:
+        """Finalizes a segment here that another acceptor has finalized, and copies it from there if necessary.
+
+        A writer's calls go on meanwhile. `is_wanted` is asked after the copy, because the segment may have been purged.
+        Raises RuleViolated if what is here contradicts the segment, SegmentUnreadable, JournalUnavailable.
+        """
+        taken = await self._take(wanted, None)
+        if taken is not Taken.LACKING:
+            return taken
+        name = getattr(source, "name", "the other acceptor")
+        effect = CopySegment(name, wanted.start_txid, wanted.end_txid, wanted.writer_epoch)
+        copy = await self._copied(source, effect, pace)
+        try:
+            is_still_wanted = await is_wanted()
+        except BaseException:
+            await self._ledgers.drop(copy.ledger_id)
+            raise
+        if is_still_wanted:
+            return await self._take(wanted, copy)
+        await self._ledgers.drop(copy.ledger_id)
+        return Taken.PURGED
+
+    async def _copied(self, source: SegmentReader, wanted: CopySegment, pace: Pace) -> Copied:
+        try:
+            async with asyncio.timeout(COPY_SECONDS_MAX):
+                return await copy_segment(source, self._ledgers, wanted, pace)
+        except TimeoutError as error:
+            raise JournalUnavailable(
+                f"copying segment {wanted.start_txid}-{wanted.end_txid} took longer than {COPY_SECONDS_MAX:g} s: "
+                f"allow more bytes a second"
+            ) from error
+
+    async def _take(self, wanted: RemoteEditLog, copy: Copied | None) -> Taken:
+        async with self._turns.next():
+            return await self._run(take_finalized(self._memory, wanted, copy))
 
     # --- programs ------------------------------------------------------------------------------------
 

@@ -55,6 +55,12 @@ class SegmentLedgers:
         self._labels = {JOURNAL_OF_LEDGER: journal_id.encode(), ACCEPTOR_OF_LEDGER: acceptor.encode()}
         self._config = config
         self._writers: dict[int, WriteHandle] = {}
+        self._starts: dict[int, int] = {}
+
+    @property
+    def open_segments(self) -> list[tuple[int, int]]:
+        """Segments that are written from here or about to be let go of: the first txid and the ledger of each."""
+        return sorted((start, ledger_id) for ledger_id, start in self._starts.items())
 
     # --- writing -----------------------------------------------------------------------------------
 
@@ -71,6 +77,7 @@ class SegmentLedgers:
                 custom_metadata={**self._labels, SEGMENT_OF_LEDGER: str(start_txid).encode()},
             )
         self._writers[writer.ledger_id] = writer
+        self._starts[writer.ledger_id] = start_txid
         return writer.ledger_id
 
     def takes_now(self, ledger_id: int, size_bytes: int) -> bool:
@@ -103,6 +110,7 @@ class SegmentLedgers:
     async def end(self, ledger_id: int) -> LedgerEnd:
         """Closes the ledger for all writers, and returns its end. A healthy writer here closes it itself."""
         writer = self._writers.pop(ledger_id, None)
+        self._starts.pop(ledger_id, None)
         if writer is not None:
             with suppress(LedgerError):  # it was fenced or failed: recovery below settles where it ends
                 await writer.close()
@@ -113,6 +121,7 @@ class SegmentLedgers:
     async def drop(self, ledger_id: int) -> None:
         """Deletes a ledger; one that is gone is no error."""
         writer = self._writers.pop(ledger_id, None)
+        self._starts.pop(ledger_id, None)
         if writer is not None:
             await writer.abandon()
         with ledger_errors(f"ledger {ledger_id} could not be deleted"), suppress(NoSuchLedger):
@@ -125,7 +134,18 @@ class SegmentLedgers:
         CLOSE_SECONDS_MAX, it is left as after a crash.
         """
         writers, self._writers = list(self._writers.values()), {}
-        await asyncio.gather(*(_let_go(writer) for writer in writers))
+        await asyncio.gather(*(self._let_go(writer) for writer in writers))
+
+    async def _let_go(self, writer: WriteHandle) -> None:
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS_MAX):
+                await writer.close()
+        except (TimeoutError, LedgerError) as error:
+            line, about = "ledger %d is left to be recovered: %s", {"ledger": writer.ledger_id}
+            log.info(line, writer.ledger_id, error or "no answer in time", extra=about)
+            await writer.abandon()
+        finally:
+            self._starts.pop(writer.ledger_id, None)
 
     # --- reading ------------------------------------------------------------------------------------
 
@@ -178,20 +198,6 @@ class SegmentLedgers:
 def _retrieved(future: asyncio.Future[int]) -> None:
     if not future.cancelled():
         future.exception()
-
-
-async def _let_go(writer: WriteHandle) -> None:
-    try:
-        async with asyncio.timeout(CLOSE_SECONDS_MAX):
-            await writer.close()
-    except (TimeoutError, LedgerError) as error:
-        log.info(
-            "ledger %d is left to be recovered: %s",
-            writer.ledger_id,
-            error or "no answer in time",
-            extra={"ledger": writer.ledger_id},
-        )
-        await writer.abandon()
 
 
 async def _batches(reader: ReadHandle, first: int, from_txid: int) -> AsyncGenerator[Batch, None]:

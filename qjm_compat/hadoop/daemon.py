@@ -25,6 +25,7 @@ from .server.connections import RpcServer
 from .server.lease import NameLease
 from .server.node import JournalNode
 from .server.peers import Address
+from .server.syncing import NodeSync
 from .wire.methods import Place
 
 LEASE_SECONDS = 10.0
@@ -96,12 +97,14 @@ async def running(
             calls = Calls(node, Place(f"http://{_joined(http_host, http_port)}", http_port))
             server = RpcServer(calls, config.limits)
             keeping = asyncio.create_task(lease.keep())
+            syncing = NodeSync(node, config.journals)
             try:
                 async with server.serving(config.rpc):
                     pages = Pages(node, Beans(node, calls, server, record.rpc_address), config.limits)
                     metrics = JournalNodeMetrics(node, calls, server)
                     yield RunningNode(record, node, pages, metrics, keeping, lease, store)
             finally:
+                await syncing.background.close()
                 keeping.cancel()
                 await asyncio.wait([keeping])
                 await node.close()

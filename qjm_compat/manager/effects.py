@@ -28,12 +28,16 @@ class Need(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """→ Answers: calls every acceptor. Ends when the need is met, has become impossible, or time is up."""
+    """→ Answers: calls every acceptor. Ends when the need is met, has become impossible, or time is up.
+
+    `every_answer`: does not end before all have answered or time is up, so that it is known who has done it.
+    """
 
     what: str
     request: Request[Any]
     need: Need
     seconds_max: float
+    every_answer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +71,11 @@ class Acceptors:
     def __len__(self) -> int:
         return len(self.names)
 
-    def ask(self, what: str, request: Request[T], need: Need, seconds_max: float) -> Program[Mapping[int, T]]:
+    def ask(
+        self, what: str, request: Request[T], need: Need, seconds_max: float, *, every_answer: bool = False
+    ) -> Program[Mapping[int, T]]:
         """The replies of a quorum. Raises QuorumFailed or QuorumTimeout, with each acceptor's error."""
-        answers: Answers[T] = yield Ask(what, request, need, seconds_max)
+        answers: Answers[T] = yield Ask(what, request, need, seconds_max, every_answer)
         self.check(what, answers, need, seconds_max)
         return answers.replies
 
@@ -77,9 +83,10 @@ class Acceptors:
         """Raises QuorumFailed or QuorumTimeout unless the need is met."""
         outcome = answers.outcome(need, len(self))
         errors = {self.names[n]: error for n, error in sorted(answers.errors.items())}
+        done = tuple(self.names[n] for n in sorted(answers.replies))
         if outcome is Outcome.LOST:
-            raise QuorumFailed(what, need.quorum(len(self)).needed, len(self), errors)
+            raise QuorumFailed(what, need.quorum(len(self)).needed, len(self), errors, done)
         if outcome is Outcome.PENDING:
             heard = answers.replies.keys() | answers.errors.keys()
             silent = ", ".join(name for n, name in enumerate(self.names) if n not in heard)
-            raise QuorumTimeout(what, seconds_max, silent, errors)
+            raise QuorumTimeout(what, seconds_max, silent, errors, done)

@@ -33,8 +33,11 @@ class LoggerSet:
             effect = next(steps)
             while True:
                 match effect:
-                    case Ask(what, request, need, seconds_max):
-                        effect = steps.send(await self.ask(what, request, need, seconds_max))
+                    case Ask(what, request, need, seconds_max, every_answer):
+                        calls = self.calls(request)
+                        effect = steps.send(
+                            await wait_for(what, calls, need, seconds_max, every_answer=every_answer)
+                        )
                     case SetEpoch(epoch):
                         for logger in self.loggers:
                             logger.channel.set_epoch(epoch)

@@ -138,13 +138,21 @@ class Proposer:
     # --- the whole journal: every acceptor must do these -----------------------------------------------
 
     def format(self, namespace: NamespaceInfo, *, force: bool) -> Program[None]:
+        """Raises QuorumFailed, which says at whom it was done and at whom not."""
         self.is_active_writer = self.is_active_writer and not force
-        yield from self._all("format", Format(namespace, force))
+        seconds_max = self._config.operations_seconds_max
+        request = Format(namespace, force)
+        yield from self.acceptors.ask("format", request, Need.ALL, seconds_max, every_answer=True)
         self.is_active_writer = False
 
     def is_formatted(self) -> Program[bool]:
         """Whether any acceptor has the journal. All must answer."""
-        return any((yield from self._all("isFormatted", IsFormatted())).values())
+        return bool((yield from self.formatted()))
+
+    def formatted(self) -> Program[tuple[str, ...]]:
+        """The acceptors that have the journal. All must answer."""
+        answers = yield from self._all("isFormatted", IsFormatted())
+        return tuple(self.acceptors.names[n] for n in sorted(answers) if answers[n])
 
     def do_pre_upgrade(self) -> Program[None]:
         self.is_active_writer = False

@@ -29,10 +29,12 @@ async def wait_for(
     seconds_max: float,
     *,
     is_polling: bool = False,
+    every_answer: bool = False,
 ) -> Answers[T]:
     """Returns the answers once the need is met, has become impossible, or time is up. The calls go on.
 
-    Logs a long wait, unless it `is_polling`: then waiting is expected.
+    With `every_answer` an impossible need does not end the wait: all calls finish, or time is up. Logs a long wait,
+    unless it `is_polling`: then waiting is expected.
     """
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -41,7 +43,8 @@ async def wait_for(
     while True:
         answers = collected(calls)
         now = loop.time()
-        if answers.outcome(need, len(calls)) is not Outcome.PENDING or now >= deadline:
+        is_decided = answers.outcome(need, len(calls)) is not Outcome.PENDING
+        if (is_decided and not (every_answer and _is_any_left(calls))) or now >= deadline:
             return answers
         if warnings and now >= warnings[0]:
             warnings.pop(0)
@@ -53,6 +56,10 @@ async def wait_for(
         if late > PAUSE_SHARE_MIN * seconds_max:
             log.warning("this process stood still for %.1f s; waiting so much longer: %s", late, what)
             deadline += late
+
+
+def _is_any_left(calls: Sequence[asyncio.Future[T]]) -> bool:
+    return not all(call.done() for call in calls)
 
 
 def collected(calls: Sequence[asyncio.Future[T]]) -> Answers[T]:

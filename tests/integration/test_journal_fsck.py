@@ -129,7 +129,12 @@ def test_what_a_record_cannot_say_is_found(tmp_path: Path) -> None:
 def test_an_acceptor_that_was_never_formatted_is_found(tmp_path: Path) -> None:
     async def scenario(journal: Journal) -> None:
         journal.acceptors.append(AcceptorConfig("d", journal.cluster.uri))
-        assert (await journal.problems())[0] == "acceptor d: it is not formatted"
+        first, *others = await journal.problems()
+        assert first == (
+            "acceptor d: it is not formatted: `bookledger journal format` adds it to the others, `bookledger journal "
+            "sync` copies what they have"
+        )
+        assert [other.partition(": ")[0] for other in others] == ["2 segments, 1-10 to 11-20"]
 
     on_a_journal(tmp_path, scenario)
 

@@ -48,6 +48,8 @@ plain_states = st.builds(
     dropped=st.lists(st.builds(Dropped, epochs, epochs, numbers), max_size=3).map(tuple),
     replaced_ledgers=st.lists(numbers, max_size=3).map(tuple),
     owner=st.binary(max_size=16),
+    joined_behind=numbers,
+    epochs_above=epochs,
     nonce=st.binary(max_size=16),
 )
 states = st.builds(
@@ -158,3 +160,6 @@ def test_a_segment_is_needed_while_the_journal_or_a_rollback_shows_it() -> None:
     assert not purged.needs(segment(1, 4))
     assert replace(purged, previous=JournalState()).needs(segment(1, 4))
     assert not replace(purged, previous=JournalState(purged_below=5)).needs(segment(1, 4))
+    later = replace(segment(1, 4), generation=1)  # since the upgrade: a rollback drops it
+    assert not replace(purged, previous=JournalState()).needs(later)
+    assert replace(purged, previous=JournalState(generation=1)).needs(later)

@@ -199,10 +199,8 @@ class ModelManager(QuorumJournalManager):
         self._plans = plans
 
     async def connect(self) -> None:
-        self._journals = cast(
-            "dict[str, Journal | RemoteAcceptor | AbsentAcceptor]",
-            {model.name: model for model in self._models},
-        )
+        models = {model.name: model for model in self._models}
+        self._journals.update(cast("dict[str, Journal | RemoteAcceptor | AbsentAcceptor]", models))
         faulty = [FaultyAcceptor(model, plan) for model, plan in zip(self._models, self._plans, strict=True)]
         self._loggers = LoggerSet(faulty, self.config)
 

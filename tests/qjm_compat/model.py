@@ -6,13 +6,13 @@ contract of acceptors in `tests/contracts/journal_acceptor.py`, like the product
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from metadata.records.journal_record import FinalizedSegment, JournalState
 from metadata.records.journal_store import VersionedSegment, VersionedState
-from qjm_compat.acceptor.copying import SegmentContent, check_writer, checked_part
+from qjm_compat.acceptor.copying import Pace, SegmentContent, SegmentReader, check_writer, checked_part
 from qjm_compat.acceptor.programs import transitions
 from qjm_compat.acceptor.programs.effects import (
     Copied,
@@ -35,6 +35,13 @@ from qjm_compat.acceptor.programs.machine import program
 from qjm_compat.acceptor.programs.manifest import place_of
 from qjm_compat.acceptor.programs.memory import Memory
 from qjm_compat.acceptor.programs.segments import admit_edits
+from qjm_compat.acceptor.programs.syncing import (
+    SegmentsHeld,
+    Taken,
+    make_room_for_another,
+    segments_held,
+    take_finalized,
+)
 from qjm_compat.batch import Batch
 from qjm_compat.edits import EditLogError, check_batch
 from qjm_compat.errors import (
@@ -46,7 +53,15 @@ from qjm_compat.errors import (
     SegmentUnreadable,
     StaleEpoch,
 )
-from qjm_compat.requests import BatchDone, GetJournaledEdits, JournaledEdits, R, Request, SendEdits
+from qjm_compat.requests import (
+    BatchDone,
+    GetJournaledEdits,
+    JournaledEdits,
+    R,
+    RemoteEditLog,
+    Request,
+    SendEdits,
+)
 
 
 @dataclass
@@ -199,6 +214,36 @@ class ModelAcceptor:
 
     async def close(self) -> None:
         self.memory.open = None
+
+    async def segments_held(self) -> SegmentsHeld:
+        return self.run(segments_held(self.memory))
+
+    async def make_room_for_another(self, epochs_above: int) -> SegmentsHeld:
+        return self.run(make_room_for_another(self.memory, epochs_above))
+
+    async def purged_below(self) -> int:
+        return self.disk.state.state.purged_below if self.disk.state is not None else 0
+
+    async def take_finalized(
+        self,
+        wanted: RemoteEditLog,
+        source: SegmentReader,
+        pace: Pace,
+        is_wanted: Callable[[], Awaitable[bool]],
+    ) -> Taken:
+        """As `Journal.take_finalized`: what is copied is read from the source's own disk, in one step."""
+        taken = self.run(take_finalized(self.memory, wanted, None))
+        if taken is not Taken.LACKING:
+            return taken
+        effect = CopySegment(
+            getattr(source, "name", ""), wanted.start_txid, wanted.end_txid, wanted.writer_epoch
+        )
+        copy: Copied = self.perform(effect)
+        await pace(sum(len(batch.records) for batch in self.disk.ledgers[copy.ledger_id].batches))
+        if await is_wanted():
+            return self.run(take_finalized(self.memory, wanted, copy))
+        self.perform(DropLedger(copy.ledger_id))
+        return Taken.PURGED
 
     def answer(self, request: Request[R]) -> R:
         """The whole call at once."""

@@ -18,9 +18,11 @@ from .fsck import fsck
 from .importing import import_
 from .options import TXID_MAX, JournalPlace, journal_place, journal_place_to_write
 from .show import list_, show
+from .syncing import sync
 from .tail import dump, tail
 
 if TYPE_CHECKING:
+    from qjm_compat.formatting import Formatted
     from qjm_compat.requests import NamespaceInfo, SegmentState
 
 
@@ -32,7 +34,7 @@ _IMPORTED_WHEN_USED = {
 
 
 HEADINGS: Headings = {
-    "Journals": ("format", "list", "show", "recover", "purge"),
+    "Journals": ("format", "list", "show", "recover", "sync", "purge"),
     "Edits": ("import", "export", "tail", "dump", "fsck"),
     "For NameNodes": ("serve", "bench"),
 }
@@ -69,6 +71,7 @@ journal.add_command(export)
 journal.add_command(tail)
 journal.add_command(dump)
 journal.add_command(fsck)
+journal.add_command(sync)
 
 
 @journal.command(
@@ -105,6 +108,9 @@ def format_(
 ) -> None:
     """Make a journal for one namespace. A journal that is there stays, unless this is forced.
 
+    If some of its acceptors hold it and others are new, the new ones join: they get the layout and creation time of
+    the others, which keep all that they have. Name all acceptors. docs/journals.md has the steps for replacing one.
+
     Examples:
         bookledger journal format ns1 --namespace-id 7 --cluster-id CID-1
     """
@@ -113,9 +119,16 @@ def format_(
     if force and not yes:
         confirm(f"forget journal {place.journal_id} and all its edits, if there is one?")
     namespace = NamespaceInfo(namespace_id, cluster_id, c_time=c_time, layout_version=layout_version)
-    asyncio.run(_format(place, namespace, force=force))
-    fields = {"namespace_id": namespace_id, "cluster_id": cluster_id, "layout_version": layout_version}
-    print_record({"journal": place.journal_id, **fields}, as_json=as_json)
+    done = asyncio.run(_format(place, namespace, force=force))
+    fields: dict[str, Any] = {
+        "journal": place.journal_id,
+        "formatted": list(done.acceptors),
+        "were_formatted": list(done.were_formatted),
+        "namespace_id": done.namespace.namespace_id,
+        "cluster_id": done.namespace.cluster_id,
+        "layout_version": done.namespace.layout_version,
+    }
+    print_record(fields, as_json=as_json)
 
 
 @journal.command()
@@ -157,10 +170,10 @@ def purge(place: JournalPlace, before: int, take_over: bool, as_json: bool) -> N
     print_record({"journal": place.journal_id, "epoch": epoch, "purged_before": before}, as_json=as_json)
 
 
-async def _format(place: JournalPlace, namespace: NamespaceInfo, *, force: bool) -> None:
+async def _format(place: JournalPlace, namespace: NamespaceInfo, *, force: bool) -> Formatted:
     await place.check_named()
     async with place.manager() as manager:
-        await manager.format(namespace, force=force)
+        return await manager.format(namespace, force=force)
 
 
 async def _recover(place: JournalPlace) -> tuple[int | None, SegmentState | None]:

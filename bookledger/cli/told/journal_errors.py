@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from qjm_compat import errors
-from qjm_compat.errors import JournalError, QuorumFailed
+from qjm_compat.errors import HalfFormatted, JournalError, QuorumFailed
 
 MEANINGS: dict[type[JournalError], str] = {
     errors.JournalNotFormatted: "there is no such journal: `bookledger journal list` shows those that are, "
@@ -22,6 +22,7 @@ MEANINGS: dict[type[JournalError], str] = {
     errors.SegmentUnavailable: "no copy of a segment can be read now, for not all bookies and metadata answer",
     errors.QuorumFailed: "too few acceptors did it",
     errors.QuorumTimeout: "too few acceptors answered in time; it may have happened all the same",
+    errors.HalfFormatted: "some acceptors were formatted, and some were not",
     errors.StreamClosed: "the stream takes no more edits",
     errors.JournalUnavailable: "the ledgers or the metadata under the journal did not answer",
 }
@@ -42,7 +43,7 @@ def hadoop_name(error: JournalError) -> str:
 
 def _detail(error: JournalError) -> str:
     said = "; ".join(str(error).splitlines())
-    if not isinstance(error, QuorumFailed) or not getattr(error, "errors", None):
+    if not isinstance(error, QuorumFailed) or isinstance(error, HalfFormatted) or not error.errors:
         return said
     what = said.partition(": ")[0]
     return "; ".join([what, *(f"{name}: {_said_by_one(one)}" for name, one in error.errors.items())])

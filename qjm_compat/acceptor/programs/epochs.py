@@ -12,9 +12,9 @@ from .memory import CONFLICTS_MAX, Memory
 
 
 def get_journal_state(me: Memory, _: GetJournalState) -> Program[JournalStateReply]:
-    """Returns the highest epoch promised."""
+    """Returns the highest epoch that is promised, or that nobody is promised any more."""
     state = yield from me.fresh()
-    return JournalStateReply(state.last_promised_epoch)
+    return JournalStateReply(state.latest_epoch)
 
 
 def new_epoch(me: Memory, request: NewEpoch) -> Program[NewEpochReply]:
@@ -22,9 +22,9 @@ def new_epoch(me: Memory, request: NewEpoch) -> Program[NewEpochReply]:
     for _ in range(CONFLICTS_MAX):
         state = yield from me.fresh()
         _check_namespace(me, request, state)
-        if request.epoch <= state.last_promised_epoch:
+        if request.epoch <= state.latest_epoch:
             raise StaleEpoch(
-                f"Proposed epoch {request.epoch} <= last promise {state.last_promised_epoch} ; "
+                f"Proposed epoch {request.epoch} <= last promise {state.latest_epoch} ; "
                 f"journal id: {me.journal_id}"
             )
         if (yield from me.swap(transitions.promised(state, request.epoch, request.owner))):
@@ -34,7 +34,7 @@ def new_epoch(me: Memory, request: NewEpoch) -> Program[NewEpochReply]:
     me.open = None
     state = yield from seal(me, request.epoch)
     starts = [s.start_txid for s in state.segments]
-    latest = max((*starts, state.last_finalized_start))
+    latest = max((*starts, state.last_finalized_start, state.joined_behind))
     return NewEpochReply(latest or None)
 
 

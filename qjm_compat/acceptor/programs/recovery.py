@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from metadata.records.journal_record import AcceptedRecovery, JournalState, SegmentRecord
 
-from ...errors import BadRequest, JournalError, RuleViolated
+from ...errors import BadJournalState, BadRequest, JournalError, JournalOutOfSync, RuleViolated
 from ...requests import AcceptRecovery, PrepareRecovery, PrepareReply, SegmentState
 from . import transitions
-from .effects import Program, copy_segment, read_finalized
+from .effects import Program, copy_segment, drop_ledger, read_finalized
 from .epochs import admit, seal, still
 from .memory import Memory, state_of
 from .segments import change, withdraw
@@ -23,6 +23,12 @@ def prepare_recovery(me: Memory, request: PrepareRecovery) -> Program[PrepareRep
     me.open = None
     state = yield from seal(me, request.info.epoch)
     found = yield from _on_disk(state, request.segment_txid)
+    if found is None and request.segment_txid <= state.joined_behind:
+        raise BadJournalState(
+            f"this acceptor joined the journal while segment {state.joined_behind} was in progress, and cannot tell "
+            f"what was written of segment {request.segment_txid}: more of the other acceptors must ; "
+            f"journal id: {me.journal_id}"
+        )
     accepted = transitions.accepted_at(state, request.segment_txid)
     if accepted is None or (found is not None and not found.in_progress):
         return PrepareReply(found, None, state.last_writer_epoch, me.committed_txid)
@@ -50,11 +56,30 @@ def accept_recovery(me: Memory, request: AcceptRecovery) -> Program[None]:
     if not _is_same(here, wanted):
         copy = yield from _copied(request)
     try:
-        yield from change(me, epoch, lambda now: transitions.accepted(now, wanted, epoch, copy))
+        now = yield from change(me, epoch, lambda now: _accepted(me, state, now, request, copy))
     except JournalError as error:
         if copy is not None:
             yield from withdraw(me, copy.ledger_id, error)
         raise
+    if copy is not None and copy.ledger_id not in transitions.kept_ledgers(now):
+        yield from drop_ledger(copy.ledger_id)
+
+
+def _accepted(
+    me: Memory, seen: JournalState, now: JournalState, request: AcceptRecovery, copy: SegmentRecord | None
+) -> JournalState:
+    """Records the choice and its ledger, unless a finalized copy of another acceptor has arrived meanwhile."""
+    wanted, epoch = request.state, request.info.epoch
+    own = transitions.segment_at(now, wanted.start_txid)
+    if own is not None and own.finalized:
+        _check_may_accept(me, now, state_of(own), wanted, epoch)
+        return now
+    if own is None and seen.last_finalized_start < now.last_finalized_start >= wanted.start_txid:
+        raise JournalOutOfSync(
+            f"segment {wanted.start_txid} was brought here from another acceptor meanwhile ; "
+            f"journal id: {me.journal_id}"
+        )
+    return transitions.accepted(now, wanted, epoch, copy)
 
 
 def _on_disk(state: JournalState, start_txid: int) -> Program[SegmentState | None]:
@@ -87,20 +112,21 @@ def _check_may_accept(
         )
     if here is None or _is_same(here, wanted):
         return
-    committed = me.committed_txid
-    if (
-        committed is not None
-        and wanted.end_txid < committed <= here.end_txid
-        and here.start_txid <= committed
-    ):
-        raise RuleViolated(
-            f"Cannot accept segment {wanted.start_txid}-{wanted.end_txid}: would discard already-committed "
-            f"txn, up to {committed} of {here.end_txid} ; journal id: {me.journal_id}"
-        )
+    check_keeps_committed(me, here, wanted.end_txid)
     if not here.in_progress:
         raise RuleViolated(
             f"Cannot replace finalized segment {here.start_txid}-{here.end_txid} of epoch {here.writer_epoch} by "
             f"one of epoch {wanted.writer_epoch} that ends at {wanted.end_txid} ; journal id: {me.journal_id}"
+        )
+
+
+def check_keeps_committed(me: Memory, here: SegmentState, end_txid: int) -> None:
+    """Raises RuleViolated if a copy that ends at `end_txid` lacks committed edits that are here."""
+    committed = me.committed_txid
+    if committed is not None and end_txid < committed <= here.end_txid and here.start_txid <= committed:
+        raise RuleViolated(
+            f"Cannot accept segment {here.start_txid}-{end_txid}: would discard already-committed "
+            f"txn, up to {committed} of {here.end_txid} ; journal id: {me.journal_id}"
         )
 
 

@@ -43,14 +43,14 @@ def start_log_segment(me: Memory, request: StartLogSegment) -> Program[None]:
     me.open = None
     state = yield from seal(me, epoch)
     yield from _refuse_edits_at(me, state, request.txid, epoch)
-    yield from _archive_all(me, state)
+    yield from archive_all(me, state)
     state = yield from drop_replaced(me, state)
     assert state.storage is not None
     layout = request.layout_version or state.storage.layout_version
     ledger_id = yield from new_ledger(request.txid, epoch)
     segment = SegmentRecord(request.txid, ledger_id, layout, epoch)
     try:
-        yield from change(me, epoch, lambda now: _started(me, now, segment))
+        yield from change(me, epoch, lambda now: _started(me, state, now, segment))
     except JournalError as error:
         yield from withdraw(me, ledger_id, error)
         raise
@@ -108,7 +108,7 @@ def finalize_log_segment(me: Memory, request: FinalizeLogSegment) -> Program[Non
         return
     yield from _check_end(me, segment, end)
     state = yield from change(me, epoch, lambda now: _finalized(me, now, segment, end, epoch))
-    yield from _archive_all(me, state)
+    yield from archive_all(me, state)
 
 
 def purge_logs(me: Memory, request: PurgeLogs) -> Program[None]:
@@ -189,10 +189,15 @@ def drop_replaced(me: Memory, state: JournalState) -> Program[JournalState]:
     return swept if deleted and (yield from me.swap(swept)) else state
 
 
-def _started(me: Memory, state: JournalState, segment: SegmentRecord) -> JournalState:
+def _started(me: Memory, seen: JournalState, state: JournalState, segment: SegmentRecord) -> JournalState:
     old = transitions.segment_at(state, segment.start_txid)
     if old is not None:
         _refuse_edits_of(me, old, segment.writer_epoch)
+    if seen.last_finalized_start < state.last_finalized_start >= segment.start_txid:
+        raise BadJournalState(
+            f"segments up to {state.last_finalized_start} were brought here from other acceptors meanwhile: none "
+            f"can begin at {segment.start_txid} ; journal id: {me.journal_id}"
+        )
     return transitions.started(state, segment, frozenset(me.archived))
 
 
@@ -269,12 +274,16 @@ def _check_same_end(me: Memory, start: int, known: int, end: int) -> None:
 
 def _finalized(me: Memory, state: JournalState, segment: SegmentRecord, end: int, epoch: int) -> JournalState:
     now = transitions.segment_at(state, segment.start_txid)
+    if now is not None and now.finalized:  # by a copy of another acceptor, perhaps
+        assert now.end_txid is not None
+        _check_same_end(me, now.start_txid, now.end_txid, end)
+        return state
     if now is None or now.ledger_id != segment.ledger_id:
         raise JournalOutOfSync(
             f"segment {segment.start_txid} was replaced meanwhile ; journal id: {me.journal_id}"
         )
     accepted = transitions.accepted_at(state, segment.start_txid)
-    if now.writer_epoch != epoch and not now.finalized and (accepted is None or accepted.epoch != epoch):
+    if now.writer_epoch != epoch and (accepted is None or accepted.epoch != epoch):
         # Another writer's edits may end at the same txid as the chosen ones.
         raise JournalOutOfSync(
             f"segment {segment.start_txid} was written in epoch {now.writer_epoch} and not accepted in epoch "
@@ -289,7 +298,7 @@ def _visible(state: JournalState, start: int) -> Program[int | None]:
     return found.segment.end_txid if found is not None and state.shows(found.segment) else None
 
 
-def _archive_all(me: Memory, state: JournalState) -> Program[None]:
+def archive_all(me: Memory, state: JournalState) -> Program[None]:
     """Gives every finalized segment of the state its own record, so that the next step may drop it from the state."""
     for segment in state.segments:
         if not segment.finalized or segment.ledger_id in me.archived:

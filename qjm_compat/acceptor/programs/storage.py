@@ -66,7 +66,9 @@ def format_journal(me: Memory, request: Format) -> Program[None]:
                 f"{me.journal_id} is formatted already; force it if its edits may be forgotten"
             )
         yield from _fence_all(me, old, unless_lost_from=0)
-        state = transitions.formatted(old, request.namespace.storage)
+        state = transitions.formatted(
+            old, request.namespace.storage, request.promised_epoch, request.joined_behind
+        )
         if (yield from me.swap(state)):
             _forget(me)
             me.committed_txid = None
@@ -161,6 +163,12 @@ def _kept_before(me: Memory, state: JournalState, start: int) -> Program[int]:
             f"journal id: {me.journal_id}"
         )
     logs = yield from finalized_logs(state)
+    if transitions.is_behind(state, (log.start_txid for log in logs)):
+        raise BadJournalState(
+            f"Cannot discard segments from txid {start} on: this acceptor joined while segment "
+            f"{state.joined_behind} was in progress, and lacks it: bring it up to date first ; "
+            f"journal id: {me.journal_id}"
+        )
     for log in logs:  # a copy in progress may be longer than the one chosen elsewhere: it does not matter
         if log.start_txid < start <= log.end_txid:
             raise BadJournalState(

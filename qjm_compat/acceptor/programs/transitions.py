@@ -6,7 +6,7 @@ Nothing here decides whether a step is allowed; the programs do. A ledger that a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from metadata.records.journal_record import (
@@ -30,6 +30,24 @@ def segment_at(state: JournalState, start_txid: int) -> SegmentRecord | None:
 
 def accepted_at(state: JournalState, start_txid: int) -> AcceptedRecovery | None:
     return next((a for a in state.accepted if a.start_txid == start_txid), None)
+
+
+def is_behind(state: JournalState, finalized_starts: Iterable[int]) -> bool:
+    """Whether it joined while a segment was in progress, and does not know yet what became of that segment.
+
+    It does once it has the segment, sealed or finalized, or once the segment is purged: then everything before a later
+    one that is here is purged. A later segment alone proves nothing. Of the majority that finalized the segment in
+    between, one member may be the acceptor that was lost.
+    """
+    if not state.joined_behind:
+        return False
+    finalized = set(finalized_starts)
+    sealed = {s.start_txid for s in state.segments if s.end_txid is not None}
+    if state.joined_behind in finalized | sealed:
+        return False
+    starts = finalized | {s.start_txid for s in state.segments}
+    next_start = min((start for start in starts if start > state.joined_behind), default=None)
+    return next_start is None or next_start > state.purged_below
 
 
 def unsealed(state: JournalState) -> tuple[SegmentRecord, ...]:
@@ -59,18 +77,17 @@ def sealed(state: JournalState, ends: Mapping[int, int | None]) -> JournalState:
 def started(state: JournalState, segment: SegmentRecord, archived: frozenset[int]) -> JournalState:
     """Adds a new segment of a new writer, in place of one with at most a single transaction.
 
-    Segments whose own records stand (`archived`, by ledger) leave the state.
+    An acceptor that joined during this very segment votes on it from here on: the writer asked a majority that could
+    tell, and nothing was written of it. Segments whose own records stand (`archived`, by ledger) leave the state.
     """
     old = segment_at(state, segment.start_txid)
     kept = tuple(s for s in state.segments if s is not old and not (s.finalized and s.ledger_id in archived))
-    if len(kept) >= SEGMENTS_MAX:
-        raise BadJournalState(
-            f"{len(kept)} segments of this journal were never finalized here; purge those that are not needed"
-        )
+    _check_room(kept)
     return _without_accepted(
         replace(
             state,
             last_writer_epoch=segment.writer_epoch,
+            joined_behind=state.joined_behind if state.joined_behind < segment.start_txid else 0,
             segments=(*kept, segment),
             replaced_ledgers=_with(state.replaced_ledgers, old),
         ),
@@ -86,6 +103,26 @@ def finalized(state: JournalState, start_txid: int, end_txid: int) -> JournalSta
     )
     latest = max(state.last_finalized_start, start_txid)
     return _without_accepted(replace(state, segments=segments, last_finalized_start=latest), start_txid)
+
+
+def taken_in(state: JournalState, segment: SegmentRecord, archived: frozenset[int]) -> JournalState:
+    """Adds a segment that other acceptors have finalized, in place of what is here of it.
+
+    Segments whose own records stand (`archived`, by ledger) leave the state.
+    """
+    old = segment_at(state, segment.start_txid)
+    kept = tuple(s for s in state.segments if s is not old and not (s.finalized and s.ledger_id in archived))
+    _check_room(kept)
+    left = old if old is not None and old.ledger_id != segment.ledger_id else None
+    return _without_accepted(
+        replace(
+            state,
+            segments=tuple(sorted((*kept, segment), key=lambda s: s.start_txid)),
+            last_finalized_start=max(state.last_finalized_start, segment.start_txid),
+            replaced_ledgers=_with(state.replaced_ledgers, left),
+        ),
+        segment.start_txid,
+    )
 
 
 def accepted(
@@ -127,7 +164,7 @@ def refused(state: JournalState, owner: bytes = b"") -> JournalState:
 
 
 def discarded(state: JournalState, start_txid: int, last_kept_start: int) -> JournalState:
-    """Drops all segments from `start_txid` on; the committed txid goes back before it."""
+    """Drops all segments from `start_txid` on; the committed txid and `joined_behind` go back before it."""
     gone = [s for s in state.segments if s.start_txid >= start_txid]
     return _dropping(
         replace(
@@ -136,21 +173,27 @@ def discarded(state: JournalState, start_txid: int, last_kept_start: int) -> Jou
             segments=tuple(s for s in state.segments if s not in gone),
             accepted=tuple(a for a in state.accepted if a.start_txid < start_txid),
             last_finalized_start=last_kept_start,
+            joined_behind=state.joined_behind if state.joined_behind < start_txid else 0,
             replaced_ledgers=(*state.replaced_ledgers, *(s.ledger_id for s in gone)),
         ),
         Dropped(0, state.generation, start_txid),
     )
 
 
-def formatted(old: JournalState | None, storage: JournalStorage) -> JournalState:
-    """A new journal. Raises the old one's promised epoch, so that its writers are refused."""
+def formatted(
+    old: JournalState | None, storage: JournalStorage, promised_epoch: int = 0, joined_behind: int = 0
+) -> JournalState:
+    """A new journal. Raises the old one's promised epoch, so that its writers are refused.
+
+    `promised_epoch` and `joined_behind` are for an acceptor that joins others; see qjm_compat/sync/joining.py.
+    """
     if old is None:
-        return JournalState(storage=storage)
+        return JournalState(storage=storage, last_promised_epoch=promised_epoch, joined_behind=joined_behind)
     behind = old.previous
     left = (*(s.ledger_id for s in old.segments), *(s.ledger_id for s in (behind.segments if behind else ())))
     return JournalState(
         storage=storage,
-        last_promised_epoch=old.last_promised_epoch + 1,
+        last_promised_epoch=old.latest_epoch + 1,
         generation=old.generation + 1,
         dropped=(Dropped(0, old.generation, 0),),
         replaced_ledgers=(*old.replaced_ledgers, *left),
@@ -175,6 +218,7 @@ def rolled_back(state: JournalState, previous: JournalState) -> JournalState:
     back = replace(
         previous,
         last_promised_epoch=max(state.last_promised_epoch, previous.last_promised_epoch),
+        epochs_above=state.epochs_above,
         owner=state.owner,
         generation=state.generation,
         replaced_ledgers=tuple(i for i in (*state.replaced_ledgers, *left) if i not in kept),
@@ -199,6 +243,13 @@ def kept_ledgers(state: JournalState) -> frozenset[int]:
     """Ledgers referred to by the state, or by the one to roll back to."""
     states = (state, state.previous) if state.previous is not None else (state,)
     return frozenset(s.ledger_id for one in states for s in one.segments)
+
+
+def _check_room(segments: tuple[SegmentRecord, ...]) -> None:
+    if len(segments) >= SEGMENTS_MAX:
+        raise BadJournalState(
+            f"{len(segments)} segments of this journal were never finalized here; purge those that are not needed"
+        )
 
 
 def _dropping(state: JournalState, dropped: Dropped) -> JournalState:

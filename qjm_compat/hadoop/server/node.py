@@ -9,6 +9,7 @@ from ledgers.aio import LedgerClient
 from metadata import keys
 from metadata.errors import BadRecord
 from metadata.records.journal_node import decode
+from metadata.records.journal_store import list_journals
 from metadata.store import MetadataStore, list_all
 
 from ...acceptor.journal import Journal
@@ -79,6 +80,18 @@ class JournalNode:
                 if node.name != self.name and port.isdecimal():
                     found.append((host.strip("[]"), int(port)))
         return found
+
+    async def acceptors(self) -> dict[str, tuple[str, ...]]:
+        """Returns every journal in this metadata, with its acceptors. Raises JournalUnavailable."""
+        found: dict[str, list[str]] = {}
+        with metadata_errors():
+            async for journal_id, name in list_journals(self._store):
+                found.setdefault(journal_id, []).append(name)
+        return {journal_id: tuple(names) for journal_id, names in found.items()}
+
+    def beside(self, journal_id: str, name: str) -> Journal:
+        """Opens another acceptor in the same metadata for reading, whether a daemon serves it or not."""
+        return Journal(journal_id, name, self._store, self._client, self._config, {})
 
     def _opened(self, journal_id: str) -> Journal:
         peers = PeersByUrl(journal_id, self.peer_addresses)

@@ -81,6 +81,7 @@ class AcceptorCheck:
             record = await self._client.describe_ledger(segment.ledger_id)
         except LedgerError as error:
             self._found.problem(where, error)
+            self._found.lost_copies.add((self._seen.name, segment.start_txid))
             return
         for problem in self._wrong_with(segment, record):
             self._found.problem(where, problem)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 
 from ledgers.protocol.quorum import majority
 
@@ -15,19 +17,22 @@ FIRST_TXID = 1
 """What a new namespace begins with."""
 
 
-def check_agreement(found: Findings, purged_below: Mapping[str, int]) -> None:
-    """Adds to the findings what the copies contradict each other in, and where edits are missing.
+SYNC = "`bookledger journal sync` copies it"
 
-    `purged_below` says, for every acceptor, what it has forgotten because it was told to.
+
+def check_agreement(found: Findings, purged_below: Mapping[str, int], unknown: Collection[str] = ()) -> None:
+    """Adds to the findings what the copies contradict each other in, and where edits are missing or few have them.
+
+    `purged_below` says, for every acceptor, what it has forgotten because it was told to. Of the acceptors in
+    `unknown` nothing is known.
     """
     final: dict[int, list[CopyFound]] = defaultdict(list)
     for copy in found.copies:
         if copy.finalized:
             final[copy.first_txid].append(copy)
     ends = {first: _end_of(found, first, final[first]) for first in sorted(final)}
-    latest = max(ends, default=0)
+    _check_copies(found, [_lacking(found, final[first], purged_below, unknown) for first in ends])
     for first, last in ends.items():
-        _check_quorum(found, final[first], last, purged_below, is_latest=first == latest)
         _check_layouts(found, f"segment {first}-{last}", final[first])
     open_copies = _in_progress(found.copies, max(ends.values(), default=0))
     _check_marks(found, open_copies)
@@ -52,26 +57,59 @@ def _end_of(found: Findings, first: int, copies: Sequence[CopyFound]) -> int:
     return ends[-1]
 
 
-def _check_quorum(
-    found: Findings,
-    copies: Sequence[CopyFound],
-    last: int,
-    purged_below: Mapping[str, int],
-    *,
-    is_latest: bool,
-) -> None:
-    """A segment begins only when the one before it is finalized at a majority."""
-    first = copies[0].first_txid
-    there = {copy.acceptor for copy in copies} | {name for name, txid in purged_below.items() if last < txid}
-    lacking = [name for name in found.acceptors if name not in there]
+@dataclass(frozen=True, slots=True)
+class _Lacking:
+    """Who does not have a finalized segment finalized, and how many may have all of it."""
+
+    first: int
+    last: int
+    names: tuple[str, ...]
+    copies: int
+
+
+def _lacking(
+    found: Findings, final: Sequence[CopyFound], purged_below: Mapping[str, int], unknown: Collection[str]
+) -> _Lacking:
+    """An acceptor that was about to finalize it has it, too; one that was not looked at may."""
+    first, last = final[0].first_txid, max(copy.last_txid for copy in final)
+    epochs = {copy.writer_epoch for copy in final}
+    there = {copy.acceptor for copy in final} | {name for name, txid in purged_below.items() if last < txid}
+    about_to = {
+        copy.acceptor
+        for copy in found.copies
+        if copy.first_txid == first and copy.last_txid >= last and copy.writer_epoch in epochs
+    }
+    told = {*unknown, *(name for name, start in found.lost_copies if start == first)}
+    names = tuple(name for name in found.acceptors if name not in there and name not in told)
+    return _Lacking(first, last, names, len(there | about_to | set(unknown)))
+
+
+def _check_copies(found: Findings, segments: Sequence[_Lacking]) -> None:
+    """A segment begins only when the one before it is finalized at a majority; losing one more must not undo it."""
     needed = majority(tuple(range(len(found.acceptors)))).needed
-    if not lacking:
-        return
-    what = f"acceptor {', '.join(lacking)} does not have it finalized"
-    if len(there) >= needed or is_latest:
-        found.notes.append(f"segment {first}-{last}: {what}")
-    else:
-        found.problem(f"segment {first}-{last}", f"no majority has it: {what}")
+
+    def kind(one: _Lacking) -> tuple[tuple[str, ...], bool, bool]:
+        is_whole = one.copies == len(found.acceptors)
+        return one.names, one.copies > needed or is_whole, one.copies >= needed
+
+    for (names, is_safe, has_majority), group in groupby(segments, kind):
+        if not names:
+            continue
+        where = _where(list(group))
+        what = f"acceptor {', '.join(names)} does not have it finalized"
+        if is_safe:
+            found.notes.append(f"{where}: {what}")
+        elif has_majority:
+            found.problem(where, f"{what}: with one more acceptor lost no majority would have it; {SYNC}")
+        else:
+            found.problem(where, f"no majority has it: {what}; {SYNC}")
+
+
+def _where(segments: Sequence[_Lacking]) -> str:
+    first, last = segments[0], segments[-1]
+    if first is last:
+        return f"segment {first.first}-{first.last}"
+    return f"{len(segments)} segments, {first.first}-{first.last} to {last.first}-{last.last}"
 
 
 def _in_progress(copies: Sequence[CopyFound], finalized_end: int) -> list[CopyFound]:

@@ -38,7 +38,8 @@ class CopyFound:
 class Findings:
     """`ops` and `bytes` were read, of all copies together. `notes` are no problems, but good to know.
 
-    `purged_below`: what every acceptor was told to forget ends before it.
+    `purged_below`: what every acceptor was told to forget ends before it. `lost_copies`: acceptors and first txids of
+    copies whose ledgers are not there; each is a problem of its own.
     """
 
     acceptors: tuple[str, ...] = ()
@@ -47,6 +48,7 @@ class Findings:
     segments: int = 0
     purged_below: int = 0
     copies: list[CopyFound] = field(default_factory=list)
+    lost_copies: set[tuple[str, int]] = field(default_factory=set)
     ops: int = 0
     bytes: int = 0
     problems: list[Problem] = field(default_factory=list)

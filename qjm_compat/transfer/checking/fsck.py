@@ -69,13 +69,18 @@ async def _check(
         if name in silent:
             found.problem(f"acceptor {name}", silent[name])
         elif name not in seen:
-            found.problem(f"acceptor {name}", "it is not formatted")
+            found.problem(
+                f"acceptor {name}",
+                "it is not formatted: `bookledger journal format` adds it to the others, `bookledger journal sync` "
+                "copies what they have",
+            )
         else:
             if seen[name].state.storage is None:
                 found.problem(f"acceptor {name}", "it is not formatted: an upgrade was begun, and not done")
             await AcceptorCheck(survey, seen[name], found, deep=deep, on_bytes=on_bytes).run()
     _check_storage(seen, found)
-    check_agreement(found, {name: one.state.purged_below for name, one in seen.items()})
+    purged_below = {name: one.state.purged_below for name, one in seen.items()}
+    check_agreement(found, purged_below, {*silent, *(name for name, one in seen.items() if one.unreadable)})
     return found
 
 

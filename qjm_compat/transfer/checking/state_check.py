@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...acceptor.programs.transitions import is_behind
 from ..survey.acceptor_seen import AcceptorSeen
 
 
 def check_state(seen: AcceptorSeen) -> Iterator[str]:
-    """One sentence for everything that cannot be."""
+    """One sentence for everything that cannot be, or must not stay so."""
     yield from _epochs(seen)
     yield from _segments(seen)
     yield from _last_finalized(seen)
     yield from _accepted(seen)
+    yield from _behind(seen)
 
 
 def _epochs(seen: AcceptorSeen) -> Iterator[str]:
@@ -71,3 +73,12 @@ def _accepted(seen: AcceptorSeen) -> Iterator[str]:
                 f"segment {accepted.start_txid} was accepted to end at txid {accepted.end_txid}, and "
                 f"ends at {ends.get(accepted.start_txid)}"
             )
+
+
+def _behind(seen: AcceptorSeen) -> Iterator[str]:
+    """An acceptor that joined during a segment does not vote on it."""
+    if is_behind(seen.state, (record.start_txid for record in seen.finalized)):
+        yield (
+            f"it joined while segment {seen.state.joined_behind} was in progress, and does not vote on it: replace no "
+            f"other acceptor before that segment is finalized and `bookledger journal sync` has copied it here"
+        )

@@ -25,11 +25,12 @@ from qjm_compat.requests import (
     SendEdits,
     StartLogSegment,
 )
+from qjm_compat.sync.syncer import SyncedAcceptor
 from tests.qjm_compat.journals import NAMESPACE, frames
 
 
-class ReadableAcceptor(Acceptor, SegmentReader, Protocol):
-    """An acceptor that also gives the edits of its segments."""
+class ReadableAcceptor(Acceptor, SyncedAcceptor, SegmentReader, Protocol):
+    """An acceptor that also gives the edits of its segments, and takes in those of others."""
 
 
 class OneWriter:

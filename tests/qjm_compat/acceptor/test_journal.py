@@ -19,7 +19,7 @@ from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.config import JournalConfig
 from qjm_compat.errors import BadRequest, EditsNotCached
 from qjm_compat.requests import DiscardSegments, GetJournaledEdits
-from tests.contracts.journal_acceptor import JournalAcceptorContract, assert_shows
+from tests.contracts.journal_acceptor import SyncedAcceptorContract, assert_shows
 from tests.qjm_compat.acceptor.one_writer import content, edits, formatted, next_writer, writer_of
 from tests.support.aio import run
 from tests.support.in_process import QUICK, InProcessCluster, cluster_of
@@ -77,7 +77,7 @@ class RealPlace:
         await self._client.delete_ledger(ledger)
 
 
-class TestJournal(JournalAcceptorContract):
+class TestJournal(SyncedAcceptorContract):
     neighbours_only = True
 
     @pytest.fixture(autouse=True)

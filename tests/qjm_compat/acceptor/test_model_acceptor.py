@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from metadata.records.journal_record import JournalState
-from tests.contracts.journal_acceptor import JournalAcceptorContract
+from tests.contracts.journal_acceptor import SyncedAcceptorContract
 from tests.qjm_compat.model import ModelAcceptor, ModelDisk
 
 
@@ -38,7 +38,7 @@ class ModelPlace:
         self.of("ns1")["a"].lose_ledger(start_txid)
 
 
-class TestModelAcceptor(JournalAcceptorContract):
+class TestModelAcceptor(SyncedAcceptorContract):
     @asynccontextmanager
     async def place(self) -> AsyncIterator[ModelPlace]:
         yield ModelPlace()

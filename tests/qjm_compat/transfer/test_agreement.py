@@ -105,17 +105,60 @@ def test_txids_are_lacked_that_no_whole_finalized_copy_has_and_that_not_everybod
     assert [found.lacks(*span) for span in ((5, 11), (15, 31), (31, 31), (41, 45))] == [6, 31, 31, 41]
 
 
-def test_a_copy_that_a_minority_lacks_is_only_noted() -> None:
+def test_a_segment_that_one_more_loss_would_take_from_the_majority_is_a_problem() -> None:
     found = checked(final("a", 1, 10), final("b", 1, 10), *everywhere(11, 20))
+    (problem,) = problems(found)
+    assert problem == (
+        "segment 1-10: acceptor c does not have it finalized: with one more acceptor lost no majority would have it; "
+        "`bookledger journal sync` copies it"
+    )
+    assert found.notes == []
+
+
+def test_what_so_many_have_that_one_may_be_lost_is_only_noted() -> None:
+    names = ("a", "b", "c", "d", "e")
+    four = [final(name, 1, 10) for name in names[:4]]
+    found = checked(*four, acceptors=names)
+    assert problems(found) == []
+    assert found.notes == ["segment 1-10: acceptor e does not have it finalized"]
+    (problem,) = problems(checked(*four[:3], acceptors=names))
+    assert problem.startswith(
+        "segment 1-10: acceptor d, e does not have it finalized: with one more acceptor lost"
+    )
+    both = [final(name, 1, 10) for name in ("a", "b")]
+    assert problems(checked(*both, acceptors=("a", "b"))) == [], "there is nobody to copy it to"
+    assert problems(checked(final("a", 1, 10), acceptors=("a",))) == []
+
+
+def test_a_segment_that_no_majority_has_is_a_problem_and_the_latest_one_too() -> None:
+    lacking = (
+        "no majority has it: acceptor b, c does not have it finalized; `bookledger journal sync` copies it"
+    )
+    assert problems(checked(final("a", 1, 10))) == [f"segment 1-10: {lacking}"]
+    assert problems(checked(final("a", 1, 10), *everywhere(11, 20))) == [f"segment 1-10: {lacking}"]
+
+
+def test_segments_in_a_row_that_the_same_acceptors_lack_are_one_problem() -> None:
+    segments = [final(name, first, first + 9) for first in range(1, 50, 10) for name in ("a", "b")]
+    found = checked(*segments, final("c", 21, 30))
+    assert [problem.partition(": ")[0] for problem in problems(found)] == [
+        "2 segments, 1-10 to 11-20",
+        "2 segments, 31-40 to 41-50",
+    ]
+
+
+def test_who_is_about_to_finalize_a_segment_has_it() -> None:
+    found = checked(final("a", 1, 10), final("b", 1, 10), unfinished("c", 1, 10))
     assert problems(found) == []
     assert found.notes == ["segment 1-10: acceptor c does not have it finalized"]
+    for less in (unfinished("c", 1, 9), unfinished("c", 1, 10, epoch=2)):
+        assert len(problems(checked(final("a", 1, 10), final("b", 1, 10), less))) == 1
 
 
-def test_a_segment_that_no_majority_has_finalized_is_a_problem_once_another_follows() -> None:
-    assert problems(checked(final("a", 1, 10))) == []
-    assert problems(checked(final("a", 1, 10), *everywhere(11, 20))) == [
-        "segment 1-10: no majority has it: acceptor b, c does not have it finalized"
-    ]
+def test_of_one_that_does_not_answer_it_is_not_said_what_it_lacks() -> None:
+    found = Findings(acceptors=ACCEPTORS, copies=[final("a", 1, 10), final("b", 1, 10)])
+    check_agreement(found, {"a": 0, "b": 0}, unknown=["c"])
+    assert problems(found) == found.notes == []
 
 
 def test_what_an_acceptor_has_purged_it_does_not_lack() -> None:
@@ -138,6 +181,6 @@ def test_an_unfinished_copy_of_an_earlier_writer_does_not_count() -> None:
 
 
 def test_an_unfinished_copy_of_what_is_finalized_elsewhere_does_not_count() -> None:
-    found = checked(final("a", 1, 10), final("b", 1, 10), unfinished("c", 1, 12))
+    found = checked(*everywhere(1, 10), unfinished("c", 1, 12))
     assert problems(found) == []
     assert found.last_txid == 10

@@ -20,7 +20,7 @@ import tenacity
 
 import ledgers.aio
 import metadata.records.cluster
-import qjm_compat.aio
+import qjm_compat.opening
 from bookie.disk import space_guard
 from bookie.index.index import Index
 from bookie.log import appender
@@ -118,7 +118,7 @@ def in_virtual_time(hosts: Hosts) -> Iterator[None]:
         (space_guard, "os", space),
         (daemon, "open_store", open_store),
         (ledgers.aio, "open_store", open_store),
-        (qjm_compat.aio, "open_store", open_store),
+        (qjm_compat.opening, "open_store", open_store),
         (peers, "open_store", open_store),
         (daemon, "OsDisk", open_disk),
         (directory, "OsDisk", open_disk),

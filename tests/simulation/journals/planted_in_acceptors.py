@@ -122,7 +122,7 @@ def forgets_segments_without_a_record(patch: Patch) -> None:
         me.archived |= {s.ledger_id for s in state.segments}
         yield from ()
 
-    patch.setattr(segments, "_archive_all", broken)
+    patch.setattr(segments, "archive_all", broken)
 
 
 def purges_what_may_still_grow(patch: Patch) -> None:
@@ -171,7 +171,7 @@ def a_format_takes_promises_back(patch: Patch) -> None:
     patch.setattr(
         transitions,
         "formatted",
-        lambda old, storage: replace(formatted(old, storage), last_promised_epoch=0),
+        lambda old, storage, *joins: replace(formatted(old, storage, *joins), last_promised_epoch=0),
     )
 
 

@@ -1,0 +1,81 @@
+"""`bookledger journal sync`: acceptors that were away, or are new, get the finalized segments that they lack."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..options import Finite, json_option
+from ..output import Progress, print_json, print_record
+from ..terminal import say
+from ..told.help import command
+from ..told.sizes import bytes_told
+from ..told.stopping import again, told_when_stopped
+from .options import SHAPE, JournalPlace, journal_place_to_write
+
+if TYPE_CHECKING:
+    from qjm_compat.sync.syncer import Synced
+
+MIB = 1024 * 1024
+
+
+@command("sync", headings=SHAPE)
+@journal_place_to_write
+@click.option(
+    "--rate",
+    "rate_mib",
+    metavar="MIB",
+    type=Finite(0.1),
+    help="Most MiB a second that are copied  [default: sync_bytes_per_second in [journal], 8 MiB]",
+)
+@json_option
+def sync(place: JournalPlace, rate_mib: float | None, as_json: bool) -> None:
+    """Copy finalized segments of JOURNAL to the acceptors that lack them. Name all its acceptors.
+
+    Every batch is verified, and a segment is copied whole or not at all. A writer may go on meanwhile. If an acceptor
+    still lacks something at the end, a line says why, and the exit code is 1.
+
+    Examples:
+        bookledger journal sync ns1 --acceptor a --acceptor b --acceptor c
+        bookledger journal sync ns1 --acceptor a=$A --acceptor b=$B --rate 50
+    """
+    bar = Progress(f"copying segments of {place.journal_id}", None)
+    began = time.monotonic()
+    with told_when_stopped(
+        lambda: f"{bytes_told(bar.done)} were read, and no segment is there in part; {again()}"
+    ):
+        done = asyncio.run(_synced(place, rate_mib, bar))
+    _print(place, done, time.monotonic() - began, as_json=as_json)
+    if done.problems or done.waits:
+        click.get_current_context().exit(1)
+
+
+async def _synced(place: JournalPlace, rate_mib: float | None, bar: Progress) -> Synced:
+    await place.check_named()
+    rate = rate_mib * MIB if rate_mib is not None else None
+    async with place.manager() as manager:
+        with bar:
+            return await manager.sync(bytes_per_second=rate, on_bytes=bar)
+
+
+def _print(place: JournalPlace, done: Synced, seconds: float, *, as_json: bool) -> None:
+    for kind, told in (("problem", done.problems), ("waits", done.waits)):
+        for what in told:
+            if as_json:
+                print_json({kind: what})
+            else:
+                say(f"{kind}: {what}")
+    fields: dict[str, Any] = {
+        "journal": place.journal_id,
+        "acceptors": [acceptor.name for acceptor in place.all_acceptors()],
+        "copied": done.copied,
+        "finalized": done.finalized,
+        "ops": done.ops,
+        "bytes": done.bytes,
+        "seconds": round(seconds, 3),
+        "mb_per_s": round(done.bytes / 1e6 / seconds, 2),
+    }
+    print_record(fields, as_json=as_json)

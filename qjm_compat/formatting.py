@@ -1,0 +1,86 @@
+"""Formats a journal at all its acceptors: all of them are new, or the new ones join the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .errors import BadJournalState, HalfFormatted, JournalError, QuorumFailed
+from .manager.loggers import LoggerSet
+from .manager.proposer import Proposer
+from .opening import OpenAcceptors
+from .requests import NamespaceInfo
+from .sync.joining import epochs_above, format_to_join, needed_of
+
+
+@dataclass(frozen=True, slots=True)
+class Formatted:
+    """What a format did: `acceptors` were formatted, `were_formatted` had the journal before."""
+
+    namespace: NamespaceInfo
+    acceptors: tuple[str, ...]
+    were_formatted: tuple[str, ...] = ()
+
+
+class Formatting:
+    """Formats one journal, through the channels of its manager."""
+
+    def __init__(
+        self, journal_id: str, loggers: LoggerSet, proposer: Proposer, opened: OpenAcceptors
+    ) -> None:
+        self._journal_id = journal_id
+        self._loggers = loggers
+        self._proposer = proposer
+        self._opened = opened
+
+    async def run(self, namespace: NamespaceInfo, *, force: bool) -> Formatted:
+        """See `QuorumJournalManager.format`."""
+        names = self._loggers.acceptors.names
+        holding = () if force else await self._loggers.run(self._proposer.formatted())
+        joining = [name for name in names if name not in holding]
+        if holding and joining:
+            return await self._join(holding, joining, namespace)
+        try:
+            await self._loggers.run(self._proposer.format(namespace, force=force))
+        except QuorumFailed as error:
+            if error.done:
+                is_enough = len(error.done) >= needed_of(len(names))
+                raise HalfFormatted(
+                    self._journal_id, error.done, error.errors, with_force=force or not is_enough
+                ) from error
+            raise
+        return Formatted(namespace, names)
+
+    async def _join(
+        self, holding: Sequence[str], joining: Sequence[str], namespace: NamespaceInfo
+    ) -> Formatted:
+        """Formats the acceptors that hold nothing, so that no majority with them forgets anything; see sync/joining.py.
+
+        The others keep all that they hold, and their writer; the next writer gets a higher epoch.
+        """
+        held = {one.name: one for one in self._opened.on_ledgers if one.name in holding}
+        if not held:
+            raise BadJournalState(
+                f"nothing was done: JournalNodes {', '.join(holding)} hold journal {self._journal_id}, and "
+                f"{', '.join(joining)} do not. Where these are ours, `bookledger journal format` adds them, with "
+                f"--acceptor for the name of each"
+            )
+        seen = {name: await one.segments_held() for name, one in held.items()}
+        format_to_join(self._journal_id, seen, joining, namespace)  # raises before anything is changed
+        above = epochs_above(seen)
+        seen = {name: await one.make_room_for_another(above) for name, one in held.items()}
+        request = format_to_join(self._journal_id, seen, joining, namespace)
+        done: list[str] = []
+        errors: dict[str, Exception] = {}
+        for logger in self._loggers.loggers:
+            if logger.name not in joining:
+                continue
+            try:
+                await logger.call(request)
+            except JournalError as error:
+                errors[logger.name] = error
+            else:
+                done.append(logger.name)
+        if errors:
+            raise HalfFormatted(self._journal_id, (*holding, *done), errors)
+        return Formatted(request.namespace, tuple(done), tuple(holding))

@@ -1,0 +1,81 @@
+"""Runs rounds of syncing in the background, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from ..errors import JournalError
+from .syncer import JournalSyncer, Synced
+
+SAY_SECONDS_MIN = 600.0
+"""The least time between two warnings about a journal."""
+
+PROBLEMS_TOLD_MAX = 3
+"""How many problems of one round are logged; `journal fsck` prints all."""
+
+CLOSE_SECONDS_MAX = 5.0
+"""How long `close` waits for a copy that it cancels."""
+
+Syncers = Callable[[], Awaitable[Mapping[str, JournalSyncer]]]
+"""Returns the syncers of the journals to look after now, by journal."""
+
+log = logging.getLogger(__name__)
+
+
+class BackgroundSync:
+    """Looks every `seconds` for finalized segments that acceptors lack, and copies them. Belongs to its event loop.
+
+    Failures are logged at most every SAY_SECONDS_MIN for each journal, and tried again in the next round.
+    """
+
+    def __init__(self, seconds: float, syncers: Syncers) -> None:
+        self._seconds = seconds
+        self._syncers = syncers
+        self._task: asyncio.Task[None] | None = None
+        self._told_at: dict[str, float] = {}
+
+    def start(self) -> None:
+        """Starts the rounds, once. The first round runs after `seconds`."""
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        """Stops the rounds. Deletes a copy that was not taken in."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task], timeout=CLOSE_SECONDS_MAX)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._seconds)
+            try:
+                for journal_id, syncer in (await self._syncers()).items():
+                    self._tell(journal_id, await syncer.round())
+            except JournalError as error:
+                self._warn("", f"journals cannot be looked after: {error}")
+            except Exception:  # whoever writes goes on, and it is told with its traceback
+                log.exception("a round of syncing journals broke off")
+
+    def _tell(self, journal_id: str, done: Synced) -> None:
+        if done.copied or done.finalized:
+            log.info(
+                "journal %s: %d segments (%d bytes) copied to acceptors that lacked them, %d finalized",
+                journal_id,
+                done.copied,
+                done.bytes,
+                done.finalized,
+            )
+        if done.problems:
+            told = "; ".join(done.problems[:PROBLEMS_TOLD_MAX])
+            more = len(done.problems) - PROBLEMS_TOLD_MAX
+            also = f"; and {more} more" if more > 0 else ""
+            self._warn(journal_id, f"journal {journal_id} is not up to date everywhere: {told}{also}")
+
+    def _warn(self, journal_id: str, what: str) -> None:
+        now = asyncio.get_running_loop().time()
+        if now >= self._told_at.get(journal_id, -SAY_SECONDS_MIN) + SAY_SECONDS_MIN:
+            self._told_at[journal_id] = now
+            log.warning("%s", what)

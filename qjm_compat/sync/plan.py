@@ -1,0 +1,142 @@
+"""Plans a round: which acceptor lacks which finalized segments, and who can give them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from ..acceptor.programs.syncing import SegmentsHeld, are_of_two
+from ..requests import RemoteEditLog
+
+Held = Mapping[str, SegmentsHeld]
+"""What the acceptors have that answered, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One segment for one acceptor. `is_open`: the acceptor has it unsealed, and its writer may be about to end it."""
+
+    target: str
+    log: RemoteEditLog
+    sources: tuple[str, ...]
+    is_open: bool = False
+
+    def __str__(self) -> str:
+        return f"acceptor {self.target}, segment {span(self.log)}"
+
+
+@dataclass(frozen=True, slots=True)
+class SyncPlan:
+    """`violations`: finalized copies that contradict each other; `waits`: what is not to be copied yet, and why."""
+
+    steps: tuple[Step, ...] = ()
+    violations: tuple[str, ...] = ()
+    waits: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Group:
+    """The finalized copies of a segment, by acceptor. `is_sound`: they contradict neither each other nor others."""
+
+    copies: dict[str, RemoteEditLog] = field(default_factory=dict)
+    is_sound: bool = True
+
+    @property
+    def log(self) -> RemoteEditLog:
+        """The segment, with its writer's epoch if anybody knows it."""
+        return max(self.copies.values(), key=lambda log: log.writer_epoch)
+
+    @property
+    def end_txid(self) -> int:
+        return max(log.end_txid for log in self.copies.values())
+
+
+def plan(held: Held, targets: Collection[str]) -> SyncPlan:
+    """The steps after which each of the `targets` has every finalized segment, the oldest first."""
+    if len({one.storage for one in held.values()}) > 1:
+        told = "; ".join(f"{name}: {one.storage}" for name, one in held.items())
+        return SyncPlan(violations=(f"the acceptors are of different namespaces: {told}",))
+    groups, violations = finalized_groups(held)
+    steps: list[Step] = []
+    waits: list[str] = []
+    for group in groups:
+        lacking = [name for name in held if name not in group.copies]
+        if not group.is_sound or not lacking:
+            continue
+        unvouched = [name for name in lacking if not _vouches(held[name], group.log)]
+        if unvouched:
+            waits.append(_why_waiting(group.log, unvouched))
+            continue
+        sources, start = tuple(group.copies), group.log.start_txid
+        steps += [
+            Step(name, group.log, sources, start in held[name].unsealed)
+            for name in lacking
+            if name in targets
+        ]
+    return SyncPlan(tuple(steps), tuple(violations), tuple(waits))
+
+
+def finalized_groups(held: Held) -> tuple[list[Group], list[str]]:
+    """Every segment that is finalized somewhere and was purged nowhere, in order; and how any contradict each other."""
+    floor = purged_below(held)
+    groups: dict[int, Group] = {}
+    for name, one in held.items():
+        for log in one.logs:
+            if log.end_txid >= floor:
+                groups.setdefault(log.start_txid, Group()).copies[name] = log
+    in_order = [groups[start] for start in sorted(groups)]
+    return in_order, _violations(in_order)
+
+
+def purged_below(held: Held) -> int:
+    """The txid that purged segments end before; an acceptor that missed the purge may still have them."""
+    return max((one.purged_below for one in held.values()), default=0)
+
+
+def span(log: RemoteEditLog) -> str:
+    """A segment's txids, for a sentence."""
+    return f"{log.start_txid}-{log.end_txid}"
+
+
+def _vouches(held: SegmentsHeld, log: RemoteEditLog) -> bool:
+    """Whether an acceptor that lacks a segment would know of it, had it been dropped."""
+    return held.vouched_txid is None or log.end_txid <= held.vouched_txid
+
+
+def _why_waiting(log: RemoteEditLog, unvouched: Collection[str]) -> str:
+    names = ", ".join(unvouched)
+    return (
+        f"segment {span(log)} waits: edits were dropped at acceptor {names} by a discard, a rollback, an upgrade or a "
+        f"format, and no writer has told it since that txid {log.end_txid} is committed"
+    )
+
+
+def _violations(groups: list[Group]) -> list[str]:
+    """One sentence for each contradiction; marks the groups that it concerns."""
+    found: list[str] = []
+    widest: Group | None = None
+    for group in groups:
+        logs = list(group.copies.values())
+        if any(log.end_txid != logs[0].end_txid for log in logs) or _of_two_writers(logs):
+            group.is_sound = False
+            found.append(f"segment {group.log.start_txid} is finalized differently: {_told(group)}")
+        if widest is not None and widest.end_txid >= group.log.start_txid:
+            widest.is_sound = group.is_sound = False
+            found.append(
+                f"segment {group.log.start_txid} begins inside of segment {widest.log.start_txid}: "
+                f"{_told(widest)}; {_told(group)}"
+            )
+        if widest is None or group.end_txid > widest.end_txid:
+            widest = group
+    return found
+
+
+def _of_two_writers(logs: list[RemoteEditLog]) -> bool:
+    known = [log.writer_epoch for log in logs if log.writer_epoch]
+    return any(are_of_two(epoch, known[0]) for epoch in known)
+
+
+def _told(group: Group) -> str:
+    return ", ".join(
+        f"{name} has {span(log)} of epoch {log.writer_epoch}" for name, log in group.copies.items()
+    )

@@ -1,0 +1,249 @@
+"""Rounds over the acceptors of a journal: each gets the finalized segments that it lacks, one after the other.
+
+Several rounds may run at a time, in several processes, beside the journal's writer: an acceptor takes a segment in with
+one compare-and-swap, and whoever comes second finds it there. A round that is stopped leaves at most one ledger that
+nothing refers to, and the next round continues.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from ..acceptor.copying import Pace, SegmentContent, SegmentReader
+from ..acceptor.programs.syncing import SegmentsHeld, Taken
+from ..batch import Batch
+from ..errors import JournalError, JournalNotFormatted, RuleViolated, SegmentUnreadable
+from ..requests import RemoteEditLog
+from .plan import Step, plan
+
+OPEN_SECONDS_MAX = 5.0
+"""How long a segment that others have finalized is left to the writer that still has it open at an acceptor."""
+
+OPEN_POLL_SECONDS = 0.2
+"""How often to look whether that writer has finalized it."""
+
+FAILURES_IN_A_ROW_MAX = 10
+"""Segments in a row that one acceptor fails to give or take before a round leaves the rest to the next round."""
+
+
+class SyncedAcceptor(Protocol):
+    """An acceptor that can give finalized segments, and take them in."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def segments_held(self) -> SegmentsHeld:
+        """Raises JournalNotFormatted, JournalUnavailable."""
+        ...
+
+    async def make_room_for_another(self, epochs_above: int) -> SegmentsHeld:
+        """Raises StaleEpoch, JournalUnavailable."""
+        ...
+
+    async def purged_below(self) -> int:
+        """What ends before it was purged there. Raises JournalUnavailable."""
+        ...
+
+    async def take_finalized(
+        self,
+        wanted: RemoteEditLog,
+        source: SegmentReader,
+        pace: Pace,
+        is_wanted: Callable[[], Awaitable[bool]],
+    ) -> Taken:
+        """Raises JournalError; what failed while the source was read is SegmentUnreadable."""
+        ...
+
+    async def read_segment(
+        self, start_txid: int, from_txid: int, *, in_progress_ok: bool = True
+    ) -> SegmentContent:
+        """Raises SegmentUnreadable."""
+        ...
+
+
+@dataclass(slots=True)
+class Synced:
+    """What a round did. `copied` and `finalized` count segments, once for each acceptor; `bytes` were copied.
+
+    `problems` need somebody's attention. A later round does what `waits`, and what is `left_open` to a writer that may
+    be about to finalize it.
+    """
+
+    copied: int = 0
+    finalized: int = 0
+    ops: int = 0
+    bytes: int = 0
+    problems: list[str] = field(default_factory=list)
+    waits: list[str] = field(default_factory=list)
+    left_open: list[Step] = field(default_factory=list)
+
+    def followed_by(self, later: Synced) -> Synced:
+        """Both rounds together: all that was done, and what is left after the later one."""
+        return replace(
+            later,
+            copied=self.copied + later.copied,
+            finalized=self.finalized + later.finalized,
+            ops=self.ops + later.ops,
+            bytes=self.bytes + later.bytes,
+        )
+
+
+class JournalSyncer:
+    """Rounds for one journal. `targets`: the names of the acceptors to bring up to date; None: all."""
+
+    def __init__(
+        self,
+        acceptors: Sequence[SyncedAcceptor],
+        pace: Pace,
+        targets: Collection[str] | None = None,
+        on_bytes: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self._acceptors = {one.name: one for one in acceptors}
+        self._targets = self._acceptors.keys() if targets is None else targets
+        self._pace = pace
+        self._on_bytes = on_bytes
+        self._open_since: dict[tuple[str, int], float] = {}
+
+    async def round(self) -> Synced:
+        """Copies whatever can be copied. An acceptor that fails becomes one of the problems; nothing is raised.
+
+        Leaves a segment that an acceptor's writer may be about to finalize to that writer for OPEN_SECONDS_MAX.
+        """
+        done = Synced()
+        todo = plan(await self._look(done), self._targets)
+        done.problems += todo.violations
+        done.waits += todo.waits
+        failures: Counter[str] = Counter()
+        self._note_open(todo.steps)
+        for step in todo.steps:
+            if self._is_left(step):
+                done.left_open.append(step)
+            else:
+                await self._do(step, done, failures)
+        done.problems += [
+            f"acceptor {name} failed {FAILURES_IN_A_ROW_MAX} times in a row: the rest of it was not tried"
+            for name in failures
+            if failures[name] >= FAILURES_IN_A_ROW_MAX
+        ]
+        return done
+
+    def _note_open(self, steps: Sequence[Step]) -> None:
+        now, before = asyncio.get_running_loop().time(), self._open_since
+        found = [(step.target, step.log.start_txid) for step in steps if step.is_open]
+        self._open_since = {one: before.get(one, now) for one in found}
+
+    def _is_left(self, step: Step) -> bool:
+        since = self._open_since.get((step.target, step.log.start_txid))
+        return since is not None and asyncio.get_running_loop().time() < since + OPEN_SECONDS_MAX
+
+    async def until_done(self) -> Synced:
+        """Runs rounds until no writer is about to finalize what is left, or 2 * OPEN_SECONDS_MAX have passed."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + 2 * OPEN_SECONDS_MAX
+        done = await self.round()
+        while done.left_open and loop.time() < deadline:
+            await asyncio.sleep(OPEN_POLL_SECONDS)
+            done = done.followed_by(await self.round())
+        done.waits += [f"{step} waits: {Taken.OPEN.value}" for step in done.left_open]
+        return done
+
+    async def _look(self, done: Synced) -> Mapping[str, SegmentsHeld]:
+        """What each acceptor has. One that does not say becomes a problem."""
+        held: dict[str, SegmentsHeld] = {}
+        for name, acceptor in self._acceptors.items():
+            try:
+                held[name] = await acceptor.segments_held()
+            except JournalNotFormatted:
+                done.problems.append(
+                    f"acceptor {name} is not formatted: `bookledger journal format` adds it to the journal"
+                )
+            except JournalError as error:
+                done.problems.append(f"acceptor {name} cannot be looked at: {error}")
+        return held
+
+    async def _do(self, step: Step, done: Synced, failures: Counter[str]) -> None:
+        """Takes one step, from the first source that can give the segment."""
+        said: list[str] = []
+        for source in step.sources:
+            if FAILURES_IN_A_ROW_MAX in (failures[step.target], failures[source]):
+                continue
+            try:
+                taken = await self._taken(step, source, done)
+            except RuleViolated as error:
+                done.problems.append(f"{step}: {error}")
+                return
+            except JournalError as error:
+                failures[source if isinstance(error, SegmentUnreadable) else step.target] += 1
+                said.append(f"from {source}: {error}")
+            else:
+                failures[source] = failures[step.target] = 0
+                _count(step, taken, done)
+                return
+        if said:
+            done.problems.append(f"{step} could not be copied: {'; '.join(said)}")
+
+    async def _taken(self, step: Step, source: str, done: Synced) -> Taken:
+        async def pace(size: int) -> None:
+            await self._pace(size)
+            self._on_bytes(size)
+            copied[0] += size
+
+        copied = [0]
+        reader = _Source(self._acceptors[source])
+        taken = await self._acceptors[step.target].take_finalized(
+            step.log, reader, pace, lambda: self._is_wanted(step.log)
+        )
+        if taken is Taken.COPIED:
+            done.bytes += copied[0]
+        return taken
+
+    async def _is_wanted(self, log: RemoteEditLog) -> bool:
+        """Whether no acceptor has purged the segment while it was copied; the target may have missed a purge."""
+        floor = 0
+        for acceptor in self._acceptors.values():
+            with suppress(JournalError):  # one that is away purges nothing meanwhile
+                floor = max(floor, await acceptor.purged_below())
+        return log.end_txid >= floor
+
+
+class _Source:
+    """An acceptor that is read from. Its failures are SegmentUnreadable, those of the target are not."""
+
+    def __init__(self, acceptor: SyncedAcceptor) -> None:
+        self.name = acceptor.name
+        self._acceptor = acceptor
+
+    async def read_segment(
+        self, start_txid: int, from_txid: int, *, in_progress_ok: bool = True
+    ) -> SegmentContent:
+        try:
+            content = await self._acceptor.read_segment(start_txid, from_txid, in_progress_ok=in_progress_ok)
+        except JournalError as error:
+            raise SegmentUnreadable(str(error)) from error
+        return replace(content, batches=_told_apart(content.batches))
+
+
+async def _told_apart(batches: AsyncGenerator[Batch, None]) -> AsyncGenerator[Batch, None]:
+    async with aclosing(batches):
+        try:
+            async for batch in batches:
+                yield batch
+        except JournalError as error:
+            raise SegmentUnreadable(str(error)) from error
+
+
+def _count(step: Step, taken: Taken, done: Synced) -> None:
+    if taken is Taken.COPIED:
+        done.copied += 1
+        done.ops += step.log.end_txid - step.log.start_txid + 1
+    elif taken is Taken.FINALIZED:
+        done.finalized += 1
+    elif taken is Taken.NOT_VOUCHED:
+        done.waits.append(f"{step} waits: {taken.value}")
+    elif taken is Taken.OPEN:
+        done.left_open.append(step)
