@@ -12,6 +12,7 @@
 #            [LAYER=cores|log|shells] … against the machines (the default), the real log and codec, the asyncio shells
 #            [LAYER=upkeep]           … against a bookie that is collected, compacted, scrubbed and repaired
 #            [LAYER=journals]         … against writers, acceptors and readers of a journal
+#            [LAYER=journal_sync]     … against acceptors that are brought up to date, lost and replaced
 #            [LAYER=cluster]          … against whole clusters of the real classes
 #   make soak                         a bookie stopped for a minute, 5 GB through three bookies; ten minutes
 #   make soak-journals [SECONDS=n]    writers that take journals from each other, and faults on bookies; ten minutes
@@ -44,6 +45,7 @@ SEEDS_log := 3000
 SEEDS_shells := 500
 SEEDS_upkeep := 2000
 SEEDS_journals := 10000
+SEEDS_journal_sync := 20000
 SEEDS_cluster := 500
 SEEDS ?= $(SEEDS_$(LAYER))
 SEED ?=

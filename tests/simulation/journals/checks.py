@@ -8,7 +8,7 @@ contract, a ledger that is referred to is there, and a promise ends the ledgers 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -224,6 +224,16 @@ class Checks:
 
     def formatted(self) -> None:
         self.known, self._ends, self.purged_below = Known(), {}, 0
+
+    def everywhere(self, disks: Iterable[Disk]) -> None:
+        """Every acceptor has every finalized segment."""
+        for disk in disks:
+            assert disk.state is not None
+            records = [found.segment for found in disk.finalized.values()]
+            there = disk.state.state.finalized(records)
+            for start, (end, _) in self.known.finalized.items():
+                if end >= self.purged_below and start not in there:
+                    raise Violation("sync", f"{disk.name} lacks segment {start}-{end} in the end")
 
     def all_there(self, found: Mapping[int, bytes]) -> None:
         """Everything that was acknowledged or seen can be read in the end."""

@@ -9,13 +9,15 @@ from .client import Client
 from .disk import Disk
 from .ending import Ending
 from .network import Daemon, LocalLine, Network, RemoteLine
-from .plan import DAEMONS, Crash, Pause, Plan, Writer
+from .operators import Operator, operators_of
+from .plan import DAEMONS, Crash, Pause, Plan, Sync, Writer
 from .server import Server
 from .site import Host, Site
 from .synchronous import Reader as SegmentReader
 from .users import JournalReader, JournalWriter
 
 QUORUM_SECONDS = 40.0
+SYNC_ROUNDS_MAX = 30
 
 
 class Cluster:
@@ -33,9 +35,8 @@ class Cluster:
         )
         names = [f"a{n}" for n in range(plan.acceptors)]
         self.disks = [Disk(self.site, name) for name in names]
-        for disk in self.disks:
-            disk.peers = dict(zip(names, self.disks, strict=True))
-        self.daemons = [self._daemon(disk) for disk in self.disks] if plan.form == DAEMONS else []
+        self._acquaint()
+        self.daemons = [self._daemon(n) for n in range(plan.acceptors)] if plan.form == DAEMONS else []
         self._tags = 0
         self.writers = [
             JournalWriter(self.site, self.site.host(f"w{n}"), wants, self.connect, self.next_tag)
@@ -46,6 +47,8 @@ class Cluster:
             for wants, host in ((w, self.site.host(f"r{n}")) for n, w in enumerate(plan.readers))
         ]
 
+        self.operators: list[Operator] = []
+
     def run(self) -> None:
         """The whole plan, and its end. Raises Violation."""
         ending = Ending(self)
@@ -54,6 +57,7 @@ class Cluster:
             writer.driver.start(writer.wants.at)
         for reader in self.readers:
             reader.driver.start(reader.wants.at)
+        self.operators = operators_of(self)
         for fault in self.plan.faults:
             if isinstance(fault, Crash | Pause) and fault.at < self.plan.heals_at:
                 self.site.at(self.site.world, fault.at, self._strike, fault)
@@ -86,9 +90,23 @@ class Cluster:
     def writer(self, host: Host, wants: Writer) -> JournalWriter:
         return JournalWriter(self.site, host, wants, self.connect, self.next_tag)
 
-    def _daemon(self, disk: Disk) -> Daemon:
-        host = self.site.host(disk.name)
-        return Daemon(self.site, host, lambda: Server(self.site, host, disk))
+    def lose(self, number: int) -> None:
+        """An acceptor's cluster is gone, and there is an empty one in its place."""
+        self.disks[number].lose()
+        self.disks[number] = Disk(self.site, self.disks[number].name)
+        self._acquaint()
+        for daemon in self.daemons[number : number + 1]:
+            if daemon.host.is_up:
+                daemon.host.crash()
+            self.site.at(self.site.world, 1.0, self._come_up, daemon)
+
+    def _acquaint(self) -> None:
+        for disk in self.disks:
+            disk.peers = {one.name: one for one in self.disks}
+
+    def _daemon(self, number: int) -> Daemon:
+        host = self.site.host(f"a{number}")
+        return Daemon(self.site, host, lambda: Server(self.site, host, self.disks[number]))
 
     # --- faults -------------------------------------------------------------------------------------
 
@@ -120,7 +138,23 @@ class Cluster:
         for writer in self.writers:
             writer.is_retired = True
 
+    def sync_meanwhile(self) -> None:
+        """Somebody brings acceptors up to date while the journal is discarded, upgraded or formatted."""
+        if self.plan.syncs:
+            self._sync("sm", Sync(0.0, rounds=6, every=1.0))
+
+    def sync_to_the_end(self) -> Operator:
+        """Somebody brings acceptors up to date until nothing is left to do."""
+        return self._sync(f"se{len(self.operators)}", Sync(0.0, rounds=SYNC_ROUNDS_MAX), until_whole=True)
+
+    def _sync(self, name: str, wants: Sync, *, until_whole: bool = False) -> Operator:
+        operator = Operator(self, self.site.host(name), 0.0)
+        operator.start(operator.syncs(wants, until_whole=until_whole))
+        self.operators.append(operator)
+        return operator
+
     def stop_users(self) -> None:
         """Nobody uses the journal any more."""
-        for host in (*(w.host for w in self.writers), *(r.host for r in self.readers)):
+        hosts = [w.host for w in self.writers] + [r.host for r in self.readers]
+        for host in (*hosts, *(o.host for o in self.operators)):
             host.crash()

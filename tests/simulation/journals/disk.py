@@ -57,6 +57,7 @@ class Disk:
         self.finalized: dict[int, VersionedSegment] = {}
         self.ledgers: dict[int, Ledger] = {}
         self.peers: Mapping[str, Disk] = {}
+        self.is_lost = False
         self._site = site
         self._checks = site.checks
         self._saved: Stream = site.chance(f"saved {name}")
@@ -77,6 +78,8 @@ class Disk:
 
     def perform(self, effect: Effect, call: Call) -> Any:
         """The outcome of one effect, at once. Raises JournalError as the real thing does."""
+        if self.is_lost:
+            raise JournalUnavailable(f"{self.name} is lost")
         return self._performers[type(effect)](effect, call)
 
     def segment(self, start_txid: int) -> FoundSegment | None:
@@ -94,10 +97,16 @@ class Disk:
 
     def batches(self, start_txid: int, from_txid: int) -> tuple[FoundSegment, list[Batch]]:
         """The batches on disk from the one that holds `from_txid` on. Raises SegmentUnreadable."""
-        found = self.segment(start_txid)
+        found = None if self.is_lost else self.segment(start_txid)
         if found is None:
             raise SegmentUnreadable(f"{self.name}: no edit log found starting at txid {start_txid}")
         return found, [batch for batch in found.ledger.batches if batch.last_txid >= from_txid]
+
+    def lose(self) -> None:
+        """Nothing of it is there any more, and what is on its way gets nowhere."""
+        self.is_lost = True
+        for ledger in self.ledgers.values():
+            ledger.is_broken = ledger.is_closed = True
 
     def format(self, storage: JournalStorage) -> None:
         """A journal that is new."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +24,16 @@ from .users import NAMESPACE, WriterLife, no_gaps
 
 if TYPE_CHECKING:
     from .cluster import Cluster
+    from .operators import Operator
 
 ATTEMPTS_MAX = 4
 REST_SECONDS = 150.0
 """What was sent before, however late, has been answered then."""
 
 LAST_SEGMENTS = ((1,),)
+
+RESTS_MAX = 100
+"""Looks at who is not done yet; after so many they never will be."""
 
 
 class Ending:
@@ -49,15 +53,37 @@ class Ending:
         self.driver.start(self.cluster.plan.heals_at + 1.0)
 
     def _script(self) -> Script:
+        yield from self._until(lambda operator: operator.is_at_rest)
         yield from self._written()
+        yield from self._until(lambda operator: operator.is_done)
         admin = self.cluster.plan.admin
         if admin:
+            yield from self._up_to_date()
             self.cluster.stop_users()
             yield Sleep(REST_SECONDS)
             self.checks.is_resting = True
+            self.cluster.sync_meanwhile()
             yield from getattr(self, f"_{admin}")()
             yield from self._written()
+        yield from self._up_to_date()
         self.is_done = True
+
+    def _until(self, holds: Callable[[Operator], bool]) -> Generator[Any, Any, None]:
+        """Of all who replace acceptors, or bring them up to date."""
+        for _ in range(RESTS_MAX):
+            if all(map(holds, self.cluster.operators)):
+                return
+            yield Sleep(5.0)
+        raise Violation("liveness", "an acceptor that was replaced never became whole")
+
+    def _up_to_date(self) -> Generator[Any, Any, None]:
+        """Where acceptors are brought up to date, each has everything in the end."""
+        if not (self.cluster.plan.syncs or self.cluster.plan.replaced):
+            return
+        yield Sleep(REST_SECONDS)
+        operator = self.cluster.sync_to_the_end()
+        yield from self._until(lambda one: one is not operator or one.is_done)
+        self.checks.everywhere(self.cluster.disks)
 
     def check(self) -> None:
         """What must hold when nothing happens any more. Raises Violation."""

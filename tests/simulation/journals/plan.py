@@ -97,6 +97,23 @@ Fault = Crash | Pause | Cut | Tamper
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Sync(Printed):
+    """Somebody brings the acceptors up to date with each other, so many times."""
+
+    at: float
+    rounds: int = 3
+    every: float = 10.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Replace(Printed):
+    """An acceptor loses everything, and a new one joins under its name; once the one before is whole again."""
+
+    at: float
+    acceptor: int = 0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Figures(Printed):
     """How often a message is lost, comes late or twice; how often an effect fails, its answer is lost, or is slow."""
 
@@ -114,7 +131,8 @@ class Figures(Printed):
 class Plan(Printed):
     """One run.
 
-    `heals_at`: no fault after it, and a last writer must succeed. `admin`: what is done when all is quiet.
+    `heals_at`: no fault after it, and a last writer must succeed. `admin`: what is done when all is quiet. Those who
+    sync are hosts s0, s1 …; who replaces acceptors is o0.
     """
 
     seed: int
@@ -126,3 +144,5 @@ class Plan(Printed):
     figures: Figures = Figures()
     heals_at: float = 200.0
     admin: str = ""
+    syncs: tuple[Sync, ...] = ()
+    replaced: tuple[Replace, ...] = ()

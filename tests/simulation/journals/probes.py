@@ -5,6 +5,22 @@ from __future__ import annotations
 from enum import Enum
 
 
+class SyncProbe(Enum):
+    """Of acceptors that are brought up to date, or replaced; only plans with that take them."""
+
+    COPIED = "a segment was copied to an acceptor that lacked it"
+    FINALIZED = "an acceptor had all of a segment, and finalized it"
+    THERE = "a copy came second"
+    PURGED = "a segment was purged while it was copied"
+    NOT_VOUCHED = "a segment was not copied, for it may have been dropped"
+    STALE_REPLACED = "a finalized copy replaced what an acceptor had of the segment"
+    SYNC_CRASHED = "a process died while it brought an acceptor up to date"
+    JOINED = "an acceptor that lost everything joined again"
+    JOINED_BEHIND = "it joined while a segment was in progress"
+    MAY_NOT_JOIN = "it had to wait until the others were up to date"
+    CANNOT_TELL = "one that joined could not tell a recovery what was written"
+
+
 class JournalProbe(Enum):
     """Each is taken by some of any few thousand seeds."""
 

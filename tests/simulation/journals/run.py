@@ -7,13 +7,13 @@ run_journal_plan(plan)    raises Failed with the plan and the end of its trace w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from tests.simulation.engine.runs import Failed
 
 from .cluster import Cluster
 from .draw import draw
 from .plan import Plan
-from .probes import JournalProbe
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class JournalRun:
     """What one plan led to. `messages` are those that a `Tamper` may name, in their order."""
 
     plan: Plan
-    probes: frozenset[JournalProbe]
+    probes: frozenset[Enum]
     events: int
     trace: tuple[str, ...]
     trace_hash: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from qjm_compat.acceptor.programs.memory import Memory, OpenSegment
 from qjm_compat.acceptor.programs.segments import admit_edits
 from qjm_compat.batch import Batch
 from qjm_compat.errors import (
+    BadJournalState,
     JournalError,
     JournalOutOfSync,
     JournalUnavailable,
@@ -35,7 +37,7 @@ from tests.simulation.engine.world import Violation
 from .disk import Disk
 from .followers import Followers, Reply
 from .ledgers import Ledger, Pending
-from .probes import JournalProbe
+from .probes import JournalProbe, SyncProbe
 from .site import Host, Site, exponential, numbered, salted
 
 JOURNAL = "ns1"
@@ -87,6 +89,10 @@ class Server:
             self._queue.append((request, reply))
             if not self._is_busy:
                 self._next()
+
+    def run(self, request: Any, steps: Any, done: Reply) -> None:
+        """A program of this process's own; `request` says what it is."""
+        self._begin(request, steps, done)
 
     def close(self) -> None:
         """Lets go, and gives up what is under way, as `Journal.close` and `Logger.close` do."""
@@ -162,6 +168,8 @@ class Server:
             )
             if isinstance(error, JournalOutOfSync) and "IPC serial" in str(error):
                 self.site.reached(JournalProbe.CALL_AGAIN)
+            if isinstance(error, BadJournalState) and "joined the journal while" in str(error):
+                self.site.reached(SyncProbe.CANNOT_TELL)
         else:
             self.site.note("%r at %s: %r", call.request, self._name, answer)
         done(answer, error)
@@ -212,7 +220,8 @@ class Server:
         self._advance(call, done, None, JournalUnavailable(f"no answer to {type(effect).__name__}"))
 
     def _perform_late(self, effect: Effect, call: Call) -> None:
-        self.disk.perform(effect, call)
+        with suppress(JournalUnavailable):  # the disk was lost meanwhile
+            self.disk.perform(effect, call)
 
     def _recognised(self, call: Call, done: Reply, outcome: VersionedState | None) -> None:
         """Rule M1: read back, one's own swap is known by its nonce; one that was built upon looks like another's."""

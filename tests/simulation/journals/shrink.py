@@ -16,7 +16,7 @@ from .plan import Plan, Writer
 
 def fewer(plan: Plan) -> Iterator[Plan]:
     """Without some faults, readers, writers."""
-    yield from with_fewer(plan, "faults", "readers")
+    yield from with_fewer(plan, "faults", "readers", "replaced", "syncs")
     if plan.writers:
         yield replace(plan, writers=plan.writers[:-1])
     for n, writer in enumerate(plan.writers):
@@ -42,7 +42,7 @@ def plainer(plan: Plan) -> Iterator[Plan]:
 
 
 def _with_plainer_items(plan: Plan) -> Iterator[Plan]:
-    for name in ("faults", "readers"):
+    for name in ("faults", "readers", "syncs", "replaced"):
         yield from with_simpler_items(plan, name, lambda item: chain(defaults(item), rounder(item)))
     yield replace(plan, heals_at=float(round(plan.heals_at)))
 

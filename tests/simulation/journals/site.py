@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from enum import Enum
 from heapq import heappop, heappush
 from math import log
 from typing import Any
@@ -14,7 +15,6 @@ from tests.simulation.engine.world import Stuck
 
 from .checks import Checks
 from .plan import Plan
-from .probes import JournalProbe
 
 EVENTS_MAX = 6_000
 """A run that needs more is a livelock."""
@@ -52,7 +52,7 @@ class Site:
         self.events = 0
         self.is_calm = False
         self.checks = Checks(plan.acceptors)
-        self.probes: set[JournalProbe] = set()
+        self.probes: set[Enum] = set()
         self.trace: list[str] = []
         self.world = Host("world")
         self.hosts: dict[str, Host] = {}
@@ -101,7 +101,7 @@ class Site:
         if self._tracing:
             self.trace.append(f"{self.now:8.2f} {what % facts if facts else what}")
 
-    def reached(self, probe: JournalProbe) -> None:
+    def reached(self, probe: Enum) -> None:
         self.probes.add(probe)
 
     @property

@@ -1,0 +1,22 @@
+"""The layer `journal_sync`."""
+
+from __future__ import annotations
+
+from tests.simulation.engine.layer import Layer
+from tests.simulation.journals.layer import LAYER as JOURNALS
+from tests.simulation.journals.probes import SyncProbe
+
+from .draw import draw
+from .planted import PLANTS
+
+LAYER = Layer(
+    "journal_sync",
+    "Random schedules of faults against a journal whose acceptors are brought up to date, lost and replaced.",
+    draw,
+    JOURNALS.play,
+    simpler=JOURNALS.simpler,
+    plants=PLANTS,
+    probes=tuple(SyncProbe),
+    seeds_that_reach_everything=20_000,
+    counts_errors=False,
+)
