@@ -17,6 +17,7 @@ from sybil.example import Example
 from sybil.parsers.markdown import CodeBlockParser
 
 from bookledger.cli.processes import bookie_processes
+from tests.docs.console_pictures import PICTURE_BYTES_MAX, PICTURES
 from tests.docs.shell import PROMPT, Shell
 from tests.qjm_compat.transfer.made_directories import finalized, version
 from tests.support.etcd import EtcdServer
@@ -115,6 +116,13 @@ def test_every_link_between_documents_leads_to_a_file_and_a_heading() -> None:
             if not there.exists() or (heading and heading not in _anchors(there.read_text())):
                 broken.append(f"{document.relative_to(ROOT)}: {target}")
     assert documents and not broken
+
+
+def test_every_picture_is_shown_and_small_enough_to_be_fetched_with_its_document() -> None:
+    document = (ROOT / "docs" / "operators.md").read_text()
+    pictures = sorted(path.name for path in PICTURES.iterdir())
+    assert pictures and pictures == sorted(re.findall(r"!\[[^\]]+\]\(pictures/(\S+\.png)\)", document))
+    assert [name for name in pictures if (PICTURES / name).stat().st_size > PICTURE_BYTES_MAX] == []
 
 
 def test_every_document_is_tried() -> None:
