@@ -38,6 +38,12 @@ SCHEMA = (
     f"INSERT INTO store VALUES (1, {FORMAT_VERSION}, 0)",
 )
 
+PAGE_FROM = (
+    "SELECT key, value, version FROM keys WHERE key >= ? AND key < CAST(? AS TEXT) ORDER BY key LIMIT ?"
+)
+PAGE_AFTER = PAGE_FROM.replace("key >= ?", "key > ?")
+"""Each begins in the index where the page does: a condition with OR would have SQLite read all keys before it."""
+
 T = TypeVar("T")
 
 
@@ -107,11 +113,8 @@ class SqliteFile:
     def list_page(self, prefix: str, after: str | None, limit: int) -> Page:
         def work(db: sqlite3.Connection) -> Page:
             # One row more than asked for tells whether there is another page.
-            rows = db.execute(
-                "SELECT key, value, version FROM keys WHERE key >= ? AND key < CAST(? AS TEXT)"
-                " AND (? IS NULL OR key > ?) ORDER BY key LIMIT ?",
-                (prefix, prefix_end(prefix.encode()), after, after, limit + 1),
-            ).fetchall()
+            query, begin = (PAGE_FROM, prefix) if after is None or after < prefix else (PAGE_AFTER, after)
+            rows = db.execute(query, (begin, prefix_end(prefix.encode()), limit + 1)).fetchall()
             items = tuple(Versioned(*row) for row in rows[:limit])
             return Page(items, items[-1].key if len(rows) > limit else None, _revision(db))
 

@@ -20,6 +20,7 @@ import pytest
 
 from metadata.errors import BadMetadataUri, LeaseLost, OutcomeUnknown, StoreUnavailable
 from metadata.sqlite import store as sqlite_module
+from metadata.sqlite.file import PAGE_AFTER, PAGE_FROM
 from metadata.sqlite.store import SqliteStore
 from metadata.store import EventKind, MetadataStore, Versioned
 from tests.contracts.metadata_store import MetadataStoreContract, watching
@@ -359,3 +360,40 @@ def test_a_cancelled_watch_leaves_the_store_working(path: Path) -> None:
         await store.close()
 
     run(scenario())
+
+
+def test_a_page_costs_the_same_wherever_in_a_long_listing_it_begins(tmp_path: Path) -> None:
+    async def main() -> None:
+        store = SqliteStore(str(tmp_path / "metadata.db"))
+        await store.create("a/0", b"")
+        await store.close()
+
+    run(main())
+    with sqlite3.connect(tmp_path / "metadata.db") as db:
+        rows = ((f"ledgers/{n:08}", b"value", 1) for n in range(20_000))
+        db.executemany("INSERT INTO keys (key, value, version) VALUES (?, ?, ?)", rows)
+        begin = _steps(db, PAGE_FROM, "ledgers/")
+        assert _steps(db, PAGE_AFTER, "ledgers/00019900") <= begin + 1
+    db.close()
+
+
+def _steps(db: sqlite3.Connection, query: str, begin: str) -> int:
+    """How much SQLite does for a page, in hundreds of its instructions."""
+    ticks: list[None] = []
+    db.set_progress_handler(lambda: ticks.append(None), 100)
+    assert len(db.execute(query, (begin, b"ledgers0", 50)).fetchall()) == 50
+    db.set_progress_handler(None, 0)
+    return len(ticks)
+
+
+def test_a_page_after_a_key_before_its_prefix_begins_with_the_prefix(tmp_path: Path) -> None:
+    async def main() -> None:
+        store = SqliteStore(str(tmp_path / "metadata.db"))
+        for key in ("a/1", "b/1", "b/2", "c/1"):
+            await store.create(key, b"")
+        for after, found in ((None, ["b/1", "b/2"]), ("a/0", ["b/1", "b/2"]), ("b/1", ["b/2"]), ("b/9", [])):
+            page = await store.list_page("b/", after=after)
+            assert [item.key for item in page.items] == found
+        await store.close()
+
+    run(main())
