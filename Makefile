@@ -19,6 +19,7 @@
 #   make chaos [SECONDS=n] [SEED=n]   real bookies and etcd killed, hung, slowed and wiped under clients; two minutes
 #   make siege [SECONDS=n]            strangers do their worst to three bookies beside a writer: what it keeps; two minutes
 #   make measure WHAT=reading|restart|rolling|many|metadata|compaction|healing   figures of storage; a minute to a quarter of an hour
+#                WHAT=metrics         … of what metrics cost bulk appends, in turns with and without them; three minutes
 #                WHAT=edits|journals  … of the edit log's codec; of taking over and following a journal
 #                WHAT=hadoop          … of stock Hadoop's journal manager over stock JournalNodes, and over ours; four minutes
 #                WHAT=ledgers-made    … of ledgers made and closed on a real etcd; ten seconds

@@ -48,6 +48,8 @@ class BookieProcess:
     of `bookledger bookie run`. Certificates named in our environment are not passed on.
     """
 
+    program: Sequence[str] = BOOKLEDGER
+
     def __init__(
         self,
         bookie_id: str,
@@ -83,7 +85,7 @@ class BookieProcess:
             "--until-stdin-closes",
             *self._options,
         )
-        command = (*BOOKLEDGER, "-v", "bookie", "run", "--json", *self._places, *options)
+        command = (*self.program, "-v", "bookie", "run", "--json", *self._places, *options)
         name = f"bookie {self.bookie_id}"
         self._child = Child(
             command,
