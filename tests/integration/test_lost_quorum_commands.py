@@ -123,6 +123,8 @@ def test_whoever_is_asked_while_another_closes_it_is_told_so(tmp_path: Path) -> 
             recovered, accepted = client.create_ledger(), client.create_ledger()
             for writer in (recovered, accepted):
                 append(writer, 0)
+                # Two have acknowledged it; the third may not have it yet.
+                confirmed_through(client, writer, 0, third.bookie_id)
             away(uri, third)
             for writer in (recovered, accepted):
                 append(writer, 1, 2)
