@@ -34,6 +34,7 @@ from .messages import (
     ReadRequest,
     ScanRequest,
     Status,
+    status_text,
 )
 
 __all__ = [
@@ -68,4 +69,5 @@ __all__ = [
     "join",
     "merge",
     "of_payloads",
+    "status_text",
 ]

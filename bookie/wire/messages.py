@@ -289,3 +289,8 @@ class MaintainReply:
     status: Status
     detail: str = ""
     report: str = ""
+
+
+def status_text(reply: LacReply | ReadReply | MaintainReply) -> str:
+    """The status of a reply in words, with its detail if there is one."""
+    return f"{reply.status}: {reply.detail}" if reply.detail else str(reply.status)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from bookie.wire import EntryRange, ReadReply, Status
+from bookie.wire import EntryRange, ReadReply, Status, status_text
 
 from ..integrity.digest import Digester
 from .quorum import Outcome
@@ -67,7 +67,7 @@ class FencedReads:
         replica = self.replicas[position]
         replica.reading = False
         if reply.status not in (Status.OK, Status.NO_SUCH_LEDGER):
-            replica.failure = f"{reply.status}{': ' + reply.detail if reply.detail else ''}"
+            replica.failure = status_text(reply)
             return
         if reply.covered_through < replica.asked_from:
             replica.failure = "it gave a page that says nothing"  # asking again would never end

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from bookie.wire import NO_ENTRIES, Columns, ReadReply, Status, merge
+from bookie.wire import NO_ENTRIES, Columns, ReadReply, Status, merge, status_text
 from metadata.records.ledger_record import Fragment
 
 from ..errors import DigestMismatch, EntryUnreadable
@@ -98,7 +98,7 @@ class PageRead:
         if reply.status is not Status.OK:
             if reply.status is Status.NO_SUCH_LEDGER:
                 self._lacking.add(position)
-            return self.failed(position, f"{reply.status}{': ' + reply.detail if reply.detail else ''}")
+            return self.failed(position, status_text(reply))
         good = self._verified(position, reply.columns)
         if len(good):
             self._parts.append(good)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 
-from bookie.wire import NO_ENTRY, LacReply, LacStatement, ReadReply, Status, of_payloads
+from bookie.wire import NO_ENTRY, LacReply, LacStatement, ReadReply, Status, of_payloads, status_text
 from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 
 from ..errors import LedgerError, LedgerRecoveryFailed, NoSuchLedger
@@ -91,7 +91,7 @@ class Recovery:
         """
         statement = reply.last_add_confirmed
         if reply.status not in (Status.OK, Status.NO_SUCH_LEDGER):
-            return self.lac_failed(position, f"{reply.status}{': ' + reply.detail if reply.detail else ''}")
+            return self.lac_failed(position, status_text(reply))
         if self.stage is not Stage.FENCING:
             return []
         self._fenced.add(position)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from bookie.wire import NO_ENTRIES, Columns, EntryRange, ReadReply, Status
+from bookie.wire import NO_ENTRIES, Columns, EntryRange, ReadReply, Status, status_text
 
 from ..integrity.digest import Digester
 
@@ -57,7 +57,7 @@ class Holder:
     def answered(self, first_entry: int, reply: ReadReply, digester: Digester) -> None:
         """The page that was asked for from this entry on."""
         if reply.status not in (Status.OK, Status.NO_SUCH_LEDGER):
-            self.failure = f"{reply.status}{': ' + reply.detail if reply.detail else ''}"
+            self.failure = status_text(reply)
             return
         through = ENTRY_ID_MAX if reply.status is Status.NO_SUCH_LEDGER else reply.covered_through
         if through < first_entry:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Collection, Sequence
 
-from bookie.wire import Columns, Credential, LacRequest, ReadRequest, Status
+from bookie.wire import Columns, Credential, LacRequest, ReadRequest, Status, status_text
 from bookie.wire.credentials import Purpose
 from metadata.healing.presence import Presence, whereabouts
 from metadata.records import bookie_registry
@@ -138,7 +138,7 @@ class Salvage:
             Status.NO_SUCH_LEDGER,
             Status.UNKNOWN,
         ):  # in limbo it may have entries
-            self._gives_no_more(holder, f"{reply.status}{': ' + reply.detail if reply.detail else ''}")
+            self._gives_no_more(holder, status_text(reply))
             return
         statement = reply.last_add_confirmed
         if not self.record.is_closed and statement is not None and self._digester.is_valid_lac(statement):

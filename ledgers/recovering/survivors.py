@@ -10,7 +10,16 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from bookie.wire import NO_ENTRY, LacReply, LacRequest, LacStatement, ReadReply, ReadRequest, Status
+from bookie.wire import (
+    NO_ENTRY,
+    LacReply,
+    LacRequest,
+    LacStatement,
+    ReadReply,
+    ReadRequest,
+    Status,
+    status_text,
+)
 from bookie.wire.credentials import Purpose
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 
@@ -161,7 +170,7 @@ class _Survivors:
     def _take_lac(self, position: int, reply: LacReply) -> None:
         """A bookie in limbo is fenced, and what it has is verified; only what it lacks proves nothing."""
         if reply.status in GONE:
-            self._missing[position] = _told(reply)
+            self._missing[position] = status_text(reply)
             self._gone.add(position)
             return
         if reply.status not in (Status.OK, Status.NO_SUCH_LEDGER, Status.UNKNOWN):
@@ -203,15 +212,11 @@ class _Survivors:
     def _refused(self, position: int, reply: LacReply | ReadReply, why: str = "") -> LedgerError:
         if reply.status is Status.UNAUTHORIZED:
             return Unauthorized(self._record.ledger_id, by_bookie=True, why=reply.detail)
-        what = "fenced" if self._fence else "read"
+        what, why = "fenced" if self._fence else "read", why or status_text(reply)
         return LedgerError(
-            f"bookie {self._fragment.ensemble[position]} lives, and could not be {what}: {why or _told(reply)}; what "
+            f"bookie {self._fragment.ensemble[position]} lives, and could not be {what}: {why}; what "
             "it holds must not be given up: try again when it is well"
         )
-
-
-def _told(reply: LacReply | ReadReply) -> str:
-    return f"{reply.status}{': ' + reply.detail if reply.detail else ''}"
 
 
 def _size_of(reads: FencedReads, entry_id: int) -> int:

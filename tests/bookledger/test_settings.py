@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -14,47 +13,26 @@ import pytest
 
 from bookie.limits_config import Limits
 from bookledger.cli.config.sections import SECTIONS
-from bookledger.cli.main import _GROUPS, main
+from bookledger.cli.main import _GROUPS
 from bookledger.cli.processes import BookieProcess, started
-from metadata.settings.file import COMMON
 from metadata.settings.tunable import defaults_of, tunables_of
 from metadata.settings.tunable import shown as shown_in_file
 from metadata.sqlite.uri import uri_of
+from tests.bookledger.typed_commands import Run, file_of, nothing_set, running
 from tests.support.command_line import bookledger
 from tests.support.etcd import free_port
 from tests.support.http import get
 
-Run = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing is set, and what a test has set is gone afterwards."""
-    before = dict(os.environ)
-    for name in [*COMMON.values(), "BOOKLEDGER_CONFIG"]:
-        monkeypatch.delenv(name, raising=False)
-    yield
-    for name in COMMON.values():
-        if name not in before:
-            os.environ.pop(name, None)
+    with nothing_set(monkeypatch):
+        yield
 
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(arguments)
-        said = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return ended.value.code, said.out, said.err
-
-    return call
-
-
-def file_of(tmp_path: Path, text: str) -> str:
-    path = tmp_path / "bookledger.toml"
-    path.write_text(text)
-    return str(path)
+    return running(capsys)
 
 
 def shown(run: Run, file: str, *command: str) -> dict[str, tuple[Any, str]]:

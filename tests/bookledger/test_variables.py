@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import pytest
 from bookie.limits_config import Limits
 from bookledger.cli.config.command_options import inner_of, names_of, options_of
 from bookledger.cli.config.sections import SECTIONS
-from bookledger.cli.main import cli, main
+from bookledger.cli.main import cli
 from bookledger.cli.processes import BookieProcess, started
 from ledgers import ClientConfig
 from metadata import BadSettings
@@ -25,10 +24,9 @@ from metadata.settings.file import COMMON
 from metadata.settings.tunable import defaults_of, shown, tunables_of
 from metadata.sqlite.uri import uri_of
 from qjm_compat.config import JournalConfig
+from tests.bookledger.typed_commands import Run, file_of, nothing_set, running
 from tests.support.command_line import bookledger
 from tests.support.http import HttpBookie, get
-
-Run = Callable[..., tuple[int, str, str]]
 
 SHARED = {"BOOKLEDGER_TRACES"}
 """Of several commands, on purpose."""
@@ -36,32 +34,13 @@ SHARED = {"BOOKLEDGER_TRACES"}
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing is set, and what a command has set is gone afterwards."""
-    before = dict(os.environ)
-    for name in [*COMMON.values(), "BOOKLEDGER_CONFIG"]:
-        monkeypatch.delenv(name, raising=False)
-    yield
-    for name in COMMON.values():
-        if name not in before:
-            os.environ.pop(name, None)
+    with nothing_set(monkeypatch):
+        yield
 
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(arguments)
-        said = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return ended.value.code, said.out, said.err
-
-    return call
-
-
-def file_of(tmp_path: Path, text: str) -> str:
-    path = tmp_path / "bookledger.toml"
-    path.write_text(text)
-    return str(path)
+    return running(capsys)
 
 
 def rows(run: Run, *arguments: str) -> dict[str, dict[str, Any]]:

@@ -89,13 +89,11 @@ class RollbackDetector:
         if why:
             await self._hold_back(why)
             self._lives.version = mine  # only once that succeeded: until then it is detected again
-            self._lives.revision = page.revision
-            await in_thread(
-                self._keep
-            )  # or it would be detected once more after a crash, and after it was accepted
         # The key is written by this bookie alone, also where the answer to a write was lost.
         self._lives.version = max(self._lives.version, mine)
         self._lives.revision = page.revision
+        if why:  # or it would be detected once more after a crash, and after it was accepted
+            await in_thread(self._keep)
         return bool(why)
 
     async def _has_left(self) -> bool:

@@ -199,11 +199,11 @@ def _live(client: LedgerClient, names: Sequence[str]) -> list[BookieRef]:
 
 def _report(reply: MaintainReply) -> dict[str, Any]:
     """The bookie's report. Raises LedgerError if it refused, failed, or is malformed."""
-    from bookie.wire.messages import Status
+    from bookie.wire.messages import Status, status_text
     from ledgers import LedgerError
 
     if reply.status is not Status.OK:
-        raise LedgerError(f"{reply.status}{': ' + reply.detail if reply.detail else ''}")
+        raise LedgerError(status_text(reply))
     try:
         report = json.loads(reply.report or "{}")
     except ValueError as error:
