@@ -40,7 +40,7 @@ SEGMENTS_PER_WRITER = 2
 FLUSHES_PER_SEGMENT = 4
 KEPT_TXNS = 100
 TXNS_LOOKED_AT = 20
-CALLS_OF_A_WORKLOAD = 9
+CALLS_OF_A_WORKLOAD = 10
 EPOCH_ROUNDS = 20
 SOAK_SECONDS_MAX = 1200
 
@@ -114,7 +114,7 @@ PAIRS_ON_BOOKIES = [(n, m) for n, m in product(NUMBERS, repeat=2) if IN_FULL or 
 
 
 @either_form
-def test_a_workload_makes_nine_calls_to_every_acceptor(acceptors: int) -> None:
+def test_a_workload_makes_ten_calls_to_every_acceptor(acceptors: int) -> None:
     assert run(calls_of_a_workload(OnModels(acceptors))) == [CALLS_OF_A_WORKLOAD] * acceptors
 
 
