@@ -77,7 +77,7 @@ class FileReserve:
                 try:
                     self._resize(self._size)
                 except OSError as error:
-                    log.debug("no room for the reserve yet: %s", error)
+                    log.debug("cannot allocate the disk reserve yet: %s", error)
             return not self.is_touched
 
     def release(self, size: int) -> bool:

@@ -136,7 +136,7 @@ def _check_end(disk: Disk, segment: int, checkpoint: int) -> None:
     except OSError as error:
         if error.errno != errno.EIO:
             raise
-        log.warning("what stands before the checkpoint cannot be read, and is not looked at: %s", error)
+        log.warning("log records before the checkpoint cannot be read, and are skipped: %s", error)
         return
     finally:
         file.close()

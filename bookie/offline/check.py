@@ -20,7 +20,7 @@ from ..log.format import SEGMENT_HEADER, Kind, place_of
 from ..log.records import Found, position_end
 from ..log.walk import Gap, Unreadable
 from ..serving import directory
-from .damage import Damaged, Survey
+from .damage import Damaged, LogScan
 from .index_check import Logged, LostEntries, compare
 
 
@@ -64,10 +64,10 @@ def check(path: Path) -> Findings:
         findings = Findings()
         index, claims = _open_index(locked.index, findings)
         try:
-            survey = Survey(OsDisk(locked.log), cookie.incarnation, claims)
-            logged = _read_log(survey, claims, findings)
+            scan = LogScan(OsDisk(locked.log), cookie.incarnation, claims)
+            logged = _read_log(scan, claims, findings)
             if index is not None:
-                _check_index(index, survey, logged, findings)
+                _check_index(index, scan, logged, findings)
         finally:
             if index is not None:
                 index.close()
@@ -93,10 +93,10 @@ def _open_index(path: Path, findings: Findings) -> tuple[Index | None, Claims]:
 # --- the log -----------------------------------------------------------------------------------
 
 
-def _read_log(survey: Survey, claims: Claims, findings: Findings) -> Logged:
+def _read_log(scan: LogScan, claims: Claims, findings: Findings) -> Logged:
     logged = Logged(claims.checkpoint)
     filled: list[tuple[int, int]] = []
-    for one in survey:
+    for one in scan:
         match one:
             case Found(record=record) if record.kind is Kind.LOST:
                 _join(filled, one)
@@ -108,12 +108,12 @@ def _read_log(survey: Survey, claims: Claims, findings: Findings) -> Logged:
                 _note_gap(one, findings)
             case Damaged():
                 _note_damage(one, logged, findings)
-    findings.segments = len(survey.there)
+    findings.segments = len(scan.there)
     findings.ledgers = len(logged.ledgers)
     _note_filled(filled, logged, findings)
-    if survey.manifest is not None:
+    if scan.manifest is not None:
         logged.is_whole = False
-        for number in filter(survey.was_dropped, survey.there):
+        for number in filter(scan.was_dropped, scan.there):
             what = "dropped, and not deleted: a crash came in between"
             findings.notes.append(Problem(segments.name_of(number), 0, what))
     return logged
@@ -178,11 +178,11 @@ def _note_filled(filled: Sequence[tuple[int, int]], logged: Logged, findings: Fi
 # --- the index ---------------------------------------------------------------------------------
 
 
-def _check_index(index: Index, survey: Survey, logged: Logged, findings: Findings) -> None:
+def _check_index(index: Index, scan: LogScan, logged: Logged, findings: Findings) -> None:
     def problem(what: str) -> None:
         findings.problems.append(Problem("index", 0, f"{what}; run: bookledger bookie rebuild-index"))
 
-    if not survey.checkpoint_fits:
+    if not scan.checkpoint_fits:
         segment, offset = place_of(logged.checkpoint)
         problem(f"its checkpoint, {segments.name_of(segment)} at offset {offset}, does not fit the log")
     try:

@@ -90,7 +90,7 @@ class _Seen:
         return self.size <= SEGMENT_HEADER.size
 
 
-class Survey:
+class LogScan:
     """One pass over a whole log: iterate over it once, then read the attributes.
 
     Yields every record, every gap that is no damage, and every damaged segment; of each segment in this order,

@@ -42,7 +42,7 @@ from ..log.format import (
     position_of,
 )
 from ..serving import directory
-from .damage import Damaged, Stretch, Survey
+from .damage import Damaged, LogScan, Stretch
 
 SALVAGED = "salvaged"
 
@@ -86,22 +86,22 @@ def salvage(path: Path, on_mended: OnMended) -> Outcome:
         cookie = directory.read_cookie(path)
         _check_log(path)
         claims, index_problem = _claims(locked.index)
-        survey = Survey(OsDisk(locked.log), cookie.incarnation, claims)
+        scan = LogScan(OsDisk(locked.log), cookie.incarnation, claims)
         try:
-            damaged = find(survey)
+            damaged = find(scan)
             _mend_all(path, damaged, cookie.incarnation, claims, on_mended)
         except OSError as error:
             raise _advised(error) from error
-        if not survey.checkpoint_fits:
+        if not scan.checkpoint_fits:
             index_problem = "its checkpoint does not fit the log"
         return Outcome(cookie.bookie_id, index_problem)
     finally:
         locked.close()
 
 
-def find(survey: Survey) -> list[Damaged]:
+def find(scan: LogScan) -> list[Damaged]:
     """Lists the damaged segments, in order. Raises DataDirectoryError for one that belongs elsewhere."""
-    damaged = sorted((one for one in survey if isinstance(one, Damaged)), key=lambda one: one.segment)
+    damaged = sorted((one for one in scan if isinstance(one, Damaged)), key=lambda one: one.segment)
     for one in damaged:
         if one.is_foreign:
             raise DataDirectoryError(

@@ -199,8 +199,8 @@ def _told(running: RunningBookie, config: BookieConfig, seconds: float) -> Itera
     cookie, about = running.cookie, {"bookie": running.cookie.bookie_id}
     bookie = running.bookie
     LIFE.info(
-        "serves: version %s on %s, incarnation %s of cluster %s, data in %s; it took %.1f s, and read %d "
-        "records (%d bytes) of its log again",
+        "serves: version %s on %s, incarnation %s of cluster %s, data in %s; it started in %.1f s, and replayed %d "
+        "records (%d bytes) of its log",
         program_version(),
         running.address,
         cookie.incarnation,

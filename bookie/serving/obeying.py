@@ -25,7 +25,7 @@ async def obey_orders(store: MetadataStore, bookie_id: str, space: SpaceGuard, l
         try:
             order = await orders.read(store, bookie_id)
         except MetadataError as error:
-            log.info("cannot tell what is ordered of this bookie, trying again later: %s", error)
+            log.info("cannot read the orders for this bookie, will try again: %s", error)
         else:
             stands = _told(bookie_id, stands, order.kind if order is not None else None)
             is_leaving = order is not None and order.kind is not OrderKind.MAINTENANCE

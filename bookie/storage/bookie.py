@@ -40,7 +40,6 @@ from ..wire.messages import (
     ReadRequest,
     Status,
 )
-from .answers import Answers, set_once
 from .checkpointing import Checkpointer
 from .core import Answer, BookieCore, Effect, Write
 from .counting.metrics import BookieMetrics
@@ -51,6 +50,7 @@ from .lac_waiters import LacWaiters
 from .ledger_states import IN_LIMBO, LedgerStates
 from .page_reader import PageReader
 from .replaying import Replayed, replay_log
+from .reply_batch import ReplyBatch, set_once
 
 IsLacking = Callable[[int], bool]
 
@@ -74,7 +74,7 @@ class Bookie:
         self.is_fenced = self.states.is_fenced
         self._core = BookieCore(self.states.hold)
         self._reader = PageReader(index, self.files, config.read_threads)
-        self.answers = Answers()
+        self.answers = ReplyBatch()
         self._identity_check = IdentityCheck(self.states.peek, self._loop.time)
         self.intake = Intake(config.log_queue_bytes_max)
         self._lac_waiters = LacWaiters(lambda ledger_id: self.states.peek(ledger_id).last_add_confirmed)

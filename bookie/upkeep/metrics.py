@@ -13,7 +13,7 @@ from metadata.counting.metrics import of_counts
 from metadata.records.ledger_record import LedgerState
 
 from .healing.auditor import WHOLE, Auditor
-from .mending.need import Reason
+from .mending.replication_task import Reason
 from .reports import ScrubReport
 from .upkeep import Upkeep
 

@@ -32,14 +32,14 @@ from .collecting.collector import Collected, Collector
 from .collecting.compactor import Compacted, Compactor
 from .healing.auditor import Auditor
 from .healing.local_check import LocalCheck
-from .healing.mover import Mover
-from .healing.needs import takers
+from .healing.rebalancer import Rebalancer
+from .healing.replication_tasks import takers
 from .healing.restore_check import RestoreCheck
 from .healing.view import look
 from .healing.worker import Worker
 from .inventory.inventory import Inventory
-from .mending.need import Need
 from .mending.repair import Repair
+from .mending.replication_task import ReplicationTask
 from .pace import Pace
 from .peers import Peers
 from .reports import Progress, RoundTotals
@@ -84,7 +84,7 @@ class Upkeep:
         self._heals = config.heals
         inventory = Inventory(bookie, repair_pace)
         self.worker = Worker(store, me, self._repair, peers, self._lock, inventory, config, time.time)
-        self._mover = Mover(store, me, self.worker.healer, self._lock, config, time.time)
+        self._rebalancer = Rebalancer(store, me, self.worker.healer, self._lock, config, time.time)
         self.auditor = Auditor(store, me, config, time.time, peers)
         self._stock_taker = LocalCheck(bookie, store, me, inventory, self._lock, config, time.time)
         self._fitting = RestoreCheck(bookie, store, me, self._lock, self._stock_taker)
@@ -113,7 +113,7 @@ class Upkeep:
             group.create_task(self._fitting.run(self._config.heal_look_seconds))
             if self._heals:
                 group.create_task(self.worker.run())
-                group.create_task(self._mover.run())
+                group.create_task(self._rebalancer.run())
                 group.create_task(self.auditor.run())
                 group.create_task(self._stock_taker.run())
 
@@ -213,8 +213,8 @@ class Upkeep:
             view = await look(self._store, now_ms=0, wait_ms=0)
             me = self._bookie_ref
 
-            def may_take(need: Need) -> bool:
-                return any(one.bookie == me for one in takers(need, view)) or not takers(need, view)
+            def may_take(task: ReplicationTask) -> bool:
+                return any(one.bookie == me for one in takers(task, view)) or not takers(task, view)
 
             report = await self._repair.adopt(adopted, living=living, may_take=may_take)
             return asdict(limbo.plus(report))

@@ -38,7 +38,7 @@ def tell(state: str) -> None:
             sock.setblocking(False)  # whoever does not listen stops nobody
             sock.sendto(state.encode(), address)
     except OSError as error:
-        log.warning("the service manager at %s was not told %s: %s", os.environ[SOCKET], state, error)
+        log.warning("cannot tell the service manager at %s %s: %s", os.environ[SOCKET], state, error)
 
 
 @asynccontextmanager

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from bookie.upkeep.healing.needs import is_left_behind, needs
+from bookie.upkeep.healing.replication_tasks import is_left_behind, replication_tasks
 from bookie.upkeep.healing.view import ClusterView, Fate, look
-from bookie.upkeep.mending.need import Reason
+from bookie.upkeep.mending.replication_task import Reason
 from metadata import keys
 from metadata.backup import hold
 from metadata.errors import BadRecord
@@ -253,7 +253,8 @@ def copy_bytes(record: LedgerRecord) -> Iterator[tuple[Fragment, int]]:
 def copies(record: LedgerRecord, view: ClusterView) -> Iterator[Copy]:
     """Every copy of every fragment, with its condition."""
     wanting = {
-        (need.fragment.first_entry, need.position): _OF_REASON[need.reason] for need in needs(record, view)
+        (task.fragment.first_entry, task.position): _OF_REASON[task.reason]
+        for task in replication_tasks(record, view)
     }
     for fragment, last in record.spans():
         for position, bookie in enumerate(fragment.ensemble):

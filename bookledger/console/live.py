@@ -78,7 +78,7 @@ class Live:
             try:
                 await self._look()
             except (Away, LedgerError) as error:  # a page reports it, too
-                log.info("the bookies were not asked what they do: %s", error)
+                log.info("cannot read the counters of the bookies: %s", error)
             await asyncio.sleep(self._http.look_seconds)
 
     async def _look(self) -> None:

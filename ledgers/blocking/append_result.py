@@ -9,7 +9,7 @@ from concurrent.futures._base import FINISHED, PENDING, RUNNING
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..loop_thread import LoopThread
-from ..writing.answers import AppendFuture
+from ..writing.append_futures import AppendFuture
 
 WAITERS, CALLBACKS = "_waiters", "_done_callbacks"
 LISTS = (WAITERS, CALLBACKS)

@@ -186,7 +186,7 @@ class AppendStream:
 
     async def _connect(self) -> None:
         try:
-            connection, welcome = await self._dial(self, self._config.append_seconds_max)
+            connection, hello = await self._dial(self, self._config.append_seconds_max)
         except BookieUnavailable as error:
             self._break(error.why)
             return
@@ -194,7 +194,7 @@ class AppendStream:
             # Fail the lanes whatever it was, or their writers wait for ever.
             self._break(f"its stream failed: {error!r}")
             return
-        self._connection, self._nonce, self._version = connection, welcome.nonce, welcome.version
+        self._connection, self._nonce, self._version = connection, hello.nonce, hello.version
         self._refuse_unknown_identities()
         self._send_soon()
 

@@ -126,8 +126,8 @@ class BookieCalls:
             raise BookieUnavailable(str(self._bookie), "this client is closed") from None
 
     async def _dial_anew(self, seconds_max: float) -> Connection:
-        connection, welcome = await self._dial(self, seconds_max)
-        self._connection, self._version = connection, welcome.version
+        connection, hello = await self._dial(self, seconds_max)
+        self._connection, self._version = connection, hello.version
         return connection
 
     def _has_dialed(self, task: asyncio.Task[Connection]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from bookie.wire.data import sockets
 from bookie.wire.data.connection import Connection, Handler
 from bookie.wire.data.framing import Body, Kind
-from bookie.wire.data.handshake import BadHandshake, ClientHello, ServerHello, decode_welcome
+from bookie.wire.data.handshake import BadHandshake, ClientHello, ServerHello, decode_server_hello
 from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.identity import Identity, NoIdentity
 from bookie.wire.trust.roles import Role
@@ -25,7 +25,7 @@ Dial = Callable[[Handler, float], Awaitable[tuple[Connection, ServerHello]]]
 """Connects for this handler, within so many seconds. Raises BookieUnavailable."""
 
 PERHAPS_TLS = (
-    " before it greeted; a bookie with certificates does so with clients that have none (BOOKLEDGER_CERTS)"
+    " before the handshake; a bookie with certificates does so with clients that have none (BOOKLEDGER_CERTS)"
 )
 
 OLDER_PROGRAM = "its program is too old for ledgers with an identity: upgrade all bookies before any client"
@@ -60,9 +60,9 @@ async def dial(
 
     With certificates, the peer must show this bookie's. The handler hears nothing of a connection that failed.
     """
-    greeting = _Greeting()
-    connection = Connection(greeting, asks=True)
-    greeting.connection = connection
+    handshake = _Handshake()
+    connection = Connection(handshake, asks=True)
+    handshake.connection = connection
     try:
         async with asyncio.timeout(seconds_max):
             tls = None if certificates is None else certificates.client
@@ -70,7 +70,7 @@ async def dial(
             if certificates is not None:
                 _check_is(bookie, certificates.identity_of(connection.tls))
             connection.send(Kind.HELLO, 0, [ClientHello().encode()])
-            welcome = await greeting.welcome
+            hello = await handshake.hello
     except TimeoutError:
         connection.abort("it did not answer in time")
         why = f"it did not answer within {seconds_max:g} s"
@@ -81,8 +81,8 @@ async def dial(
     except ValueError as error:  # NoIdentity, or a certificate that cannot be understood
         connection.abort(str(error))
         raise BookieUnavailable(str(bookie), f"who answers at {address}: {error}") from None
-    except _NoWelcome as error:
-        why = str(error) if certificates else f"{error}{PERHAPS_TLS if greeting.is_silent else ''}"
+    except _NoHandshake as error:
+        why = str(error) if certificates else f"{error}{PERHAPS_TLS if handshake.is_silent else ''}"
         raise BookieUnavailable(str(bookie), why) from None
     except BaseException:
         connection.abort("nobody waits for it any more")
@@ -90,7 +90,7 @@ async def dial(
     connection.handler = handler
     if connection.is_lost:
         raise BookieUnavailable(str(bookie), "it ended the connection")
-    return connection, welcome
+    return connection, hello
 
 
 def _check_is(bookie: BookieRef, identity: Identity) -> None:
@@ -106,17 +106,17 @@ def _told(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-class _NoWelcome(Exception):
+class _NoHandshake(Exception):
     """The bookie did not complete the handshake."""
 
 
-class _Greeting:
+class _Handshake:
     """Handles a connection until the bookie's part of the handshake is there."""
 
     connection: Connection
 
     def __init__(self) -> None:
-        self.welcome: asyncio.Future[ServerHello] = asyncio.get_running_loop().create_future()
+        self.hello: asyncio.Future[ServerHello] = asyncio.get_running_loop().create_future()
         self.is_silent = True
 
     def received(self, kind: Kind, call: int, body: Body) -> None:
@@ -125,23 +125,23 @@ class _Greeting:
         try:
             if kind is Kind.GOODBYE:
                 raise BadHandshake(goodbye(body))
-            if kind is not Kind.WELCOME:
-                raise BadHandshake("it does not greet back")
-            welcome = decode_welcome(body)
+            if kind is not Kind.SERVER_HELLO:
+                raise BadHandshake("it does not answer the client hello")
+            hello = decode_server_hello(body)
         except BadHandshake as error:
             self.connection.abort(str(error))
             return
-        self.connection.reader.has_greeted()
-        if not self.welcome.done():
-            self.welcome.set_result(welcome)
+        self.connection.reader.handshake_done()
+        if not self.hello.done():
+            self.hello.set_result(hello)
 
     def writable(self) -> None:
         """Does nothing: nothing waits to be sent."""
 
     def lost(self, why: str) -> None:
-        if not self.welcome.done():
-            self.welcome.set_exception(_NoWelcome(why))
-            self.welcome.exception()  # marks it as retrieved: perhaps nothing waits any more
+        if not self.hello.done():
+            self.hello.set_exception(_NoHandshake(why))
+            self.hello.exception()  # marks it as retrieved: perhaps nothing waits any more
 
 
 def goodbye(body: Body) -> str:

@@ -2,8 +2,7 @@
 
 The metadata may have gone back to an older copy of itself (rule W8), with an ensemble that the writer has left since:
 its bookies agree on an end that is too early. Those that took the later entries have the writer's last-add-confirmed,
-with its digest. They are asked beside the recovery, and before it closes the ledger. One that holds the ledger
-though no fragment names it is fenced: the writer may be using it.
+with its digest. They are asked beside the recovery, and before it closes the ledger.
 
 This is a safety net below the hold (`metadata/backup/hold.py`), not a quorum: a bookie that cannot be reached, or has
 not registered again since the store went back, says nothing.
@@ -14,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from bookie.wire import LacReply, LacRequest, Status
+from bookie.wire import LacRequest, Status
 from bookie.wire.credentials import Purpose
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 
@@ -40,7 +39,6 @@ class Witnesses:
         self._record = record
         self._digester = digester
         self._key = key
-        self._named = {bookie for fragment in record.fragments for bookie in fragment.ensemble}
         self._proven: dict[BookieRef, int] = {}
         self._done = asyncio.get_running_loop().create_future()
 
@@ -85,27 +83,20 @@ class Witnesses:
                     asked.create_task(self._ask_one(one.bookie, turns))
 
     async def _ask_one(self, bookie: BookieRef, turns: asyncio.Semaphore) -> None:
+        request = LacRequest(
+            bookie.incarnation,
+            self._record.ledger_id,
+            credential=self._key.credential(Purpose.READ, bookie.incarnation),
+            identity=self._record.identity,
+        )
         try:
             async with turns:
-                reply = await self._last_add_confirmed(bookie)
-                if reply.status is Status.OK and bookie not in self._named:
-                    reply = await self._last_add_confirmed(bookie, fence=True)
+                reply = await self._cluster.bookies.last_add_confirmed(bookie, request)
         except LedgerError as error:
-            about = {"ledger": self._record.ledger_id, "bookie": bookie.bookie_id}
+            about = {"ledger": request.ledger_id, "bookie": bookie.bookie_id}
             line = "bookie %s does not say what it knows of ledger %d: %s"
-            log.info(line, bookie, self._record.ledger_id, error, extra=about)
+            log.info(line, bookie, request.ledger_id, error, extra=about)
             return
         statement = reply.last_add_confirmed
         if reply.status is Status.OK and statement is not None and self._digester.is_valid_lac(statement):
             self._proven[bookie] = statement.last_entry
-
-    async def _last_add_confirmed(self, bookie: BookieRef, *, fence: bool = False) -> LacReply:
-        purpose = Purpose.FENCE if fence else Purpose.READ
-        request = LacRequest(
-            bookie.incarnation,
-            self._record.ledger_id,
-            fence=fence,
-            credential=self._key.credential(purpose, bookie.incarnation),
-            identity=self._record.identity,
-        )
-        return await self._cluster.bookies.last_add_confirmed(bookie, request)

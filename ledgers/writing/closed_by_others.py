@@ -21,7 +21,7 @@ async def closed_by_others(
         found = await ledgers.read_again(record)
     except MetadataError as unknown:
         log.info(
-            "ledger %d: whether a recovery has closed it is not known: %s",
+            "ledger %d: cannot tell whether a recovery has closed it: %s",
             record.ledger_id,
             unknown,
             extra={"ledger": record.ledger_id},

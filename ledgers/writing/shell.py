@@ -38,7 +38,7 @@ from ..protocol.effects import (
 )
 from ..record_change import RecordVersion
 from ..tasks import Tasks
-from .answers import Answers, AppendFuture, Complete
+from .append_futures import AppendFuture, AppendFutures, Complete
 from .checked_batch import CheckedBatch
 from .idle_lac import IdleLac
 from .progress import ProgressClock
@@ -86,7 +86,7 @@ class PipelineShell:
         self._tasks = Tasks(self._background_failed)
         self._waiting = Waiting()
         self._metrics = cluster.writer_metrics()
-        self._answers = Answers()
+        self._answers = AppendFutures()
         self._will_take = False
         self._room = asyncio.Event()
         self._room_bytes = 0  # may be taken in before pending bytes are counted again

@@ -32,7 +32,7 @@ class Credentials:
             try:
                 self._newest = self._config.read_credentials()
             except (OSError, ValueError) as error:
-                log.warning("certificates for etcd: %s; going on with what was there before", error)
+                log.warning("certificates for etcd: %s; keeping the previous ones", error)
             else:
                 log.info("certificates for etcd were read again")
         return self._newest

@@ -141,7 +141,7 @@ class SegmentLedgers:
             async with asyncio.timeout(CLOSE_SECONDS_MAX):
                 await writer.close()
         except (TimeoutError, LedgerError) as error:
-            line, about = "ledger %d is left to be recovered: %s", {"ledger": writer.ledger_id}
+            line, about = "ledger %d stays open until it is recovered: %s", {"ledger": writer.ledger_id}
             log.info(line, writer.ledger_id, error or "no answer in time", extra=about)
             await writer.abandon()
         finally:

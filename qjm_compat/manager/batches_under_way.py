@@ -109,7 +109,7 @@ class BatchesUnderWay:
 
     def _forgive_pause(self, late: float) -> None:
         if late > PAUSE_SHARE_MIN * self._seconds_max:
-            log.warning("this process stood still for %.1f s; waiting so much longer for its batches", late)
+            log.warning("this process was suspended for %.1f s; waiting so much longer for its batches", late)
             for batch in self._batches:
                 batch.sent_at += late
 

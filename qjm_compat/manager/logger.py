@@ -178,4 +178,4 @@ def _raise_defect(error: Exception) -> None:
 
 
 def _broken(error: BaseException) -> None:
-    log.error("a call to an acceptor broke off", exc_info=error)
+    log.error("a call to an acceptor failed unexpectedly", exc_info=error)

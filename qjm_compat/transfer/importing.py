@@ -24,7 +24,7 @@ from .files.names import LeftOut, SegmentName, listing
 from .files.segment_file import CheckedSegment, RawBatch, batches_of, checked_segment
 from .files.version_file import VERSION, read_version
 from .import_plan import Held, Source, Step, check_gaps, plan
-from .survey.survey import Survey
+from .inspection.inspector import JournalInspector
 
 BATCH_BYTES = 512 * 1024
 """Edits in one batch, as a NameNode's buffer has them; a larger op stands alone."""
@@ -79,7 +79,7 @@ def bytes_in(directory: Path) -> int:
 
 async def import_directory(
     journal: QuorumJournalManager,
-    survey: Survey,
+    inspector: JournalInspector,
     directory: Path,
     options: ImportOptions,
     on_bytes: OnBytes = lambda _: None,
@@ -89,7 +89,7 @@ async def import_directory(
     Raises TransferRefused, naming the file and what is wrong with it, JournalError, OSError. The same call may be
     made again.
     """
-    work = _Import(journal, survey, find_current(directory), options, on_bytes)
+    work = _Import(journal, inspector, find_current(directory), options, on_bytes)
     await work.run()
     return work.done
 
@@ -98,13 +98,13 @@ class _Import:
     def __init__(
         self,
         journal: QuorumJournalManager,
-        survey: Survey,
+        inspector: JournalInspector,
         folder: Path,
         options: ImportOptions,
         on_bytes: OnBytes,
     ) -> None:
         self.journal = journal
-        self.survey = survey
+        self.inspector = inspector
         self.folder = folder
         self.options = options
         self.on_bytes = on_bytes
@@ -169,7 +169,7 @@ class _Import:
         return step.source.name.last_txid is not None or self.options.finalize or not is_last
 
     async def _become_writer(self) -> None:
-        in_progress = await self.survey.in_progress()
+        in_progress = await self.inspector.in_progress()
         if in_progress is not None and not self.options.take_over:
             raise TransferRefused(
                 f"{in_progress}, is in progress: its writer may be alive, and an import would fence it; "
@@ -244,7 +244,7 @@ class _Import:
         if is_ended:
             await self.journal.finalize_log_segment(from_txid, checked.last_txid)
         else:
-            await self.survey.until_seen(from_txid, checked.last_txid)
+            await self.inspector.until_seen(from_txid, checked.last_txid)
             self.done.left_in_progress = from_txid
         if from_txid != checked.first_txid:
             self.done.notes.append(f"segment {from_txid} goes on where an import was stopped")
@@ -257,7 +257,7 @@ class _Import:
         if self.done.segments == 0 or self.done.left_in_progress is not None:
             return
         streams = await self.journal.select_input_streams(0)
-        for name in await self.survey.lacking(streams[-1].first_txid):
+        for name in await self.inspector.lacking(streams[-1].first_txid):
             self.done.notes.append(f"acceptor {name} lacks segments: it was not there, or did not keep up")
 
     async def _write_batches(self, out: EditLogOutputStream, records: memoryview, from_txid: int) -> None:

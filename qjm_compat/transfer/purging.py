@@ -4,34 +4,36 @@ from __future__ import annotations
 
 from ..aio import QuorumJournalManager
 from .errors import TransferRefused
-from .survey.survey import Survey
+from .inspection.inspector import JournalInspector
 
 
 async def purge_journal(
-    journal: QuorumJournalManager, survey: Survey, min_txid_to_keep: int, *, take_over: bool
+    journal: QuorumJournalManager, inspector: JournalInspector, min_txid_to_keep: int, *, take_over: bool
 ) -> None:
     """Becomes the writer for a moment and deletes what ends before a txid, at a majority.
 
     Raises TransferRefused where a segment is in progress and is not to be taken over, and where the txid lies
     behind all that there is; QuorumFailed.
     """
-    in_progress = await survey.in_progress()
+    in_progress = await inspector.in_progress()
     if in_progress is not None and not take_over:
         raise TransferRefused(
             f"{in_progress}, is in progress: its writer may be alive, and purging by hand would fence it; "
             f"it purges by itself, or take over if it is dead"
         )
     if in_progress is None:
-        await _refuse_beyond(journal, survey, min_txid_to_keep)
+        await _refuse_beyond(journal, inspector, min_txid_to_keep)
     await journal.recover_unfinalized_segments()
     if in_progress is not None:  # only now it has an end
-        await _refuse_beyond(journal, survey, min_txid_to_keep)
+        await _refuse_beyond(journal, inspector, min_txid_to_keep)
     await journal.purge(min_txid_to_keep)
 
 
-async def _refuse_beyond(journal: QuorumJournalManager, survey: Survey, min_txid_to_keep: int) -> None:
+async def _refuse_beyond(
+    journal: QuorumJournalManager, inspector: JournalInspector, min_txid_to_keep: int
+) -> None:
     """Edits that are still to come are not to be purged."""
-    ends = [one.state.purged_below - 1 for one in (await survey.look_at_all()).values()]
+    ends = [one.state.purged_below - 1 for one in (await inspector.look_at_all()).values()]
     ends += [stream.last_txid for stream in await journal.select_input_streams(0, in_progress_ok=True)]
     last = max((0, *ends))
     if min_txid_to_keep > last + 1:

@@ -14,10 +14,11 @@ LEVELS = ("debug", "info", "warning", "error", "critical", "log", "exception")
 
 FIELDS = {
     "ledger %": "ledger",
-    "%s holds %d bytes and does not move": "peer",
+    "%s holds %d bytes and makes no progress": "peer",
     "connection of %s": "peer",
-    "%s cannot be greeted": "peer",
-    "a connection ": "peer",
+    "%s did not complete the TLS handshake": "peer",
+    "closed a connection": "peer",
+    "connection closed": "peer",
 }
 """Words of a line that is about one, and the field it has then."""
 

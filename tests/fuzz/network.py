@@ -9,7 +9,13 @@ from crc32c import crc32c
 
 from bookie.wire import BadMessage, codec
 from bookie.wire.data.framing import BadFrame, FrameReader, Kind, framed
-from bookie.wire.data.handshake import BadHandshake, ClientHello, ServerHello, decode_hello, decode_welcome
+from bookie.wire.data.handshake import (
+    BadHandshake,
+    ClientHello,
+    ServerHello,
+    decode_hello,
+    decode_server_hello,
+)
 from bookie.wire.messages import (
     Ack,
     AppendReply,
@@ -120,7 +126,10 @@ def targets() -> list[Target]:
         Target("frames", frames, (BadFrame,), lambda: [_some_frames()]),
         Target("hello", decode_hello, (BadHandshake,), lambda: [ClientHello().encode()]),
         Target(
-            "welcome", decode_welcome, (BadHandshake,), lambda: [ServerHello(1, "i1", bytes(16)).encode()]
+            "welcome",
+            decode_server_hello,
+            (BadHandshake,),
+            lambda: [ServerHello(1, "i1", bytes(16)).encode()],
         ),
         *(
             Target(name, _message(decode, encode), (BadMessage,), lambda e=encode, v=value: [_unsummed(e(v))])  # type: ignore[misc]
@@ -139,7 +148,7 @@ def frames(data: bytes) -> None:
 
 def _received(data: bytes, piece: int) -> list[tuple[Kind, int, bytes]]:
     reader, found = FrameReader(), list[Any]()
-    reader.has_greeted()
+    reader.handshake_done()
     view = memoryview(data)
     while view:
         room = reader.buffer()

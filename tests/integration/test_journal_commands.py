@@ -20,7 +20,7 @@ from qjm_compat.aio import DEFAULT_ACCEPTOR
 from qjm_compat.config import AcceptorConfig
 from qjm_compat.edits import segment_bytes
 from qjm_compat.transfer.files.names import finalized_name, in_progress_name
-from qjm_compat.transfer.survey.survey import Survey
+from qjm_compat.transfer.inspection.inspector import JournalInspector
 from tests.qjm_compat.transfer.made_directories import (
     CLUSTER_ID,
     LAYOUT,
@@ -317,12 +317,12 @@ def test_an_import_that_was_killed_is_gone_on_with(uri: str, tmp_path: Path) -> 
 
 async def _until_half_way(uri: str) -> None:
     """Until the import has brought some of the large segment, and not all of it."""
-    async with Survey("ns9", [AcceptorConfig(DEFAULT_ACCEPTOR, uri)]) as survey:
+    async with JournalInspector("ns9", [AcceptorConfig(DEFAULT_ACCEPTOR, uri)]) as inspector:
 
         async def is_half_way() -> bool:
-            seen = await survey.look(DEFAULT_ACCEPTOR)
+            seen = await inspector.look(DEFAULT_ACCEPTOR)
             for segment in seen.in_progress if seen is not None else ():
-                end = (await survey.ledgers(DEFAULT_ACCEPTOR).look(segment.ledger_id)).end_txid
+                end = (await inspector.ledgers(DEFAULT_ACCEPTOR).look(segment.ledger_id)).end_txid
                 if segment.start_txid == 11 and end is not None:
                     return True
             return False

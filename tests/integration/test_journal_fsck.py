@@ -18,9 +18,9 @@ from qjm_compat.edits import encode_frame
 from qjm_compat.errors import JournalUnavailable
 from qjm_compat.manager.output_stream import EditLogOutputStream
 from qjm_compat.transfer.checking.fsck import check_journal
-from qjm_compat.transfer.survey import survey as survey_module
-from qjm_compat.transfer.survey.acceptor_seen import AcceptorSeen
-from qjm_compat.transfer.survey.survey import Survey
+from qjm_compat.transfer.inspection import inspector as survey_module
+from qjm_compat.transfer.inspection.acceptor_seen import AcceptorSeen
+from qjm_compat.transfer.inspection.inspector import JournalInspector
 from tests.qjm_compat.transfer.made_directories import LAYOUT, frames
 from tests.qjm_compat.transfer.spoiled_journal import NAMES, Journal, batch_of, on_a_journal
 from tests.support.in_process import QUICK
@@ -205,7 +205,7 @@ def test_a_latest_segment_that_is_lost_everywhere_is_found(tmp_path: Path) -> No
 Hooks: TypeAlias = list[Callable[[], Awaitable[None]]]
 
 
-class OvertakenSurvey(Survey):
+class OvertakenInspector(JournalInspector):
     """One that is overtaken by the next of the hooks when it has looked at the acceptors."""
 
     hooks: Hooks
@@ -226,11 +226,11 @@ def test_what_is_purged_meanwhile_is_no_problem(tmp_path: Path) -> None:
                 await manager.recover_unfinalized_segments()
                 await manager.purge(11)
 
-        async with OvertakenSurvey("ns1", journal.acceptors, client_config=QUICK) as survey:
-            survey.hooks = [purge]
-            found = await check_journal(survey)
+        async with OvertakenInspector("ns1", journal.acceptors, client_config=QUICK) as inspector:
+            inspector.hooks = [purge]
+            found = await check_journal(inspector)
             assert (found.problems, found.first_txid) == ([], 11)
-            assert survey.hooks == []
+            assert inspector.hooks == []
 
     on_a_journal(tmp_path, scenario)
 
@@ -248,16 +248,16 @@ def test_a_segment_that_gets_its_record_meanwhile_is_not_missed(
                 await hooks.pop()()
 
     async def scenario(journal: Journal) -> None:
-        async with journal.manager() as writer, journal.survey() as survey:
+        async with journal.manager() as writer, journal.inspector() as inspector:
             await writer.recover_unfinalized_segments()
             out = await begin(writer, 21)
 
             async def roll() -> None:
                 await out.close()
                 await writer.finalize_log_segment(21, 25)
-                assert await survey.lacking(21) == []
+                assert await inspector.lacking(21) == []
                 await begin(writer, 26)
-                await survey.until_seen(26, 30)
+                await inspector.until_seen(26, 30)
 
             with monkeypatch.context() as patch:
                 patch.setattr(survey_module, "JournalStore", Overtaken)
@@ -289,22 +289,22 @@ def test_what_a_minority_has_left_unfinished_is_noted_and_nobodys_to_take_over(t
         await store.delete_segment(record)
         found = await journal.check(orphan_age_seconds=0)
         assert (found.problems, found.notes) == ([], ["segment 11-20: acceptor c does not have it finalized"])
-        async with journal.survey() as survey:
-            assert await survey.in_progress() is None
+        async with journal.inspector() as inspector:
+            assert await inspector.in_progress() is None
 
     on_a_journal(tmp_path, scenario)
 
 
 def test_a_writer_is_not_disturbed_and_what_it_writes_is_checked(tmp_path: Path) -> None:
     async def scenario(journal: Journal) -> None:
-        async with journal.manager() as writer, journal.survey() as survey:
+        async with journal.manager() as writer, journal.inspector() as inspector:
             await writer.recover_unfinalized_segments()
             async with await writer.start_log_segment(21) as out:
                 for first in (21, 26):
                     out.write_raw(frames(first, first + 4), 5)
                     out.set_ready_to_flush()
                     await out.flush()
-                    await survey.until_seen(21, first + 4)
+                    await inspector.until_seen(21, first + 4)
                     found = await journal.check(orphan_age_seconds=0)
                     assert (found.problems, found.last_txid) == ([], first + 4)
             await writer.finalize_log_segment(21, 30)

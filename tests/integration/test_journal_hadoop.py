@@ -17,7 +17,7 @@ from qjm_compat.requests import NamespaceInfo
 from qjm_compat.transfer.checking.fsck import check_journal
 from qjm_compat.transfer.exporting import Exported, export_directory
 from qjm_compat.transfer.importing import Imported, ImportOptions, import_directory
-from qjm_compat.transfer.survey.survey import Survey
+from qjm_compat.transfer.inspection.inspector import JournalInspector
 from tests.qjm_compat.edits.real_segments import FOLDER, NAMES, content_of, needs_segments, records_of
 from tests.support.aio import run
 from tests.support.command_line import bookledger
@@ -43,13 +43,13 @@ def there_and_back(
     async def whole() -> tuple[Imported, Exported]:
         acceptors = [AcceptorConfig(DEFAULT_ACCEPTOR, uri)]
         async with (
-            Survey(journal_id, acceptors) as survey,
+            JournalInspector(journal_id, acceptors) as inspector,
             QuorumJournalManager(uri, journal_id) as manager,
         ):
             if namespace is not None:
                 await manager.format(namespace)
-            imported = await import_directory(manager, survey, source, ImportOptions())
-            found = await check_journal(survey, deep=True, orphan_age_seconds=0)
+            imported = await import_directory(manager, inspector, source, ImportOptions())
+            found = await check_journal(inspector, deep=True, orphan_age_seconds=0)
             assert [str(problem) for problem in found.problems] == []
             return imported, await export_directory(manager, target)
 

@@ -15,15 +15,15 @@ from qjm_compat.batch import Batch, entries_of
 from qjm_compat.transfer.checking.findings import Findings
 from qjm_compat.transfer.checking.orphans import Deleted, delete_orphans
 from qjm_compat.transfer.errors import TransferRefused
-from qjm_compat.transfer.survey.survey import Survey
+from qjm_compat.transfer.inspection.inspector import JournalInspector
 from tests.qjm_compat.transfer.made_directories import frames
 from tests.qjm_compat.transfer.spoiled_journal import NAMES, Journal, batch_of, on_a_journal
 from tests.support.aio import until_true
 
 
 async def delete(journal: Journal, found: Findings) -> Deleted:
-    async with journal.survey() as survey:
-        return await delete_orphans(survey, found)
+    async with journal.inspector() as inspector:
+        return await delete_orphans(inspector, found)
 
 
 async def kept(journal: Journal) -> list[str | None]:
@@ -52,9 +52,9 @@ def test_ledgers_that_nothing_refers_to_are_found_when_they_are_old_enough_and_d
         assert [str(problem) for problem in found.problems] == [
             f"journal: ledger {orphan} was made for segment 31 of acceptor b, and nothing refers to it"
         ]
-        async with journal.survey() as survey:
-            assert (await delete_orphans(survey, found)).count == 1
-            assert await delete_orphans(survey, found) == Deleted()
+        async with journal.inspector() as inspector:
+            assert (await delete_orphans(inspector, found)).count == 1
+            assert await delete_orphans(inspector, found) == Deleted()
         with pytest.raises(NoSuchLedger):
             await journal.client.describe_ledger(orphan)
         await journal.client.describe_ledger(stranger.ledger_id)
@@ -69,8 +69,8 @@ def test_what_is_referred_to_when_it_comes_to_deleting_is_kept(tmp_path: Path) -
         found = await journal.check(orphan_age_seconds=0)
         assert [orphan.ledger_id for orphan in found.orphans] == [late]
         await journal.replace_ledger("b", late)
-        async with journal.survey() as survey:
-            assert await delete_orphans(survey, found) == Deleted()
+        async with journal.inspector() as inspector:
+            assert await delete_orphans(inspector, found) == Deleted()
         assert not (await journal.client.describe_ledger(late)).is_closed, "nor is its writer fenced"
 
     on_a_journal(tmp_path, scenario)
@@ -166,8 +166,8 @@ def test_what_was_purged_everywhere_need_not_be_held_by_a_segment(tmp_path: Path
         async with journal.manager() as manager:
             await manager.recover_unfinalized_segments()
             await manager.purge(11)
-            async with journal.survey() as survey:
-                await until_true(lambda: _have_purged(survey))
+            async with journal.inspector() as inspector:
+                await until_true(lambda: _have_purged(inspector))
         done = await delete(journal, await journal.check(orphan_age_seconds=0))
         assert (done.count, done.kept) == (1, [])
         assert not await is_there(journal.client, left)
@@ -175,6 +175,6 @@ def test_what_was_purged_everywhere_need_not_be_held_by_a_segment(tmp_path: Path
     on_a_journal(tmp_path, scenario)
 
 
-async def _have_purged(survey: Survey) -> bool:
-    seen = await survey.look_at_all()
+async def _have_purged(inspector: JournalInspector) -> bool:
+    seen = await inspector.look_at_all()
     return all(one.state.purged_below == 11 for one in seen.values())

@@ -13,8 +13,8 @@ from tests.qjm_compat.transfer.one_journal import Place, on_a_journal
 
 
 async def purge(place: Place, before: int, *, take_over: bool = False) -> None:
-    async with place.survey() as survey, place.manager() as manager:
-        await purge_journal(manager, survey, before, take_over=take_over)
+    async with place.inspector() as inspector, place.manager() as manager:
+        await purge_journal(manager, inspector, before, take_over=take_over)
 
 
 def test_what_lies_behind_the_last_txid_cannot_be_purged_and_nobody_is_fenced(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from bookledger.cli.processes import bookie_processes
 from ledgers.aio import LedgerClient
 from qjm_compat import AcceptorConfig
 from qjm_compat.aio import QuorumJournalManager
-from qjm_compat.transfer.survey.survey import Survey
+from qjm_compat.transfer.inspection.inspector import JournalInspector
 from tests.qjm_compat.journals import JOURNAL, NAMESPACE, frames, write, write_segment
 from tests.support.aio import run, until_true
 from tests.support.command_line import bookledger
@@ -169,10 +169,10 @@ def test_a_journal_node_takes_by_itself_what_it_missed(tmp_path: Path) -> None:
 
     async def until_it_has(starts: list[int]) -> None:
         acceptors = [AcceptorConfig("jn3", uri)]
-        async with Survey(JOURNAL, acceptors) as survey:
+        async with JournalInspector(JOURNAL, acceptors) as inspector:
 
             async def has_them() -> bool:
-                seen = await survey.look("jn3")
+                seen = await inspector.look("jn3")
                 return seen is not None and all(seen.has_final(start) for start in starts)
 
             await until_true(has_them)

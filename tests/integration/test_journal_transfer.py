@@ -17,7 +17,7 @@ from qjm_compat.transfer.checking.fsck import check_journal
 from qjm_compat.transfer.errors import TransferRefused
 from qjm_compat.transfer.files.names import LeftOut, finalized_name, in_progress_name
 from qjm_compat.transfer.importing import ImportOptions, import_directory
-from qjm_compat.transfer.survey import survey
+from qjm_compat.transfer.inspection import inspector
 from tests.qjm_compat.transfer.made_directories import (
     CLUSTER_ID,
     LAYOUT,
@@ -148,7 +148,7 @@ def test_gaps_are_refused_before_anything_is_written_unless_they_are_allowed(tmp
             assert not await manager.is_formatted()
         assert (await place.bring(current, allow_gaps=True)).segments == 2
         assert await place.segments() == [(1, 10, False), (21, 30, False)]
-        async with place.survey() as seen:
+        async with place.inspector() as seen:
             found = await check_journal(seen)
         assert [str(problem) for problem in found.problems] == ["journal: txids 11 to 20 are missing"]
 
@@ -193,8 +193,8 @@ def test_what_a_name_node_adds_meanwhile_is_left_for_the_next_import(tmp_path: P
     current = made_directory(tmp_path / "name")
 
     async def scenario(place: Place) -> None:
-        async with place.survey() as survey, place.manager() as manager:
-            done = await import_directory(manager, survey, current, ImportOptions(), on_bytes=grow)
+        async with place.inspector() as inspector, place.manager() as manager:
+            done = await import_directory(manager, inspector, current, ImportOptions(), on_bytes=grow)
         assert (done.ops, done.last_txid) == (30, 30)
         assert (await place.bring(current)).ops == 5
         assert await place.segments() == [(1, 10, False), (11, 20, False), (21, 30, False), (31, 35, False)]
@@ -244,7 +244,7 @@ def test_a_live_writer_is_fenced_only_on_demand(tmp_path: Path) -> None:
 def test_an_acceptor_that_takes_no_segments_is_told_of_and_does_not_hinder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(survey, "LAGGARD_SECONDS_MAX", 0.1)
+    monkeypatch.setattr(inspector, "LAGGARD_SECONDS_MAX", 0.1)
     current = made_directory(tmp_path / "name")
     lonely = f"sqlite://{tmp_path}/no-bookies.db"
 
@@ -257,7 +257,7 @@ def test_an_acceptor_that_takes_no_segments_is_told_of_and_does_not_hinder(
             3,
             ["acceptor c lacks segments: it was not there, or did not keep up"],
         )
-        async with place.survey() as seen:
+        async with place.inspector() as seen:
             found = await check_journal(seen, orphan_age_seconds=0)
         assert [str(problem) for problem in found.problems] == []
         assert found.notes[0] == "segment 1-10: acceptor c does not have it finalized"

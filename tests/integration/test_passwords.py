@@ -44,7 +44,7 @@ from metadata.records.registration import Registration
 from tests.support.aio import until_true
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloads
 from tests.support.long_runs import first_then_long
-from tests.support.raw_data import greeted
+from tests.support.raw_data import after_handshake
 
 PASSWORD = b"correct horse battery staple"
 Reply = TypeVar("Reply")
@@ -62,7 +62,7 @@ async def statuses(cluster: InProcessCluster, writer: WriteHandle, key: LedgerKe
             bookie.incarnation, writer.ledger_id, fence=True, credential=credential, identity=identity
         )
         found.add((await bookies.last_add_confirmed(bookie, request)).status)
-        async with greeted(await address_of(cluster.store, bookie)) as stream:
+        async with after_handshake(await address_of(cluster.store, bookie)) as stream:
             credential = key.credential(Purpose.APPEND, bookie.incarnation, stream.welcome.nonce)
             frame = Frame(
                 writer.ledger_id,

@@ -90,7 +90,7 @@ async def _look(store: MetadataStore, count: int) -> None:
     view = await look(store, time.time_ns() // 1_000_000, 600_000)
     began = time.monotonic()
     audit = await auditor.audit(view)
-    assert (audit.ledgers, audit.needs) == (count, {})
+    assert (audit.ledgers, audit.tasks) == (count, {})
     _tell("audited", began, count, before)
     began = time.monotonic()
     seen = await survey(store, now_ms=view.now_ms, wait_ms=600_000)

@@ -25,7 +25,7 @@ from qjm_compat.errors import (
 from qjm_compat.formatting import Formatted
 from qjm_compat.requests import Format, NewEpoch
 from qjm_compat.transfer.checking.fsck import check_journal
-from qjm_compat.transfer.survey.survey import Survey
+from qjm_compat.transfer.inspection.inspector import JournalInspector
 from tests.qjm_compat.journals import JOURNAL, NAMESPACE, write, write_segment
 from tests.support.aio import until_true
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies
@@ -56,8 +56,8 @@ class Acceptors:
 
     async def problems(self, names: str) -> list[str]:
         acceptors = [AcceptorConfig(name, self.cluster.uri) for name in names]
-        async with Survey(JOURNAL, acceptors, client_config=QUICK) as survey:
-            return [str(problem) for problem in (await check_journal(survey)).problems]
+        async with JournalInspector(JOURNAL, acceptors, client_config=QUICK) as inspector:
+            return [str(problem) for problem in (await check_journal(inspector)).problems]
 
 
 def on_acceptors(tmp_path: Path, scenario: Callable[[Acceptors], Awaitable[None]]) -> None:

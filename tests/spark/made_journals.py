@@ -13,7 +13,7 @@ from qjm_compat.config import AcceptorConfig
 from qjm_compat.edits import EditOp, encode_op
 from qjm_compat.requests import NamespaceInfo
 from qjm_compat.transfer.importing import ImportOptions, import_directory
-from qjm_compat.transfer.survey.survey import Survey
+from qjm_compat.transfer.inspection.inspector import JournalInspector
 from tests.qjm_compat.transfer.made_directories import CLUSTER_ID, LAYOUT, NAMESPACE_ID
 from tests.support.aio import run
 
@@ -40,10 +40,10 @@ class Journals:
     ) -> None:
         named = [AcceptorConfig(name, self.uri) for name in acceptors]
         async with (
-            Survey(journal_id, named) as survey,
+            JournalInspector(journal_id, named) as inspector,
             QuorumJournalManager(self.uri, journal_id, acceptors=named) as manager,
         ):
-            await import_directory(manager, survey, directory, options)
+            await import_directory(manager, inspector, directory, options)
 
     def write(self, journal_id: str, ops: Sequence[EditOp]) -> None:
         """A segment of these ops in one batch, however large."""

@@ -13,7 +13,7 @@ from bookledger.cli.processes import BookieProcess
 from ledgers import ClientConfig
 from qjm_compat import AcceptorConfig, JournalConfig
 from qjm_compat.aio import QuorumJournalManager
-from qjm_compat.transfer.survey.survey import Survey
+from qjm_compat.transfer.inspection.inspector import JournalInspector
 from tests.qjm_compat.journals import JOURNAL, NAMESPACE
 from tests.support.aio import until_true
 from tests.support.command_line import bookledger
@@ -64,10 +64,10 @@ class Apart:
 
     async def everywhere(self, start_txid: int) -> None:
         """Returns when all have the segment finalized: the third may be late."""
-        async with Survey(JOURNAL, self.acceptors(), CONFIG, CLIENT) as survey:
+        async with JournalInspector(JOURNAL, self.acceptors(), CONFIG, CLIENT) as inspector:
 
             async def is_there() -> bool:
-                return await survey.lacking(start_txid) == []
+                return await inspector.lacking(start_txid) == []
 
             await until_true(is_there)
 

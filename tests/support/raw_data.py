@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from bookie.wire import Ack, codec
 from bookie.wire.data.framing import HEADER, Kind, Received, framed
-from bookie.wire.data.handshake import ClientHello, ServerHello, decode_welcome
+from bookie.wire.data.handshake import ClientHello, ServerHello, decode_server_hello
 
 
 @dataclass
@@ -35,8 +35,8 @@ class RawConnection:
     async def greet(self) -> None:
         self.send(Kind.HELLO, 0, [ClientHello().encode()])
         answer = await self.receive()
-        assert answer is not None and answer.kind is Kind.WELCOME, answer
-        self.welcome = decode_welcome(answer.body)
+        assert answer is not None and answer.kind is Kind.SERVER_HELLO, answer
+        self.welcome = decode_server_hello(answer.body)
 
     async def acks(self) -> tuple[Ack, ...] | None:
         """Of the next message; None where the bookie says goodbye."""
@@ -67,7 +67,7 @@ async def raw_connection(address: str, tls: ssl.SSLContext | None = None) -> Asy
 
 
 @asynccontextmanager
-async def greeted(address: str, tls: ssl.SSLContext | None = None) -> AsyncIterator[RawConnection]:
+async def after_handshake(address: str, tls: ssl.SSLContext | None = None) -> AsyncIterator[RawConnection]:
     async with raw_connection(address, tls) as raw:
         await raw.greet()
         yield raw

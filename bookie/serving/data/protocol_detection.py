@@ -90,7 +90,7 @@ class ProtocolDetection(asyncio.Protocol):
     def abort(self, why: str = "") -> None:
         """Cuts the connection, without a reason: the client's protocol is unknown."""
         peer = "" if self._visitor is None else self._visitor.peer
-        log.debug("a connection was cut: %s", why, extra={"peer": peer})
+        log.debug("closed a connection: %s", why, extra={"peer": peer})
         if self._transport is not None:
             self._transport.abort()
 

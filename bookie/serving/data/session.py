@@ -69,7 +69,7 @@ class Session:
         self._appends: Appends | None = None
         self._calls: Calls | None = None
         self._is_stopping = self._has_ended = False
-        self._greeting = asyncio.get_running_loop().call_later(
+        self._handshake_timer = asyncio.get_running_loop().call_later(
             HELLO_SECONDS_MAX, self.connection.abort, "it did not say hello"
         )
 
@@ -83,7 +83,7 @@ class Session:
         if isinstance(body, bytearray):  # small messages are processed at once
             self._memory.change(-len(body))
         if self._calls is None:
-            self._greet(kind, body)
+            self._handshake(kind, body)
         else:
             self._calls.received(kind, call, body)
 
@@ -95,8 +95,8 @@ class Session:
     def lost(self, why: str) -> None:
         who = self._visitor.who
         about = {"peer": who.address, "client": str(who.identity or "")}
-        log.debug("a connection has ended: %s", why, extra=about)
-        self._greeting.cancel()
+        log.debug("connection closed: %s", why, extra=about)
+        self._handshake_timer.cancel()
         self._guard.table.leave(self._visitor)
         self._memory.close()
         if self._appends is not None and self._calls is not None:
@@ -122,36 +122,38 @@ class Session:
 
     # ------------------------------------------------------------------------------------------
 
-    def _greet(self, kind: Kind, body: Body) -> None:
+    def _handshake(self, kind: Kind, body: Body) -> None:
         requests = self._requests_of()
         try:
             if kind is not Kind.HELLO or not self._visitor.is_stranger:
-                raise BadHandshake("a client says hello first")
+                raise BadHandshake("the first frame of a connection must be a client hello")
             version = chosen_version(decode_hello(body))
             if requests is None or self._is_stopping:
                 raise BadHandshake(STOPPING if self._is_stopping else STARTING)
         except BadHandshake as error:
             self.end(str(error))
             return
-        self._greeting.cancel()
+        self._handshake_timer.cancel()
         self._guard.table.is_known(self._visitor, self._is_idle)
         if penalty := self._guard.suspects.penalty_seconds(self._visitor.peer):
             self.connection.hold(PENALTY)
-            self._greeting = asyncio.get_running_loop().call_later(penalty, self._welcome, requests, version)
+            self._handshake_timer = asyncio.get_running_loop().call_later(
+                penalty, self._accept_client, requests, version
+            )
         else:
-            self._welcome(requests, version)
+            self._accept_client(requests, version)
 
-    def _welcome(self, requests: Requests, version: int) -> None:
+    def _accept_client(self, requests: Requests, version: int) -> None:
         nonce = secrets.token_bytes(NONCE_BYTES)
         proofs = PeerProofs(self._guard, self._visitor.peer, requests.bookie.incarnation, nonce)
         who = self._visitor.who
         self._appends = Appends(requests, self.connection, who, proofs, self._memory, self._answered)
         self._calls = Calls(requests, self.connection, proofs, self._guard, self._visitor, self._answered)
         self._proofs = proofs
-        self.connection.reader.has_greeted(LARGE_KINDS)
+        self.connection.reader.handshake_done(LARGE_KINDS)
         self.connection.go_on(PENALTY)
-        welcome = ServerHello(version, requests.bookie.incarnation, nonce)
-        self.connection.send(Kind.WELCOME, 0, [welcome.encode()])
+        hello = ServerHello(version, requests.bookie.incarnation, nonce)
+        self.connection.send(Kind.SERVER_HELLO, 0, [hello.encode()])
 
     def _answered(self) -> None:
         """Ends the session after a false proof, or when stopping, once all is answered."""

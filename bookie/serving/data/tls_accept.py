@@ -31,12 +31,12 @@ class TlsAccept:
         self._table = table
         self._certificates = certificates
         self._detection = detection
-        self._greeting: set[asyncio.Task[None]] = set()
+        self._handshakes: set[asyncio.Task[None]] = set()
         self._accepting = asyncio.get_running_loop().create_task(self._accept())
 
     async def close(self) -> None:
         """Stops accepting, and cuts connections in the TLS handshake."""
-        tasks = [self._accepting, *self._greeting]
+        tasks = [self._accepting, *self._handshakes]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -50,23 +50,25 @@ class TlsAccept:
         if isinstance(visitor, str):
             connection.close()  # before the handshake nothing could be sent that it understands
             return
-        task = asyncio.get_running_loop().create_task(self._greet(connection, visitor))
+        task = asyncio.get_running_loop().create_task(self._handshake(connection, visitor))
 
         def cut(why: str) -> None:
-            log.debug("a connection was cut: %s", why, extra={"peer": visitor.peer})
+            log.debug("closed a connection: %s", why, extra={"peer": visitor.peer})
             task.cancel()
 
         visitor.cut = cut
-        self._greeting.add(task)
-        task.add_done_callback(self._greeting.discard)
+        self._handshakes.add(task)
+        task.add_done_callback(self._handshakes.discard)
 
-    async def _greet(self, connection: socket.socket, visitor: ClientConnection) -> None:
+    async def _handshake(self, connection: socket.socket, visitor: ClientConnection) -> None:
         detection = self._detection(visitor)
         try:
             await sockets.secured(connection, lambda: detection, self._certificates.server)
         except Exception as error:  # any error: a bad certificate can make the parsers below raise anything
-            log.info("%s cannot be greeted: %s", visitor.peer, error, extra={"peer": visitor.peer})
-            tell(Act.REFUSED, f"it cannot be greeted with TLS: {error}", where=visitor.peer)
+            log.info(
+                "%s did not complete the TLS handshake: %s", visitor.peer, error, extra={"peer": visitor.peer}
+            )
+            tell(Act.REFUSED, f"the TLS handshake failed: {error}", where=visitor.peer)
             self._send_away(connection, detection)
         except asyncio.CancelledError:
             self._send_away(connection, detection)

@@ -92,7 +92,7 @@ class Lives:
                     await self.write(Life(life.number, now))
                     published = now
                 except MetadataError as error:
-                    log.info("could not say how far the log has got, trying again later: %s", error)
+                    log.info("cannot publish the log's position, will try again: %s", error)
 
 
 async def look(path: Path, cookie: Cookie, store: MetadataStore) -> Lives:

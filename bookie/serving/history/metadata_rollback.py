@@ -74,7 +74,7 @@ class RollbackDetector:
         try:
             self._lives.keep()
         except OSError as error:
-            log.info("what was seen of the metadata is not kept: %s", error)
+            log.info("cannot save the metadata revision seen last: %s", error)
 
     async def look_once(self) -> bool:
         """Returns whether the store went back, after acting on it. Raises BookieError, MetadataError."""

@@ -82,7 +82,7 @@ class Standstill:
     def _cut(self, account: Account) -> None:
         self.cuts += 1
         log.warning(
-            "%s holds %d bytes and does not move: cut",
+            "%s holds %d bytes and makes no progress: its connection is closed",
             account.peer or "a client",
             account.held,
             extra={"peer": account.peer},

@@ -57,7 +57,7 @@ class RegisteredKeys:
             async with asyncio.timeout(LOOK_SECONDS_MAX):
                 found = await list_bookies(self._store)
         except (MetadataError, TimeoutError) as error:
-            log.log(weight(error), "cannot look up whose key a bookie is that wants to copy: %s", error)
+            log.log(weight(error), "cannot look up the key of a bookie that asks to copy: %s", error)
             return  # the cached keys stand, as long as they are fresh
         self._seen_at = began
         self._keys = [one.reading_key for one in found if one.reading_key]

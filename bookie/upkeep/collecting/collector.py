@@ -90,7 +90,8 @@ class Collector:
         listing = await self._compare(here)
         if listing.unlisted:
             log.warning(
-                "%d ledgers stand here that the metadata does not know; they are kept", len(listing.unlisted)
+                "%d ledgers are stored here that the metadata does not know; they are kept",
+                len(listing.unlisted),
             )
         forgotten = await self._forget_deleted(listing.deleted)
         dropped = await self._drop_misplaced(listing.elsewhere) if also_misplaced else 0

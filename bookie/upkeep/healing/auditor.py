@@ -27,10 +27,10 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.store import Lease, MetadataStore
 
 from ...upkeep_config import UpkeepConfig
-from ..mending.need import Need, Reason
+from ..mending.replication_task import Reason, ReplicationTask
 from ..peers import Peers
-from .needs import is_left_behind, needs, takers, to_fence
 from .reachability import Reachability
+from .replication_tasks import is_left_behind, replication_tasks, takers, to_fence
 from .view import ClusterView, look
 
 log = logging.getLogger(__name__)
@@ -60,20 +60,20 @@ class Audit:
     fragments: int = 0
     marked: int = 0
     left_behind: int = 0
-    needs: Counter[str] = field(default_factory=Counter)
+    tasks: Counter[str] = field(default_factory=Counter)
     states: Counter[str] = field(default_factory=Counter)
     """Fragments by WHOLE, or the name of the first Reason why not, in small letters."""
 
-    def add(self, record: LedgerRecord, found: Sequence[Need]) -> None:
-        """Counts a record and its needs."""
+    def add(self, record: LedgerRecord, found: Sequence[ReplicationTask]) -> None:
+        """Counts a record and its replication tasks."""
         self.ledgers += 1
         self.ledger_states[record.state] += 1
         self.fragments += len(record.fragments)
-        self.needs.update(need.reason.value for need in found)
+        self.tasks.update(task.reason.value for task in found)
         reasons = list(Reason)
         worst: dict[int, Reason] = {}
-        for need in sorted(found, key=lambda one: reasons.index(one.reason), reverse=True):
-            worst[need.fragment.first_entry] = need.reason
+        for task in sorted(found, key=lambda one: reasons.index(one.reason), reverse=True):
+            worst[task.fragment.first_entry] = task.reason
         self.states.update(reason.name.lower() for reason in worst.values())
         self.states[WHOLE] += len(record.fragments) - len(worst)
 
@@ -182,7 +182,7 @@ class Auditor:
             self._braked_at = now
         elif now - self._braked_at >= BRAKE_TOLD_SECONDS:
             names = ", ".join(view.unexpectedly_absent)
-            log.error("%s are absent: nothing is copied while so many are", names)
+            log.error("%s are absent: nothing is re-replicated while so many are", names)
             self._braked_at = math.inf  # once, until it ends
 
     def _seconds_to_next(self, view: ClusterView) -> float:
@@ -209,11 +209,11 @@ class Auditor:
         audit = Audit()
         async for found in LedgerStore(self._store).list():
             record = found.record
-            found_needs, is_left = needs(record, view), is_left_behind(record, view)
+            found_tasks, is_left = replication_tasks(record, view), is_left_behind(record, view)
             audit.left_behind += is_left
-            audit.add(record, found_needs)
-            audit.marked += bool(found_needs) or is_left
-            await self._mark(record, found_needs, is_left, marks.pop(record.ledger_id, None), view)
+            audit.add(record, found_tasks)
+            audit.marked += bool(found_tasks) or is_left
+            await self._mark(record, found_tasks, is_left, marks.pop(record.ledger_id, None), view)
             if audit.ledgers % LEDGERS_PER_TURN == 0:
                 await asyncio.sleep(0)  # yield to the bookie's clients
         for ledger_id in marks:
@@ -221,7 +221,12 @@ class Auditor:
         return audit
 
     async def _mark(
-        self, record: LedgerRecord, found: Sequence[Need], is_left: bool, mark: Mark | None, view: ClusterView
+        self,
+        record: LedgerRecord,
+        found: Sequence[ReplicationTask],
+        is_left: bool,
+        mark: Mark | None,
+        view: ClusterView,
     ) -> None:
         fences = [f"{bookie} is to fence it" for bookie in to_fence(record, view)]
         reasons = [*([NOT_CLOSED] if is_left else []), *map(str, found), *fences]
@@ -230,7 +235,7 @@ class Auditor:
                 await self._marks.remove(record.ledger_id)
             return
         await self._marks.set(record.ledger_id, reasons, self._now_ms())
-        stuck = [need for need in found if need.reason is not Reason.LACKING and not takers(need, view)]
+        stuck = [task for task in found if task.reason is not Reason.LACKING and not takers(task, view)]
         if stuck and (mark is None or NO_TAKER not in mark.why_not):
             await self._marks.failed(record.ledger_id, f"{stuck[0]}: {NO_TAKER}")
 

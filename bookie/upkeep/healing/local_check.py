@@ -81,7 +81,7 @@ class LocalCheck:
             except (BookieError, MetadataError, OSError) as error:
                 log.log(
                     weight(error),
-                    "stock-taking was interrupted, and will be begun again in its time: %s",
+                    "the local check was interrupted, and will be tried again when it is due: %s",
                     error,
                 )
 

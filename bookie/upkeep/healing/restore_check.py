@@ -54,7 +54,11 @@ class RestoreCheck:
             try:
                 await self.look_once()
             except (BookieError, MetadataError, OSError) as error:
-                log.log(weight(error), "cannot tell yet whether what is here fits to the metadata: %s", error)
+                log.log(
+                    weight(error),
+                    "cannot compare what is stored here with the restored metadata yet: %s",
+                    error,
+                )
             await asyncio.sleep(look_seconds)
 
     async def look_once(self) -> None:

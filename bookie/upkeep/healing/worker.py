@@ -30,10 +30,10 @@ from ...upkeep_config import UpkeepConfig
 from ..inventory.inventory import Inventory
 from ..mending.healer import Healer
 from ..mending.mending import Tally
-from ..mending.need import Need, Reason
 from ..mending.repair import COULD_NOT, Repair
+from ..mending.replication_task import Reason, ReplicationTask
 from ..peers import Peers
-from .needs import is_left_behind, needs, takers, to_fence
+from .replication_tasks import is_left_behind, replication_tasks, takers, to_fence
 from .view import ClusterView, look
 
 log = logging.getLogger(__name__)
@@ -165,7 +165,7 @@ class Worker:
                 await self._claimed(record.ledger_id, view, self._close)
             return
         self._left_behind.pop(record.ledger_id, None)
-        if not needs(record, view):
+        if not replication_tasks(record, view):
             await self._remove_mark(record, view)
         elif not (wanted := self._mine(record, view, overdue=self._is_overdue(mark))):
             if await self._held_for_others(record, view):
@@ -175,7 +175,7 @@ class Worker:
         else:
             overdue = self._is_overdue(mark)
             heal = partial(self._heal, chosen=lambda record: self._mine(record, view, overdue=overdue))
-            if all(need.bookie == self._me for need in wanted):
+            if all(task.bookie == self._me for task in wanted):
                 await heal(record.ledger_id, view)
             else:
                 await self._claimed(record.ledger_id, view, heal)
@@ -195,39 +195,41 @@ class Worker:
         since = self._left_behind.setdefault(ledger_id, now)
         return now - since >= self._config.open_ledger_grace_seconds
 
-    def _mine(self, record: LedgerRecord, view: ClusterView, *, overdue: bool = False) -> list[Need]:
+    def _mine(
+        self, record: LedgerRecord, view: ClusterView, *, overdue: bool = False
+    ) -> list[ReplicationTask]:
         """Entries that this bookie lacks, and at most one position of each fragment that it may take over.
 
         Once it is `overdue`, also where other bookies would be placed better.
         """
-        mine: dict[int, Need] = {}
-        for need in needs(record, view):
-            if need.reason is Reason.LACKING and view.copies_nothing(need.bookie):
-                need = replace(need, reason=Reason.LOST)
-            if self._is_mine(need, view, overdue=overdue):
-                mine.setdefault(need.fragment.first_entry, need)
+        mine: dict[int, ReplicationTask] = {}
+        for task in replication_tasks(record, view):
+            if task.reason is Reason.LACKING and view.copies_nothing(task.bookie):
+                task = replace(task, reason=Reason.LOST)
+            if self._is_mine(task, view, overdue=overdue):
+                mine.setdefault(task.fragment.first_entry, task)
         return list(mine.values())
 
-    def _is_mine(self, need: Need, view: ClusterView, *, overdue: bool) -> bool:
-        if need.reason is Reason.LACKING:
-            return need.bookie == self._me  # what it lacks it fetches itself: all the rest is there
-        return any(one.bookie == self._me for one in takers(need, view, second_best=overdue))
+    def _is_mine(self, task: ReplicationTask, view: ClusterView, *, overdue: bool) -> bool:
+        if task.reason is Reason.LACKING:
+            return task.bookie == self._me  # what it lacks it fetches itself: all the rest is there
+        return any(one.bookie == self._me for one in takers(task, view, second_best=overdue))
 
-    async def _held_for_others(self, record: LedgerRecord, view: ClusterView) -> list[Need]:
+    async def _held_for_others(self, record: LedgerRecord, view: ClusterView) -> list[ReplicationTask]:
         """Positions of bookies that lack entries, all of which are here.
 
         So what was moved here after the backup from which the metadata came is found again.
         """
-        part, held = record.closed_part(), list[Need]()
-        for need in needs(record, view):
-            others = need.reason is Reason.LACKING and need.fragment.admits(self._me, in_place_of=need.bookie)
-            if not others or need.fragment in [one.fragment for one in held]:
+        part, held = record.closed_part(), list[ReplicationTask]()
+        for task in replication_tasks(record, view):
+            others = task.reason is Reason.LACKING and task.fragment.admits(self._me, in_place_of=task.bookie)
+            if not others or task.fragment in [one.fragment for one in held]:
                 continue
             assert part is not None
             async with self._upkeep:
-                gaps = await self._inventory.missing_of(part, need.bookie, need.fragment)
+                gaps = await self._inventory.missing_of(part, task.bookie, task.fragment)
             if not gaps:
-                held.append(replace(need, reason=Reason.LOST))
+                held.append(replace(task, reason=Reason.LOST))
         return held
 
     # --- one ledger --------------------------------------------------------------------------
@@ -236,13 +238,13 @@ class Worker:
         found = await self._ledgers.read(ledger_id)
         held = [] if found is None else await self._held_for_others(found.record, view)
 
-        def still(record: LedgerRecord) -> list[Need]:
+        def still(record: LedgerRecord) -> list[ReplicationTask]:
             return [one for one in held if one.fragment in record.fragments]
 
         await self._heal(ledger_id, view, chosen=still)
 
     async def _heal(
-        self, ledger_id: int, view: ClusterView, *, chosen: Callable[[LedgerRecord], list[Need]]
+        self, ledger_id: int, view: ClusterView, *, chosen: Callable[[LedgerRecord], list[ReplicationTask]]
     ) -> None:
         tally = Tally(ledger_id)
         record: LedgerRecord | None = None
@@ -254,7 +256,7 @@ class Worker:
         await self._tell(tally)
         if not tally.why_not and record is None:
             await self._marks.remove(ledger_id)
-        elif not tally.why_not and record is not None and not needs(record, view):
+        elif not tally.why_not and record is not None and not replication_tasks(record, view):
             await self._remove_mark(record, view)
 
     async def _remove_mark(self, record: LedgerRecord, view: ClusterView) -> None:
@@ -279,7 +281,7 @@ class Worker:
             return None
         ends = found.record.last_entry
         log.warning(
-            "ledger %d was closed without what is here: fenced; it ends at entry %s",
+            "ledger %d was closed without entries stored here: fenced it; it ends at entry %s",
             found.ledger_id,
             ends,
             extra={"ledger": found.ledger_id},
@@ -292,8 +294,8 @@ class Worker:
         try:
             record = await self._peers.recover(ledger_id)
             self.ledgers_closed += record is not None
-            if record is not None and needs(record, view):
-                await self._marks.set(ledger_id, map(str, needs(record, view)), self._now_ms())
+            if record is not None and replication_tasks(record, view):
+                await self._marks.set(ledger_id, map(str, replication_tasks(record, view)), self._now_ms())
             elif record is not None:
                 await self._marks.remove(ledger_id)
         except COULD_NOT as error:
@@ -352,7 +354,7 @@ class Worker:
                     told = await holder.tell(self._store, key, done, stands)
                 except (MetadataError, LeaseLost) as error:
                     log.info(
-                        "the claim to ledger %d cannot be renewed: %s",
+                        "cannot renew the claim to heal ledger %d: %s",
                         ledger_id,
                         error,
                         extra={"ledger": ledger_id},

@@ -15,7 +15,7 @@ from metadata.records.ledger_store import LedgerStore
 from ..peers import Peers
 from .healer import Healer
 from .mending import Tally
-from .need import Need, Reason
+from .replication_task import Reason, ReplicationTask
 
 STANDS_THERE = "another bookie has to take the place from entry %s on: this one is in that ensemble already"
 STANDS_WORSE = (
@@ -23,7 +23,7 @@ STANDS_WORSE = (
 )
 FRAGMENTS_NAMED_MAX = 10
 
-MayTake = Callable[[Need], bool]
+MayTake = Callable[[ReplicationTask], bool]
 """Whether no other bookie would be placed better beside the remaining copies."""
 
 
@@ -74,18 +74,18 @@ class Adoption:
         is_named = any(one in in_use for one in self._lost(record))
         return record.state is LedgerState.IN_RECOVERY or (not record.is_closed and is_named)
 
-    def _ours(self, record: LedgerRecord) -> list[Need]:
-        return [need for need in self._needs(record) if self._admits_me(need) and self._may_take(need)]
+    def _ours(self, record: LedgerRecord) -> list[ReplicationTask]:
+        return [task for task in self._needs(record) if self._admits_me(task) and self._may_take(task)]
 
-    def _admits_me(self, need: Need) -> bool:
-        return need.fragment.admits(self._me, in_place_of=need.bookie)
+    def _admits_me(self, task: ReplicationTask) -> bool:
+        return task.fragment.admits(self._me, in_place_of=task.bookie)
 
-    def _needs(self, record: LedgerRecord) -> list[Need]:
+    def _needs(self, record: LedgerRecord) -> list[ReplicationTask]:
         """The lost bookies' positions in the closed part of the ledger."""
         part, lost = record.closed_part(), self._lost(record)
         spans = () if part is None else part.spans()
         return [
-            Need(fragment, last, position, Reason.LOST, record.shape.write_quorum)
+            ReplicationTask(fragment, last, position, Reason.LOST, record.shape.write_quorum)
             for fragment, last in spans
             if last is not None
             for position, bookie in enumerate(fragment.ensemble)
@@ -94,13 +94,16 @@ class Adoption:
 
     def _tell_left(self, record: LedgerRecord, tally: Tally) -> None:
         left = self._needs(record)
-        worse = [need for need in left if self._admits_me(need)]
-        for why, needs in (
-            (STANDS_THERE, [need for need in left if need not in worse]),
+        worse = [task for task in left if self._admits_me(task)]
+        for why, replication_tasks in (
+            (STANDS_THERE, [task for task in left if task not in worse]),
             (STANDS_WORSE, worse),
         ):
-            if needs:
-                tally.fail(why % ", ".join(str(n.fragment.first_entry) for n in needs[:FRAGMENTS_NAMED_MAX]))
+            if replication_tasks:
+                tally.fail(
+                    why
+                    % ", ".join(str(n.fragment.first_entry) for n in replication_tasks[:FRAGMENTS_NAMED_MAX])
+                )
 
     def _lost(self, record: LedgerRecord) -> list[BookieRef]:
         """Incarnations of that name that the record names, and that are not alive."""

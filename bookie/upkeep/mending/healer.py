@@ -19,7 +19,7 @@ from metadata.records.ledger_store import LedgerStore
 
 from ..inventory.placed import Part, shares
 from .mending import Mender, Tally
-from .need import Need, Reason
+from .replication_task import Reason, ReplicationTask
 
 TRIES_MAX = 5
 """Tries with a ledger whose record others keep changing."""
@@ -29,8 +29,8 @@ COPIED_FROM_ITSELF = (Reason.DRAINING, Reason.MOVED, Reason.MISPLACED)
 
 KEEPS_CHANGING = "the ledger's record kept changing: try again"
 
-Chosen = Callable[[LedgerRecord], Sequence[Need]]
-"""Chooses the needs of a record that this bookie is to serve."""
+Chosen = Callable[[LedgerRecord], Sequence[ReplicationTask]]
+"""Chooses the replication tasks of a record that this bookie is to serve."""
 
 
 class Healer:
@@ -42,7 +42,7 @@ class Healer:
         self._mender = mender
 
     async def heal(self, tally: Tally, chosen: Chosen) -> LedgerRecord | None:
-        """Serves the `chosen` needs; returns the record as it is then, None if the ledger is deleted.
+        """Executes the `chosen` tasks; returns the record as it is then, None if the ledger is deleted.
 
         What cannot be done is in the tally. Raises PeersFailed, MetadataError and DiskIsFull: what was copied may be
         there, and the record is as it was.
@@ -53,8 +53,8 @@ class Healer:
             if found is None or not wanted:
                 return None if found is None else found.record
             healed = found.record
-            for need in wanted:
-                healed = await self._healed(found.record, healed, need, tally)
+            for task in wanted:
+                healed = await self._healed(found.record, healed, task, tally)
             if healed == found.record:
                 return healed
             try:
@@ -70,28 +70,28 @@ class Healer:
         return None
 
     async def _healed(
-        self, record: LedgerRecord, healed: LedgerRecord, need: Need, tally: Tally
+        self, record: LedgerRecord, healed: LedgerRecord, task: ReplicationTask, tally: Tally
     ) -> LedgerRecord:
         """The record with this need served; unchanged if something could not be fetched."""
         mine = Tally(tally.ledger_id)
-        part, first = record.closed_part(), need.fragment.first_entry
+        part, first = record.closed_part(), task.fragment.first_entry
         assert part is not None
-        here = need.bookie == self._me
-        without = self._me if here or need.reason in COPIED_FROM_ITSELF else need.bookie
+        here = task.bookie == self._me
+        without = self._me if here or task.reason in COPIED_FROM_ITSELF else task.bookie
         await self._mender.fill(
-            part, _parts(part, need, only_lacking=here), mine, without=without, verify=not here
+            part, _parts(part, task, only_lacking=here), mine, without=without, verify=not here
         )
         tally.add(mine)
         if mine.why_not:
             return healed
-        return healed.whole_at(first, self._me) if here else healed.moved(first, need.bookie, self._me)
+        return healed.whole_at(first, self._me) if here else healed.moved(first, task.bookie, self._me)
 
 
-def _parts(part: LedgerRecord, need: Need, *, only_lacking: bool) -> list[Part]:
+def _parts(part: LedgerRecord, task: ReplicationTask, *, only_lacking: bool) -> list[Part]:
     """What to fetch: all that the fragment places at the bookie, or, on that very bookie, what it may lack."""
-    held = [share for share in shares(part, need.bookie) if share.first_entry == need.fragment.first_entry]
-    lack = need.fragment.lacking_at(need.position) if only_lacking else None
+    held = [share for share in shares(part, task.bookie) if share.first_entry == task.fragment.first_entry]
+    lack = task.fragment.lacking_at(task.position) if only_lacking else None
     first, last = (
-        (lack.first_entry, lack.last_entry) if lack else (need.fragment.first_entry, need.last_entry)
+        (lack.first_entry, lack.last_entry) if lack else (task.fragment.first_entry, task.last_entry)
     )
     return [(share, found) for share in held if (found := share.between(first, last)) is not None]

@@ -1,6 +1,6 @@
 """Cross-checks the index and one segment of the log, in both directions; the index's pages have no checksums.
 
-The index's byte counts of a segment, taken before the survey, are counted down by the live frames that the survey
+The index's byte counts of a segment, taken before the check, are counted down by the live frames that the check
 finds. If a ledger's count reaches zero, every frame that is pointed to is there and whole; if not, frames may be
 damaged, or point elsewhere, or may have been moved meanwhile, and are checked one by one.
 """
@@ -41,7 +41,7 @@ class Audit:
         return hidden
 
     def suspects(self) -> list[int]:
-        """After the survey: ledgers of which not all frames in the segment are accounted for."""
+        """After the check: ledgers of which not all frames in the segment are accounted for."""
         return [ledger_id for ledger_id, left in self._left.items() if left]
 
     def _is_nowhere(self, ledger_id: int, place: Place) -> bool:

@@ -1,6 +1,6 @@
 """Scrubbing: reads the whole disk slowly in the background, finds bit rot before a reader does, and repairs it.
 
-It surveys one segment after the other, without any lock, while the bookie writes and compacts; checks what looks
+It checks one segment after the other, without any lock, while the bookie writes and compacts; checks what looks
 wrong once more under the lock of all upkeep, and repairs it:
 
 - a frame that the index points to and that is unreadable: its entries are fetched from other replicas;
@@ -34,7 +34,7 @@ from ..pace import Pace
 from ..reports import LISTED_MAX, Repaired, ScrubReport, Summary
 from ..threads import in_thread
 from .audit import Audit
-from .survey import Stretch, survey
+from .segment_check import Stretch, check_segment
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class Scrubber:
             except LogFailed:
                 return  # the process is about to end
             except (BookieError, MetadataError, OSError) as error:
-                log.log(weight(error), "the scrub failed, and will be tried again in its time: %s", error)
+                log.log(weight(error), "the scrub failed, and will be tried again when it is due: %s", error)
             next_at = max(next_at, loop.time() + PAUSE_SECONDS_MIN)
 
     async def _time_has_come(self, next_at: float) -> None:
@@ -139,17 +139,17 @@ class Scrubber:
 
     async def _scrub(self, segment: int, end: int, this: _Pass) -> None:
         try:
-            await self._survey(segment, end, this)
+            await self._check_segment(segment, end, this)
         except FileNotFoundError:  # compacted meanwhile: its frames are in a later one
             return
         except OSError as error:
-            log.error("cannot go through %s: %s", segments.name_of(segment), error)
+            log.error("cannot scrub %s: %s", segments.name_of(segment), error)
             this.unread.append(f"{segments.name_of(segment)}: {error}")
 
-    async def _survey(self, segment: int, end: int, this: _Pass) -> None:
+    async def _check_segment(self, segment: int, end: int, this: _Pass) -> None:
         audit = await in_thread(Audit, self._bookie.index, segment)
         synced = place_of(end)[1] if segment == end >> 32 else None
-        steps = survey(self._bookie.disk, segment, self._bookie.incarnation, synced)
+        steps = check_segment(self._bookie.disk, segment, self._bookie.incarnation, synced)
         found = _Damage(segment)
         while (step := await in_thread(next, steps, None)) is not None:
             await self._pace.keep(step.bytes)
@@ -248,7 +248,7 @@ class Scrubber:
             await self._bookie.remove_segments([segment])
 
     async def _check_index(self, this: _Pass) -> None:
-        """Removes wrong rows of the index; the survey finds in the log what it has lost, or lacks then."""
+        """Removes wrong rows of the index; the segment check finds in the log what it has lost, or lacks then."""
         ledger_ids = await in_thread(self._bookie.index.ledger_ids)
         for start in range(0, len(ledger_ids), LEDGERS_PER_STEP):
             for ledger_id in await in_thread(self._not_whole, ledger_ids[start : start + LEDGERS_PER_STEP]):

@@ -252,7 +252,7 @@ class Connection(asyncio.BufferedProtocol):
             view = view[count:]
             self.buffer_updated(count)
             if view and self._holds:
-                self.abort("it says more than a greeting before it is welcomed")
+                self.abort("it sends more than a client hello before the handshake is done")
 
     def _take_all(self, frames: Sequence[Received]) -> None:
         """Handles one loop iteration's frames; the rest in later iterations, before anything more is read."""

@@ -45,7 +45,7 @@ class Kind(IntEnum):
     """Type of a frame. A bookie answers a call with the same kind and number."""
 
     HELLO = 1  # client hello: the versions it speaks
-    WELCOME = 2  # server hello: the chosen version, the bookie's incarnation
+    SERVER_HELLO = 2  # server hello: the chosen version, the bookie's incarnation
     GOODBYE = 3  # bookie: why it ends the connection
     APPEND = 4
     ACKS = 5
@@ -115,7 +115,7 @@ class FrameReader:
         """Whether part of a large body was received."""
         return self._large is not None
 
-    def has_greeted(self, large_kinds: Collection[Kind] = ALL_KINDS) -> None:
+    def handshake_done(self, large_kinds: Collection[Kind] = ALL_KINDS) -> None:
         """Raises the cap on frames after the handshake; for all kinds, or only some."""
         self.body_bytes_max = MESSAGE_BYTES_MAX
         self._large_kinds = large_kinds

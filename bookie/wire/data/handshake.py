@@ -55,13 +55,13 @@ def decode_hello(body: Body) -> ClientHello:
     return ClientHello(_number(found, "version_min"), _number(found, "version_max"))
 
 
-def decode_welcome(body: Body) -> ServerHello:
+def decode_server_hello(body: Body) -> ServerHello:
     """Decodes a server hello. Raises BadHandshake."""
     found = _decoded(body)
     try:
         nonce = bytes.fromhex(str(found["nonce"]))
     except (KeyError, ValueError) as error:
-        raise BadHandshake(f"a welcome without a nonce: {error}") from None
+        raise BadHandshake(f"a server hello without a nonce: {error}") from None
     return ServerHello(_number(found, "version"), str(found.get("incarnation", "")), nonce)
 
 
@@ -84,14 +84,14 @@ def _decoded(body: Body) -> dict[str, object]:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise BadHandshake(f"no greeting of the data protocol: {error}") from None
+        raise BadHandshake(f"no client hello of the data protocol: {error}") from None
     if not isinstance(found, dict) or found.get("protocol") != PROTOCOL:
-        raise BadHandshake("no greeting of the data protocol")
+        raise BadHandshake("no client hello of the data protocol")
     return found
 
 
 def _number(found: dict[str, object], name: str) -> int:
     number = found.get(name)
     if type(number) is not int or number < 0:
-        raise BadHandshake(f"a greeting without {name}")
+        raise BadHandshake(f"a client hello without {name}")
     return number

@@ -107,7 +107,7 @@ class Certificates:
             try:
                 self._loaded = self._load()
             except BadCertificates as error:
-                log.warning("%s; going on with what was there before", error)
+                log.warning("%s; keeping the previous ones", error)
             else:
                 log.info("certificates were read again from %s", self._directory)
             self._seen = seen

@@ -69,6 +69,6 @@ class Census:
                 behind = Counter(copy.bookie for bad in found.amiss.values() for copy in bad)
                 self.counted = Counted(found, ended, ended - began, behind)
         except MetadataError as error:  # whoever asks for the rest of the page is told, too
-            log.info("the ledgers were not counted: %s", error)
+            log.info("cannot count the ledgers: %s", error)
         finally:
             self._tried, self._walking = time.monotonic(), None

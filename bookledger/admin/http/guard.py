@@ -62,21 +62,21 @@ def _peer(request: web.Request, certificates: Certificates) -> Peer:
 
 
 @asynccontextmanager
-async def greeting_with_tls(
+async def tls_handshakes(
     bound: socket.socket,
     table: ConnectionTable,
     inside: Callable[[], asyncio.Protocol],
     certificates: Certificates,
 ) -> AsyncIterator[None]:
-    """Accepts inside the block. Each connection has the newest certificates; it is counted before it is greeted."""
-    greeting: set[asyncio.Task[None]] = set()
+    """Accepts inside the block. Each connection has the newest certificates; it is counted before the handshake."""
+    handshakes: set[asyncio.Task[None]] = set()
 
-    async def greet(connection: socket.socket, visitor: ClientConnection) -> None:
+    async def handshake(connection: socket.socket, visitor: ClientConnection) -> None:
         gate = Gate(table, inside, visitor)
         try:
             await sockets.secured(connection, lambda: gate, certificates.http)
         except Exception as error:  # whatever a certificate can make of the parsers below
-            tell(Act.REFUSED, f"it cannot be greeted with TLS: {error}", where=visitor.peer)
+            tell(Act.REFUSED, f"the TLS handshake failed: {error}", where=visitor.peer)
             send_away(connection, gate)
         except asyncio.CancelledError:
             send_away(connection, gate)
@@ -84,22 +84,22 @@ async def greeting_with_tls(
 
     def send_away(connection: socket.socket, gate: Gate) -> None:
         connection.close()
-        gate.connection_lost(None)  # which nobody says of a connection that was not greeted
+        gate.connection_lost(None)  # which nobody says of a connection whose handshake failed
 
     def receive(connection: socket.socket, peer: str) -> None:
         visitor = table.enter(peer, lambda _: None)
         if isinstance(visitor, str):
             tell(Act.REFUSED, visitor, where=peer)
-            connection.close()  # before the greeting there are no words that it would understand
+            connection.close()  # before the handshake there are no words that it would understand
             return
-        task = asyncio.create_task(greet(connection, visitor))
+        task = asyncio.create_task(handshake(connection, visitor))
 
         def cut(_: str) -> None:
             task.cancel()
 
         visitor.cut = cut
-        greeting.add(task)
-        task.add_done_callback(greeting.discard)
+        handshakes.add(task)
+        task.add_done_callback(handshakes.discard)
 
     async def accept() -> None:
         async for connection, peer in sockets.arrivals(bound):
@@ -109,7 +109,7 @@ async def greeting_with_tls(
     try:
         yield
     finally:
-        tasks = [accepting, *greeting]
+        tasks = [accepting, *handshakes]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

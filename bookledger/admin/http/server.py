@@ -32,7 +32,7 @@ from ..subject import Subject
 from . import quiet
 from .config import HttpConfig
 from .gate import Gate, knowing, table_of
-from .guard import greeting_with_tls, guard_of
+from .guard import guard_of, tls_handshakes
 from .host_names import asked_by, is_loopback
 from .metrics import HttpMetrics
 from .problems import Problem, Protocol, answering_problems
@@ -118,7 +118,7 @@ async def _accepting(
     certificates: Certificates | None,
 ) -> AsyncIterator[None]:
     if certificates is not None:
-        async with greeting_with_tls(bound, table, inside, certificates):
+        async with tls_handshakes(bound, table, inside, certificates):
             yield
         return
     listening = await sockets.listen(bound, lambda: Gate(table, inside))

@@ -124,6 +124,6 @@ def audit(metadata_uri: str, lost_after: float, as_json: bool) -> None:
         "ledgers": found.ledgers,
         "fragments": found.fragments,
         "left_behind": found.left_behind,
-        "needs": dict(found.needs),
+        "needs": dict(found.tasks),
     }
     print_record(record, as_json=as_json)

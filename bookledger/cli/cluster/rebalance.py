@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bookie.upkeep.healing.needs import needs
+from bookie.upkeep.healing.replication_tasks import replication_tasks
 from bookledger.cluster.balance import Balance, Plan
 from bookledger.cluster.survey import Survey
 from ledgers.errors import LedgerError
@@ -74,7 +74,7 @@ async def _planned(store: MetadataStore, seen: Survey) -> Plan:
     async for found in LedgerStore(store).list():
         if balance.is_even():
             break
-        amiss = {need.fragment.first_entry for need in needs(found.record, seen.view)}
+        amiss = {task.fragment.first_entry for task in replication_tasks(found.record, seen.view)}
         balance.consider(found.record, amiss)
     return balance.plan
 

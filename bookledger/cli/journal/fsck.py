@@ -70,10 +70,10 @@ async def _check(place: JournalPlace, orphan_age_seconds: float, *, deep: bool) 
     from qjm_compat.transfer.checking.fsck import check_journal
 
     await place.check_named()
-    async with place.survey() as survey:
+    async with place.inspector() as inspector:
         with Progress(f"checking {place.journal_id}", None) as advance:
             return await check_journal(
-                survey, deep=deep, orphan_age_seconds=orphan_age_seconds, on_bytes=advance
+                inspector, deep=deep, orphan_age_seconds=orphan_age_seconds, on_bytes=advance
             )
 
 
@@ -95,8 +95,8 @@ def _delete(place: JournalPlace, found: Findings, *, yes: bool, as_json: bool) -
 async def _deleted(place: JournalPlace, found: Findings) -> Deleted:
     from qjm_compat.transfer.checking.orphans import delete_orphans
 
-    async with place.survey() as survey:
-        return await delete_orphans(survey, found)
+    async with place.inspector() as inspector:
+        return await delete_orphans(inspector, found)
 
 
 def _print(found: Findings, *, as_json: bool) -> None:

@@ -187,6 +187,6 @@ async def _purge(place: JournalPlace, before: int, *, take_over: bool) -> int | 
     from qjm_compat.transfer.purging import purge_journal
 
     await place.check_named()
-    async with place.survey() as survey, place.manager() as manager:
-        await purge_journal(manager, survey, before, take_over=take_over)
+    async with place.inspector() as inspector, place.manager() as manager:
+        await purge_journal(manager, inspector, before, take_over=take_over)
         return manager.epoch

@@ -86,9 +86,9 @@ async def _import(place: JournalPlace, directory: Path, options: ImportOptions, 
     from qjm_compat.transfer.importing import import_directory
 
     await place.check_named()
-    async with place.survey() as survey, place.manager() as manager:
+    async with place.inspector() as inspector, place.manager() as manager:
         with bar:
-            return await import_directory(manager, survey, directory, options, bar)
+            return await import_directory(manager, inspector, directory, options, bar)
 
 
 def _print(done: Imported, seconds: float) -> None:

@@ -17,7 +17,7 @@ from ..told.help import Headings
 if TYPE_CHECKING:
     from qjm_compat.aio import QuorumJournalManager
     from qjm_compat.config import AcceptorConfig, JournalConfig
-    from qjm_compat.transfer.survey.survey import Survey
+    from qjm_compat.transfer.inspection.inspector import JournalInspector
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,10 +45,10 @@ class JournalPlace:
             self.metadata_uri, self.journal_id, acceptors=acceptors, config=self.config
         )
 
-    def survey(self) -> Survey:
-        from qjm_compat.transfer.survey.survey import Survey
+    def inspector(self) -> JournalInspector:
+        from qjm_compat.transfer.inspection.inspector import JournalInspector
 
-        return Survey(self.journal_id, self.all_acceptors(), self.config)
+        return JournalInspector(self.journal_id, self.all_acceptors(), self.config)
 
     def all_acceptors(self) -> tuple[AcceptorConfig, ...]:
         from qjm_compat.aio import DEFAULT_ACCEPTOR
@@ -79,7 +79,7 @@ class JournalPlace:
     async def _acceptors_in(self, uri: str) -> set[str]:
         """Those that a metadata store knows; of one that is down nothing is known, and a majority may do without."""
         from qjm_compat.errors import JournalUnavailable
-        from qjm_compat.transfer.survey.survey import journals_in
+        from qjm_compat.transfer.inspection.inspector import journals_in
 
         try:
             return {name for journal_id, name in await journals_in(uri) if journal_id == self.journal_id}

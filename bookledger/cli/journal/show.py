@@ -14,8 +14,8 @@ from .options import JournalPlace, journal_place
 
 if TYPE_CHECKING:
     from qjm_compat.transfer.checking.acceptor_check import Expected
-    from qjm_compat.transfer.survey.acceptor_seen import AcceptorSeen
-    from qjm_compat.transfer.survey.survey import Survey
+    from qjm_compat.transfer.inspection.acceptor_seen import AcceptorSeen
+    from qjm_compat.transfer.inspection.inspector import JournalInspector
 
 
 @command("list")
@@ -54,7 +54,7 @@ async def _all(metadata_uri: str) -> list[dict[str, Any]]:
     from metadata.errors import BadRecord
     from metadata.records import unreadable
     from qjm_compat import JournalError
-    from qjm_compat.transfer.survey.survey import journals_in
+    from qjm_compat.transfer.inspection.inspector import journals_in
 
     rows = []
     for journal_id, acceptor in await journals_in(metadata_uri):
@@ -69,17 +69,17 @@ async def _all(metadata_uri: str) -> list[dict[str, Any]]:
 
 async def _rows(metadata_uri: str, journal_id: str, acceptor: str) -> list[dict[str, Any]]:
     from qjm_compat.config import AcceptorConfig
-    from qjm_compat.transfer.survey.survey import Survey
+    from qjm_compat.transfer.inspection.inspector import JournalInspector
 
-    async with Survey(journal_id, [AcceptorConfig(acceptor, metadata_uri)]) as survey:
-        seen = await survey.look(acceptor)
-        return [] if seen is None else [_row(journal_id, seen, await _segments(survey, seen))]
+    async with JournalInspector(journal_id, [AcceptorConfig(acceptor, metadata_uri)]) as inspector:
+        seen = await inspector.look(acceptor)
+        return [] if seen is None else [_row(journal_id, seen, await _segments(inspector, seen))]
 
 
 async def _described(place: JournalPlace) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
     from qjm_compat.config import AcceptorConfig
     from qjm_compat.errors import JournalNotFormatted
-    from qjm_compat.transfer.survey.survey import journals_in
+    from qjm_compat.transfer.inspection.inspector import journals_in
 
     await place.check_known()
     if not place.acceptors:
@@ -87,13 +87,13 @@ async def _described(place: JournalPlace) -> list[tuple[dict[str, Any], list[dic
             name for journal, name in await journals_in(place.metadata_uri) if journal == place.journal_id
         ]
         place = replace(place, acceptors=tuple(AcceptorConfig(n, place.metadata_uri) for n in names))
-    async with place.survey() as survey:
-        found = await survey.look_at_all()
+    async with place.inspector() as inspector:
+        found = await inspector.look_at_all()
         if not found:
             raise JournalNotFormatted(place.journal_id)
         described = []
         for seen in found.values():
-            segments = await _segments(survey, seen)
+            segments = await _segments(inspector, seen)
             described.append(({**_row(place.journal_id, seen, segments), **_more(seen)}, segments))
         return described
 
@@ -124,12 +124,12 @@ def _more(seen: AcceptorSeen) -> dict[str, Any]:
     }
 
 
-async def _segments(survey: Survey, seen: AcceptorSeen) -> list[dict[str, Any]]:
+async def _segments(inspector: JournalInspector, seen: AcceptorSeen) -> list[dict[str, Any]]:
     from ledgers import NoSuchLedger
     from qjm_compat.transfer.checking.acceptor_check import expected_segments
 
-    client = survey.clients[survey.acceptors[seen.name]]
-    ledgers = survey.ledgers(seen.name)
+    client = inspector.clients[inspector.acceptors[seen.name]]
+    ledgers = inspector.ledgers(seen.name)
 
     async def described(segment: Expected) -> dict[str, Any]:
         last, state, size = segment.end_txid, _state(segment), None

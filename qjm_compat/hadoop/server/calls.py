@@ -81,7 +81,7 @@ class Calls:
         except JournalError as error:
             frame = self._failure(caller, error)
         except Exception as error:  # a bug must not leave a NameNode without an answer
-            log.exception("%s of journal %s broke off", type(request).__name__, journal_id)
+            log.exception("%s of journal %s failed unexpectedly", type(request).__name__, journal_id)
             frame = self._failure(caller, error)
         reply(frame)
 

@@ -20,8 +20,8 @@ from ...acceptor.segment_ledgers import (
 from ...batch import Batch
 from ...edits import EditLogError, check_batch, iter_ops
 from ...errors import JournalError
-from ..survey.acceptor_seen import AcceptorSeen
-from ..survey.survey import Survey
+from ..inspection.acceptor_seen import AcceptorSeen
+from ..inspection.inspector import JournalInspector
 from .findings import CopyFound, Findings
 from .state_check import check_state
 
@@ -54,20 +54,20 @@ class AcceptorCheck:
 
     def __init__(
         self,
-        survey: Survey,
+        inspector: JournalInspector,
         seen: AcceptorSeen,
         found: Findings,
         *,
         deep: bool,
         on_bytes: Callable[[int], None],
     ) -> None:
-        self._survey = survey
+        self._inspector = inspector
         self._seen = seen
         self._found = found
         self._deep = deep
         self._on_bytes = on_bytes
-        self._ledgers: SegmentLedgers = survey.ledgers(seen.name)
-        self._client = survey.clients[survey.acceptors[seen.name]]
+        self._ledgers: SegmentLedgers = inspector.ledgers(seen.name)
+        self._client = inspector.clients[inspector.acceptors[seen.name]]
 
     async def run(self) -> None:
         for problem in (*self._seen.unreadable, *check_state(self._seen)):
@@ -102,7 +102,7 @@ class AcceptorCheck:
                 f"it ends at txid {segment.end_txid}, and its ledger {record.ledger_id} is not closed"
             )
         labels = {
-            JOURNAL_OF_LEDGER: self._survey.journal_id,
+            JOURNAL_OF_LEDGER: self._inspector.journal_id,
             ACCEPTOR_OF_LEDGER: self._seen.name,
             SEGMENT_OF_LEDGER: str(segment.start_txid),
         }

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from metadata.records.journal_record import JournalStorage
 
 from ...errors import JournalNotFormatted, JournalUnavailable
-from ..survey.acceptor_seen import AcceptorSeen
-from ..survey.survey import Survey
+from ..inspection.acceptor_seen import AcceptorSeen
+from ..inspection.inspector import JournalInspector
 from .acceptor_check import AcceptorCheck
 from .agreement import JOURNAL, check_agreement
 from .findings import Findings
@@ -26,7 +26,7 @@ OnBytes = Callable[[int], None]
 
 
 async def check_journal(
-    survey: Survey,
+    inspector: JournalInspector,
     *,
     deep: bool = False,
     orphan_age_seconds: float = ORPHAN_AGE_SECONDS,
@@ -37,15 +37,15 @@ async def check_journal(
     Raises TransferRefused where no acceptor is formatted, JournalUnavailable where the metadata fails meanwhile.
     """
     for _ in range(ROUNDS_MAX):
-        seen, silent = await survey.look_at_those_that_answer()
-        found = await _check(survey, seen, silent, deep=deep, on_bytes=on_bytes)
-        if not found.problems or not await _has_changed(survey, seen):
+        seen, silent = await inspector.look_at_those_that_answer()
+        found = await _check(inspector, seen, silent, deep=deep, on_bytes=on_bytes)
+        if not found.problems or not await _has_changed(inspector, seen):
             break
     else:
         found.notes.append("the journal was changed all the while: what is wrong here may be so no longer")
-    for uri in sorted({survey.acceptors[name] for name in seen}):
+    for uri in sorted({inspector.acceptors[name] for name in seen}):
         try:
-            for orphan in await find_orphans(survey, uri, found, orphan_age_seconds):
+            for orphan in await find_orphans(inspector, uri, found, orphan_age_seconds):
                 found.orphan(JOURNAL, orphan)
         except JournalUnavailable as error:
             found.problem(JOURNAL, f"ledgers that nothing refers to could not be looked for: {error}")
@@ -53,19 +53,19 @@ async def check_journal(
 
 
 async def _check(
-    survey: Survey,
+    inspector: JournalInspector,
     seen: Mapping[str, AcceptorSeen],
     silent: Mapping[str, JournalUnavailable],
     *,
     deep: bool,
     on_bytes: OnBytes,
 ) -> Findings:
-    found = Findings(acceptors=tuple(survey.acceptors))
-    if len(silent) == len(survey.acceptors):
+    found = Findings(acceptors=tuple(inspector.acceptors))
+    if len(silent) == len(inspector.acceptors):
         raise next(iter(silent.values()))
     if not any(one.state.storage for one in seen.values()):
-        raise JournalNotFormatted(survey.journal_id)
-    for name in survey.acceptors:
+        raise JournalNotFormatted(inspector.journal_id)
+    for name in inspector.acceptors:
         if name in silent:
             found.problem(f"acceptor {name}", silent[name])
         elif name not in seen:
@@ -77,7 +77,7 @@ async def _check(
         else:
             if seen[name].state.storage is None:
                 found.problem(f"acceptor {name}", "it is not formatted: an upgrade was begun, and not done")
-            await AcceptorCheck(survey, seen[name], found, deep=deep, on_bytes=on_bytes).run()
+            await AcceptorCheck(inspector, seen[name], found, deep=deep, on_bytes=on_bytes).run()
     _check_storage(seen, found)
     purged_below = {name: one.state.purged_below for name, one in seen.items()}
     check_agreement(found, purged_below, {*silent, *(name for name, one in seen.items() if one.unreadable)})
@@ -95,6 +95,6 @@ def _check_storage(seen: Mapping[str, AcceptorSeen], found: Findings) -> None:
         found.problem(JOURNAL, f"the acceptors are of different namespaces: {told}")
 
 
-async def _has_changed(survey: Survey, seen: Mapping[str, AcceptorSeen]) -> bool:
-    now, _ = await survey.look_at_those_that_answer()
+async def _has_changed(inspector: JournalInspector, seen: Mapping[str, AcceptorSeen]) -> bool:
+    now, _ = await inspector.look_at_those_that_answer()
     return {name: one.version for name, one in seen.items()} != {n: one.version for n, one in now.items()}

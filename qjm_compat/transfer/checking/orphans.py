@@ -18,8 +18,8 @@ from ...acceptor.segment_ledgers import (
 from ...edits import EditLogError, check_batch
 from ...errors import JournalError, JournalUnavailable
 from ..errors import TransferRefused
-from ..survey.acceptor_seen import AcceptorSeen
-from ..survey.survey import Survey
+from ..inspection.acceptor_seen import AcceptorSeen
+from ..inspection.inspector import JournalInspector
 from .findings import Findings, Orphan
 
 ORPHAN_AGE_SECONDS = 3600.0
@@ -34,15 +34,17 @@ class Deleted:
     kept: list[Orphan] = field(default_factory=list)
 
 
-async def find_orphans(survey: Survey, uri: str, found: Findings, age_seconds: float) -> list[Orphan]:
+async def find_orphans(
+    inspector: JournalInspector, uri: str, found: Findings, age_seconds: float
+) -> list[Orphan]:
     """The orphans of one cluster that are older than `age_seconds`, and what each holds that `found` lacks.
 
     Raises JournalUnavailable where the cluster's acceptors cannot all be looked at: what they need is no orphan.
     """
-    labelled = await _labelled(survey, uri, age_seconds)
-    acceptors = await survey.look_at_others(uri)  # after the listing: what is referred to by now is none
+    labelled = await _labelled(inspector, uri, age_seconds)
+    acceptors = await inspector.look_at_others(uri)  # after the listing: what is referred to by now is none
     orphans = [_orphan(uri, record) for record in labelled if not _is_needed(acceptors, record.ledger_id)]
-    return [replace(one, why_kept=await _why_keep(survey, one, found)) for one in orphans]
+    return [replace(one, why_kept=await _why_keep(inspector, one, found)) for one in orphans]
 
 
 def refuse_unless_whole(found: Findings) -> None:
@@ -54,7 +56,7 @@ def refuse_unless_whole(found: Findings) -> None:
         )
 
 
-async def delete_orphans(survey: Survey, found: Findings) -> Deleted:
+async def delete_orphans(inspector: JournalInspector, found: Findings) -> Deleted:
     """Deletes those orphans of a check that nothing refers to even now, and of which nothing would be missed.
 
     Each is ended first, so that all of it is read. Raises TransferRefused where the check found more than
@@ -63,24 +65,24 @@ async def delete_orphans(survey: Survey, found: Findings) -> Deleted:
     refuse_unless_whole(found)
     done = Deleted()
     for orphan in found.orphans:
-        if await _is_needed_now(survey, orphan):
+        if await _is_needed_now(inspector, orphan):
             continue
-        why = await _why_keep(survey, orphan, found, end=True)
+        why = await _why_keep(inspector, orphan, found, end=True)
         if why is not None:
             done.kept.append(replace(orphan, why_kept=why))
-        elif not await _is_needed_now(survey, orphan):
-            done.count += await _delete(survey, orphan)
+        elif not await _is_needed_now(inspector, orphan):
+            done.count += await _delete(inspector, orphan)
     return done
 
 
-async def _is_needed_now(survey: Survey, orphan: Orphan) -> bool:
-    return _is_needed(await survey.look_at_others(orphan.metadata_uri), orphan.ledger_id)
+async def _is_needed_now(inspector: JournalInspector, orphan: Orphan) -> bool:
+    return _is_needed(await inspector.look_at_others(orphan.metadata_uri), orphan.ledger_id)
 
 
-async def _delete(survey: Survey, orphan: Orphan) -> bool:
+async def _delete(inspector: JournalInspector, orphan: Orphan) -> bool:
     try:
-        client = survey.clients[orphan.metadata_uri]
-        await client.delete_ledger(orphan.ledger_id, password=survey.password, force=True)
+        client = inspector.clients[orphan.metadata_uri]
+        await client.delete_ledger(orphan.ledger_id, password=inspector.password, force=True)
     except NoSuchLedger:
         return False
     except LedgerError as error:
@@ -88,11 +90,13 @@ async def _delete(survey: Survey, orphan: Orphan) -> bool:
     return True
 
 
-async def _why_keep(survey: Survey, orphan: Orphan, found: Findings, *, end: bool = False) -> str | None:
+async def _why_keep(
+    inspector: JournalInspector, orphan: Orphan, found: Findings, *, end: bool = False
+) -> str | None:
     """What forbids to delete an orphan, None where everything in it is in the journal or was purged."""
-    if survey.acceptors.get(orphan.acceptor) != orphan.metadata_uri:
+    if inspector.acceptors.get(orphan.acceptor) != orphan.metadata_uri:
         return f"acceptor {orphan.acceptor} was not looked at"
-    ledgers = survey.ledgers(orphan.acceptor)
+    ledgers = inspector.ledgers(orphan.acceptor)
     try:
         if end:
             await ledgers.end(orphan.ledger_id)
@@ -113,13 +117,13 @@ async def _not_held(ledgers: SegmentLedgers, ledger_id: int, found: Findings) ->
     return None
 
 
-async def _labelled(survey: Survey, uri: str, age_seconds: float) -> list[LedgerRecord]:
-    made_before_ms = survey.now_ms() - age_seconds * 1000
-    label = survey.journal_id.encode()
+async def _labelled(inspector: JournalInspector, uri: str, age_seconds: float) -> list[LedgerRecord]:
+    made_before_ms = inspector.now_ms() - age_seconds * 1000
+    label = inspector.journal_id.encode()
     try:
         return [
             record
-            async for record in survey.clients[uri].list_ledgers()
+            async for record in inspector.clients[uri].list_ledgers()
             if record.custom_metadata.get(JOURNAL_OF_LEDGER) == label and record.created_ms <= made_before_ms
         ]
     except LedgerError as error:

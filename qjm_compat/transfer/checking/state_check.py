@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...acceptor.programs.transitions import is_behind
-from ..survey.acceptor_seen import AcceptorSeen
+from ..inspection.acceptor_seen import AcceptorSeen
 
 
 def check_state(seen: AcceptorSeen) -> Iterator[str]:

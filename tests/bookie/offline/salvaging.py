@@ -11,7 +11,7 @@ from bookie.disk.disk import Disk
 from bookie.index.claims import NO_CLAIMS, Claims
 from bookie.log import segments
 from bookie.log.format import SEGMENT_HEADER, Kind, Record, place_of, position_of, record_bytes
-from bookie.offline.damage import Survey
+from bookie.offline.damage import LogScan
 from bookie.offline.salvage import Mended, find, mend
 from tests.bookie.logs import INCARNATION, found_in, record_of, use_small_sizes, writer_on
 from tests.bookie.simulated_disk import SimulatedDisk
@@ -57,7 +57,7 @@ def checkpoint_at(index: int) -> Claims:
 def salvaged(disk: Disk, claims: Claims = NO_CLAIMS, aside: Disk | None = None) -> list[Mended]:
     """What `salvage` does to a log, and says of it."""
     kept = aside or SimulatedDisk(Random(0))
-    damaged = find(Survey(disk, INCARNATION, claims))
+    damaged = find(LogScan(disk, INCARNATION, claims))
     return [done for one in damaged for done in mend(disk, kept, one, INCARNATION, claims)]
 
 

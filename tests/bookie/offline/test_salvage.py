@@ -21,7 +21,7 @@ from bookie.log.format import (
 )
 from bookie.log.records import position_end
 from bookie.offline import salvage as salvage_module
-from bookie.offline.damage import MISSING, Survey
+from bookie.offline.damage import MISSING, LogScan
 from bookie.offline.salvage import find, mend
 from tests.bookie.logs import INCARNATION, fence_of, found_in, record_of, records_in
 from tests.bookie.offline.salvaging import (
@@ -368,17 +368,17 @@ def test_a_segment_that_was_cut_between_two_records_is_found_by_what_the_index_p
 )
 def test_a_checkpoint_where_no_record_can_begin_is_called_wrong(disk: SimulatedDisk, checkpoint: int) -> None:
     claims = Claims(position_of(2, checkpoint))
-    survey = Survey(disk, INCARNATION, claims)
-    for damaged in find(survey):
+    scan = LogScan(disk, INCARNATION, claims)
+    for damaged in find(scan):
         mend(disk, SimulatedDisk(Random(0)), damaged, INCARNATION, claims)
-    assert not survey.checkpoint_fits
+    assert not scan.checkpoint_fits
     assert records_in(disk)[:8] == RECORDS
 
 
 def test_a_checkpoint_behind_the_known_end_of_a_sealed_segment_is_called_wrong(disk: SimulatedDisk) -> None:
-    survey = Survey(disk, INCARNATION, Claims(position_of(0, END + RECORD_BYTES)))
-    assert find(survey) == []
-    assert not survey.checkpoint_fits
+    scan = LogScan(disk, INCARNATION, Claims(position_of(0, END + RECORD_BYTES)))
+    assert find(scan) == []
+    assert not scan.checkpoint_fits
 
 
 def test_an_interrupted_salvage_is_finished_even_if_the_index_is_lost_meanwhile(disk: SimulatedDisk) -> None:

@@ -31,7 +31,7 @@ from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Sh
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import Lease
 from tests.support.aio import run
-from tests.support.raw_data import RawConnection, greeted
+from tests.support.raw_data import RawConnection, after_handshake
 
 OK = Status.OK
 PAGE_BYTES = 1024 * 1024
@@ -49,7 +49,7 @@ class Client:
         return self.bookie.cookie.incarnation
 
     def stream(self) -> AbstractAsyncContextManager[RawConnection]:
-        return greeted(self.bookie.address)
+        return after_handshake(self.bookie.address)
 
     def request(
         self, first_sequence: int, *frames: Frame, incarnation: str | None = None

@@ -26,7 +26,7 @@ from tests.bookie.serving.served import Client, served
 from tests.bookie.serving.test_roles import calls_of
 from tests.support.aio import run
 from tests.support.authority import TestAuthority
-from tests.support.raw_data import RawConnection, greeted
+from tests.support.raw_data import RawConnection, after_handshake
 
 LEDGERS = {20: b"team-a", 21: b"team-a/billing", 22: b"team-b", 23: b"team-ab", 24: b"", 25: b"Team-a"}
 ITS = {20, 21}
@@ -73,7 +73,7 @@ def test_every_call_that_names_a_ledger_is_refused_for_those_of_others(
             for name, (kind, right, body) in calls_of(client.incarnation, ledger_id).items():
                 if right not in MAY[role] or kind is Kind.INFO:
                     continue
-                async with greeted(client.bookie.address, tls) as raw:
+                async with after_handshake(client.bookie.address, tls) as raw:
                     for _ in range(2):  # looked up, and then known
                         status, why = await status_of(raw, kind, list(body))
                         assert (status is Status.UNAUTHORIZED) is (ledger_id not in ITS), (name, status)
@@ -87,7 +87,7 @@ def test_of_frames_in_one_message_those_for_others_ledgers_are_refused(tmp_path:
         async with owned_bookie(tmp_path) as (client, authority):
             tls = Certificates(authority.of(Role.CLIENT, owner="team-a")).client
             frames = tuple(frame_of(ledger_id, [0]) for ledger_id in (20, 22, 21))
-            async with greeted(client.bookie.address, tls) as raw:
+            async with after_handshake(client.bookie.address, tls) as raw:
                 for _ in range(2):
                     request = AppendRequest(client.incarnation, 0, frames)
                     raw.send(Kind.APPEND, 0, codec.encode_append_request(request))
@@ -105,7 +105,7 @@ def test_who_is_confined_to_nothing_may_use_every_ledger(tmp_path: Path) -> None
     async def main() -> None:
         async with owned_bookie(tmp_path) as (client, authority):
             tls = Certificates(authority.of(Role.CLIENT)).client
-            async with greeted(client.bookie.address, tls) as raw:
+            async with after_handshake(client.bookie.address, tls) as raw:
                 for ledger_id in LEDGERS:
                     kind, _, body = calls_of(client.incarnation, ledger_id)["append"]
                     assert await status_of(raw, kind, list(body)) == (Status.OK, "")

@@ -75,7 +75,10 @@ def test_strangers_are_told_goodbye_or_cut_and_nobody_else_notices(tmp_path: Pat
         async with raw_connection(client.bookie.address) as raw:
             raw.send(Kind.APPEND, 0, request)  # without a hello
             answer = await raw.receive()
-            assert answer is not None and answer.body == b"a client says hello first"
+            assert (
+                answer is not None
+                and answer.body == b"the first frame of a connection must be a client hello"
+            )
         assert [ack.status.name for ack in await client.append(request)] == ["OK"]
 
     with_client(tmp_path, test)

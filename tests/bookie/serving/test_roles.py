@@ -29,9 +29,9 @@ from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import Client, inside, served
 from tests.support.aio import run, until_true
 from tests.support.authority import TestAuthority, wrong_credentials
-from tests.support.raw_data import RawConnection, greeted, raw_connection
+from tests.support.raw_data import RawConnection, after_handshake, raw_connection
 
-SAID_BY_BOOKIES = {Kind.WELCOME, Kind.GOODBYE, Kind.ACKS, Kind.REFUSED}
+SAID_BY_BOOKIES = {Kind.SERVER_HELLO, Kind.GOODBYE, Kind.ACKS, Kind.REFUSED}
 
 Body = Iterable[bytes | memoryview]
 
@@ -182,7 +182,7 @@ def test_each_role_may_do_what_the_table_says_over_the_data_protocol(tmp_path: P
     async def test(client: Client, authority: TestAuthority) -> None:
         tls = Certificates(authority.of(role)).client
         for name, (kind, right, body) in calls_of(client.incarnation).items():
-            async with greeted(client.bookie.address, tls) as raw:
+            async with after_handshake(client.bookie.address, tls) as raw:
                 assert await is_let(raw, kind, body) is (right in MAY[role]), name
 
     on_tls_bookie(tmp_path, test)
@@ -211,7 +211,7 @@ def test_without_certificates_everybody_may_do_everything(tmp_path: Path) -> Non
     async def main() -> None:
         async with served(tmp_path) as client:
             for kind, _, body in calls_of(client.incarnation).values():
-                async with greeted(client.bookie.address) as raw:
+                async with after_handshake(client.bookie.address) as raw:
                     assert await is_let(raw, kind, body)
 
     run(main())
@@ -225,7 +225,9 @@ def test_with_wrong_credentials_nobody_gets_an_answer_over_the_data_protocol(
         kind, _, body = calls_of(client.incarnation)[call]
         for wrong, tls in wrong_credentials(tmp_path, authority, monkeypatch).items():
             assert not await is_answered(client.bookie.address, tls, kind, body), wrong
-        async with greeted(client.bookie.address, Certificates(authority.of(Role.ADMIN)).client) as raw:
+        async with after_handshake(
+            client.bookie.address, Certificates(authority.of(Role.ADMIN)).client
+        ) as raw:
             assert await is_let(raw, kind, body)
 
     on_tls_bookie(tmp_path, test)
@@ -234,7 +236,7 @@ def test_with_wrong_credentials_nobody_gets_an_answer_over_the_data_protocol(
 async def is_answered(address: str, tls: ssl.SSLContext | None, kind: Kind, body: Body) -> bool:
     """Whether anything comes that a client understands."""
     try:
-        async with greeted(address, tls) as raw:
+        async with after_handshake(address, tls) as raw:
             await raw.call(kind, body)
     except (OSError, ValueError, AssertionError):  # cut while it greets, or no frame that it knows
         return False
@@ -307,7 +309,7 @@ def test_connections_that_never_greet_are_counted_and_cut(
         for reader, writer in silent:
             assert await reader.read() == b""
             writer.close()
-        async with greeted(client.bookie.address, Certificates(authority.of(Role.CLIENT)).client):
+        async with after_handshake(client.bookie.address, Certificates(authority.of(Role.CLIENT)).client):
             assert await has(client, "connections", 1)
 
     on_tls_bookie(tmp_path, test)

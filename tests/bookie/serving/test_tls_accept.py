@@ -33,7 +33,7 @@ from metadata.audit import AUDIT
 from tests.bookie.serving.served import served
 from tests.support.aio import run, until_true
 from tests.support.authority import TestAuthority
-from tests.support.raw_data import greeted
+from tests.support.raw_data import after_handshake
 
 MIB = 1024 * 1024
 
@@ -102,7 +102,7 @@ def test_the_buffers_of_a_connection_go_with_it_and_wait_for_no_collection(tmp_p
         async with served(tmp_path / "bookie", certificates=authority.bookie("b1")) as client:
             with no_collection(), patch.object(Connection, "connection_made", connection_made):
                 for _ in range(5):
-                    async with greeted(client.bookie.address, tls) as raw:
+                    async with after_handshake(client.bookie.address, tls) as raw:
                         raw.writer.write(HEADER.pack(8 * MIB, 0, Kind.APPEND) + bytes(MIB))
                         await raw.writer.drain()
                         assert left
@@ -285,7 +285,7 @@ def test_a_fence_is_told_once_however_it_is_asked_for(
     tmp_path: Path, kind: Kind, told: Callable[[], list[str]]
 ) -> None:
     async def main() -> None:
-        async with served(tmp_path) as client, greeted(client.bookie.address) as raw:
+        async with served(tmp_path) as client, after_handshake(client.bookie.address) as raw:
             me = client.incarnation
             for _ in range(3):
                 if kind is Kind.READ:

@@ -51,13 +51,13 @@ class Peer(asyncio.Transport):
         self.requests: list[AppendRequest] = []
         self.welcome = ServerHello(1, "i1", b"n" * NONCE_BYTES)
         self._reader = FrameReader()
-        self._reader.has_greeted()
+        self._reader.handshake_done()
         self.connection: Connection | None = None
         self._is_closing = False
 
     def connect(self, handler: Handler) -> Connection:
         self.connection = Connection(handler, asks=True)
-        self.connection.reader.has_greeted()
+        self.connection.reader.handshake_done()
         self.connection.connection_made(self)
         return self.connection
 

@@ -90,17 +90,17 @@ def test_one_that_accepts_and_is_silent_is_given_up_in_time() -> None:
     [
         (b"", "it ended the connection"),
         (b"".join(framed(Kind.GOODBYE, 0, [b"the bookie is starting"])), "the bookie is starting"),
-        (b"".join(framed(Kind.ACKS, 0, [])), "it does not greet back"),
-        (b"".join(framed(Kind.WELCOME, 0, [b"{}"])), "no greeting of the data protocol"),
+        (b"".join(framed(Kind.ACKS, 0, [])), "it does not answer the client hello"),
+        (b"".join(framed(Kind.SERVER_HELLO, 0, [b"{}"])), "no client hello of the data protocol"),
         (b"\x00\x00\x12\x04\x00\x00\x00\x00\x00\x00\x03", "it ended the connection"),
         (
             b"HTTP/1.1 400 Bad Request\r\n\r\n",
             "what it sent cannot be understood: a frame of 1347703880 bytes",
         ),
     ],
-    ids=["nothing", "goodbye", "no greeting", "an empty greeting", "HTTP/2", "HTTP/1"],
+    ids=["nothing", "goodbye", "no hello", "an empty hello", "HTTP/2", "HTTP/1"],
 )
-def test_one_that_does_not_welcome_us_is_named_with_the_reason(said: bytes, why: str) -> None:
+def test_one_that_does_not_complete_the_handshake_is_named_with_the_reason(said: bytes, why: str) -> None:
     async def test() -> None:
         assert (await why_not(saying(said))).startswith(why)
 

@@ -15,7 +15,7 @@ from qjm_compat.transfer.checking.fsck import check_journal
 from qjm_compat.transfer.errors import TransferRefused
 from qjm_compat.transfer.exporting import Exported, export_directory
 from qjm_compat.transfer.importing import Imported, ImportOptions, import_directory
-from qjm_compat.transfer.survey.survey import Survey
+from qjm_compat.transfer.inspection.inspector import JournalInspector
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies
 
 
@@ -29,8 +29,8 @@ class Place:
     def manager(self) -> QuorumJournalManager:
         return QuorumJournalManager(self.uri, "ns1", acceptors=self.acceptors, client_config=QUICK)
 
-    def survey(self) -> Survey:
-        return Survey("ns1", self.acceptors, client_config=QUICK)
+    def inspector(self) -> JournalInspector:
+        return JournalInspector("ns1", self.acceptors, client_config=QUICK)
 
     async def bring(
         self,
@@ -44,7 +44,7 @@ class Place:
         options = ImportOptions(
             finalize=finalize, allow_gaps=allow_gaps, take_over=take_over, from_txid=from_txid
         )
-        async with self.survey() as seen, self.manager() as manager:
+        async with self.inspector() as seen, self.manager() as manager:
             return await import_directory(manager, seen, directory, options)
 
     async def fetch(
@@ -59,12 +59,12 @@ class Place:
             return [(s.first_txid, s.last_txid, s.is_in_progress) for s in streams]
 
     async def promised(self) -> int:
-        async with self.survey() as survey:
-            return max(one.state.last_promised_epoch for one in (await survey.look_at_all()).values())
+        async with self.inspector() as inspector:
+            return max(one.state.last_promised_epoch for one in (await inspector.look_at_all()).values())
 
     async def check(self) -> None:
         """Raises unless the journal is whole."""
-        async with self.survey() as seen:
+        async with self.inspector() as seen:
             found = await check_journal(seen, orphan_age_seconds=0)
         assert [str(problem) for problem in found.problems] == []
 

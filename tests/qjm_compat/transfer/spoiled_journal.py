@@ -17,7 +17,7 @@ from qjm_compat.config import AcceptorConfig, JournalConfig
 from qjm_compat.requests import NamespaceInfo
 from qjm_compat.transfer.checking.findings import Findings
 from qjm_compat.transfer.checking.fsck import check_journal
-from qjm_compat.transfer.survey.survey import Survey
+from qjm_compat.transfer.inspection.inspector import JournalInspector
 from tests.qjm_compat.transfer.made_directories import CLUSTER_ID, LAYOUT, NAMESPACE_ID, frames
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies
 
@@ -47,15 +47,17 @@ class Journal:
                         out.set_ready_to_flush()
                         await out.flush()
                 await manager.finalize_log_segment(first, first + 9)
-            async with self.survey() as survey:  # what two acceptors have done the third may still be doing
-                assert await survey.lacking(11) == []
+            async with (
+                self.inspector() as inspector
+            ):  # what two acceptors have done the third may still be doing
+                assert await inspector.lacking(11) == []
 
-    def survey(self) -> Survey:
-        return Survey("ns1", self.acceptors, client_config=QUICK)
+    def inspector(self) -> JournalInspector:
+        return JournalInspector("ns1", self.acceptors, client_config=QUICK)
 
     async def check(self, *, deep: bool = False, orphan_age_seconds: float = 3600) -> Findings:
-        async with self.survey() as survey:
-            return await check_journal(survey, deep=deep, orphan_age_seconds=orphan_age_seconds)
+        async with self.inspector() as inspector:
+            return await check_journal(inspector, deep=deep, orphan_age_seconds=orphan_age_seconds)
 
     async def problems(self, *, deep: bool = False) -> list[str]:
         return [str(problem) for problem in (await self.check(deep=deep)).problems]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from metadata.records.journal_record import FinalizedSegment, JournalState, JournalStorage, SegmentRecord
-from qjm_compat.transfer.survey.acceptor_seen import AcceptorSeen
+from qjm_compat.transfer.inspection.acceptor_seen import AcceptorSeen
 
 RECORD = FinalizedSegment(1, 10, 100, -63, 1, 0)
 FINAL = SegmentRecord(11, 101, -63, 1, 20, finalized=True)

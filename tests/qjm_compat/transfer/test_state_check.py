@@ -14,7 +14,7 @@ from metadata.records.journal_record import (
     SegmentRecord,
 )
 from qjm_compat.transfer.checking.state_check import check_state
-from qjm_compat.transfer.survey.acceptor_seen import AcceptorSeen
+from qjm_compat.transfer.inspection.acceptor_seen import AcceptorSeen
 
 RECORD = FinalizedSegment(1, 10, 100, -63, 1, 0)
 STATE = JournalState(

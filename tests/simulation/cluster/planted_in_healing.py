@@ -11,15 +11,15 @@ import pytest
 from bookie.log.format import Record
 from bookie.storage.bookie import Bookie
 from bookie.upkeep.collecting.compactor import state_record
-from bookie.upkeep.healing import mover as mover_module
+from bookie.upkeep.healing import rebalancer as rebalancer_module
 from bookie.upkeep.healing.auditor import Auditor
-from bookie.upkeep.healing.needs import takers
+from bookie.upkeep.healing.replication_tasks import takers
 from bookie.upkeep.healing.view import ClusterView
 from bookie.upkeep.healing.worker import Worker
 from bookie.upkeep.mending import healer as healer_module
 from bookie.upkeep.mending import limbo
 from bookie.upkeep.mending.mending import Mender
-from bookie.upkeep.mending.need import Need
+from bookie.upkeep.mending.replication_task import ReplicationTask
 from ledgers.protocol.recovery import Recovery
 from ledgers.protocol.shortfall import Shortfall
 from metadata.records.ledger_record import LedgerRecord, LedgerState
@@ -40,14 +40,14 @@ def takes_what_another_lacks_for_all_that_it_holds(patch: Patch) -> None:
     """W3: as the worker did once."""
     parts = healer_module._parts
 
-    def broken(part: LedgerRecord, need: Need, *, only_lacking: bool) -> Any:
+    def broken(part: LedgerRecord, task: ReplicationTask, *, only_lacking: bool) -> Any:
         del only_lacking
-        return parts(part, need, only_lacking=True)
+        return parts(part, task, only_lacking=True)
 
-    def mine(self: Worker, need: Need, view: ClusterView) -> bool:
-        if need.bookie == self._me:
+    def mine(self: Worker, task: ReplicationTask, view: ClusterView) -> bool:
+        if task.bookie == self._me:
             return True
-        return any(one.bookie == self._me for one in takers(need, view))
+        return any(one.bookie == self._me for one in takers(task, view))
 
     patch.setattr(healer_module, "_parts", broken)
     patch.setattr(Worker, "_is_mine", mine)
@@ -70,14 +70,14 @@ def leaves_closed_ledgers_unfenced(patch: Patch) -> None:
 
 
 def moves_what_is_being_recovered(patch: Patch) -> None:
-    """R5: a recovery finds another record than it left; as the mover did once."""
-    wanted = mover_module.wanted
+    """R5: a recovery finds another record than it left; as the rebalancer did once."""
+    wanted = rebalancer_module.wanted
 
     def broken(record: LedgerRecord, *others: Any) -> Any:
         is_open = record.state is LedgerState.IN_RECOVERY
         return wanted(replace(record, state=LedgerState.OPEN) if is_open else record, *others)
 
-    patch.setattr(mover_module, "wanted", broken)
+    patch.setattr(rebalancer_module, "wanted", broken)
 
 
 def copies_to_nobody(patch: Patch) -> None:

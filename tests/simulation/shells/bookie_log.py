@@ -11,10 +11,10 @@ from typing import Protocol, TypeVar, cast
 
 from bookie.index.ledger_state import Fence, LedgerState
 from bookie.log.format import Record
-from bookie.storage.answers import Answers
 from bookie.storage.core import Answer, BookieCore, Effect, Write, remember
 from bookie.storage.counting.metrics import BookieMetrics
 from bookie.storage.intake import Arrival
+from bookie.storage.reply_batch import ReplyBatch
 from bookie.wire import (
     NO_ENTRIES,
     NO_ENTRY,
@@ -78,7 +78,7 @@ class LogInMemory:
         self._unsynced: list[tuple[Record, object, bool]] = []
         self._heard: dict[int, asyncio.Event] = {}
         self._may_wait = True
-        self.answers = Answers()
+        self.answers = ReplyBatch()
         self.is_dead = False
         self.incarnation = host.ref.incarnation
         self.metrics = BookieMetrics(1.0, 10.0)

@@ -25,7 +25,7 @@ from ledgers.reading.read_handle import ReadHandle
 from ledgers.recovering import recover
 from ledgers.tasks import Tasks
 from ledgers.writing.advanced_write_handle import AdvancedWriteHandle
-from ledgers.writing.answers import Answers
+from ledgers.writing.append_futures import AppendFutures
 from ledgers.writing.signed_lac import SignedLac
 from ledgers.writing.write_handle import WriteHandle
 from metadata.errors import MetadataError, OutcomeUnknown, WatchCompacted
@@ -48,7 +48,7 @@ def answers_an_append_when_it_is_sent(patch: Patch) -> None:
         if not self.has_ended:
             self._answers.accepted(self._machine.last_add_pushed)
 
-    def accepted(self: Answers, through: int) -> None:
+    def accepted(self: AppendFutures, through: int) -> None:
         self._answered_through = max(self._answered_through, through)
         while self._appends and self._appends[0][0] <= through:
             last_entry, future = self._appends.popleft()
@@ -56,11 +56,11 @@ def answers_an_append_when_it_is_sent(patch: Patch) -> None:
                 future.set_result(last_entry)
 
     patch.setattr(WriteHandle, "_take_waiting", broken)
-    patch.setattr(Answers, "accepted", accepted)
+    patch.setattr(AppendFutures, "accepted", accepted)
 
 
 def a_cancelled_append_gives_its_answer_to_the_next(patch: Patch) -> None:
-    def broken(self: Answers, through: int) -> None:
+    def broken(self: AppendFutures, through: int) -> None:
         entry_id = self._answered_through + 1
         while entry_id <= through and self._appends:
             _, future = self._appends.popleft()
@@ -69,7 +69,7 @@ def a_cancelled_append_gives_its_answer_to_the_next(patch: Patch) -> None:
                 entry_id += 1
         self._answered_through = entry_id - 1
 
-    patch.setattr(Answers, "accepted", broken)
+    patch.setattr(AppendFutures, "accepted", broken)
 
 
 def a_cancelled_append_is_not_sent(patch: Patch) -> None:
@@ -110,7 +110,7 @@ def tells_readers_what_is_not_confirmed(patch: Patch) -> None:
 
 
 def an_ended_writer_answers_nobody(patch: Patch) -> None:
-    patch.setattr(Answers, "fail", lambda self, error: None)
+    patch.setattr(AppendFutures, "fail", lambda self, error: None)
 
 
 def a_background_task_goes_on(patch: Patch) -> None:

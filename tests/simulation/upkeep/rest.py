@@ -12,7 +12,7 @@ from bookie.errors import BookieError
 from bookie.index.claims import check_before_rebuild, claims_of
 from bookie.index.index import Index
 from bookie.offline import rebuild, salvage
-from bookie.offline.damage import Survey
+from bookie.offline.damage import LogScan
 from tests.bookie.logs import INCARNATION
 from tests.simulation.engine.threads import Died
 from tests.simulation.engine.world import Violation
@@ -45,10 +45,10 @@ def until_done(site: Site, name: str, work: Callable[[], None]) -> None:
 def salvaged(disk: Disk, aside: Disk, index: Index) -> bool:
     """As `bookledger bookie salvage`; whether the index fits the log that is left."""
     claims = claims_of(index)
-    survey = Survey(disk, INCARNATION, claims)
-    for damaged in salvage.find(survey):
+    scan = LogScan(disk, INCARNATION, claims)
+    for damaged in salvage.find(scan):
         salvage.mend(disk, aside, damaged, INCARNATION, claims)
-    return survey.checkpoint_fits
+    return scan.checkpoint_fits
 
 
 def fill(disk: Disk, index: Index, *, has_lost: bool = False) -> None:

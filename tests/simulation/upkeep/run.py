@@ -25,7 +25,7 @@ from bookie.upkeep.collecting import collector, compactor
 from bookie.upkeep.collecting.compactor import Compactor
 from bookie.upkeep.inventory import inventory
 from bookie.upkeep.mending import limbo, mending
-from bookie.upkeep.scrubbing import scrubber, survey
+from bookie.upkeep.scrubbing import scrubber, segment_check
 from bookie.upkeep.scrubbing.scrubber import Scrubber
 from tests.simulation.engine.loop import LoopStuck
 from tests.simulation.engine.loop import run as run_loop
@@ -185,7 +185,7 @@ def _small_sizes(sizes: Sizes) -> Iterator[None]:
         (inventory, "WINDOW_ENTRIES", 4 * sizes.few),
         (inventory, "FRAMES_PER_WINDOW", sizes.few),
         (inventory, "BATCH_BYTES", sizes.batch),
-        (survey, "STEP_BYTES", sizes.batch),
+        (segment_check, "STEP_BYTES", sizes.batch),
         (bookie_module, "LogWriter", SteppedLogWriter),
     )
     with ExitStack() as stack:

@@ -52,7 +52,9 @@ def test_whoever_stays_absent_is_named_once_until_it_is_back(
                 await one.dies(B2)
                 for _ in range(3):
                     await one.auditor.look_once()
-                assert errors(caplog) == ["b1, b2 are absent: nothing is copied while so many are"] * told
+                assert (
+                    errors(caplog) == ["b1, b2 are absent: nothing is re-replicated while so many are"] * told
+                )
                 await returns(one, B1, B2)
                 await one.auditor.look_once()
 

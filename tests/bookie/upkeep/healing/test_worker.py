@@ -487,7 +487,7 @@ def test_an_audit_takes_away_marks_of_ledgers_that_are_whole_or_gone(tmp_path: P
                 await one.marks.set(ledger_id, ["once"], 0)
             view = await look(one.store, int(NOW * 1000), LOST_MS)
             audit = await one.auditor.audit(view)
-            assert (audit.ledgers, audit.fragments, audit.needs) == (1, 1, {})
+            assert (audit.ledgers, audit.fragments, audit.tasks) == (1, 1, {})
             assert [mark async for mark in one.marks.list()] == []
 
     run(test())

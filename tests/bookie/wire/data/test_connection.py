@@ -36,7 +36,7 @@ class Ear:
             silence_seconds_max=silence_seconds_max,
             untaken_bytes_max=untaken_bytes_max,
         )
-        self.connection.reader.has_greeted()
+        self.connection.reader.handshake_done()
 
     def received(self, kind: Kind, call: int, body: Body) -> None:
         if self.fails_with is not None:

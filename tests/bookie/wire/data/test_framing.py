@@ -63,7 +63,7 @@ def received(reader: FrameReader, data: bytes, cuts: list[int]) -> list[Received
 
 def greeted_reader() -> FrameReader:
     reader = FrameReader()
-    reader.has_greeted()
+    reader.handshake_done()
     return reader
 
 
@@ -92,7 +92,7 @@ def test_a_frame_has_the_bytes_that_it_had_in_earlier_versions() -> None:
     assert b"".join(framed(Kind.READ, 0x01020304, [b"ab", b"c"])).hex() == "030000000403020106000000616263"
     assert [kind.value for kind in Kind] == list(range(1, 16))
     assert " ".join(kind.name for kind in Kind) == (
-        "HELLO WELCOME GOODBYE APPEND ACKS READ LAST_ADD_CONFIRMED HOLDINGS INFO CANCEL PING PONG REFUSED "
+        "HELLO SERVER_HELLO GOODBYE APPEND ACKS READ LAST_ADD_CONFIRMED HOLDINGS INFO CANCEL PING PONG REFUSED "
         "SCAN TAKEN"
     )
 

@@ -17,14 +17,14 @@ from bookie.wire.data.handshake import (
     ServerHello,
     chosen_version,
     decode_hello,
-    decode_welcome,
+    decode_server_hello,
 )
 
 
 @given(low=st.integers(0, 9), high=st.integers(0, 9), nonce=st.binary(max_size=32), name=st.text(max_size=40))
 def test_greetings_come_back_as_they_were_said(low: int, high: int, nonce: bytes, name: str) -> None:
     assert decode_hello(ClientHello(low, high).encode()) == ClientHello(low, high)
-    assert decode_welcome(ServerHello(low, name, nonce).encode()) == ServerHello(low, name, nonce)
+    assert decode_server_hello(ServerHello(low, name, nonce).encode()) == ServerHello(low, name, nonce)
 
 
 def test_greetings_have_the_bytes_that_they_had_in_the_first_version() -> None:
@@ -66,11 +66,11 @@ def test_what_is_no_greeting_is_refused(said: bytes) -> None:
     with pytest.raises(BadHandshake):
         decode_hello(said)
     with pytest.raises(BadHandshake):
-        decode_welcome(said)
+        decode_server_hello(said)
 
 
 @given(garbage=st.binary(max_size=200))
 def test_garbage_is_a_bad_greeting_and_nothing_else(garbage: bytes) -> None:
-    for decode in (decode_hello, decode_welcome):
+    for decode in (decode_hello, decode_server_hello):
         with contextlib.suppress(BadHandshake):
             decode(garbage)

@@ -35,7 +35,7 @@ LAGGARD_SECONDS_MAX = 5.0
 """What a majority has done the others may still be doing; so long is waited for them."""
 
 
-class Survey:
+class JournalInspector:
     """Looks at the acceptors of one journal; changes nothing. Use as `async with`. Raises JournalUnavailable."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Computes what to re-replicate of a ledger, and which bookies may take it. Pure: record and view in, needs out."""
+"""Computes what to re-replicate of a ledger, and which bookies may take it. Pure: record and view in, tasks out."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from metadata import placement
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState
 from metadata.records.registration import Registration
 
-from ..mending.need import Need, Reason
+from ..mending.replication_task import Reason, ReplicationTask
 from .view import ClusterView, Fate
 
 
-def needs(record: LedgerRecord, view: ClusterView) -> list[Need]:
+def replication_tasks(record: LedgerRecord, view: ClusterView) -> list[ReplicationTask]:
     """Every copy of closed parts of a ledger that must be made, completed or moved.
 
     A ledger in recovery has none: its record is about to change.
@@ -18,14 +18,16 @@ def needs(record: LedgerRecord, view: ClusterView) -> list[Need]:
     part = None if record.state is LedgerState.IN_RECOVERY else record.closed_part()
     if part is None:
         return []
-    found: list[Need] = []
+    found: list[ReplicationTask] = []
     for fragment, last in part.spans():
         assert last is not None
-        found += _needs_of(fragment, last, view, record.shape.write_quorum)
+        found += _tasks_of(fragment, last, view, record.shape.write_quorum)
     return found
 
 
-def _needs_of(fragment: Fragment, last_entry: int, view: ClusterView, write_quorum: int) -> list[Need]:
+def _tasks_of(
+    fragment: Fragment, last_entry: int, view: ClusterView, write_quorum: int
+) -> list[ReplicationTask]:
     fates = [view.fate(bookie) for bookie in fragment.ensemble]
     if Fate.AWAY in fates and _is_urgent(fragment, fates, write_quorum):
         both = zip(fates, fragment.ensemble, strict=True)
@@ -34,7 +36,7 @@ def _needs_of(fragment: Fragment, last_entry: int, view: ClusterView, write_quor
     for n, fate in enumerate(fates):
         reason = _reason(fragment, n, fate)
         if reason is not None:
-            found.append(Need(fragment, last_entry, n, reason, write_quorum))
+            found.append(ReplicationTask(fragment, last_entry, n, reason, write_quorum))
     return found or _misplaced(fragment, last_entry, fates, view, write_quorum)
 
 
@@ -57,17 +59,17 @@ def _is_urgent(fragment: Fragment, fates: list[Fate], write_quorum: int) -> bool
 
 def _misplaced(
     fragment: Fragment, last_entry: int, fates: list[Fate], view: ClusterView, write_quorum: int
-) -> list[Need]:
+) -> list[ReplicationTask]:
     """At most one copy of a whole fragment that would stand better on another bookie, by fault domains."""
     if any(fate is not Fate.LIVING for fate in fates) or not _share_a_domain(fragment, view):
         return []
     for n, bookie in enumerate(fragment.ensemble):
-        need = Need(fragment, last_entry, n, Reason.MISPLACED, write_quorum)
-        here = placement.rank(view.living[bookie], _beside(need, view))
+        task = ReplicationTask(fragment, last_entry, n, Reason.MISPLACED, write_quorum)
+        here = placement.rank(view.living[bookie], _beside(task, view))
         if here[0] and any(
-            placement.rank(one, _beside(need, view))[0] < here[0] for one in _candidates(need, view)
+            placement.rank(one, _beside(task, view))[0] < here[0] for one in _candidates(task, view)
         ):
-            return [need]
+            return [task]
     return []
 
 
@@ -80,23 +82,23 @@ def _share_a_domain(fragment: Fragment, view: ClusterView) -> bool:
 # --- who may take it --------------------------------------------------------------------------
 
 
-def takers(need: Need, view: ClusterView, *, second_best: bool = False) -> list[Registration]:
+def takers(task: ReplicationTask, view: ClusterView, *, second_best: bool = False) -> list[Registration]:
     """Bookies that may take over the copy: of all candidates, those best placed beside the other copies.
 
     With `second_best` all candidates, unless the copy is only to be moved to a better place.
     """
-    candidates = _candidates(need, view)
-    if second_best and need.reason is not Reason.MISPLACED:
+    candidates = _candidates(task, view)
+    if second_best and task.reason is not Reason.MISPLACED:
         return candidates
-    return placement.best(candidates, _beside(need, view))
+    return placement.best(candidates, _beside(task, view))
 
 
-def _candidates(need: Need, view: ClusterView) -> list[Registration]:
-    return [one for one in view.takers() if need.fragment.admits(one.bookie, in_place_of=need.bookie)]
+def _candidates(task: ReplicationTask, view: ClusterView) -> list[Registration]:
+    return [one for one in view.takers() if task.fragment.admits(one.bookie, in_place_of=task.bookie)]
 
 
-def _beside(need: Need, view: ClusterView) -> list[Registration]:
-    return [view.living[bookie] for bookie in need.beside if bookie in view.living]
+def _beside(task: ReplicationTask, view: ClusterView) -> list[Registration]:
+    return [view.living[bookie] for bookie in task.beside if bookie in view.living]
 
 
 # --- ledgers whose end was accepted --------------------------------------------------------------
@@ -129,4 +131,4 @@ def is_left_behind(record: LedgerRecord, view: ClusterView) -> bool:
     last = record.fragments[-1]
     lost = [n for n, bookie in enumerate(last.ensemble) if view.fate(bookie) is Fate.LOST]
     quorum = record.shape.write_quorum
-    return any(takers(Need(last, last.first_entry, n, Reason.LOST, quorum), view) for n in lost)
+    return any(takers(ReplicationTask(last, last.first_entry, n, Reason.LOST, quorum), view) for n in lost)

@@ -59,7 +59,7 @@ class Step:
             self.frames.append((record.ledger_id, place))
 
 
-def survey(disk: Disk, segment: int, incarnation: str, synced: int | None = None) -> Iterator[Step]:
+def check_segment(disk: Disk, segment: int, incarnation: str, synced: int | None = None) -> Iterator[Step]:
     """Surveys a segment, to its end if it is sealed, else to where it is `synced`.
 
     A sealed segment holds nothing but records, and so does the synced part of the newest. For one thread at a time.
@@ -85,7 +85,7 @@ def _end_of(disk: Disk, segment: int, size: int) -> int:
     """The end of a sealed segment by the header of the next one, or by its own size."""
     try:
         following = segments.header_of(disk, segment + 1)
-    except OSError:  # deleted just now, or unreadable, which its own survey finds
+    except OSError:  # deleted just now, or unreadable, which its own check finds
         return size
     return size if following is None else max(size, following.previous_end)
 

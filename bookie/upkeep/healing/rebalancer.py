@@ -23,15 +23,15 @@ from ...errors import BookieError, LogFailed
 from ...upkeep_config import UpkeepConfig
 from ..mending.healer import Healer
 from ..mending.mending import Tally
-from ..mending.need import Need, Reason
 from ..mending.repair import COULD_NOT
-from .needs import needs
+from ..mending.replication_task import Reason, ReplicationTask
+from .replication_tasks import replication_tasks
 from .view import ClusterView, look
 
 log = logging.getLogger(__name__)
 
 
-class Mover:
+class Rebalancer:
     """Executes planned moves to one bookie. Belongs to the event loop; `run` until cancelled."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Mover:
             except LogFailed:
                 return  # the process is about to end
             except (BookieError, MetadataError, OSError) as error:
-                log.log(weight(error), "moving was interrupted, and will be tried again: %s", error)
+                log.log(weight(error), "rebalancing was interrupted, and will be tried again: %s", error)
 
     async def look_once(self) -> None:
         """Executes the present moves to this bookie. Raises BookieError, MetadataError and OSError."""
@@ -92,7 +92,7 @@ class Mover:
         await moves.drop(self._store, ledger_id, mine)
 
 
-def wanted(record: LedgerRecord, mine: Sequence[Move], view: ClusterView) -> list[Need]:
+def wanted(record: LedgerRecord, mine: Sequence[Move], view: ClusterView) -> list[ReplicationTask]:
     """Moves that still fit: of whole copies, in fragments that need no re-replication.
 
     A ledger in recovery has none: its recoverer would find another record, and begin again.
@@ -100,7 +100,7 @@ def wanted(record: LedgerRecord, mine: Sequence[Move], view: ClusterView) -> lis
     part = None if record.state is LedgerState.IN_RECOVERY else record.closed_part()
     if part is None:
         return []
-    amiss = {need.fragment.first_entry for need in needs(record, view)}
+    amiss = {task.fragment.first_entry for task in replication_tasks(record, view)}
     found = []
     for fragment, last in part.spans():
         assert last is not None
@@ -111,16 +111,16 @@ def wanted(record: LedgerRecord, mine: Sequence[Move], view: ClusterView) -> lis
                 and fragment.admits(move.new, in_place_of=move.old)
             ):
                 position = fragment.ensemble.index(move.old)
-                need = Need(fragment, last, position, Reason.MOVED, record.shape.write_quorum)
-                if stands_no_worse(need, move.new, view):
-                    found.append(need)
+                task = ReplicationTask(fragment, last, position, Reason.MOVED, record.shape.write_quorum)
+                if stands_no_worse(task, move.new, view):
+                    found.append(task)
     return found
 
 
-def stands_no_worse(need: Need, new: BookieRef, view: ClusterView) -> bool:
+def stands_no_worse(task: ReplicationTask, new: BookieRef, view: ClusterView) -> bool:
     """Whether the new bookie shares its fault domain with no more of the other copies than the old one does."""
-    old, living = view.living.get(need.bookie), view.living
-    beside = [living[one] for one in need.beside if one in living]
+    old, living = view.living.get(task.bookie), view.living
+    beside = [living[one] for one in task.beside if one in living]
     if new not in living:
         return False
     return old is None or placement.rank(living[new], beside)[0] <= placement.rank(old, beside)[0]

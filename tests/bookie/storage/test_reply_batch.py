@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from bookie.storage.answers import Answers
+from bookie.storage.reply_batch import ReplyBatch
 from tests.support.aio import run
 
 
 def test_who_is_answered_with_others_is_told_when_all_are_answered_and_before_the_turn_ends() -> None:
     async def scenario() -> None:
-        answers, told = Answers(), list[str]()
+        answers, told = ReplyBatch(), list[str]()
         with answers:
             answers.tell_soon(lambda: told.append("one"))
             answers.tell_soon(lambda: told.append("another"))
@@ -24,7 +24,7 @@ def test_who_is_answered_with_others_is_told_when_all_are_answered_and_before_th
 
 def test_who_is_answered_alone_is_told_at_the_end_of_the_turn() -> None:
     async def scenario() -> None:
-        answers, told = Answers(), list[str]()
+        answers, told = ReplyBatch(), list[str]()
         answers.tell_soon(lambda: told.append("one"))
         assert told == []
         await asyncio.sleep(0)
@@ -35,7 +35,7 @@ def test_who_is_answered_alone_is_told_at_the_end_of_the_turn() -> None:
 
 def test_one_that_cannot_be_told_keeps_no_other_waiting() -> None:
     async def scenario() -> None:
-        answers, told = Answers(), list[str]()
+        answers, told = ReplyBatch(), list[str]()
 
         def fail() -> None:
             raise OSError("gone")

@@ -20,7 +20,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class ReplicationTask:
     """The copy of one fragment at this position. Its ledger has this write quorum."""
 
     fragment: Fragment

@@ -25,7 +25,7 @@ Complete = Callable[[Sequence[tuple[int, AppendFuture]]], None]
 """Completes futures in this order, each with its entry id; cancelled ones stay cancelled."""
 
 
-class Answers:
+class AppendFutures:
     """The futures of one writer. A cancelled future keeps its place, unseen."""
 
     def __init__(self) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from ledgers.errors import LedgerError
-from ledgers.writing.answers import Answers
+from ledgers.writing.append_futures import AppendFutures
 from tests.support.aio import run
 
 
-def waiting(count: int) -> tuple[Answers, list[Future[int]]]:
-    answers = Answers()
+def waiting(count: int) -> tuple[AppendFutures, list[Future[int]]]:
+    answers = AppendFutures()
     futures: list[Future[int]] = [Future() for _ in range(count)]
     for future in futures:
         answers.append(future)
@@ -88,7 +88,7 @@ def test_an_append_that_failed_and_that_nobody_looks_at_is_no_complaint_of_the_l
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, complaint: complaints.append(complaint))
-        answers = Answers()
+        answers = AppendFutures()
         answers.append(loop.create_future())
         answers.fail(LedgerError("ended"))
         gc.collect()

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.upkeep.healing.needs import is_left_behind, needs, takers
+from bookie.upkeep.healing.replication_tasks import is_left_behind, replication_tasks, takers
 from bookie.upkeep.healing.view import RESTART_MS, ClusterView, Fate
-from bookie.upkeep.mending.need import Need, Reason
+from bookie.upkeep.mending.replication_task import Reason, ReplicationTask
 from metadata import placement
 from metadata.healing.orders import OrderKind
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
@@ -23,7 +23,9 @@ ABC = Fragment(0, (A, B, C))
 
 
 def found(record: LedgerRecord, seen: ClusterView) -> list[tuple[int, str, Reason]]:
-    return [(need.fragment.first_entry, str(need.bookie), need.reason) for need in needs(record, seen)]
+    return [
+        (task.fragment.first_entry, str(task.bookie), task.reason) for task in replication_tasks(record, seen)
+    ]
 
 
 # --- who is lost -------------------------------------------------------------------------------
@@ -100,7 +102,7 @@ def test_one_bookie_of_two_is_no_half_of_a_cluster() -> None:
 def test_the_last_fragment_of_an_open_ledger_is_its_writers() -> None:
     record = LedgerRecord(7, WHOLE, (ABC, Fragment(50, (A, B, D), 500)))
     assert found(record, view(B, C, D, E, F, absent_ms=LONG)) == [(0, "a", Reason.LOST)]
-    assert needs(record, view(B, C, D, E, F, absent_ms=LONG))[0].last_entry == 49
+    assert replication_tasks(record, view(B, C, D, E, F, absent_ms=LONG))[0].last_entry == 49
 
 
 def test_a_ledger_in_recovery_is_let_alone() -> None:
@@ -119,25 +121,25 @@ def test_what_a_copy_lacks_is_for_its_own_bookie_while_that_lives() -> None:
 
 def test_only_a_bookie_that_takes_entries_and_is_not_there_yet_may_take_a_place() -> None:
     seen = view(B, C, D, E, F, absent_ms=LONG, read_only="e", orders={"f": OrderKind.DRAIN})
-    (need,) = needs(closed(ABC), seen)
-    assert [str(one.bookie) for one in takers(need, seen)] == ["d"]
+    (task,) = replication_tasks(closed(ABC), seen)
+    assert [str(one.bookie) for one in takers(task, seen)] == ["d"]
 
 
 def test_H2_a_bookie_that_does_not_heal_takes_no_place() -> None:
     """H2: nobody would copy anything, and nobody else would try."""
     seen = view(B, C, D, E, absent_ms=LONG)
     stubborn = {one: replace(found, heals=one != D) for one, found in seen.living.items()}
-    (need,) = needs(closed(ABC), seen)
-    assert [str(one.bookie) for one in takers(need, replace(seen, living=stubborn))] == ["e"]
+    (task,) = replication_tasks(closed(ABC), seen)
+    assert [str(one.bookie) for one in takers(task, replace(seen, living=stubborn))] == ["e"]
 
 
 def test_a_place_goes_to_a_rack_without_a_copy_if_there_is_one() -> None:
     racks = {"b": "r1", "c": "r2", "d": "r1", "e": "r3", "f": "r2"}
     seen = view(B, C, D, E, F, absent_ms=LONG, racks=racks)
-    (need,) = needs(closed(ABC), seen)
-    assert [str(one.bookie) for one in takers(need, seen)] == ["e"]
+    (task,) = replication_tasks(closed(ABC), seen)
+    assert [str(one.bookie) for one in takers(task, seen)] == ["e"]
     crowded = view(B, C, D, F, absent_ms=LONG, racks=racks)
-    assert [str(one.bookie) for one in takers(need, crowded)] == ["d", "f"]
+    assert [str(one.bookie) for one in takers(task, crowded)] == ["d", "f"]
 
 
 def test_two_copies_in_one_rack_are_taken_apart_where_that_can_be() -> None:
@@ -152,9 +154,9 @@ def test_of_a_striped_ledger_only_those_that_hold_the_same_entries_stand_beside_
     racks = {"a": "r1", "b": "r2", "c": "r3", "d": "r2", "e": "r1", "f": "r2"}
     fragment = Fragment(0, (A, B, C, D))
     seen = view(A, C, D, E, F, racks=racks, absent_ms={"b": WAIT_MS}, orders={"b": OrderKind.GIVEN_UP})
-    (need,) = needs(closed(fragment, shape=Shape(4, 2, 2)), seen)
-    assert (need.bookie, sorted(map(str, need.beside))) == (B, ["a", "c"])
-    assert [str(one.bookie) for one in takers(need, seen)] == ["f"]
+    (task,) = replication_tasks(closed(fragment, shape=Shape(4, 2, 2)), seen)
+    assert (task.bookie, sorted(map(str, task.beside))) == (B, ["a", "c"])
+    assert [str(one.bookie) for one in takers(task, seen)] == ["f"]
 
 
 @given(st.data())
@@ -163,8 +165,8 @@ def test_a_taker_stands_as_well_as_any_that_there_is(data: st.DataObject) -> Non
     racks = {name: data.draw(st.sampled_from(["", "r1", "r2", "r3"])) for name in "abcdef"}
     living = [one for one in (B, C, D, E, F) if data.draw(st.booleans())]
     seen = view(*living, racks=racks, absent_ms=dict.fromkeys("abcdef", WAIT_MS), orders=GONE)
-    need = Need(ABC, 99, 0, Reason.LOST, 3)
-    chosen = takers(need, seen)
+    task = ReplicationTask(ABC, 99, 0, Reason.LOST, 3)
+    chosen = takers(task, seen)
     candidates = [one for one in living if one not in (B, C)]
     beside = [seen.living[one] for one in (B, C) if one in living]
     assert bool(chosen) == bool(candidates)
@@ -217,6 +219,6 @@ def test_a_ledger_is_left_behind_when_its_writer_did_not_replace_a_lost_bookie()
 
 
 def test_a_need_says_what_it_is() -> None:
-    (need,) = needs(closed(ABC), view(B, C, D, E, F, absent_ms=LONG))
-    assert str(need) == "entries 0 to 99: a is lost"
+    (task,) = replication_tasks(closed(ABC), view(B, C, D, E, F, absent_ms=LONG))
+    assert str(task) == "entries 0 to 99: a is lost"
     assert NOW_MS > WAIT_MS

@@ -11,8 +11,8 @@ from bookie.index.places import place_of_frame
 from bookie.log import segments
 from bookie.log.format import RECORD_HEADER, SEGMENT_HEADER, aligned, place_of
 from bookie.log.replay import replay
-from bookie.upkeep.scrubbing import survey as survey_module
-from bookie.upkeep.scrubbing.survey import Step, survey
+from bookie.upkeep.scrubbing import segment_check
+from bookie.upkeep.scrubbing.segment_check import Step, check_segment
 from tests.bookie.logs import INCARNATION, fence_of, record_of, use_small_sizes, write_all
 from tests.bookie.simulated_disk import SimulatedDisk
 
@@ -35,7 +35,7 @@ def a_log(monkeypatch: pytest.MonkeyPatch, *, segment: int = 1 << 20) -> Simulat
 def whole(disk: SimulatedDisk, segment: int = 0, synced: int | None = None) -> Step:
     """All steps as one."""
     total = Step()
-    for step in survey(disk, segment, INCARNATION, synced):
+    for step in check_segment(disk, segment, INCARNATION, synced):
         total.bytes += step.bytes
         total.records += step.records
         total.frames += step.frames
@@ -93,9 +93,9 @@ def test_steps_of_any_size_read_the_same(monkeypatch: pytest.MonkeyPatch, step_b
     disk = a_log(monkeypatch)
     disk.overwrite(segments.name_of(0), ends(disk)[2][0] + 30, b"rot")
     expected = whole(disk)
-    monkeypatch.setattr(survey_module, "STEP_BYTES", step_bytes)
-    monkeypatch.setattr(survey_module, "SEARCH_BYTES", 8)
-    steps = list(survey(disk, 0, INCARNATION))
+    monkeypatch.setattr(segment_check, "STEP_BYTES", step_bytes)
+    monkeypatch.setattr(segment_check, "SEARCH_BYTES", 8)
+    steps = list(check_segment(disk, 0, INCARNATION))
     assert sum(step.bytes for step in steps) == expected.bytes
     assert [frame for step in steps for frame in step.frames] == expected.frames
     assert [one for step in steps for one in step.damaged] == expected.damaged
@@ -106,7 +106,7 @@ def test_R6_a_block_that_the_disk_does_not_give_costs_the_records_in_it_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """R6: EIO is damage, and what stands around it is read; but for what begins in the same block."""
-    monkeypatch.setattr(survey_module, "SEARCH_BYTES", 32)
+    monkeypatch.setattr(segment_check, "SEARCH_BYTES", 32)
     disk = a_log(monkeypatch)
     for begin, covered, end in ends(disk):
         for offset in (begin, begin + RECORD_HEADER.size // 2, covered - 1):
@@ -145,7 +145,7 @@ def test_what_is_not_synced_yet_is_not_looked_at(monkeypatch: pytest.MonkeyPatch
 
 def test_a_segment_of_another_bookie_is_damage(monkeypatch: pytest.MonkeyPatch) -> None:
     disk = a_log(monkeypatch)
-    stranger = next(iter(survey(disk, 0, "00000000-0000-0000-0000-000000000001")))
+    stranger = next(iter(check_segment(disk, 0, "00000000-0000-0000-0000-000000000001")))
     assert "another bookie" in stranger.damaged[0].why
 
 
@@ -153,7 +153,7 @@ def test_a_segment_that_is_gone_is_not_there(monkeypatch: pytest.MonkeyPatch) ->
     disk = a_log(monkeypatch)
     with pytest.raises(FileNotFoundError):
         whole(disk, 9)
-    steps = survey(disk, 0, INCARNATION)
+    steps = check_segment(disk, 0, INCARNATION)
     next(steps)
     disk.remove(segments.name_of(0))
     assert sum(step.records for step in steps) == len(RECORDS)  # its file is still open

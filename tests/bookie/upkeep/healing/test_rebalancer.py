@@ -1,4 +1,4 @@
-"""The mover of one bookie, over real storage and a store in memory: H1 holds for what is moved for balance, too."""
+"""One bookie's rebalancer over real storage and a store in memory: H1 holds for what is moved for balance, too."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from bookie.upkeep.healing.mover import Mover
+from bookie.upkeep.healing.rebalancer import Rebalancer
 from metadata.healing import moves, orders
 from metadata.healing.moves import Move, Moves
 from metadata.healing.orders import Order, OrderKind
@@ -22,13 +22,13 @@ WISH = Move(0, B2, ME)
 
 
 @asynccontextmanager
-async def moving(path: Path, *wished: Move) -> AsyncIterator[tuple[Healing, Mover]]:
+async def moving(path: Path, *wished: Move) -> AsyncIterator[tuple[Healing, Rebalancer]]:
     async with healing(path) as one:
         worker = one.worker
-        mover = Mover(one.store, ME, worker.healer, one.world.upkeep, CONFIG, time.time)
+        rebalancer = Rebalancer(one.store, ME, worker.healer, one.world.upkeep, CONFIG, time.time)
         await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
         await moves.plan(one.store, Moves(7, wished))
-        yield one, mover
+        yield one, rebalancer
 
 
 async def planned(store: MemoryStore) -> list[Moves]:
@@ -37,8 +37,8 @@ async def planned(store: MemoryStore) -> list[Moves]:
 
 def test_H1_a_copy_is_moved_with_every_entry_and_the_wish_is_over(tmp_path: Path) -> None:
     async def test() -> None:
-        async with moving(tmp_path, WISH) as (one, mover):
-            await mover.look_once()
+        async with moving(tmp_path, WISH) as (one, rebalancer):
+            await rebalancer.look_once()
             assert (await one.record(7)).fragments[0].ensemble == (B1, ME, B3)
             assert await one.world.read(7, 0, LAST) == (list(range(100)), set())
             assert await planned(one.store) == []
@@ -49,8 +49,8 @@ def test_H1_a_copy_is_moved_with_every_entry_and_the_wish_is_over(tmp_path: Path
 
 def test_what_others_shall_take_is_left_to_them(tmp_path: Path) -> None:
     async def test() -> None:
-        async with moving(tmp_path, Move(0, B1, B2), WISH) as (one, mover):
-            await mover.look_once()
+        async with moving(tmp_path, Move(0, B1, B2), WISH) as (one, rebalancer):
+            await rebalancer.look_once()
             assert await planned(one.store) == [Moves(7, (Move(0, B1, B2),))]
 
     run(test())
@@ -58,12 +58,12 @@ def test_what_others_shall_take_is_left_to_them(tmp_path: Path) -> None:
 
 def test_a_wish_that_does_not_fit_any_more_is_dropped_and_nothing_is_changed(tmp_path: Path) -> None:
     async def test() -> None:
-        async with moving(tmp_path, Move(50, B2, ME), WISH) as (one, mover):
+        async with moving(tmp_path, Move(50, B2, ME), WISH) as (one, rebalancer):
             found = await one.ledgers.read(7)
             assert found is not None
             lacking = found.record.with_lacking(2, 5, 5)  # it is to be healed first
             await one.ledgers.change(lacking, found.version)
-            await mover.look_once()
+            await rebalancer.look_once()
             assert (await one.record(7)).fragments[0].ensemble == (B1, B2, B3)
             assert await planned(one.store) == []
 
@@ -72,9 +72,9 @@ def test_a_wish_that_does_not_fit_any_more_is_dropped_and_nothing_is_changed(tmp
 
 def test_H1_a_copy_that_cannot_be_had_whole_stays_where_it_is(tmp_path: Path) -> None:
     async def test() -> None:
-        async with moving(tmp_path, WISH) as (one, mover):
+        async with moving(tmp_path, WISH) as (one, rebalancer):
             one.peers.lost = {7: {42}}
-            await mover.look_once()
+            await rebalancer.look_once()
             assert (await one.record(7)).fragments[0].ensemble == (B1, B2, B3)
             assert await planned(one.store) == []
 
@@ -83,13 +83,13 @@ def test_H1_a_copy_that_cannot_be_had_whole_stays_where_it_is(tmp_path: Path) ->
 
 def test_what_is_still_written_is_not_moved_and_a_deleted_ledger_is_dropped(tmp_path: Path) -> None:
     async def test() -> None:
-        async with moving(tmp_path, WISH) as (one, mover):
+        async with moving(tmp_path, WISH) as (one, rebalancer):
             await open_ledger(one.ledgers, 8, SHAPE, Fragment(0, (B1, B2, B3)))
             await moves.plan(one.store, Moves(8, (WISH,)))
             found = await one.ledgers.read(7)
             assert found is not None
             await one.ledgers.delete(found)
-            await mover.look_once()
+            await rebalancer.look_once()
             assert (await one.record(8)).fragments[0].ensemble == (B1, B2, B3)
             assert await planned(one.store) == []
 
@@ -98,12 +98,12 @@ def test_what_is_still_written_is_not_moved_and_a_deleted_ledger_is_dropped(tmp_
 
 def test_nothing_of_a_ledger_in_recovery_is_moved(tmp_path: Path) -> None:
     async def test() -> None:
-        async with moving(tmp_path, WISH) as (one, mover):
+        async with moving(tmp_path, WISH) as (one, rebalancer):
             fragments = (Fragment(0, (B1, B2, B3)), Fragment(50, (B1, B3, ME), 1000))
             record = LedgerRecord(8, SHAPE, fragments).in_recovery()
             await one.ledgers.create(record)
             await moves.plan(one.store, Moves(8, (WISH,)))
-            await mover.look_once()
+            await rebalancer.look_once()
             assert (await one.record(8)).fragments == fragments
             assert await planned(one.store) == []
 
@@ -112,9 +112,9 @@ def test_nothing_of_a_ledger_in_recovery_is_moved(tmp_path: Path) -> None:
 
 def test_a_bookie_that_is_to_leave_takes_nothing(tmp_path: Path) -> None:
     async def test() -> None:
-        async with moving(tmp_path, WISH) as (one, mover):
+        async with moving(tmp_path, WISH) as (one, rebalancer):
             await orders.give(one.store, Order(ME.bookie_id, OrderKind.DRAIN, 0))
-            await mover.look_once()
+            await rebalancer.look_once()
             assert (await one.record(7)).fragments[0].ensemble == (B1, B2, B3)
             assert await planned(one.store) == [Moves(7, (WISH,))]
 

@@ -10,7 +10,7 @@ from ..wire.messages import Status
 Tell = Callable[[], None]
 
 
-class Answers:
+class ReplyBatch:
     """Use as `with answers:` around what answers many requests. Belongs to the event loop."""
 
     def __init__(self) -> None:
