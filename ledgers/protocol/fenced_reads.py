@@ -53,7 +53,10 @@ class Replica:
 
 
 class FencedReads:
-    """Collects the answers of an ensemble's bookies from `first_entry` on."""
+    """Collects the answers of an ensemble's bookies from `first_entry` on.
+
+    Bookies outside of the ensemble may be read, too (`add_witness`): what they have counts, what they lack does not.
+    """
 
     def __init__(
         self, striping: Striping, names: tuple[str, ...], first_entry: int, digester: Digester
@@ -61,6 +64,13 @@ class FencedReads:
         self._striping = striping
         self._digester = digester
         self.replicas = [Replica(name, first_entry - 1) for name in names]
+        self._witnesses: list[Replica] = []
+
+    def add_witness(self, name: str, first_entry: int) -> None:
+        """A fenced bookie outside of the ensemble that holds the ledger; its position is the next one."""
+        witness = Replica(name, first_entry - 1)
+        self._witnesses.append(witness)
+        self.replicas.append(witness)
 
     def answered(self, position: int, reply: ReadReply) -> None:
         """Takes a page. Only OK and "no such ledger" say anything about entries (R6)."""
@@ -88,8 +98,9 @@ class FencedReads:
 
     def copy_of(self, entry_id: int) -> tuple[bytes, bytes] | None:
         """(payload, digest) of a verified copy, if any."""
-        for position in self._striping.write_set(entry_id):
-            copy = self.replicas[position].entries.get(entry_id)
+        members = [self.replicas[position] for position in self._striping.write_set(entry_id)]
+        for replica in (*members, *self._witnesses):
+            copy = replica.entries.get(entry_id)
             if copy is not None:
                 return copy
         return None
@@ -100,6 +111,8 @@ class FencedReads:
         residue = entry_id % self._striping.shape.ensemble_size
         quorum = self._striping.absent_quorums[residue]
         lacking = [p for p in quorum.voters if self.replicas[p].lacks(entry_id)]
+        if not all(witness.is_done_with(entry_id) for witness in self._witnesses):
+            return Verdict.OPEN
         if quorum.outcome(lacking) is Outcome.WON:
             return Verdict.ABSENT
         if all(self.replicas[p].is_done_with(entry_id) for p in quorum.voters):

@@ -9,11 +9,14 @@
 Recovery adds carry the statement of last-add-confirmed found while fencing,
 frozen (F5). A bookie counts as lacking an entry only by saying so behind a durable fence; a
 timeout, damage, a wrong digest or limbo count for neither side (F11, F12).
+
+The record may be older than the ledger (W8): bookies that it does not name in the last ensemble, and that hold the
+ledger, are witnesses. A verified copy that one of them has is found like any other; that it lacks an entry says nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 
 from bookie.wire import NO_ENTRY, LacReply, LacStatement, ReadReply, Status, of_payloads, status_text
@@ -54,15 +57,20 @@ class Stage(Enum):
 
 
 class Recovery:
-    """Recovers one ledger from a record in state IN_RECOVERY. Every method returns effects to perform."""
+    """Recovers one ledger from a record in state IN_RECOVERY. Every method returns effects to perform.
 
-    def __init__(self, record: LedgerRecord, digester: Digester) -> None:
+    With `awaits_witnesses` the end is not decided before `witnessed`.
+    """
+
+    def __init__(self, record: LedgerRecord, digester: Digester, *, awaits_witnesses: bool = False) -> None:
         assert record.state is LedgerState.IN_RECOVERY
         self.record = record
         self.stage = Stage.FENCING
         self._digester = digester
         self._striping = Striping(record.shape)
         self._last_fragment = record.fragments[-1]  # as it stood when recovery began (R4)
+        self._sources = list(self._last_fragment.ensemble)
+        self._awaits_witnesses = awaits_witnesses
         self._fenced: set[int] = set()
         self._failed: dict[int, str] = {}
         self.last_add_confirmed: LacStatement | None = None
@@ -125,6 +133,15 @@ class Recovery:
 
     # --- reading ------------------------------------------------------------------------------
 
+    def witnessed(self, holders: Iterable[BookieRef]) -> list[RecoveryEffect]:
+        """Bookies outside of the last ensemble have been asked; these hold the ledger, and are fenced."""
+        self._awaits_witnesses = False
+        for bookie in holders:
+            self._sources.append(bookie)
+            if self._reads is not None:
+                self._reads.add_witness(str(bookie), self._next)
+        return self._walk()
+
     def _begin_reading(self) -> list[RecoveryEffect]:
         """From max(LAC, first entry of the last fragment − 1) on: earlier fragments are final (F2)."""
         fragment, lac = self._last_fragment, self.last_add_confirmed
@@ -135,6 +152,8 @@ class Recovery:
             length = lac.length_bytes
         names = tuple(str(bookie) for bookie in fragment.ensemble)
         self._reads = FencedReads(self._striping, names, self._next, self._digester)
+        for witness in self._sources[len(names) :]:
+            self._reads.add_witness(str(witness), self._next)
         self._write_back = AppendPipeline(
             self.record, first_entry=self._next, length_bytes=length, recovery=True
         )
@@ -162,8 +181,7 @@ class Recovery:
             # One page ahead of the walk is enough; a page reaches as far as its bytes allow.
             if not replica.reading and not replica.failure and replica.covered_through < self._next:
                 replica.reading, replica.asked_from = True, self._next
-                bookie = self._last_fragment.ensemble[n]
-                effects.append(ReadFenced(n, bookie, replica.asked_from, last))
+                effects.append(ReadFenced(n, self._sources[n], replica.asked_from, last))
         return effects
 
     def _walk(self) -> list[RecoveryEffect]:
@@ -176,10 +194,10 @@ class Recovery:
             effects += self._put_back(found)
         self._reads.forget_before(self._next)
         match self._reads.verdict(self._next):
-            case Verdict.ABSENT:
+            case Verdict.ABSENT if not self._awaits_witnesses:
                 self._last_entry = self._next - 1
                 return effects + self._close_if_written_back()
-            case Verdict.UNDECIDED:
+            case Verdict.UNDECIDED if not self._awaits_witnesses:
                 said = self._reads.describe(self._next)
                 why = f"nobody can tell whether entry {self._next} exists ({said})"
                 return effects + self._fail(why, is_undecided=True)

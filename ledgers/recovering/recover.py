@@ -129,7 +129,7 @@ class _RecoveryRun:
     def __init__(self, cluster: Cluster, marked: VersionedRecord, digester: Digester, key: LedgerKey) -> None:
         self._cluster = cluster
         self._version = RecordVersion(cluster.ledgers, marked, cluster.marks)
-        self._machine = Recovery(marked.record, digester)
+        self._machine = Recovery(marked.record, digester, awaits_witnesses=True)
         self._ledger_id = marked.record.ledger_id
         self._write_quorum = marked.record.shape.write_quorum
         self._key = key
@@ -150,7 +150,7 @@ class _RecoveryRun:
         """
         try:
             self._tasks.start(self._fail_without_progress())
-            self._tasks.start(self._witnesses.ask())
+            self._tasks.start(self._ask_witnesses())
             self._perform(self._machine.start())
             outcome = await self._outcome
             self._note_drained()
@@ -237,6 +237,9 @@ class _RecoveryRun:
             self._perform(self._machine.lac_failed(effect.position, error.why))
         else:
             self._perform(self._machine.lac_answered(effect.position, reply))
+
+    async def _ask_witnesses(self) -> None:
+        self._perform(self._machine.witnessed(await self._witnesses.ask()))
 
     async def _read_fenced(self, effect: ReadFenced) -> None:
         try:

@@ -39,11 +39,14 @@ class Witnesses:
         self._record = record
         self._digester = digester
         self._key = key
+        self._holders: list[BookieRef] = []
         self._proven: dict[BookieRef, int] = {}
         self._done = asyncio.get_running_loop().create_future()
 
-    async def ask(self) -> None:
-        """Asks all of them. Raises MetadataError where they cannot be listed."""
+    async def ask(self) -> list[BookieRef]:
+        """Asks all of them; returns those that hold the ledger and are fenced. Raises MetadataError where they cannot be
+        listed.
+        """
         try:
             async with asyncio.timeout(WITNESS_SECONDS_MAX):
                 await self._ask_all()
@@ -56,6 +59,7 @@ class Witnesses:
         finally:
             if not self._done.done():
                 self._done.set_result(None)
+        return self._holders
 
     async def check(self, last_entry: int) -> None:
         """Waits for the answers. Raises LedgerRecoveryFailed where one proves a later entry to be confirmed."""
@@ -67,9 +71,9 @@ class Witnesses:
 
     def _why_not(self, bookie: BookieRef, proven: int, last_entry: int) -> str:
         return (
-            f"bookie {bookie} proves that entry {proven} was confirmed, and the bookies that the metadata names end at "
-            f"entry {last_entry}: the metadata is older than the ledger, and nothing was closed. See `bookledger "
-            "metadata check`; bring newer metadata back, or copy what there is: "
+            f"bookie {bookie} proves that entry {proven} was confirmed, and no bookie that answers has entry "
+            f"{last_entry + 1}: the metadata is older than the ledger, and nothing was closed. See `bookledger "
+            "metadata check`; bring the bookies back that are away, or newer metadata, or copy what there is: "
             f"`bookledger ledger salvage {self._record.ledger_id}`"
         )
 
@@ -97,6 +101,9 @@ class Witnesses:
             line = "bookie %s does not say what it knows of ledger %d: %s"
             log.info(line, bookie, request.ledger_id, error, extra=about)
             return
+        if reply.status is not Status.OK:
+            return
+        self._holders.append(bookie)
         statement = reply.last_add_confirmed
-        if reply.status is Status.OK and statement is not None and self._digester.is_valid_lac(statement):
+        if statement is not None and self._digester.is_valid_lac(statement):
             self._proven[bookie] = statement.last_entry

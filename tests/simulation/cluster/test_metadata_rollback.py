@@ -10,7 +10,9 @@ import pytest
 from bookie.index.ledger_state import LedgerState
 from bookie.serving.history.metadata_rollback import RollbackDetector
 from bookie.upkeep.collecting.collector import Collector
+from ledgers.protocol.recovery import Recovery
 from ledgers.recovering.witnesses import Witnesses
+from metadata.records.ledger_record import BookieRef
 from tests.simulation.engine.runs import Failed
 
 from .metadata_rollback import ReplacedEnsemble, RollbackCluster
@@ -73,10 +75,20 @@ def nobody_looks(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_recovery_asks_nobody_else(patch: pytest.MonkeyPatch) -> None:
-    async def unasked(_: Witnesses, last_entry: int) -> None:
+    async def unasked(_: Witnesses) -> list[BookieRef]:
+        return []
+
+    async def unchecked(_: Witnesses, last_entry: int) -> None:
         pass
 
-    patch.setattr(Witnesses, "check", unasked)
+    patch.setattr(Witnesses, "ask", unasked)
+    patch.setattr(Witnesses, "check", unchecked)
+
+
+def a_recovery_goes_by_what_others_know_to_be_confirmed(patch: pytest.MonkeyPatch) -> None:
+    """And does not read what they have."""
+    hear = Recovery.witnessed
+    patch.setattr(Recovery, "witnessed", lambda self, _: hear(self, ()))
 
 
 @pytest.mark.parametrize(
@@ -86,6 +98,7 @@ def a_recovery_asks_nobody_else(patch: pytest.MonkeyPatch) -> None:
         (a_collection_goes_by_ids_alone, "collected", 1, run),
         (nobody_looks, "noticed", 3, run),
         (a_recovery_asks_nobody_else, "cut short", 0, run_with_all_bookies_replaced),
+        (a_recovery_goes_by_what_others_know_to_be_confirmed, "cut short", 87, run_with_all_bookies_replaced),
     ],
 )
 def test_such_a_bug_is_found_by_the_seed_that_is_known(
