@@ -13,10 +13,10 @@ BookieError
 
 from __future__ import annotations
 
-from metadata.portable import PortableError
+from metadata.picklable_errors import PicklableError
 
 
-class BookieError(PortableError):
+class BookieError(PicklableError):
     """Base class of errors that the daemon reports in one line before it exits."""
 
 

@@ -15,7 +15,7 @@ from bookie.wire.messages import MaintainReply, MaintainRequest
 from bookie.wire.trust.roles import Right
 from metadata import open_store
 from metadata.errors import MetadataError, StoreUnavailable
-from metadata.home_process import HomeProcess
+from metadata.fork_guard import ForkGuard
 from metadata.records import bookie_registry, unreadable
 from metadata.records.ledger_record import (
     BookieRef,
@@ -41,6 +41,7 @@ from .errors import (
     MetadataUnavailable,
 )
 from .integrity.encryption import cipher_of
+from .loop_batching import LoopBatching
 from .reading.read_handle import ReadHandle
 from .reading.size_steps import SizeStep, SizeSteps
 from .record_change import Conflict, change_record
@@ -48,7 +49,6 @@ from .recovering.accept_loss import LossAssessment, accept_loss, assess
 from .recovering.delete import delete
 from .recovering.recover import recover
 from .recovering.salvage import Salvage
-from .turn import Turn
 from .writing.advanced_write_handle import AdvancedWriteHandle
 from .writing.creation import create_record
 from .writing.write_handle import WriteHandle
@@ -71,7 +71,7 @@ class LedgerClient:
         self._bookies: ConnectedBookies | None = None
         self._encryption_key: bytes | None = None
         self._is_closed = False
-        self._home = HomeProcess(ClientForked)
+        self._home = ForkGuard(ClientForked)
         self._connecting = asyncio.Lock()
         self._writers: weakref.WeakSet[WriteHandle] = weakref.WeakSet()
 
@@ -85,7 +85,7 @@ class LedgerClient:
             if self._cluster is None:
                 with self._asking():
                     self._store = counted(await open_store(self._uri), self._config)
-                turn = Turn()
+                turn = LoopBatching()
                 try:
                     self._encryption_key = _encryption_key(self._config)
                     self._bookies = ConnectedBookies(self._store, self._config, turn)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from bookie.wire import LacReply, LacRequest, ReadReply, ReadRequest
 from bookie.wire.trust.identity import Identity, Peer
 from bookie.wire.trust.roles import Right, Role
+from metadata.fork_guard import ForkGuard
 from metadata.healing.marks import Marks
-from metadata.home_process import HomeProcess
 from metadata.records.ledger_record import JOURNAL, OWNER, BookieRef, LedgerRecord, is_of
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
@@ -22,9 +22,9 @@ from .creating.id_block import IdBlock
 from .creating.known_bookies import KnownBookies
 from .errors import ClientClosed, ClientForked, LedgerError
 from .integrity.stretching import Stretching
-from .later import Later
+from .loop_batching import LoopBatching
 from .protocol.bookie_health import BookieHealth
-from .turn import Turn
+from .shared_timer import SharedTimer
 
 if TYPE_CHECKING:
     from .observing.metrics import ClientMetrics, WriterMetrics
@@ -50,15 +50,15 @@ class Cluster:
     marks: Marks = field(init=False)
     known_bookies: KnownBookies = field(init=False)
     ids: IdBlock = field(init=False)
-    idle_lacs: Later = field(init=False)
+    idle_lacs: SharedTimer = field(init=False)
     is_closed: bool = False
     metrics: ClientMetrics | None = field(init=False)
     traces: ClientTraces | None = field(init=False)
     identity: Identity | None = None
-    turn: Turn = field(default_factory=Turn)
+    turn: LoopBatching = field(default_factory=LoopBatching)
     changing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(CHANGES_AT_ONCE_MAX))
     stretching: Stretching = field(default_factory=Stretching)
-    home: HomeProcess = field(default_factory=lambda: HomeProcess(ClientForked))
+    home: ForkGuard = field(default_factory=lambda: ForkGuard(ClientForked))
 
     def __post_init__(self) -> None:
         self.metrics = _metrics(self.config)
@@ -67,7 +67,7 @@ class Cluster:
         self.marks = Marks(self.store)
         self.known_bookies = KnownBookies(self.store)
         self.ids = IdBlock(self.store)
-        self.idle_lacs = Later(self.config.idle_lac_seconds)
+        self.idle_lacs = SharedTimer(self.config.idle_lac_seconds)
 
     def why_failed(self, error: LedgerError) -> LedgerError:
         """The error of a call, or ClientClosed: a call fails when the client is closed under it."""

@@ -34,10 +34,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from metadata.portable import PortableError
+from metadata.picklable_errors import PicklableError
 
 
-class LedgerError(PortableError):
+class LedgerError(PicklableError):
     """Base class of all errors of the ledger client."""
 
 

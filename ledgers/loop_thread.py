@@ -21,7 +21,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from metadata.home_process import HomeProcess
+from metadata.fork_guard import ForkGuard
 
 from .errors import ClientClosed, ClientForked, LedgerError, WouldDeadlock
 
@@ -66,7 +66,7 @@ class LoopThread:
 
     def __init__(self) -> None:
         self._loop = take_loop()
-        self._home = HomeProcess(ClientForked)
+        self._home = ForkGuard(ClientForked)
         self._is_closed = False
         self._waited_for: set[Future[Any]] = set()
         self._sources: set[PageSource[Any]] = set()
@@ -226,9 +226,7 @@ _forgotten_ones: set[asyncio.Task[None]] = set()
 """Running clean-ups, kept here because the loop holds only weak references to tasks."""
 
 
-def _end_forgotten(
-    loop: asyncio.AbstractEventLoop, home: HomeProcess, last_work: LastWork, owner: str
-) -> None:
+def _end_forgotten(loop: asyncio.AbstractEventLoop, home: ForkGuard, last_work: LastWork, owner: str) -> None:
     """The finaliser of a LoopThread; runs on any thread."""
     if not home.is_here or sys.is_finalizing():
         return

@@ -21,10 +21,10 @@ Every class keeps its facts as fields and forms its own sentence.
 
 from __future__ import annotations
 
-from .portable import PortableError
+from .picklable_errors import PicklableError
 
 
-class MetadataError(PortableError):
+class MetadataError(PicklableError):
     """Base class of everything a metadata store raises."""
 
 

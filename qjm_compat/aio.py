@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Self
 
 from ledgers import ClientConfig, ClientForked
 from ledgers.protocol.quorum import Quorum, majority
-from ledgers.writing.long_wait import told_when_long
+from ledgers.writing.slow_wait_warning import told_when_long
 from metadata import keys
 from metadata.audit import Act, tell
-from metadata.home_process import HomeProcess
+from metadata.fork_guard import ForkGuard
 
 from .acceptor.journal import Journal
 from .batch import Batch
@@ -44,7 +44,7 @@ from .sync.pace import pace_of
 from .sync.syncer import JournalSyncer, Synced
 
 if TYPE_CHECKING:
-    from .acceptor.absent import AbsentAcceptor
+    from .acceptor.unavailable_acceptor import AbsentAcceptor
     from .hadoop.client.acceptor import RemoteAcceptor
 
 DEFAULT_ACCEPTOR = "main"
@@ -97,7 +97,7 @@ class QuorumJournalManager:
             raise BadRequest("two acceptors have the same name")
         self._namespace = namespace
         self._client_config = client_config
-        self._home = HomeProcess(ClientForked)
+        self._home = ForkGuard(ClientForked)
         self._opened = OpenAcceptors(self.journal_id, self._acceptors, self.config, client_config)
         self._loggers: LoggerSet | None = None
         self._proposer = Proposer(tuple(a.name for a in self._acceptors), self.config)

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from ledgers import ClientConfig
-from ledgers.blocking.face import BlockingClient
+from ledgers.blocking.base_client import BlockingClient
 from ledgers.loop_thread import LoopThread, iterate
 
 from . import aio

@@ -27,14 +27,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from metadata.portable import PortableError
+from metadata.picklable_errors import PicklableError
 
 _SERVER = "org.apache.hadoop.hdfs.qjournal.server."
 _PROTOCOL = "org.apache.hadoop.hdfs.qjournal.protocol."
 _CLIENT = "org.apache.hadoop.hdfs.qjournal.client."
 
 
-class JournalError(PortableError):
+class JournalError(PicklableError):
     """Base class of all errors of journals."""
 
     java_class = "java.io.IOException"

@@ -12,8 +12,8 @@ from ledgers.aio import LedgerClient
 from metadata import open_store
 from metadata.errors import MetadataError
 
-from .acceptor.absent import AbsentAcceptor
 from .acceptor.journal import Journal
+from .acceptor.unavailable_acceptor import AbsentAcceptor
 from .config import AcceptorConfig, JournalConfig
 from .sync.background import BackgroundSync
 from .sync.pace import pace_of

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-from .shipping import PACKAGES, directory_of, ship
+from .package_shipping import PACKAGES, directory_of, ship
 
 
 def session_on(

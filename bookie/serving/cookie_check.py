@@ -13,19 +13,19 @@ from pathlib import Path
 from metadata import keys
 from metadata.backup import hold
 from metadata.errors import StoreRefused
-from metadata.healing import orders
-from metadata.healing.orders import OrderKind
-from metadata.records import bookie_registry, cluster, decommissioned, lives
+from metadata.healing import operator_requests
+from metadata.healing.operator_requests import OrderKind
+from metadata.records import bookie_registry, cluster, decommissioned, directory_generations
 from metadata.records.cluster import Cookie
 from metadata.records.decommissioned import Decommissioned
+from metadata.records.directory_generations import Life
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
-from metadata.records.lives import Life
 from metadata.store import MetadataStore
 
 from ..errors import DataDirectoryError
 from .directory import COOKIE, check_parts, read_cookie, take_name
-from .history import life
+from .history import directory_generation
 
 log = logging.getLogger(__name__)
 
@@ -134,9 +134,9 @@ async def restore_cookie(path: Path, store: MetadataStore) -> RestoredCookie:
     unsure = await _has_lost_its_life(path, store, cookie)
     if unsure:
         await _check_is_referred_to(path, store, cookie)
-        started = life.starts_of(path)
+        started = directory_generation.starts_of(path)
         # One ahead of the directory: an older copy, as far as anybody knows, until limbo has accounted for it.
-        await lives.write(store, cookie.bookie_id, cookie.incarnation, Life(started + 1))
+        await directory_generations.write(store, cookie.bookie_id, cookie.incarnation, Life(started + 1))
     await take_name(store, cookie, None)
     return RestoredCookie(cookie, was_missing=True, must_accept_loss=unsure)
 
@@ -158,7 +158,7 @@ async def _check_not_given_up(path: Path, store: MetadataStore, cookie: Cookie) 
     gone = await decommissioned.read(store, cookie.incarnation)
     if gone is not None:
         raise _was_decommissioned(path, gone)
-    order = await orders.read(store, cookie.bookie_id)
+    order = await operator_requests.read(store, cookie.bookie_id)
     if order is not None and order.kind is OrderKind.GIVEN_UP:
         raise DataDirectoryError(
             f"bookie {cookie.bookie_id} was given up: where it shall stay after all, take that back first: bookledger "
@@ -169,10 +169,13 @@ async def _check_not_given_up(path: Path, store: MetadataStore, cookie: Cookie) 
 async def _has_lost_its_life(path: Path, store: MetadataStore, cookie: Cookie) -> bool:
     """Whether the metadata says nothing of this bookie's starts although there were some. A bookie that lives, and is
     not known to have started, is the newest there is."""
-    if life.starts_of(path) == 0:
+    if directory_generation.starts_of(path) == 0:
         return False
     alive = await bookie_registry.find_bookie(store, cookie.bookie_id)
-    return alive is None and await lives.read(store, cookie.bookie_id, cookie.incarnation) == Life()
+    return (
+        alive is None
+        and await directory_generations.read(store, cookie.bookie_id, cookie.incarnation) == Life()
+    )
 
 
 async def _check_is_referred_to(path: Path, store: MetadataStore, cookie: Cookie) -> None:

@@ -23,9 +23,9 @@ from typing import NoReturn
 from metadata import open_store
 from metadata.counting.counting_store import CountingStore
 from metadata.records.cluster import Cookie
+from metadata.records.directory_generations import Life
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
-from metadata.records.lives import Life
 from metadata.records.registration import Registration
 from metadata.store import MetadataStore
 
@@ -35,18 +35,18 @@ from ..disk.intact import Intact, watch
 from ..disk.space_guard import SpaceGuard
 from ..index.index import Index
 from ..log import segments
+from ..log_context import LIFE, lines_of
 from ..storage.bookie import Bookie
 from ..upkeep.mending.limbo import enter_limbo
 from ..upkeep.peers import NoPeers, Peers
 from ..upkeep.upkeep import Upkeep
-from ..whose_lines import LIFE, lines_of
 from ..wire.credentials import BookieKey
 from . import directory
 from .cookie_check import check_cookie
 from .directory import LockedDirectory
 from .grpc_tools import GrpcTools
-from .history import life
-from .history.life import Lives
+from .history import directory_generation
+from .history.directory_generation import Lives
 from .history.metadata_rollback import RollbackDetector
 from .history.restored_metadata import give_no_id_twice
 from .listener import Listener
@@ -54,13 +54,13 @@ from .lookups.owners import Owners
 from .lookups.registered_keys import RegisteredKeys
 from .lookups.verifiers import Verifiers
 from .metrics import Lookups
-from .obeying import obey_orders
+from .operator_requests import obey_operator_requests
+from .preflight import check_clock
 from .registration import RENEWALS_PER_LEASE, Registrar, lock_identity
 from .requests import Requests
 from .service import BookieService, WhoIs
+from .start_retries import started
 from .stopping import until_stopped
-from .surroundings import check_clock
-from .waiting import started
 
 log = logging.getLogger(__name__)
 
@@ -165,7 +165,7 @@ async def _serving(
             registration = _registration(config, cookie, listener.address, key)
             async with _registered(config, store, registration) as registrar:
                 await check_cookie(config.data_directory, store)  # it may have been forgotten meanwhile
-                lived = await life.look(locked.path, cookie, store)
+                lived = await directory_generation.look(locked.path, cookie, store)
                 bookie = await _open_bookie(config, locked, cookie, lived)
                 storage.push_async_callback(_close, bookie)  # after the listener has stopped
                 rollback = RollbackDetector(store, bookie, lived)
@@ -178,7 +178,9 @@ async def _serving(
                 listener.serve(bookie, service, *tools.handlers())
                 watching = bookie.watch_space(lambda space: _tell_space(registrar, space))
                 publishing = lived.publish(this, lambda: bookie.log_position)
-                obeying = obey_orders(store, cookie.bookie_id, bookie.space, config.upkeep.heal_look_seconds)
+                obeying = obey_operator_requests(
+                    store, cookie.bookie_id, bookie.space, config.upkeep.heal_look_seconds
+                )
                 intact = _watch_files(locked, bookie)
                 looking = rollback.run(config.lease_seconds / RENEWALS_PER_LEASE)
                 work = bookie.run_checkpoints(), watching, publishing, obeying, upkeep.run(), intact, looking
@@ -274,7 +276,7 @@ def _kind_of(config: BookieConfig) -> type[Bookie]:
     """The class of the bookie; imports OpenTelemetry only where tracing is configured."""
     if config.tracing is None:
         return Bookie
-    from ..storage.traced import TracedBookie
+    from ..storage.traced_bookie import TracedBookie
 
     return TracedBookie
 

@@ -19,11 +19,11 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from metadata import keys, settle
+from metadata import keys, settled_writes
 from metadata.backup import hold
 from metadata.errors import KeyExists, StoreRefused, VersionConflict
-from metadata.healing import orders
-from metadata.healing.orders import OrderKind
+from metadata.healing import operator_requests
+from metadata.healing.operator_requests import OrderKind
 from metadata.records import cluster
 from metadata.records.cluster import Cookie
 from metadata.store import MetadataStore, Versioned
@@ -31,7 +31,7 @@ from metadata.store import MetadataStore, Versioned
 from ..disk.disk import OsDisk, sync_directory
 from ..errors import DataDirectoryError
 from ..log import segments
-from .surroundings import (
+from .preflight import (
     check_is_directory,
     check_is_writable,
     disk_is_not_full,
@@ -232,11 +232,11 @@ async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: b
 
 async def _end_order(store: MetadataStore, bookie_id: str) -> None:
     """Withdraws requests to drain or give up the former bookie's disk; maintenance is the host's, and stays."""
-    order = await orders.read(store, bookie_id)
+    order = await operator_requests.read(store, bookie_id)
     if order is None or order.kind is OrderKind.MAINTENANCE:
         return
     try:
-        await orders.take_back(store, bookie_id)
+        await operator_requests.take_back(store, bookie_id)
     except StoreRefused as error:
         raise DataDirectoryError(
             f"bookie {bookie_id} was ordered to be {_ORDERED[order.kind]}, and would stay shut out; this role may not "
@@ -263,9 +263,9 @@ async def take_name(store: MetadataStore, cookie: Cookie, known: Versioned | Non
         return
     try:
         if known is None:
-            await settle.create(store, key, value)
+            await settled_writes.create(store, key, value)
         else:
-            await settle.replace(store, key, value, known.version)
+            await settled_writes.replace(store, key, value, known.version)
     except (KeyExists, VersionConflict):
         if await cluster.read_cookie(store, cookie.bookie_id) != cookie:
             raise DataDirectoryError(

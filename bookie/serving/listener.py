@@ -33,7 +33,7 @@ from .data.protocol_detection import ProtocolDetection
 from .data.session import STARTING, Session
 from .data.tls_accept import TlsAccept
 from .limits import descriptors
-from .limits.guard import Guard
+from .limits.admission import Guard
 from .requests import Requests
 from .service import BookieService
 

@@ -16,7 +16,7 @@ from ..storage.bookie import Bookie
 from ..storage.counting.metrics import APPEND_BYTES, APPEND_ENTRIES, READ_BYTES, READ_ENTRIES
 from ..upkeep.metrics import of_upkeep
 from ..upkeep.upkeep import Upkeep
-from .limits.guard import Guard
+from .limits.admission import Guard
 from .registration import Registrar
 
 METRICS = MetricTable("bookie", "A bookie: its state, its disk, and what peers make it hold")

@@ -16,7 +16,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from metadata import settle
+from metadata import settled_writes
 from metadata.counting.outage import weight
 from metadata.errors import BadRecord, KeyExists, LeaseLost, NoSuchKey, StoreUnavailable, VersionConflict
 from metadata.records.registration import Registration, decode
@@ -114,7 +114,7 @@ class Registrar:
     async def _take_lease(self) -> None:
         """Takes a lease, and a new session: what stands under our older lease ends with that, and is not ours now."""
         self._lease = await self._store.grant_lease(self._lease_seconds)
-        session = self._lock_identity + settle.new_nonce()
+        session = self._lock_identity + settled_writes.new_nonce()
         self._registration = replace(self._registration, session=session)
 
     async def _try_to_take(self) -> bool:
@@ -147,7 +147,9 @@ class Registrar:
         return False
 
     def _is_our_last_life(self, other: Registration) -> bool:
-        same_lock = bool(self._lock_identity) and other.session[: -settle.NONCE_BYTES] == self._lock_identity
+        same_lock = (
+            bool(self._lock_identity) and other.session[: -settled_writes.NONCE_BYTES] == self._lock_identity
+        )
         return same_lock and other.bookie == self._registration.bookie
 
     def set_read_only(self, read_only: bool) -> None:

@@ -27,7 +27,7 @@ from ..index.places import Place, place_of_frame
 from ..log import segments
 from ..log.format import NO_LEDGER, Record, place_of
 from ..log.writer import LogWriter, Written
-from ..to_the_end import to_the_end
+from ..uncancellable import uncancellable
 from ..wire.messages import (
     NO_IDENTITY,
     EntryRange,
@@ -45,7 +45,7 @@ from .core import Answer, BookieCore, Effect, Write
 from .counting.metrics import BookieMetrics
 from .frames import SegmentFiles
 from .identity_check import IdentityCheck
-from .intake import NO_ARRIVAL, Arrival, Intake, OnAnswer, Ticket
+from .intake_queue import NO_ARRIVAL, Arrival, Intake, OnAnswer, Ticket
 from .lac_waiters import LacWaiters
 from .ledger_states import IN_LIMBO, LedgerStates
 from .page_reader import PageReader
@@ -133,7 +133,7 @@ class Bookie:
         """
         bookie = cls(config, disk, index, incarnation)
         # Uncancellable: the lease is renewed meanwhile, and must not outlive the directory's lock.
-        await to_the_end(
+        await uncancellable(
             bookie._loop.run_in_executor(None, copy_context().run, bookie._begin_log, disk, is_lacking)
         )
         await bookie._checkpointer.run_if_there_is_room()
@@ -143,7 +143,7 @@ class Bookie:
 
     async def close(self) -> None:
         """Finishes what is accepted, syncs, checkpoints, and closes files and threads."""
-        await to_the_end(self._loop.run_in_executor(None, self._log.stop))
+        await uncancellable(self._loop.run_in_executor(None, self._log.stop))
         await asyncio.sleep(0)  # the log thread's last reports are already in the loop's queue
         if not self.failed.done() and not self._checkpointer.has_failed:
             await self._checkpointer.run_if_there_is_room()
@@ -224,7 +224,7 @@ class Bookie:
         """Deletes segments that the index no longer points into, after the log's manifest has dropped them durably."""
         await self._checkpointer.apart(self.index.clear_usage, numbers)
         try:
-            await to_the_end(self._loop.run_in_executor(None, segments.remove, self.disk, numbers))
+            await uncancellable(self._loop.run_in_executor(None, segments.remove, self.disk, numbers))
         finally:
             self.files.forget(numbers)  # last, so that no reader opens them again
 

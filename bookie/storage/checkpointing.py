@@ -16,8 +16,8 @@ from typing import ParamSpec
 from ..config import BookieConfig
 from ..errors import IndexUnusable
 from ..index.index import Index
-from ..to_the_end import to_the_end
-from ..whose_lines import thread_of
+from ..log_context import thread_of
+from ..uncancellable import uncancellable
 
 log = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ class Checkpointer:
             rows = [(ledger_id, self._ledger_row(ledger_id)) for ledger_id in sorted(changed)]
             commit = self._in_thread(self._index.commit_checkpoint, position, rows)
             try:
-                await to_the_end(commit)
+                await uncancellable(commit)
             finally:
                 # A cancellation does not stop the transaction, and its outcome decides.
                 self._writing = set()
@@ -148,7 +148,7 @@ class Checkpointer:
 
     async def _apart(self, change: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         async with self._one_at_a_time:
-            await to_the_end(self._in_thread(partial(change, *args, **kwargs)))
+            await uncancellable(self._in_thread(partial(change, *args, **kwargs)))
 
     def _in_thread(self, work: Callable[..., None], *arguments: object) -> asyncio.Future[None]:
         return asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)

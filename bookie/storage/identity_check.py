@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ..index.ledger_state import LedgerState
 from ..wire.messages import HoldingsRequest, LacRequest, ReadRequest
-from .counting.seldom import Seldom
+from .counting.log_rate_limit import LogRateLimit
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class IdentityCheck:
     def __init__(self, state_of: Callable[[int], LedgerState], clock: Callable[[], float]) -> None:
         self._state_of = state_of
         self._clock = clock
-        self._seldom = Seldom(TOLD_SECONDS_MIN)
+        self._seldom = LogRateLimit(TOLD_SECONDS_MIN)
 
     def why(self, request: ReadRequest | LacRequest | HoldingsRequest) -> str:
         """Why the request is refused, if the ledger here has another identity; "" if it has not."""

@@ -13,7 +13,7 @@ from ..index.index import Index
 from ..index.ledger_state import LedgerState
 from ..index.places import Place
 from ..log.format import RECORD_HEADER
-from ..whose_lines import thread_of
+from ..log_context import thread_of
 from ..wire.columns import ID_BYTES, LENGTH_BYTES
 from ..wire.messages import EntryRange, Holding, HoldingsRequest, ReadRequest
 from .frames import SegmentFiles

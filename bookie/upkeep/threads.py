@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from ..to_the_end import to_the_end
+from ..uncancellable import uncancellable
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -14,4 +14,4 @@ T = TypeVar("T")
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Returns its result. Even a cancelled caller waits for the work: the index may be closed right behind it."""
-    return await to_the_end(asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs)))
+    return await uncancellable(asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs)))

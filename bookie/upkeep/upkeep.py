@@ -40,8 +40,8 @@ from .healing.worker import Worker
 from .inventory.inventory import Inventory
 from .mending.repair import Repair
 from .mending.replication_task import ReplicationTask
-from .pace import Pace
 from .peers import Peers
+from .rate_limit import RateLimit
 from .reports import Progress, RoundTotals
 from .schedule import Depth, Schedule
 from .scrubbing.scrubber import Scrubber
@@ -75,11 +75,11 @@ class Upkeep:
         self._store = store
         self._cookie = cookie
         self._config = config
-        self._collector = Collector(bookie, store, cookie, Pace(config.ledgers_per_second))
-        self._compactor = Compactor(bookie, Pace(config.compaction_bytes_per_second))
+        self._collector = Collector(bookie, store, cookie, RateLimit(config.ledgers_per_second))
+        self._compactor = Compactor(bookie, RateLimit(config.compaction_bytes_per_second))
         self._lock = asyncio.Lock()
         self._bookie_ref = me = BookieRef(cookie.bookie_id, cookie.incarnation)
-        repair_pace = Pace(config.repair_bytes_per_second)
+        repair_pace = RateLimit(config.repair_bytes_per_second)
         self._repair = Repair(bookie, LedgerStore(store), me, peers, repair_pace)
         self._heals = config.heals
         inventory = Inventory(bookie, repair_pace)
@@ -88,7 +88,7 @@ class Upkeep:
         self.auditor = Auditor(store, me, config, time.time, peers)
         self._stock_taker = LocalCheck(bookie, store, me, inventory, self._lock, config, time.time)
         self._fitting = RestoreCheck(bookie, store, me, self._lock, self._stock_taker)
-        self.scrubber = Scrubber(bookie, self._repair, self._lock, Pace(config.scrub_bytes_per_second))
+        self.scrubber = Scrubber(bookie, self._repair, self._lock, RateLimit(config.scrub_bytes_per_second))
         self._rounds: set[asyncio.Task[Report]] = set()
         self._suspended = False
         self._last: Report = {}

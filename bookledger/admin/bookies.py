@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 from bookie.serving.daemon import RunningBookie
 from bookie.serving.data.session import STARTING
 
-from .process import process_registry
+from .process_metrics import process_registry
 from .subject import Subject
 
 

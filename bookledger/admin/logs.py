@@ -7,7 +7,7 @@ import logging
 from datetime import UTC, datetime
 from enum import Enum
 
-from bookie.whose_lines import bookie_now
+from bookie.log_context import bookie_now
 
 _OF_EVERY_RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """What the library itself says of a record: the rest was given with it."""

@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bookie.serving.preflight import check_clock
 from bookie.serving.stopping import until_stopped
-from bookie.serving.surroundings import check_clock
 from bookie.upkeep.healing.auditor import Auditor
 from bookie.upkeep.peers import NoPeers, Peers
 from bookie.upkeep_config import UpkeepConfig
@@ -22,11 +22,11 @@ from metadata.records.cluster import cluster_id
 from metadata.records.ledger_record import BookieRef
 
 from ..admin import systemd
-from ..admin.life import life_told
-from ..admin.option import HttpAddress, http_option, with_http
+from ..admin.http_option import HttpAddress, http_option, with_http
+from ..admin.lifecycle_log import life_told
 from .config.clients import client_config, http_config
 from .config.settings import settings_now
-from .membership.looking import check_is_cluster, lost_after_option
+from .membership.cluster_survey import check_is_cluster, lost_after_option
 from .options import certificates_option, insecure_option, json_option, metadata_option
 from .output import print_json
 from .terminal import say
@@ -35,7 +35,7 @@ from .told.help import command
 if TYPE_CHECKING:
     from metadata.store import MetadataStore
 
-    from ..admin.auditing import Auditing
+    from ..admin.autorecovery import Auditing
     from ..console.console import Console
 
 NAME_CHARACTERS_MAX = 128
@@ -115,7 +115,7 @@ def _peers(store: MetadataStore, certificates: Path | None) -> Peers:
 def _watched(http: HttpAddress | None) -> Auditing | None:
     if http is None:
         return None
-    from ..admin.auditing import Auditing
+    from ..admin.autorecovery import Auditing
 
     return Auditing()
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from bookie.whose_lines import LIFE
+from bookie.log_context import LIFE
 from metadata.settings.environment import variable_of
 
 from ..admin.logs import JsonFormatter, LogFormat, TellsBookie, are_json

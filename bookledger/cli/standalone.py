@@ -13,7 +13,7 @@ import click
 
 from metadata.store import MetadataStore
 
-from ..admin.option import HttpAddress, http_option, with_http
+from ..admin.http_option import HttpAddress, http_option, with_http
 from ..admin.tracing import traces_option, tracing_to
 from .config.clients import client_config, http_config
 from .config.settings import settings_now
@@ -99,7 +99,7 @@ class _Machine:
     async def serve(self, provider: TracerProvider | None) -> None:
         """Serves until one of them fails."""
         from bookie.serving.daemon import serving, until_one_fails
-        from bookie.serving.surroundings import check_clock, disk_is_not_full, make_directory
+        from bookie.serving.preflight import check_clock, disk_is_not_full, make_directory
         from bookie.wire.credentials import BookieKey
         from ledgers.config import PLAIN_TEXT
         from ledgers.recovering.peers import ClusterPeers

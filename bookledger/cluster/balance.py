@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from bookie.upkeep.healing.view import ClusterView
 from metadata import placement
-from metadata.healing.moves import Move, Moves
+from metadata.healing.planned_moves import Move, Moves
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord
 
 from .survey import copy_bytes

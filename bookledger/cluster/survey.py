@@ -17,11 +17,11 @@ from bookie.upkeep.mending.replication_task import Reason
 from metadata import keys
 from metadata.backup import hold
 from metadata.errors import BadRecord
-from metadata.healing import holder
-from metadata.healing.holder import Holder
+from metadata.healing import lease_lock
+from metadata.healing.lease_lock import LeaseLock
 from metadata.healing.marks import Mark, Marks
-from metadata.healing.moves import list_moves
-from metadata.healing.orders import OrderKind
+from metadata.healing.operator_requests import OrderKind
+from metadata.healing.planned_moves import list_moves
 from metadata.records.cluster import cluster_id
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord
 from metadata.records.ledger_store import LedgerStore
@@ -108,10 +108,10 @@ class Survey:
     view: ClusterView
     metadata_seconds: float
     metadata: StoreHealth
-    auditor: Holder | None
+    auditor: LeaseLock | None
     bookies: list[BookieSeen]
     marks: list[Mark] = field(default_factory=list)
-    healing: dict[int, Holder] = field(default_factory=dict)
+    healing: dict[int, LeaseLock] = field(default_factory=dict)
     ledgers: Counter[str] = field(default_factory=Counter)
     fragments: Counter[Condition] = field(default_factory=Counter)
     amiss: dict[int, list[Copy]] = field(default_factory=dict)
@@ -217,7 +217,7 @@ async def survey(store: MetadataStore, *, now_ms: int, wait_ms: int) -> Survey |
     took = loop.time() - began
     view = await look(store, now_ms, wait_ms)
     health = await store.health()
-    seen = Survey(name, view, took, health, await holder.read(store, keys.AUDITOR), bookies_seen(view))
+    seen = Survey(name, view, took, health, await lease_lock.read(store, keys.AUDITOR), bookies_seen(view))
     seen.is_held_back = await hold.read(store) is not None
     seen.marks = [mark async for mark in Marks(store).list()]
     seen.healing = await _healing(store)
@@ -318,11 +318,11 @@ def _state(ref: BookieRef, view: ClusterView) -> str:
     return "living" if registration.writable else "read-only"
 
 
-async def _healing(store: MetadataStore) -> dict[int, Holder]:
+async def _healing(store: MetadataStore) -> dict[int, LeaseLock]:
     found = {}
     async for item in list_all(store, keys.HEALING):
         try:
-            found[keys.ledger_id_of(item.key)] = holder.decode(item.key, item.value)
+            found[keys.ledger_id_of(item.key)] = lease_lock.decode(item.key, item.value)
         except BadRecord as error:
             skip(error)
     return found

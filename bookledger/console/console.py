@@ -8,8 +8,8 @@ from pathlib import Path
 
 from aiohttp import web
 
+from bookledger.admin.api.metadata_view import LOST_AFTER_SECONDS, MetadataView
 from bookledger.admin.api.routes import api_routes
-from bookledger.admin.api.sight import LOST_AFTER_SECONDS, Sight
 from bookledger.admin.http.config import HttpConfig
 from ledgers.config import PLAIN_TEXT, ClientConfig
 
@@ -43,7 +43,7 @@ class Console:
         http: HttpConfig | None = None,
     ) -> None:
         """Opens nothing before the first request. `config`: of the client for bookies; by default the environment's."""
-        self._sight = Sight(metadata_uri, lost_after_seconds=lost_after_seconds)
+        self._sight = MetadataView(metadata_uri, lost_after_seconds=lost_after_seconds)
         http = http or HttpConfig()
         self._live = Live(self._sight, metadata_uri, config, http)
         self._streams = Streams(self._live, http)

@@ -9,7 +9,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from bookie.wire import InfoReply
-from bookledger.admin.api.sight import Away, Sight
+from bookledger.admin.api.metadata_view import Away, MetadataView
 from bookledger.admin.http.config import HttpConfig
 from ledgers.aio import LedgerClient
 from ledgers.config import ClientConfig
@@ -37,7 +37,7 @@ class Live:
     """The poller, on one loop. `metadata_uri` and `config` are for its own client."""
 
     def __init__(
-        self, sight: Sight, metadata_uri: str, config: ClientConfig | None, http: HttpConfig
+        self, sight: MetadataView, metadata_uri: str, config: ClientConfig | None, http: HttpConfig
     ) -> None:
         self._http = http
         self._sight = sight

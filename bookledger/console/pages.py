@@ -9,9 +9,9 @@ from typing import Any
 
 from aiohttp import web
 
-from bookledger.admin.api import facts, journals
+from bookledger.admin.api import cluster_state, journals
+from bookledger.admin.api.metadata_view import Away
 from bookledger.admin.api.search import STATES
-from bookledger.admin.api.sight import Away
 from bookledger.admin.api.table import CUSTOM, STATE, Parameter
 from bookledger.admin.http.guard import peer_of
 from bookledger.admin.http.problems import Problem
@@ -26,7 +26,7 @@ from .sources import Sources
 from .stripes import drawn
 
 MARKS_A_PAGE = 50
-FRAGMENTS_A_PAGE = facts.FRAGMENTS_MAX
+FRAGMENTS_A_PAGE = cluster_state.FRAGMENTS_MAX
 
 NO_ENTRIES = (
     "Entries are not shown here: they are your users' data. A console that shows them is started by "
@@ -64,8 +64,8 @@ def error_page(status: HTTPStatus, title: str, why: str) -> web.Response:
 
 async def overview(_: web.Request, sources: Sources) -> web.Response:
     moment = sources.live.look_on()
-    found = await facts.cluster(sources.sight)
-    everybody = await facts.bookies(sources.sight)
+    found = await cluster_state.cluster(sources.sight)
+    everybody = await cluster_state.bookies(sources.sight)
     return page(
         "overview",
         title="Cluster",
@@ -78,7 +78,7 @@ async def overview(_: web.Request, sources: Sources) -> web.Response:
 
 async def bookies(_: web.Request, sources: Sources) -> web.Response:
     sources.live.look_on()
-    found = await facts.bookies(sources.sight)
+    found = await cluster_state.bookies(sources.sight)
     domains: dict[str, list[dict[str, Any]]] = {}
     for row in found["bookies"]:
         domains.setdefault(row["fault_domain"] or "", []).append(row)
@@ -88,7 +88,7 @@ async def bookies(_: web.Request, sources: Sources) -> web.Response:
 async def ledgers(request: web.Request, sources: Sources) -> web.Response:
     first, step = _FIRST.read(request.query), sources.http.ledgers_a_page
     given = {one.name: one.read(request.query) for one in (STATE, CUSTOM)}
-    found = await facts.ledgers(sources.sight, first, step, **given)
+    found = await cluster_state.ledgers(sources.sight, first, step, **given)
     return page(
         "ledgers",
         title="Ledgers",
@@ -104,7 +104,7 @@ async def ledgers(request: web.Request, sources: Sources) -> web.Response:
 
 async def one_ledger(request: web.Request, sources: Sources) -> web.Response:
     ledger_id, first = _LEDGER.read(request.match_info), _FROM.read(request.query)
-    found = await facts.one_ledger(sources.sight, ledger_id, first)
+    found = await cluster_state.one_ledger(sources.sight, ledger_id, first)
     if found is None:
         raise _no_ledger(ledger_id)
     return page(
@@ -123,7 +123,7 @@ async def ledger_entries(request: web.Request, sources: Sources) -> web.Response
     title = f"Entries of ledger {ledger_id}"
     if not sources.shows_entries:
         raise Problem(HTTPStatus.NOT_FOUND, NO_ENTRIES.format(ledger_id), title=title)
-    found = await facts.one_ledger(sources.sight, ledger_id, 0)
+    found = await cluster_state.one_ledger(sources.sight, ledger_id, 0)
     if found is None:
         raise _no_ledger(ledger_id)
     try:
@@ -148,8 +148,8 @@ async def ledger_entries(request: web.Request, sources: Sources) -> web.Response
 
 async def healing(request: web.Request, sources: Sources) -> web.Response:
     first = _FIRST.read(request.query)
-    found = await facts.healing(sources.sight)
-    marked = await facts.fragments(sources.sight, first, MARKS_A_PAGE)
+    found = await cluster_state.healing(sources.sight)
+    marked = await cluster_state.fragments(sources.sight, first, MARKS_A_PAGE)
     return page("healing", title="Healing", found=found, marked=marked, first=first)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bookledger.admin.api.sight import Sight
+from bookledger.admin.api.metadata_view import MetadataView
 from bookledger.admin.http.config import HttpConfig
 
 from .live import Live
@@ -14,7 +14,7 @@ from .live import Live
 class Sources:
     """`shows_entries`: whether payloads may be shown."""
 
-    sight: Sight
+    sight: MetadataView
     live: Live
     shows_entries: bool = False
     http: HttpConfig = field(default_factory=HttpConfig)

@@ -19,7 +19,7 @@ from ..errors import ClientClosed, WouldDeadlock
 from ..loop_thread import in_pages, iterate
 from ..reading.size_steps import SizeStep
 from ..recovering.accept_loss import LossAssessment
-from .face import BlockingClient
+from .base_client import BlockingClient
 from .read import ReadHandle
 from .salvage import Salvage
 from .write import AdvancedWriteHandle, WriteHandle

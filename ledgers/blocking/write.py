@@ -17,10 +17,10 @@ from ..entry import ENTRY_OVERHEAD_BYTES, check_is_bytes
 from ..errors import EntryTooLarge, LedgerError, WriterFull
 from ..loop_thread import LoopThread
 from ..writing.checked_batch import CheckedBatch
+from .append_queue import AppendQueue, Run, Whole
 from .append_result import Appender, AppendResult, complete_together
-from .handed import Handed, Run, Whole
+from .back_pressure import BackPressure, bytes_of
 from .handle import BlockingHandle
-from .room import Room, bytes_of
 
 
 class WriteHandle(BlockingHandle[aio.WriteHandle]):
@@ -30,8 +30,8 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         super().__init__(thread, handle)
         self._bytes_max = handle._config.pending_bytes_max
         self._entry_bytes_max = handle.entry_bytes_max
-        self._room = Room(thread)
-        self._handed = Handed()
+        self._room = BackPressure(thread)
+        self._handed = AppendQueue()
         self._next_entry = 0
         self._is_taking_due = False
         self._appender = Appender(thread, threading.Condition())
@@ -185,7 +185,7 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
     def __init__(self, thread: LoopThread, handle: aio.AdvancedWriteHandle, pending_bytes_max: int) -> None:
         super().__init__(thread, handle)
         self._bytes_max = pending_bytes_max
-        self._room = Room(thread)
+        self._room = BackPressure(thread)
         thread.call_soon(self._listen)
 
     @property

@@ -33,8 +33,8 @@ from metadata.records.ledger_record import BookieRef
 from ..bookie_client import LaneListener, LaneTerms
 from ..config import ClientConfig
 from ..errors import BookieUnavailable
+from ..loop_batching import LoopBatching
 from ..tasks import was_stopped
-from ..turn import Turn
 from .dialing import OLDER_PROGRAM, Dial, goodbye
 from .queued_lane import QueuedLane
 
@@ -70,7 +70,7 @@ class AppendStream:
         config: ClientConfig,
         dial: Dial,
         on_broken: Callable[[AppendStream], None],
-        turn: Turn,
+        turn: LoopBatching,
     ) -> None:
         self._bookie = bookie
         self._config = config

@@ -34,7 +34,7 @@ from metadata.store import MetadataStore
 from ..bookie_client import LaneListener, LaneTerms
 from ..config import ClientConfig
 from ..errors import BookieUnavailable, LedgerError
-from ..turn import Turn
+from ..loop_batching import LoopBatching
 from .append_stream import ELSEWHERE, AppendStream
 from .bookie_calls import BookieCalls
 from .dialing import Dial, address_of, dial
@@ -54,9 +54,9 @@ class ConnectedBookies:
     Raises LedgerError if the configured certificates cannot be used.
     """
 
-    def __init__(self, store: MetadataStore, config: ClientConfig, turn: Turn | None = None) -> None:
+    def __init__(self, store: MetadataStore, config: ClientConfig, turn: LoopBatching | None = None) -> None:
         self._store = store
-        self._turn = turn or Turn()
+        self._turn = turn or LoopBatching()
         self._config = config
         self._streams: dict[BookieRef, AppendStream] = {}
         self._calls: dict[BookieRef, BookieCalls] = {}

@@ -11,7 +11,7 @@ from metadata.records.registration import Registration
 from ..cluster import Cluster
 from ..creating.known_bookies import Listed
 from ..errors import NotEnoughBookies
-from .signs_of_life import choose_alive
+from .health_probes import choose_alive
 
 
 async def choose_ensemble(cluster: Cluster, shape: Shape) -> tuple[BookieRef, ...]:

@@ -14,7 +14,7 @@ from metadata.records.registration import Registration
 
 from ..cluster import Cluster
 from ..protocol.effects import FindReplacements
-from .signs_of_life import choose_alive, takes_entries
+from .health_probes import choose_alive, takes_entries
 
 ORDERS_MAX = 120
 """Permutations tried when several bookies are replaced at once: all of five."""

@@ -11,7 +11,7 @@ frozen (F5). A bookie counts as lacking an entry only by saying so behind a dura
 timeout, damage, a wrong digest or limbo count for neither side (F11, F12).
 
 The record may be older than the ledger (W8): bookies that it does not name in the last ensemble, and that hold the
-ledger, are witnesses. A verified copy that one of them has is found like any other; that it lacks an entry says nothing.
+ledger, are witnesses. A verified copy that one of them has is found like any other; that it lacks one says nothing.
 """
 
 from __future__ import annotations

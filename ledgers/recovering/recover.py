@@ -38,7 +38,7 @@ from ..protocol.effects import (
 from ..protocol.recovery import Recovery
 from ..record_change import Conflict, RecordVersion, change_record
 from ..tasks import Tasks
-from .tries import with_tries
+from .retries import with_tries
 from .witnesses import Witnesses
 
 RESTART_PAUSE_SECONDS_MAX = 2.0

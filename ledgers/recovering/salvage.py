@@ -22,7 +22,7 @@ from ..cluster import Cluster
 from ..errors import BookieUnavailable, EntryUnreadable, LedgerError
 from ..integrity.encryption import cipher_of
 from .held_copies import ENTRY_ID_MAX, AskHolder, Gap, HeldCopies, Holder
-from .tries import with_tries
+from .retries import with_tries
 
 Part = Columns | Gap
 """Verified entries without a gap between them, or entries that nobody gave."""

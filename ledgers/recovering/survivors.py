@@ -29,7 +29,7 @@ from ..errors import BookieUnavailable, LedgerError, Unauthorized
 from ..protocol.fenced_reads import FencedReads, Verdict
 from ..protocol.quorum import Outcome
 from ..protocol.striping import Striping
-from .tries import with_tries
+from .retries import with_tries
 
 READ_AHEAD_ENTRIES = 4096
 """How far past the first undecided entry bookies are read."""

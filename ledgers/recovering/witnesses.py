@@ -44,8 +44,9 @@ class Witnesses:
         self._done = asyncio.get_running_loop().create_future()
 
     async def ask(self) -> list[BookieRef]:
-        """Asks all of them; returns those that hold the ledger and are fenced. Raises MetadataError where they cannot be
-        listed.
+        """Asks all of them; returns those that hold the ledger, which are fenced now.
+
+        Raises MetadataError where they cannot be listed.
         """
         try:
             async with asyncio.timeout(WITNESS_SECONDS_MAX):

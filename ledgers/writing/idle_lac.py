@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..later import Later
+from ..shared_timer import SharedTimer
 
 
 class IdleLac:
@@ -15,7 +15,7 @@ class IdleLac:
 
     def __init__(
         self,
-        later: Later,
+        later: SharedTimer,
         last_add_confirmed: Callable[[], int],
         is_idle: Callable[[], bool],
         tell: Callable[[], object],

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 
-from .progress import ProgressClock
+from .progress_timeout import ProgressClock
 
 log = logging.getLogger(__name__)
 

@@ -11,10 +11,10 @@ from typing import Self
 from metadata.audit import DONE, Act, tell
 
 from ..errors import LedgerClosed, LedgerError, LedgerFenced, WriterFull
+from .append_shell import PipelineShell
 from .checked_batch import CheckedBatch
 from .closed_by_others import closed_by_others
-from .long_wait import told_when_long, why_closing_waits
-from .shell import PipelineShell
+from .slow_wait_warning import told_when_long, why_closing_waits
 
 
 class WriteHandle(PipelineShell):

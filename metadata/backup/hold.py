@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .. import keys, settle
+from .. import keys, settled_writes
 from ..errors import BadRecord, KeyExists, MetadataRestored
 from ..records import records_pb2 as pb
 from ..records.ledger_record import BookieRef
@@ -88,10 +88,13 @@ async def check_accepted(store: MetadataStore) -> None:
 async def begin(store: MetadataStore, *, backup_ms: int, now_ms: int) -> None:
     """Sets the hold, unless an earlier try to restore did already. Raises MetadataError."""
     message = pb.Restored(
-        format_version=FORMAT_VERSION, backup_ms=backup_ms, restored_ms=now_ms, nonce=settle.new_nonce()
+        format_version=FORMAT_VERSION,
+        backup_ms=backup_ms,
+        restored_ms=now_ms,
+        nonce=settled_writes.new_nonce(),
     )
     try:
-        await settle.create(store, keys.RESTORED, message.SerializeToString())
+        await settled_writes.create(store, keys.RESTORED, message.SerializeToString())
     except KeyExists:
         pass
 
@@ -102,8 +105,8 @@ async def accept(store: MetadataStore) -> bool:
     if found is None:
         return False
     async for item in list_all(store, keys.MISFITS):
-        await settle.delete_unless_changed(store, item.key, item.version)
-    await settle.delete_unless_changed(store, keys.RESTORED, found.version)
+        await settled_writes.delete_unless_changed(store, item.key, item.version)
+    await settled_writes.delete_unless_changed(store, keys.RESTORED, found.version)
     return True
 
 
@@ -112,9 +115,9 @@ async def tell(store: MetadataStore, misfits: Misfits) -> None:
     key, value = keys.misfits(misfits.bookie.bookie_id), _encode(misfits)
     found = await store.get(key)
     if found is None:
-        await settle.create(store, key, value)
+        await settled_writes.create(store, key, value)
     else:
-        await settle.replace(store, key, value, found.version)
+        await settled_writes.replace(store, key, value, found.version)
 
 
 async def told(store: MetadataStore, restored: Restored) -> dict[str, Misfits]:
@@ -146,7 +149,7 @@ def _encode(misfits: Misfits) -> bytes:
         lacking_ledgers=misfits.lacking.first,
         cut_short=misfits.cut_short.ledgers,
         cut_short_ledgers=misfits.cut_short.first,
-        nonce=settle.new_nonce(),
+        nonce=settled_writes.new_nonce(),
     ).SerializeToString()
 
 

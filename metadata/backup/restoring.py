@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import IO
 
-from .. import keys, settle
+from .. import keys, settled_writes
 from ..errors import BackupUnusable, KeyExists
 from ..store import MetadataStore
 from . import hold
@@ -74,7 +74,7 @@ async def _put(store: MetadataStore, items: Iterable[Item]) -> None:
 
 async def _put_one(store: MetadataStore, item: Item) -> None:
     try:
-        await settle.create(store, item.key, item.value)
+        await settled_writes.create(store, item.key, item.value)
     except KeyExists:
         found = await store.get(item.key)
         if found is None or found.value != item.value:

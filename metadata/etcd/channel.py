@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol, TypeVar
 import grpc
 
 from ..errors import OutcomeUnknown, StoreRefused, StoreUnavailable
+from ..fork_guard import ForkGuard
 from ..forked_grpc import own_grpc
-from ..home_process import HomeProcess
 from . import etcd_pb2 as pb
 from .config import CHANNEL_OPTIONS, EtcdConfig
 from .credentials import Credentials
@@ -68,7 +68,7 @@ class EtcdChannels:
         self._token: str | None = None
         self._authenticating = asyncio.Lock()
         self._closed = False
-        self._home = HomeProcess(lambda why: StoreRefused(f"this etcd store cannot be used here: {why}"))
+        self._home = ForkGuard(lambda why: StoreRefused(f"this etcd store cannot be used here: {why}"))
 
     async def run(self, attempt: Attempt[T], effect: Effect) -> T:
         """Makes the call on some endpoint, within the configured timeout.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, replace
 
-from .. import keys, settle
+from .. import keys, settled_writes
 from ..errors import BadRecord, KeyExists, NoSuchKey, VersionConflict
 from ..records import records_pb2 as pb
 from ..records.unreadable import parsed, skip
@@ -87,11 +87,11 @@ class Marks:
         try:
             if found is None:
                 if new is not None:
-                    await settle.create(self._store, key, _encode(new))
+                    await settled_writes.create(self._store, key, _encode(new))
                 return
             before = _decode(found)
             if (after := change(before)) != before:
-                await settle.replace(self._store, key, _encode(after), found.version)
+                await settled_writes.replace(self._store, key, _encode(after), found.version)
         except (KeyExists, NoSuchKey, VersionConflict):
             pass
         except BadRecord as error:  # a newer program's record: the ledger stays marked as it is
@@ -105,7 +105,7 @@ def _encode(mark: Mark) -> bytes:
         reasons=mark.reasons,
         tries=mark.tries,
         why_not=mark.why_not,
-        nonce=settle.new_nonce(),
+        nonce=settled_writes.new_nonce(),
     ).SerializeToString()
 
 

@@ -14,8 +14,8 @@ from ..errors import StoreRefused
 from ..records import bookie_registry, cluster, decommissioned
 from ..records.ledger_record import BookieRef
 from ..store import MetadataStore
-from . import orders
-from .orders import OrderKind
+from . import operator_requests
+from .operator_requests import OrderKind
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ async def whereabouts(store: MetadataStore, bookie: BookieRef) -> Whereabouts:
         return Whereabouts(bookie, Presence.LOST, "its disk is lost: the name was given to another one")
     if cookie is None:
         return await _without_cookie(store, bookie)
-    order = await _if_allowed(orders.read(store, bookie.bookie_id))
+    order = await _if_allowed(operator_requests.read(store, bookie.bookie_id))
     if order is not None and order.kind is OrderKind.GIVEN_UP:
         return Whereabouts(bookie, Presence.LOST, "it was given up")
     if order is not None and order.kind is OrderKind.MAINTENANCE:

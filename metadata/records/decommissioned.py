@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from .. import keys, settle
+from .. import keys, settled_writes
 from ..errors import KeyExists
 from ..store import MetadataStore
 from . import records_pb2 as pb
@@ -38,10 +38,13 @@ class Decommissioned:
 async def note(store: MetadataStore, one: Decommissioned) -> None:
     """From now on this incarnation counts as decommissioned, once its cookie is gone. Twice is fine."""
     message = pb.Decommissioned(
-        format_version=FORMAT_VERSION, bookie_id=one.bookie_id, at_ms=one.at_ms, nonce=settle.new_nonce()
+        format_version=FORMAT_VERSION,
+        bookie_id=one.bookie_id,
+        at_ms=one.at_ms,
+        nonce=settled_writes.new_nonce(),
     )
     try:
-        await settle.create(store, keys.decommissioned(one.incarnation), message.SerializeToString())
+        await settled_writes.create(store, keys.decommissioned(one.incarnation), message.SerializeToString())
     except KeyExists:  # said before, by a command that was interrupted
         pass
 
@@ -51,7 +54,7 @@ async def take_back(store: MetadataStore, incarnation: str) -> None:
     key = keys.decommissioned(incarnation)
     found = await store.get(key)
     if found is not None:
-        await settle.delete_unless_changed(store, key, found.version)
+        await settled_writes.delete_unless_changed(store, key, found.version)
 
 
 async def read(store: MetadataStore, incarnation: str) -> Decommissioned | None:

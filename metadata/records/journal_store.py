@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
-from .. import keys, settle
+from .. import keys, settled_writes
 from ..errors import KeyExists, NoSuchKey, VersionConflict
 from ..store import MetadataStore, list_all
 from .journal_record import (
@@ -53,12 +53,14 @@ class JournalStore:
 
     async def swap_state(self, state: JournalState, version: int | None) -> VersionedState | None:
         """Compare-and-swap of the state at `version` (None: there is none yet); returns None on a conflict."""
-        mine = replace(state, nonce=settle.new_nonce())
+        mine = replace(state, nonce=settled_writes.new_nonce())
         value = encode_state(mine)
         try:
             if version is None:
-                return VersionedState(mine, await settle.create(self._store, self._state_key, value))
-            return VersionedState(mine, await settle.replace(self._store, self._state_key, value, version))
+                return VersionedState(mine, await settled_writes.create(self._store, self._state_key, value))
+            return VersionedState(
+                mine, await settled_writes.replace(self._store, self._state_key, value, version)
+            )
         except (KeyExists, VersionConflict, NoSuchKey):
             return None
 
@@ -72,12 +74,12 @@ class JournalStore:
 
     async def put_segment(self, segment: FinalizedSegment, version: int | None) -> bool:
         """Creates a record, or replaces the one at `version`; returns False on a conflict."""
-        key, value = self._key(segment.start_txid), encode_finalized(segment, settle.new_nonce())
+        key, value = self._key(segment.start_txid), encode_finalized(segment, settled_writes.new_nonce())
         try:
             if version is None:
-                await settle.create(self._store, key, value)
+                await settled_writes.create(self._store, key, value)
             else:
-                await settle.replace(self._store, key, value, version)
+                await settled_writes.replace(self._store, key, value, version)
         except (KeyExists, VersionConflict, NoSuchKey):
             return False
         return True

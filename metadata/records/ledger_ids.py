@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from google.protobuf.message import DecodeError
 
-from .. import keys, settle
+from .. import keys, settled_writes
 from ..errors import BadRecord, KeyExists, VersionConflict
 from ..store import MetadataStore
 from . import records_pb2 as pb
@@ -22,11 +22,11 @@ async def take_ledger_ids(store: MetadataStore, count: int) -> range:
         try:
             if found is None:
                 first, end = FIRST_LEDGER_ID, FIRST_LEDGER_ID + count
-                await settle.create(store, keys.NEXT_LEDGER_ID, _encode(end))
+                await settled_writes.create(store, keys.NEXT_LEDGER_ID, _encode(end))
             else:
                 first = _decode(found.value)
                 end = max(first + 1, min(first + count, keys.LEDGER_ID_MAX))
-                await settle.replace(store, keys.NEXT_LEDGER_ID, _encode(end), found.version)
+                await settled_writes.replace(store, keys.NEXT_LEDGER_ID, _encode(end), found.version)
             return range(first, end)
         except (KeyExists, VersionConflict):  # another creator was faster: read again
             continue
@@ -47,9 +47,9 @@ async def count_beyond(store: MetadataStore, ledger_id: int) -> None:
         value = _encode(ledger_id + 1)
         try:
             if found is None:
-                await settle.create(store, keys.NEXT_LEDGER_ID, value)
+                await settled_writes.create(store, keys.NEXT_LEDGER_ID, value)
             else:
-                await settle.replace(store, keys.NEXT_LEDGER_ID, value, found.version)
+                await settled_writes.replace(store, keys.NEXT_LEDGER_ID, value, found.version)
         except (KeyExists, VersionConflict):  # another client took an id meanwhile: try again
             continue
     raise BadRecord(keys.NEXT_LEDGER_ID, f"{CONFLICTS_MAX} attempts to raise it met a conflict")
@@ -62,7 +62,7 @@ async def counted_end(store: MetadataStore) -> int:
 
 
 def _encode(next_id: int) -> bytes:
-    return pb.NextId(next_id=next_id, nonce=settle.new_nonce()).SerializeToString()
+    return pb.NextId(next_id=next_id, nonce=settled_writes.new_nonce()).SerializeToString()
 
 
 def _decode(value: bytes) -> int:

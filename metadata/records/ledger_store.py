@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from .. import keys, settle
+from .. import keys, settled_writes
 from ..errors import BadRecord, KeyExists, MetadataRestored, VersionConflict
 from ..store import EventKind, MetadataStore, list_all
 from . import ledger_codec
@@ -53,10 +53,10 @@ class LedgerStore:
 
         Raises MetadataRestored while restored metadata is not accepted: bookies may hold entries under this id.
         """
-        mine = replace(record, nonce=settle.new_nonce())
+        mine = replace(record, nonce=settled_writes.new_nonce())
         key, value = keys.ledger(record.ledger_id), ledger_codec.encode(mine)
         try:
-            version = await settle.create(self._store, key, value, unless=keys.RESTORED)
+            version = await settled_writes.create(self._store, key, value, unless=keys.RESTORED)
         except KeyExists as taken:
             if taken.key == keys.RESTORED:
                 raise MetadataRestored from taken
@@ -66,10 +66,10 @@ class LedgerStore:
     async def change(self, record: LedgerRecord, version: int) -> VersionedRecord:
         """Replaces the record that stands at `version`. Raises VersionConflict or NoSuchKey: read again."""
         await self._check_same(record, version)
-        mine = replace(record, nonce=settle.new_nonce())
+        mine = replace(record, nonce=settled_writes.new_nonce())
         key = keys.ledger(record.ledger_id)
         return VersionedRecord(
-            mine, await settle.replace(self._store, key, ledger_codec.encode(mine), version)
+            mine, await settled_writes.replace(self._store, key, ledger_codec.encode(mine), version)
         )
 
     async def delete(self, found: VersionedRecord) -> None:
@@ -80,8 +80,10 @@ class LedgerStore:
         answer was lost, could succeed once more after the deletion.
         """
         await self._check_same(found.record, found.version)
-        tombstone = ledger_codec.encode_tombstone(settle.new_nonce(), found.record.identity)
-        await settle.replace(self._store, keys.ledger(found.record.ledger_id), tombstone, found.version)
+        tombstone = ledger_codec.encode_tombstone(settled_writes.new_nonce(), found.record.identity)
+        await settled_writes.replace(
+            self._store, keys.ledger(found.record.ledger_id), tombstone, found.version
+        )
 
     async def _check_same(self, record: LedgerRecord, version: int) -> None:
         """Raises VersionConflict where the id is another ledger's: a store that went back also gives versions twice."""

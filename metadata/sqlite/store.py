@@ -14,7 +14,7 @@ from functools import partial
 from typing import TypeVar
 
 from ..errors import OutcomeUnknown, StoreRefused, StoreUnavailable
-from ..home_process import HomeProcess
+from ..fork_guard import ForkGuard
 from ..store import PAGE_KEYS_MAX, Lease, Page, StoreHealth, Versioned, WatchEvent, check_value
 from .file import SqliteFile
 
@@ -49,7 +49,7 @@ class SqliteStore:
         self._revision_seen = 0
         self._looked_at = float("-inf")
         self._closed = False
-        self._home = HomeProcess(
+        self._home = ForkGuard(
             lambda why: StoreRefused(f"the metadata store on {path} cannot be used here: {why}")
         )
 

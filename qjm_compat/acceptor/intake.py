@@ -12,8 +12,8 @@ from ledgers import LedgerFenced
 from ..batch import Batch
 from ..config import JournalConfig
 from ..edits import EditLogError, check_batch
+from ..error_translation import ledger_errors
 from ..errors import BadRequest, JournalError, JournalUnavailable, StaleEpoch
-from ..failures import ledger_errors
 from ..requests import BatchDone, SendEdits
 from .edits_cache import EditsCache
 from .metrics import AcceptorMetrics

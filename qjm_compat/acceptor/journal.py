@@ -16,6 +16,7 @@ from metadata.store import MetadataStore
 
 from ..batch import Batch
 from ..config import JournalConfig
+from ..error_translation import metadata_errors
 from ..errors import (
     BadRequest,
     EditsNotCached,
@@ -24,7 +25,6 @@ from ..errors import (
     NewerTxid,
     SegmentUnreadable,
 )
-from ..failures import metadata_errors
 from ..requests import (
     BatchDone,
     GetJournaledEdits,

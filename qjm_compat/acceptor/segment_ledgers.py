@@ -18,8 +18,8 @@ from metadata.records.ledger_record import JOURNAL
 
 from ..batch import PART_BYTES_MAX, Assembler, Batch, BatchHeader, entries_of, header_of
 from ..config import JournalConfig
+from ..error_translation import ledger_errors
 from ..errors import JournalUnavailable, SegmentUnreadable
-from ..failures import ledger_errors
 from .programs.effects import LedgerEnd
 
 JOURNAL_OF_LEDGER = JOURNAL

@@ -10,10 +10,10 @@ EditLogError
 
 from __future__ import annotations
 
-from metadata.portable import PortableError
+from metadata.picklable_errors import PicklableError
 
 
-class EditLogError(PortableError):
+class EditLogError(PicklableError):
     """The bytes are not a readable edit log. Reading them again will not help."""
 
 

@@ -19,8 +19,8 @@ from functools import cache
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from .errors import BrokenOp, UnknownLayout, UnknownOp
-from .fields.kinds import Kind, fields_of
-from .fields.together import writer_of
+from .fields.field_types import Kind, fields_of
+from .fields.packed_numbers import writer_of
 from .frames import OLDEST_LAYOUT
 
 NEWEST_LAYOUT = -67

@@ -13,7 +13,7 @@ from ledgers.aio import LedgerClient
 from metadata import keys, open_store
 from metadata.counting.counting_store import CountingStore
 from metadata.records.journal_node import JournalNodeRecord
-from metadata.settle import new_nonce
+from metadata.settled_writes import new_nonce
 
 from ..config import JournalConfig
 from ..errors import BadRequest

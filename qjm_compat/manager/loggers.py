@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from ledgers import ClientForked
-from metadata.home_process import HomeProcess
+from metadata.fork_guard import ForkGuard
 
 from ..config import JournalConfig
 from ..requests import Acceptor, R, Request, SendEdits
@@ -21,7 +21,7 @@ class LoggerSet:
     """One writer's channels to all acceptors. Belongs to its event loop."""
 
     def __init__(self, acceptors: Sequence[Acceptor], config: JournalConfig) -> None:
-        self._home = HomeProcess(ClientForked)
+        self._home = ForkGuard(ClientForked)
         self.config = config
         self.loggers = tuple(Logger(acceptor, config) for acceptor in acceptors)
         self.acceptors = Acceptors(tuple(logger.name for logger in self.loggers))

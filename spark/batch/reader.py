@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from ledgers import LedgerClient
 
-from ..access import Access
+from ..credentials import Access
 from ..planning.journal_segments import finalized_segments
 from ..planning.measuring import equal_tasks
 from ..planning.options import LedgerOptions

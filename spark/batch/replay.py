@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
-from ..tasks_told import Progress, tasks_told
+from ..task_progress import Progress, task_progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def replay(
     frame = frame_of(session, source, options)
     frame = frame.observe(seen, f.count(f.lit(1)).alias("rows"), f.sum(_sizes(frame)).alias("bytes"))
     began = time.monotonic()
-    with tasks_told(session, progress):
+    with task_progress(session, progress):
         frame.write.parquet(output)
     found = seen.get
     return Replayed(int(found["rows"]), int(found["bytes"] or 0), time.monotonic() - began)

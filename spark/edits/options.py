@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import StructType
 
-from ..access import Access, access_of
+from ..credentials import Access, access_of
 from ..planning.journal_segments import DEFAULT_ACCEPTOR, TXID_MAX
 from ..planning.options import COMMON, checked, names, needed, number, typed_columns
 from ..planning.ranges import PARTITION_BYTES_DEFAULT, PARTITIONS_MIN_DEFAULT

@@ -15,7 +15,7 @@ from qjm_compat.edits import EditLogError, slice_batch
 from qjm_compat.edits.frames import Buffer
 from qjm_compat.errors import JournalError
 
-from ..access import Access
+from ..credentials import Access
 from ..executors.opening import open_closed, planned
 from ..executors.reading import joined
 from ..executors.task_client import read_with_client

@@ -12,8 +12,8 @@ import pyarrow as pa
 from ledgers import LedgerRecord
 from ledgers.aio import LedgerClient, ReadHandle
 
-from ..access import Access
 from ..columns import EntryColumns
+from ..credentials import Access
 from ..planning.ranges import EntryRange
 from .opening import open_closed, planned
 from .task_client import MIB, read_with_client

@@ -16,7 +16,7 @@ from ledgers import ClientConfig
 from ledgers.aio import LedgerClient
 from ledgers.loop_thread import LoopThread, PageSource
 
-from ..access import Access
+from ..credentials import Access
 
 MIB = 1024 * 1024
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import StructType
 
-from ..access import Access, access_of
 from ..columns import DEFAULT_COLUMNS, TYPES
+from ..credentials import Access, access_of
 from .journal_segments import DEFAULT_ACCEPTOR
 from .ranges import PARTITION_BYTES_DEFAULT, PARTITIONS_MIN_DEFAULT
 from .selection import BadSelection, Selection, parse_ledgers

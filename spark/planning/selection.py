@@ -11,7 +11,7 @@ from operator import itemgetter
 from urllib.parse import urlencode
 
 from ledgers import LedgerClient, LedgerError, LedgerRecord, NoSuchLedger
-from metadata.portable import PortableError
+from metadata.picklable_errors import PicklableError
 
 LEDGERS_MAX = 1_000_000
 """Most ledgers of one job."""
@@ -22,7 +22,7 @@ LOOKED_UP_MAX = 64
 _PIECE = re.compile(r"(?P<low>\d+)(?:-(?P<high>\d+))?(?::(?P<first>\d+)-(?P<last>\d+))?")
 
 
-class BadSelection(PortableError, ValueError):
+class BadSelection(PicklableError, ValueError):
     """The options are wrong; the message says how."""
 
 

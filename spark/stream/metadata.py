@@ -18,7 +18,7 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.records.unreadable import refuse
 from metadata.store import MetadataStore
 
-from ..access import Access
+from ..credentials import Access
 from ..planning.selection import LOOKED_UP_MAX
 
 log = logging.getLogger(__name__)

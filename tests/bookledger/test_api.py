@@ -18,13 +18,13 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
-from bookledger.admin.api import search, sight, table
+from bookledger.admin.api import metadata_view, search, table
 from bookledger.admin.bookies import Bookies
 from bookledger.admin.http.problems import PROBLEM_TYPE
 from bookledger.admin.http.server import serving_http
 from bookledger.console.console import Console
 from metadata import keys, open_store
-from metadata.healing.holder import Holder, take
+from metadata.healing.lease_lock import LeaseLock, take
 from metadata.healing.marks import Marks
 from metadata.records import registration
 from metadata.records.journal_record import JournalState, SegmentRecord
@@ -99,7 +99,7 @@ def test_every_answer_of_a_cluster_is_what_the_document_says() -> None:
             )
         )
         await Marks(store).set(7, ["b4 is lost"], 1)
-        await take(store, keys.healing(7), Holder(BOOKIES[0], 1, 1000), await store.grant_lease(60))
+        await take(store, keys.healing(7), LeaseLock(BOOKIES[0], 1, 1000), await store.grant_lease(60))
         state = JournalState(
             last_promised_epoch=3,
             last_writer_epoch=2,
@@ -278,7 +278,7 @@ def test_what_is_wrong_with_bookies_that_live_is_told() -> None:
 
 
 def test_a_ledgers_fragments_are_told_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bookledger.admin.api.facts.FRAGMENTS_MAX", 2)
+    monkeypatch.setattr("bookledger.admin.api.cluster_state.FRAGMENTS_MAX", 2)
 
     async def main() -> None:
         uri = await a_cluster_in_memory()
@@ -342,7 +342,7 @@ def test_a_ledger_that_is_not_there_is_404() -> None:
 def test_metadata_that_is_away_is_503_with_the_reason(
     one: table.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sight, "ANSWER_SECONDS_MAX", 0.2)
+    monkeypatch.setattr(metadata_view, "ANSWER_SECONDS_MAX", 0.2)
 
     async def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -365,7 +365,7 @@ def test_metadata_that_is_away_is_503_with_the_reason(
 def test_where_there_is_no_cluster_that_is_told() -> None:
     async def main() -> None:
         async with answering("memory://nothing-here") as url:
-            assert (await told(url, "/cluster"))["detail"] == sight.NO_CLUSTER
+            assert (await told(url, "/cluster"))["detail"] == metadata_view.NO_CLUSTER
 
     run(main())
 

@@ -16,25 +16,25 @@ import pytest
 
 from bookledger import BadSelection, QuorumFailed
 from ledgers import LedgerFenced
-from metadata.portable import PortableError
+from metadata.picklable_errors import PicklableError
 
 PACKAGES = ("metadata", "bookie", "ledgers", "qjm_compat", "spark")
 VALUES = {"str": "said", "int": 4711, "float": 1.5, "bool": True, "grpc.StatusCode": grpc.StatusCode.ABORTED}
 
 
-def every_class() -> Iterator[type[PortableError]]:
+def every_class() -> Iterator[type[PicklableError]]:
     for package in PACKAGES:
         for found in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
             if found.name.endswith("errors"):
                 importlib.import_module(found.name)
-    waiting = [PortableError]
+    waiting = [PicklableError]
     while waiting:
         kind = waiting.pop()
         yield kind
         waiting += kind.__subclasses__()
 
 
-def example_of(kind: type[PortableError]) -> PortableError:
+def example_of(kind: type[PicklableError]) -> PicklableError:
     """One that was made with every argument that its constructor takes."""
     if kind.__init__ in (Exception.__init__, ValueError.__init__):
         return kind("said")
@@ -53,7 +53,7 @@ def _value(annotation: str) -> object:
 
 
 @pytest.mark.parametrize("kind", list(every_class()), ids=lambda kind: kind.__name__)
-def test_an_error_is_the_same_after_pickling_and_copying(kind: type[PortableError]) -> None:
+def test_an_error_is_the_same_after_pickling_and_copying(kind: type[PicklableError]) -> None:
     error = example_of(kind)
     error.add_note("seen by a test")
     for again in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
@@ -61,7 +61,7 @@ def test_an_error_is_the_same_after_pickling_and_copying(kind: type[PortableErro
         assert (str(again), again.args, vars(again)) == (str(error), error.args, vars(error))
         assert again == error
         assert hash(again) == hash(error)
-    assert error != PortableError("another")
+    assert error != PicklableError("another")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 
 from bookie.upkeep.healing.view import ClusterView
 from bookledger.cluster.survey import Condition, Copy, Holding, Survey, bookies_seen
-from metadata.healing.holder import Holder
-from metadata.healing.orders import OrderKind
+from metadata.healing.lease_lock import LeaseLock
+from metadata.healing.operator_requests import OrderKind
 from metadata.records.ledger_record import BookieRef, Fragment
 from metadata.records.registration import Registration
 from metadata.store import StoreHealth
@@ -21,7 +21,7 @@ def survey(
 ) -> Survey:
     living = {one: Registration(one, "h:1", writable=w) for one, w in zip((B1, B2), writable, strict=True)}
     view = ClusterView(0, 1, living=living, formatted=formatted, orders=orders or {})
-    return Survey("c", view, 0.0, StoreHealth("memory", "", 0), Holder(B1, 0), bookies_seen(view))
+    return Survey("c", view, 0.0, StoreHealth("memory", "", 0), LeaseLock(B1, 0), bookies_seen(view))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 from metadata import keys
 from metadata.backup import file as backup
 from metadata.errors import BackupUnusable, BadRecord
-from metadata.healing import absences, holder, marks, moves, orders
+from metadata.healing import absent_bookies, lease_lock, marks, operator_requests, planned_moves
 from metadata.records import journal_record, ledger_codec, registration
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef, Fragment, Lacking, LedgerRecord, Shape
@@ -46,11 +46,17 @@ def targets() -> list[Target]:
             lambda data: journal_record.decode_finalized("journals/j/a/segments/1", data),
             [journal_record.encode_finalized(journal_record.FinalizedSegment(1, 9, 7, -67, 3, 0), b"nonce")],
         ),
-        _of("holder", lambda data: holder.decode("healing/office", data), [b"\x08\x01"]),
-        _of("absence", lambda data: absences._decode("healing/absent/b1", data), [b"\x08\x01\x12\x02b1"]),
-        _of("order", lambda data: orders._decode("healing/orders/b1", data), [b"\x08\x01\x12\x02b1"]),
+        _of("holder", lambda data: lease_lock.decode("healing/office", data), [b"\x08\x01"]),
+        _of(
+            "absence", lambda data: absent_bookies._decode("healing/absent/b1", data), [b"\x08\x01\x12\x02b1"]
+        ),
+        _of(
+            "order",
+            lambda data: operator_requests._decode("healing/orders/b1", data),
+            [b"\x08\x01\x12\x02b1"],
+        ),
         _of("mark", lambda data: marks._decode(_item("underreplicated/7", data)), [b"\x08\x01"]),
-        _of("moves", lambda data: moves._decode(_item("moves/7", data)), [b"\x08\x01"]),
+        _of("moves", lambda data: planned_moves._decode(_item("moves/7", data)), [b"\x08\x01"]),
         Target("backup", read_backup, (BackupUnusable,), lambda: [a_backup()]),
     ]
 

@@ -29,8 +29,8 @@ from ledgers.integrity.digest import Crc32cDigester
 from ledgers.integrity.ledger_keys import LedgerKey
 from metadata import keys
 from metadata.backup import hold
-from metadata.healing import orders
-from metadata.healing.orders import Order, OrderKind
+from metadata.healing import operator_requests
+from metadata.healing.operator_requests import Order, OrderKind
 from metadata.healing.presence import Presence
 from metadata.records.ledger_codec import ACCEPTED_LOSS
 from metadata.records.ledger_record import BookieRef
@@ -162,7 +162,7 @@ def test_what_survives_is_copied_to_other_bookies(tmp_path: Path) -> None:
         await stop(cluster, "b2", "b3")
         closed = await accepted(client, writer.ledger_id)
         for name in ("b2", "b3"):
-            await orders.give(cluster.store, Order(name, OrderKind.GIVEN_UP, 0))
+            await operator_requests.give(cluster.store, Order(name, OrderKind.GIVEN_UP, 0))
 
         async def is_whole() -> bool:
             (fragment,) = (await client.describe_ledger(writer.ledger_id)).fragments

@@ -16,8 +16,8 @@ from bookledger.cli.child import Child
 from bookledger.cli.processes import BOOKLEDGER, BookieProcess, bookie_processes
 from ledgers import LedgerClient
 from metadata import keys, open_store
-from metadata.healing import orders
-from metadata.healing.orders import Order, OrderKind
+from metadata.healing import operator_requests
+from metadata.healing.operator_requests import Order, OrderKind
 from metadata.records.ledger_record import LedgerRecord
 from tests.support.aio import run
 from tests.support.command_line import bookledger, fails_with_one_line
@@ -75,7 +75,7 @@ def test_a_cluster_whose_bookies_live_and_take_nothing_is_not_whole(tmp_path: Pa
     async def give_up_and_lose(meta: str, given_up: str, lost: str) -> None:
         store = await open_store(meta.removeprefix("--metadata="))
         try:
-            await orders.give(store, Order(given_up, OrderKind.GIVEN_UP, 0))
+            await operator_requests.give(store, Order(given_up, OrderKind.GIVEN_UP, 0))
             cookie = await store.get(keys.cookie(lost))
             assert cookie is not None
             await store.delete(cookie.key, cookie.version)

@@ -18,7 +18,7 @@ from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import ClientConfig, MetadataUnavailable
 from ledgers.aio import LedgerClient
 from metadata import keys, open_store
-from metadata.healing import holder
+from metadata.healing import lease_lock
 from metadata.store import WatchEvent
 from tests.support.aio import cancel, run, until_true
 from tests.support.command_line import bookledger, fails_with_one_line
@@ -180,7 +180,7 @@ def test_an_auditor_that_stands_still_is_followed_by_another_and_does_no_harm_wh
         store = await open_store(etcd.uri)
 
         async def auditor() -> str | None:
-            found = await holder.read(store, keys.AUDITOR)
+            found = await lease_lock.read(store, keys.AUDITOR)
             return None if found is None else found.bookie.bookie_id
 
         async def is_elected() -> bool:

@@ -13,9 +13,9 @@ from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient, WriteHandle
 from metadata import keys, open_store
-from metadata.healing import holder, orders
+from metadata.healing import lease_lock, operator_requests
 from metadata.healing.marks import Mark, Marks
-from metadata.healing.orders import Order, OrderKind
+from metadata.healing.operator_requests import Order, OrderKind
 from metadata.records.ledger_record import LedgerRecord
 from metadata.store import MetadataStore
 from tests.support.aio import run
@@ -158,7 +158,9 @@ def test_a_bookie_that_is_drained_keeps_nothing_that_is_needed(tmp_path: Path) -
         writer = await new_ledger(client)
         await writer.close()
         leaving = writer.record.fragments[0].ensemble[0]
-        await orders.give(store, Order(leaving.bookie_id, OrderKind.DRAIN, int(time.time() * 1000)))
+        await operator_requests.give(
+            store, Order(leaving.bookie_id, OrderKind.DRAIN, int(time.time() * 1000))
+        )
         record = await healed(client, writer.ledger_id, lambda record: leaving.bookie_id not in names(record))
         await is_whole(client, record, ENTRIES - 1)
 
@@ -178,7 +180,7 @@ def test_another_bookie_is_the_auditor_soon_after_the_auditor_has_died(tmp_path:
 async def auditor(store: MetadataStore, *, other_than: str) -> str:
     async with asyncio.timeout(HEALED_SECONDS_MAX):
         while True:
-            found = await holder.read(store, keys.AUDITOR)
+            found = await lease_lock.read(store, keys.AUDITOR)
             if found is not None and found.bookie.bookie_id != other_than:
                 return found.bookie.bookie_id
             await asyncio.sleep(0.2)

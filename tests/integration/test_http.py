@@ -19,7 +19,7 @@ from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.roles import Role
 from bookledger.admin.bookies import Bookies
 from bookledger.admin.http.config import HttpConfig
-from bookledger.admin.option import HttpAddress
+from bookledger.admin.http_option import HttpAddress
 from bookledger.cli.processes import BOOKLEDGER, Child, started
 from ledgers import LedgerClient, LedgerFenced
 from metadata.sqlite.uri import uri_of

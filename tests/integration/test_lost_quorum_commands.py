@@ -15,8 +15,8 @@ import pytest
 from bookledger.cli.processes import BookieProcess
 from ledgers import LedgerClient, LedgerError, LedgerState
 from metadata import open_store
-from metadata.healing import orders
-from metadata.healing.orders import Order, OrderKind
+from metadata.healing import operator_requests
+from metadata.healing.operator_requests import Order, OrderKind
 from qjm_compat.acceptor.segment_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_LEDGER
 from tests.integration.test_salvaged_ledgers import append, away, cluster, confirmed_through
 from tests.support.aio import run
@@ -44,7 +44,7 @@ def give_up(uri: str, *names: str) -> None:
         store = await open_store(uri)
         try:
             for name in names:
-                await orders.give(store, Order(name, OrderKind.GIVEN_UP, 0))
+                await operator_requests.give(store, Order(name, OrderKind.GIVEN_UP, 0))
         finally:
             await store.close()
 

@@ -127,7 +127,7 @@ def test_W8_of_an_id_that_is_given_twice_no_bookie_takes_or_gives_the_other_ledg
 def test_W8_a_ledger_whose_ensemble_changed_after_the_copy_is_recovered_with_what_the_bookies_that_took_over_have(
     tmp_path: Path,
 ) -> None:
-    """No bookie looks at the store in this test. While the one is hung that alone has the next entry, nothing is closed."""
+    """No bookie looks at the store here. Nothing is closed while the bookie is hung that alone has the next entry."""
     with (
         etcd_in(tmp_path) as metadata,
         bookie_processes(5, tmp_path, metadata.uri, lease_seconds=SELDOM) as bookies,

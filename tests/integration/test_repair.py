@@ -15,7 +15,7 @@ from bookie.config import BookieConfig
 from bookie.serving import directory
 from bookie.serving.daemon import serving
 from bookie.upkeep.mending.repair import Repair
-from bookie.upkeep.pace import Pace
+from bookie.upkeep.rate_limit import RateLimit
 from bookie.upkeep.scrubbing.scrubber import Scrubber
 from bookie.wire.messages import LacRequest, Status
 from ledgers import DigestType
@@ -44,7 +44,7 @@ async def mending(cluster: InProcessCluster, name: str) -> AsyncIterator[Tools]:
     running = cluster.running[name]
     peers, pace, lock = (
         ClusterPeers(cluster.uri, QUICK, key=cluster.keys.get(name)),
-        Pace(AT_ONCE),
+        RateLimit(AT_ONCE),
         asyncio.Lock(),
     )
     repair = Repair(running.bookie, LedgerStore(cluster.store), ref(cluster, name), peers, pace)

@@ -9,8 +9,8 @@ import pytest
 
 from bookie.serving.directory import format_directory
 from ledgers.aio import LedgerClient
-from metadata.healing import orders
-from metadata.healing.orders import Order, OrderKind
+from metadata.healing import operator_requests
+from metadata.healing.operator_requests import Order, OrderKind
 from tests.support.in_process import InProcessCluster, on_bookies
 
 
@@ -18,11 +18,11 @@ from tests.support.in_process import InProcessCluster, on_bookies
 def test_a_replacement_ends_the_order_for_the_former_disk(tmp_path: Path, kind: OrderKind) -> None:
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
         await cluster.stop("b1")
-        await orders.give(cluster.store, Order("b1", kind, 1))
+        await operator_requests.give(cluster.store, Order("b1", kind, 1))
         shutil.rmtree(tmp_path / "b1")
         await format_directory(tmp_path / "b1", "b1", cluster.store, replace=True)
         await cluster.start("b1")
-        assert await orders.read(cluster.store, "b1") is None
+        assert await operator_requests.read(cluster.store, "b1") is None
         assert cluster.running["b1"].why_not_ready() == ""
         async with await client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2) as writer:
             await writer.append(b"on all three")
@@ -34,10 +34,10 @@ def test_a_replacement_ends_the_order_for_the_former_disk(tmp_path: Path, kind: 
 def test_maintenance_is_of_the_host_and_goes_on(tmp_path: Path) -> None:
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
         await cluster.stop("b1")
-        await orders.give(cluster.store, Order("b1", OrderKind.MAINTENANCE, 1))
+        await operator_requests.give(cluster.store, Order("b1", OrderKind.MAINTENANCE, 1))
         shutil.rmtree(tmp_path / "b1")
         await format_directory(tmp_path / "b1", "b1", cluster.store, replace=True)
-        order = await orders.read(cluster.store, "b1")
+        order = await operator_requests.read(cluster.store, "b1")
         assert order is not None and order.kind is OrderKind.MAINTENANCE
 
     on_bookies(tmp_path, 1, scenario)

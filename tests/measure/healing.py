@@ -11,8 +11,8 @@ from bookledger.cli.processes import bookie_processes
 from bookledger.cluster.survey import survey
 from ledgers.aio import LedgerClient, WriteHandle
 from metadata import open_store
-from metadata.healing import orders
-from metadata.healing.orders import Order, OrderKind
+from metadata.healing import operator_requests
+from metadata.healing.operator_requests import Order, OrderKind
 
 BYTES = 6e9
 """Payload; each of four bookies holds three quarters of it."""
@@ -57,7 +57,7 @@ async def _whole_without(uri: str, lost: str) -> None:
     """Gives the bookie up, and returns when nothing refers to it and all is whole."""
     store = await open_store(uri)
     try:
-        await orders.give(store, Order(lost, OrderKind.GIVEN_UP, 0))
+        await operator_requests.give(store, Order(lost, OrderKind.GIVEN_UP, 0))
         while True:
             seen = await survey(store, now_ms=time.time_ns() // 1_000_000, wait_ms=0)
             assert seen is not None

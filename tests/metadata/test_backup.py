@@ -196,8 +196,8 @@ class Fails(MemoryStore):
 
 
 def test_a_restoring_that_failed_is_no_cluster_and_is_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("metadata.settle.SETTLE_SECONDS_MAX", 0.0)
-    monkeypatch.setattr("metadata.settle.create.__kwdefaults__", {"unless": None, "seconds_max": 0.0})
+    monkeypatch.setattr("metadata.settled_writes.SETTLE_SECONDS_MAX", 0.0)
+    monkeypatch.setattr("metadata.settled_writes.create.__kwdefaults__", {"unless": None, "seconds_max": 0.0})
 
     async def scenario() -> None:
         store = Fails()

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 from qjm_compat import AcceptorConfig, JournalConfig
-from qjm_compat.acceptor.absent import AbsentAcceptor
 from qjm_compat.acceptor.journal import Journal
 from qjm_compat.acceptor.programs.effects import Effect, SwapState
+from qjm_compat.acceptor.unavailable_acceptor import AbsentAcceptor
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.errors import JournalError, JournalUnavailable, QuorumFailed, RuleViolated
 from qjm_compat.hadoop.client.acceptor import RemoteAcceptor

@@ -15,15 +15,15 @@ from functools import partial
 from metadata.audit import Act
 
 from ...storage.counting.metrics import Request
-from ...storage.intake import Arrival
+from ...storage.intake_queue import Arrival
 from ...wire import AppendReply, AppendRequest, Frame, codec
 from ...wire.data.connection import Connection
 from ...wire.data.framing import Body, Kind
 from ...wire.messages import Ack, Status
 from ...wire.trust.identity import Peer
 from ...wire.trust.roles import CALLS
-from ..limits.budget import Account
-from ..limits.proofs import PeerProofs
+from ..limits.password_proofs import PeerProofs
+from ..limits.shared_quota import Account
 from ..requests import TOO_LARGE, Requests, too_large
 
 STOPPING = "the bookie is stopping"

@@ -25,9 +25,9 @@ from ...wire.messages import (
     Status,
 )
 from ...wire.trust.roles import CALLS, Right
-from ..limits.guard import Guard
-from ..limits.proofs import PeerProofs
-from ..limits.untaken import Untaken
+from ..limits.admission import Guard
+from ..limits.password_proofs import PeerProofs
+from ..limits.send_backlog import SendBacklog
 from ..requests import Requests
 from .appends import STOPPING
 from .scan import NOT_TAKEN, Scan
@@ -73,7 +73,7 @@ class Calls:
         self._scans: dict[int, Scan] = {}
         self._is_stopping = False
         self._reads = asyncio.Semaphore(guard.limits.reads_a_connection_max)
-        self._untaken = Untaken(connection, guard, visitor)
+        self._untaken = SendBacklog(connection, guard, visitor)
         self._writable = asyncio.Event()
         self._writable.set()
 

@@ -15,8 +15,8 @@ from ...wire.credentials import NONCE_BYTES
 from ...wire.data.connection import Connection
 from ...wire.data.framing import Body, Kind
 from ...wire.data.handshake import BadHandshake, ServerHello, chosen_version, decode_hello
-from ..limits.guard import Guard
-from ..limits.proofs import FALSE_PROOF, PeerProofs
+from ..limits.admission import Guard
+from ..limits.password_proofs import FALSE_PROOF, PeerProofs
 from ..requests import Requests
 from .appends import STOPPING, Appends
 from .calls import Calls

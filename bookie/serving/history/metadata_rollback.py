@@ -29,7 +29,7 @@ from metadata.store import MetadataStore
 from ...errors import BookieError
 from ...storage.bookie import Bookie
 from ...upkeep.threads import in_thread
-from .life import Lives
+from .directory_generation import Lives
 from .restored_metadata import give_no_id_twice
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from metadata.counting.declared import MetricTable
 from ...log.format import Kind
 from ...log.writer import Written
 from ...wire.messages import ReadReply, Status
-from ..intake import Ticket
+from ..intake_queue import Ticket
 from .histogram import CheapHistogram
 from .slow_appends import SlowAppends
 

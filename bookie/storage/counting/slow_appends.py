@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from ..intake import Arrival
-from .seldom import Seldom
+from ..intake_queue import Arrival
+from .log_rate_limit import LogRateLimit
 
 log = logging.getLogger(__name__)
 
@@ -16,7 +16,7 @@ class SlowAppends:
     def __init__(self, slow_seconds: float, told_seconds_min: float) -> None:
         """`slow_seconds`: from first byte to disk, above which appends are slow; `told_seconds_min`: between lines."""
         self._slow_seconds = slow_seconds
-        self._seldom = Seldom(told_seconds_min)
+        self._seldom = LogRateLimit(told_seconds_min)
         self._sync_seconds = 0.0
 
     def synced(self, seconds: float) -> None:

@@ -31,8 +31,8 @@ from ...wire.messages import EntryRange
 from ..inventory.cut_short import is_cut_short
 from ..inventory.gaps import overlap
 from ..inventory.inventory import span_of
-from ..inventory.placed import shares
-from ..pace import Pace
+from ..inventory.placed_entries import shares
+from ..rate_limit import RateLimit
 from ..threads import in_thread
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class _Listing:
 class Collector:
     """Collects for one bookie. Callers hold the lock of all upkeep."""
 
-    def __init__(self, bookie: Bookie, store: MetadataStore, cookie: Cookie, pace: Pace) -> None:
+    def __init__(self, bookie: Bookie, store: MetadataStore, cookie: Cookie, pace: RateLimit) -> None:
         self._bookie = bookie
         self._store = store
         self._ledgers = LedgerStore(store)

@@ -26,7 +26,7 @@ from ...log.format import NO_LEDGER, Kind, Record
 from ...log.records import Found, read_record
 from ...log.walk import walk
 from ...storage.bookie import Bookie
-from ..pace import Pace
+from ..rate_limit import RateLimit
 from ..threads import in_thread
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class _Sealed:
 class Compactor:
     """Compacts for one bookie. Callers hold the lock of all upkeep."""
 
-    def __init__(self, bookie: Bookie, pace: Pace) -> None:
+    def __init__(self, bookie: Bookie, pace: RateLimit) -> None:
         self._bookie = bookie
         self._pace = pace
         self._owners_of_dead: set[int] = set()

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from metadata import keys
 from metadata.counting.outage import weight
 from metadata.errors import LeaseLost, MetadataError
-from metadata.healing import absences, holder
-from metadata.healing.absences import Absence
-from metadata.healing.holder import Holder
+from metadata.healing import absent_bookies, lease_lock
+from metadata.healing.absent_bookies import Absence
+from metadata.healing.lease_lock import LeaseLock
 from metadata.healing.marks import Mark, Marks
 from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 from metadata.records.ledger_store import LedgerStore
@@ -95,7 +95,7 @@ class Auditor:
         self._clock = clock
         self._marks = Marks(store)
         self._lease: Lease | None = None
-        self._office = Holder(me, 0)
+        self._office = LeaseLock(me, 0)
         self._office_version = 0
         self._reachability = Reachability(peers, config.reach_seconds)
         self._audited: object = None
@@ -139,8 +139,8 @@ class Auditor:
         lease = await self._store.grant_lease(
             max(self._config.auditor_lease_seconds, 3 * self._config.heal_look_seconds)
         )
-        office = Holder(self._me, self._now_ms())
-        version = await holder.take(self._store, keys.AUDITOR, office, lease)
+        office = LeaseLock(self._me, self._now_ms())
+        version = await lease_lock.take(self._store, keys.AUDITOR, office, lease)
         if version is None:
             await self._store.revoke_lease(lease)
             return False
@@ -169,7 +169,7 @@ class Auditor:
         for name in found.keys() - self._office.unreachable.keys():
             log.error("bookie %s lives, and cannot be reached at its address: %s", name, found[name])
         office = replace(self._office, unreachable=found)
-        version = await holder.tell(self._store, keys.AUDITOR, office, self._office_version)
+        version = await lease_lock.tell(self._store, keys.AUDITOR, office, self._office_version)
         if version is not None:
             self._office, self._office_version = office, version
 
@@ -197,11 +197,11 @@ class Auditor:
         alive = {bookie.bookie_id for bookie in view.living}
         for name, incarnation in view.formatted.items():
             if name not in alive and name not in view.absent_since_ms:
-                await absences.forget(self._store, name)  # of an earlier incarnation
-                await absences.note(self._store, Absence(name, incarnation, self._now_ms()))
+                await absent_bookies.forget(self._store, name)  # of an earlier incarnation
+                await absent_bookies.note(self._store, Absence(name, incarnation, self._now_ms()))
         for name in view.absent_since_ms:
             if name in alive:
-                await absences.forget(self._store, name)
+                await absent_bookies.forget(self._store, name)
 
     async def audit(self, view: ClusterView) -> Audit:
         """Reads all records, sets missing marks and removes obsolete ones."""

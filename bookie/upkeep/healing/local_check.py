@@ -24,8 +24,8 @@ from ...storage.bookie import Bookie
 from ...upkeep_config import UpkeepConfig
 from ...wire.messages import EntryRange
 from ..inventory.inventory import Inventory
-from ..inventory.placed import EVERYTHING
-from ..pace import Pace
+from ..inventory.placed_entries import EVERYTHING
+from ..rate_limit import RateLimit
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class LocalCheck:
         self._inventory = inventory
         self._upkeep = upkeep
         self._config = config
-        self._pace = Pace(config.ledgers_per_second)
+        self._pace = RateLimit(config.ledgers_per_second)
         self._clock = clock
         self.last = Stock()
 

@@ -1,4 +1,4 @@
-"""Moves copies to this bookie from fuller ones, as an operator has planned (`metadata/healing/moves`).
+"""Moves copies to this bookie from fuller ones, as an operator has planned (`metadata/healing/planned_moves`).
 
 It works as the healer: everything is here before the record says so (H1). A move that does not fit any more is
 dropped.
@@ -14,8 +14,8 @@ from metadata import placement
 from metadata.backup import hold
 from metadata.counting.outage import weight
 from metadata.errors import BadRecord, MetadataError
-from metadata.healing import moves
-from metadata.healing.moves import Move
+from metadata.healing import planned_moves
+from metadata.healing.planned_moves import Move
 from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 from metadata.store import MetadataStore
 
@@ -66,7 +66,7 @@ class Rebalancer:
         if await hold.read(self._store) is not None:
             return
         view: ClusterView | None = None
-        async for found in moves.list_moves(self._store):
+        async for found in planned_moves.list_moves(self._store):
             mine = [move for move in found.moves if move.new == self._me]
             if not mine:
                 continue
@@ -89,7 +89,7 @@ class Rebalancer:
             log.warning(
                 "ledger %d is not moved here: %s", ledger_id, tally.why_not, extra={"ledger": ledger_id}
             )
-        await moves.drop(self._store, ledger_id, mine)
+        await planned_moves.drop(self._store, ledger_id, mine)
 
 
 def wanted(record: LedgerRecord, mine: Sequence[Move], view: ClusterView) -> list[ReplicationTask]:

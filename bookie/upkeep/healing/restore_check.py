@@ -23,7 +23,7 @@ from ...wire.messages import EntryRange
 from ..inventory.cut_short import is_cut_short
 from ..inventory.gaps import overlap
 from ..inventory.inventory import span_of
-from ..inventory.placed import ENTRY_MAX, shares
+from ..inventory.placed_entries import ENTRY_MAX, shares
 from ..threads import in_thread
 from .local_check import LocalCheck
 

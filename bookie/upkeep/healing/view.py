@@ -8,8 +8,8 @@ from enum import StrEnum
 
 from metadata import keys
 from metadata.errors import BadRecord
-from metadata.healing.absences import list_absences
-from metadata.healing.orders import OrderKind, list_orders
+from metadata.healing.absent_bookies import list_absences
+from metadata.healing.operator_requests import OrderKind, list_orders
 from metadata.records import bookie_registry
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef

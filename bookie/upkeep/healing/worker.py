@@ -18,8 +18,8 @@ from metadata import keys
 from metadata.backup import hold
 from metadata.counting.outage import weight
 from metadata.errors import BadRecord, LeaseLost, MetadataError
-from metadata.healing import holder
-from metadata.healing.holder import Holder
+from metadata.healing import lease_lock
+from metadata.healing.lease_lock import LeaseLock
 from metadata.healing.marks import Mark, Marks
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
@@ -330,8 +330,8 @@ class Worker:
         """Does the work under a claim on the ledger, unless another bookie has one."""
         lease = await self._store.grant_lease(self._config.claim_lease_seconds)
         try:
-            mine = Holder(self._me, self._now_ms())
-            version = await holder.take(self._store, keys.healing(ledger_id), mine, lease)
+            mine = LeaseLock(self._me, self._now_ms())
+            version = await lease_lock.take(self._store, keys.healing(ledger_id), mine, lease)
             if version is not None:
                 async with self._kept(ledger_id, lease, mine, version):
                     await work(ledger_id, view)
@@ -340,7 +340,7 @@ class Worker:
                 await self._store.revoke_lease(lease)
 
     @asynccontextmanager
-    async def _kept(self, ledger_id: int, lease: Lease, mine: Holder, version: int) -> AsyncIterator[None]:
+    async def _kept(self, ledger_id: int, lease: Lease, mine: LeaseLock, version: int) -> AsyncIterator[None]:
         """Renews the claim inside the block, with progress. Losing it costs double work, and nothing else."""
 
         async def keep() -> None:
@@ -351,7 +351,7 @@ class Worker:
                 try:
                     await self._store.keep_lease(lease)
                     done = replace(mine, bytes_done=self._repair.progress.bytes - before)
-                    told = await holder.tell(self._store, key, done, stands)
+                    told = await lease_lock.tell(self._store, key, done, stands)
                 except (MetadataError, LeaseLost) as error:
                     log.info(
                         "cannot renew the claim to heal ledger %d: %s",

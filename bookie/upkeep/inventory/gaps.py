@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...wire.messages import EntryRange
-from .placed import Share
+from .placed_entries import Share
 
 Ids = Sequence[int]
 """Entry ids, strictly ascending."""

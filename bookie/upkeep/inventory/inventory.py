@@ -14,10 +14,10 @@ from ...storage.bookie import Bookie
 from ...storage.frames import Unreadable, read_frame
 from ...wire.columns import Columns
 from ...wire.messages import EntryRange
-from ..pace import Pace
+from ..rate_limit import RateLimit
 from ..threads import in_thread
 from .gaps import Ids, missing
-from .placed import ENTRY_MAX, Share, parts
+from .placed_entries import ENTRY_MAX, Share, parts
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class Window:
 class Inventory:
     """Checks one bookie's entries, rate-limited."""
 
-    def __init__(self, bookie: Bookie, pace: Pace) -> None:
+    def __init__(self, bookie: Bookie, pace: RateLimit) -> None:
         self._bookie = bookie
         self._pace = pace
 

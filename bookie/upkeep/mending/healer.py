@@ -17,7 +17,7 @@ from metadata.errors import NoSuchKey, VersionConflict
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import LedgerStore
 
-from ..inventory.placed import Part, shares
+from ..inventory.placed_entries import Part, shares
 from .mending import Mender, Tally
 from .replication_task import Reason, ReplicationTask
 

@@ -24,9 +24,9 @@ from ...wire.columns import FRAME_BYTES_MAX, FRAME_ENTRIES_MAX, Columns
 from ...wire.messages import EntryRange
 from ..inventory.gaps import contains, overlap
 from ..inventory.inventory import Inventory, span_of
-from ..inventory.placed import ENTRY_MAX, Part, Share
-from ..pace import Pace
+from ..inventory.placed_entries import ENTRY_MAX, Part, Share
 from ..peers import Peers, PeersFailed
+from ..rate_limit import RateLimit
 from ..reports import Progress, Repaired
 
 STORE_BYTES = 4 * 1024 * 1024
@@ -98,7 +98,7 @@ class _GivenUp(Exception):
 class Mender:
     """Repairs the ledgers of one bookie. Callers hold the lock of all upkeep."""
 
-    def __init__(self, bookie: Bookie, peers: Peers, inventory: Inventory, pace: Pace) -> None:
+    def __init__(self, bookie: Bookie, peers: Peers, inventory: Inventory, pace: RateLimit) -> None:
         self._bookie = bookie
         self._peers = peers
         self._pace = pace

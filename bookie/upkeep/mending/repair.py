@@ -27,14 +27,14 @@ from ...wire.messages import EntryRange, Status
 from ..collecting.compactor import state_record
 from ..inventory.gaps import merged
 from ..inventory.inventory import Inventory, span_of
-from ..inventory.placed import EVERY_ENTRY, EVERYTHING, parts
-from ..pace import Pace
+from ..inventory.placed_entries import EVERY_ENTRY, EVERYTHING, parts
 from ..peers import Peers, PeersFailed
+from ..rate_limit import RateLimit
 from ..reports import Progress, Repaired, RepairReport, Summary
 from ..threads import in_thread
-from .adoption import Adoption, MayTake
 from .healer import Healer
 from .mending import Mender, Tally
+from .position_takeover import MayTake, PositionTakeover
 from .restoring import Restorer
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,9 @@ class Repair:
     `me` is the bookie as the metadata names it. The rate limit is for reads and fetches together.
     """
 
-    def __init__(self, bookie: Bookie, ledgers: LedgerStore, me: BookieRef, peers: Peers, pace: Pace) -> None:
+    def __init__(
+        self, bookie: Bookie, ledgers: LedgerStore, me: BookieRef, peers: Peers, pace: RateLimit
+    ) -> None:
         self._bookie = bookie
         self._ledgers = ledgers
         self._me = me
@@ -147,7 +149,7 @@ class Repair:
         """
         alive = {self._me} | ({BookieRef(bookie_id, living)} if living else set())
         healer = Healer(self._ledgers, self._me, self.mender)
-        adoption = Adoption(self._ledgers, self._me, self._peers, healer, bookie_id, alive, may_take)
+        adoption = PositionTakeover(self._ledgers, self._me, self._peers, healer, bookie_id, alive, may_take)
         ledger_ids = await adoption.ledgers()
         summary = self._begin(len(ledger_ids))
         for ledger_id in ledger_ids:

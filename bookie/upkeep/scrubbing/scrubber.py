@@ -30,7 +30,7 @@ from ...log.format import NO_LEDGER, place_of
 from ...storage.bookie import Bookie
 from ..collecting.compactor import STATES_PER_BATCH, state_record
 from ..mending.repair import Repair
-from ..pace import Pace
+from ..rate_limit import RateLimit
 from ..reports import LISTED_MAX, Repaired, ScrubReport, Summary
 from ..threads import in_thread
 from .audit import Audit
@@ -59,7 +59,7 @@ NOT_WHOLE = (
 class Scrubber:
     """Scrubs one bookie. Call `scrub_once` without the lock of all upkeep, which is `upkeep`."""
 
-    def __init__(self, bookie: Bookie, repair: Repair, upkeep: asyncio.Lock, pace: Pace) -> None:
+    def __init__(self, bookie: Bookie, repair: Repair, upkeep: asyncio.Lock, pace: RateLimit) -> None:
         self._bookie = bookie
         self._repair = repair
         self._upkeep = upkeep

@@ -13,7 +13,7 @@ from metadata.records.unreadable import skip
 from metadata.store import MetadataStore
 
 from .journal_lag import Ahead, lag_millis
-from .sight import Sight
+from .metadata_view import MetadataView
 
 ACCEPTORS_MAX = 200
 """In one answer, of all journals."""
@@ -30,7 +30,7 @@ _Seen = tuple[Facts, JournalState | None]
 """What is told of an acceptor, and its state where that can be read."""
 
 
-async def journals(sight: Sight) -> Facts:
+async def journals(sight: MetadataView) -> Facts:
     """By name. `lag_txids`: finalized elsewhere and not here; what is still written counts when it is finalized.
 
     `lag_millis`: for how long; null where an older program closed the segment, which does not say when.

@@ -10,13 +10,13 @@ from aiohttp import web
 from bookie.serving.daemon import program_version
 
 from ..http.problems import Problem
-from .sight import Away, Sight
+from .metadata_view import Away, MetadataView
 from .table import PATHS, PREFIX, Path, openapi
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def api_routes(sight: Sight) -> list[web.RouteDef]:
+def api_routes(sight: MetadataView) -> list[web.RouteDef]:
     """Each has a rule in ROUTES."""
     described = openapi(program_version())
 
@@ -27,7 +27,7 @@ def api_routes(sight: Sight) -> list[web.RouteDef]:
     return [*routes, web.get(f"{PREFIX}/openapi.json", document)]
 
 
-def _handler(one: Path, sight: Sight) -> Handler:
+def _handler(one: Path, sight: MetadataView) -> Handler:
     async def handle(request: web.Request) -> web.Response:
         try:
             given = {**request.query, **request.match_info}

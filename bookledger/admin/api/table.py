@@ -10,11 +10,11 @@ from metadata.keys import LEDGER_ID_MAX
 from metadata.records.ledger_record import FRAGMENTS_MAX as FRAGMENTS_OF_A_LEDGER_MAX
 
 from ..http.problems import PROBLEM_TYPE
-from . import facts, journals
-from .facts import Facts
+from . import cluster_state, journals
+from .cluster_state import Facts
+from .metadata_view import LEDGERS_MAX
 from .schemas import SCHEMAS
 from .search import STATES
-from .sight import LEDGERS_MAX
 
 PREFIX = "/api/v1"
 LEDGERS_DEFAULT = 100
@@ -111,13 +111,13 @@ STATE = TextParameter("state", "Only those in this state.", choices=STATES)
 CUSTOM = TextParameter("custom", "Only those with this custom metadata: KEY or KEY=VALUE.")
 
 PATHS = (
-    Path("/cluster", "The whole at one glance.", "Cluster", facts.cluster),
-    Path("/bookies", "Every bookie, also the dead ones.", "Bookies", facts.bookies),
+    Path("/cluster", "The whole at one glance.", "Cluster", cluster_state.cluster),
+    Path("/bookies", "Every bookie, also the dead ones.", "Bookies", cluster_state.bookies),
     Path(
         "/ledgers",
         "Ledgers by id, a page at a time; of a search a page may be short, or empty, and have a next one.",
         "Ledgers",
-        facts.ledgers,
+        cluster_state.ledgers,
         (
             _FIRST,
             Parameter("limit", "Ledgers on the page.", 1, LEDGERS_MAX, LEDGERS_DEFAULT),
@@ -129,7 +129,7 @@ PATHS = (
         "/ledgers/{ledger_id}",
         "One ledger, with its fragments and the copies of each.",
         "Ledger",
-        facts.one_ledger,
+        cluster_state.one_ledger,
         (
             _LEDGER_ID,
             Parameter("first_fragment", "How many to leave out.", 0, FRAGMENTS_OF_A_LEDGER_MAX, 0),
@@ -139,10 +139,10 @@ PATHS = (
         "/fragments",
         "Ledgers that are marked as under-replicated, and which of their copies are not well.",
         "Fragments",
-        facts.fragments,
-        (_FIRST, Parameter("limit", "Ledgers on the page.", 1, facts.MARKS_MAX, MARKS_DEFAULT)),
+        cluster_state.fragments,
+        (_FIRST, Parameter("limit", "Ledgers on the page.", 1, cluster_state.MARKS_MAX, MARKS_DEFAULT)),
     ),
-    Path("/healing", "What is copied now, and how much is left.", "Healing", facts.healing),
+    Path("/healing", "What is copied now, and how much is left.", "Healing", cluster_state.healing),
     Path("/journals", "Journals with their acceptors, epochs and lag.", "Journals", journals.journals),
 )
 

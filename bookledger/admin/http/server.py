@@ -29,7 +29,7 @@ from bookie.wire.data import sockets
 from bookie.wire.trust.certificates import Certificates
 
 from ..subject import Subject
-from . import quiet
+from . import log_rate_limit
 from .config import HttpConfig
 from .gate import Gate, knowing, table_of
 from .guard import guard_of, tls_handshakes
@@ -81,7 +81,7 @@ async def serving_http(
             runner.server,
             loop=asyncio.get_running_loop(),
             access_log=None,  # type: ignore[arg-type]  # none is kept
-            logger=quiet.log,
+            logger=log_rate_limit.log,
             keepalive_timeout=config.request_seconds_max,
         )
         subject.registry.register(HttpMetrics(table, config))

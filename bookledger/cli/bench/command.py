@@ -21,10 +21,10 @@ from ledgers.aio import LedgerClient
 from ..options import FilePath, json_option, measuring_options
 from ..output import Say, check_is_new, narrator, print_records, whole_file
 from ..processes import in_plain_text
-from ..scratch import scratch_directory
+from ..temporary_directories import scratch_directory
 from ..told.help import command
+from ..told.interruption import bookies_are_gone, told_when_stopped
 from ..told.sizes import bytes_told
-from ..told.stopping import bookies_are_gone, told_when_stopped
 from .appends import append_async, append_blocking
 from .baseline import Baseline
 from .baseline import measured as measured_baseline

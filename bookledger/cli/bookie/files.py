@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..membership.acting import acting
-from ..membership.looking import with_store
+from ..membership.authorization import acting
+from ..membership.cluster_survey import with_store
 from ..options import FilePath, json_option, metadata_option
 from ..output import Progress, print_json, print_record
 from ..terminal import say
 from ..told.help import command
+from ..told.interruption import again, told_when_stopped
 from ..told.sizes import bytes_told
-from ..told.stopping import again, told_when_stopped
 
 if TYPE_CHECKING:
     from bookie.offline.salvage import Mended, Outcome

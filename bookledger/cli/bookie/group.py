@@ -13,8 +13,8 @@ from metadata import keys
 from metadata.store import MetadataStore
 
 from ..config.clients import client_config
-from ..membership.leaving import drain
-from ..membership.looking import check_is_cluster
+from ..membership.cluster_survey import check_is_cluster
+from ..membership.decommission import drain
 from ..options import (
     FilePath,
     json_option,

@@ -8,7 +8,7 @@ import click
 
 from bookie.config import check_advertised
 
-from ...admin.option import HttpAddress, http_option
+from ...admin.http_option import HttpAddress, http_option
 from ...admin.tracing import traces_option
 from ..event_loop import EventLoop
 from ..options import (

@@ -24,7 +24,7 @@ from metadata.store import MetadataStore
 
 from ...admin import systemd
 from ...admin.bookies import Bookies
-from ...admin.option import HttpAddress, with_http
+from ...admin.http_option import HttpAddress, with_http
 from ...admin.tracing import tracing_to
 from ..config.clients import client_config, http_config
 from ..config.settings import settings_now

@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 
 from ...admin import systemd
-from ...admin.option import HttpAddress, http_option, with_http
+from ...admin.http_option import HttpAddress, http_option, with_http
 from ..config.clients import client_config, http_config
-from ..membership.looking import lost_after_option
+from ..membership.cluster_survey import lost_after_option
 from ..options import certificates_option, insecure_option, json_option, metadata_option
 from ..output import print_json
 from ..terminal import say

@@ -17,8 +17,8 @@ from metadata.records.ledger_record import BookieRef
 from metadata.store import MetadataStore
 
 from ..config.settings import settings_now
-from ..membership.leaving import decommission, maintenance
-from ..membership.looking import NO_CLUSTER, lost_after_option, surveyed, with_store
+from ..membership.cluster_survey import NO_CLUSTER, lost_after_option, surveyed, with_store
+from ..membership.decommission import decommission, maintenance
 from ..options import json_option, metadata_option
 from ..output import print_record, print_records
 from ..told.help import group

@@ -11,19 +11,19 @@ from bookie.upkeep.healing.replication_tasks import replication_tasks
 from bookledger.cluster.balance import Balance, Plan
 from bookledger.cluster.survey import Survey
 from ledgers.errors import LedgerError
-from metadata.healing import moves
+from metadata.healing import planned_moves
 from metadata.records.bookie_registry import list_bookies
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
-from ..membership.acting import acting
-from ..membership.looking import check_is_cluster, lost_after_option, surveyed, with_store
+from ..membership.authorization import acting
+from ..membership.cluster_survey import check_is_cluster, lost_after_option, surveyed, with_store
 from ..options import json_option, metadata_option
 from ..output import print_json, print_record, print_records
 from ..terminal import say
 from ..told.help import command
+from ..told.interruption import told_when_stopped
 from ..told.sizes import bytes_told
-from ..told.stopping import told_when_stopped
 
 LOOK_SECONDS = 2.0
 
@@ -55,7 +55,7 @@ def rebalance(
     check_is_cluster(metadata_uri)
     if cancel:
         with acting("rebalance taken back"):
-            cancelled = with_store(metadata_uri, moves.cancel)
+            cancelled = with_store(metadata_uri, planned_moves.cancel)
         print_record({"cancelled_ledgers": cancelled}, as_json=as_json)
         return
     seen = surveyed(metadata_uri, lost_after)
@@ -80,9 +80,9 @@ async def _planned(store: MetadataStore, seen: Survey) -> Plan:
 
 
 async def _order(store: MetadataStore, plan: Plan) -> None:
-    await moves.cancel(store)  # an older plan was for other disk usage
+    await planned_moves.cancel(store)  # an older plan was for other disk usage
     for one in plan.moves:
-        await moves.plan(store, one)
+        await planned_moves.plan(store, one)
 
 
 def _print(plan: Plan, seen: Survey, *, as_json: bool) -> None:
@@ -129,7 +129,7 @@ def _wait(metadata_uri: str, plan: Plan, *, as_json: bool) -> None:
 
 async def _left(store: MetadataStore) -> tuple[int, list[str]] | None:
     """The ledgers still to be moved, and the target bookies that cannot take copies."""
-    left = [one async for one in moves.list_moves(store)]
+    left = [one async for one in planned_moves.list_moves(store)]
     living = {one.bookie for one in await list_bookies(store) if one.writable}
     absent = {move.new.bookie_id for one in left for move in one.moves if move.new not in living}
     return (len(left), sorted(absent)) if left else None

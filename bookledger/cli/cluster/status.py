@@ -11,7 +11,7 @@ import click
 
 from bookledger.cluster.survey import Survey
 
-from ..membership.looking import lost_after_option, surveyed
+from ..membership.cluster_survey import lost_after_option, surveyed
 from ..options import Finite, json_option, metadata_option
 from ..output import print_json, print_records
 from ..terminal import say

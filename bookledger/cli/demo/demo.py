@@ -21,11 +21,11 @@ from metadata.sqlite.uri import uri_of
 from ..options import FilePath, json_option
 from ..output import Say, narrator, print_json, print_table
 from ..processes import bookie_processes, in_plain_text
-from ..scratch import scratch_directory
+from ..temporary_directories import scratch_directory
 from ..terminal import say
 from ..told.help import command
+from ..told.interruption import bookies_are_gone, told_when_stopped
 from ..told.sizes import bytes_told, counts_bytes
-from ..told.stopping import bookies_are_gone, told_when_stopped
 from .steps import Demo, Findings
 
 RECORDS_MIN = 10

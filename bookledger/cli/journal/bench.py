@@ -26,9 +26,9 @@ from qjm_compat.manager.output_stream import EditLogOutputStream
 from ..options import json_option, measuring_options
 from ..output import Say, narrator, print_records
 from ..processes import bookie_processes, in_plain_text
-from ..scratch import scratch_directory
+from ..temporary_directories import scratch_directory
 from ..told.help import command
-from ..told.stopping import bookies_are_gone, told_when_stopped
+from ..told.interruption import bookies_are_gone, told_when_stopped
 
 BATCH_BYTES = 8 * 1024
 LARGE_BATCH_BYTES = 256 * 1024

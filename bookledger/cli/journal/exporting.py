@@ -12,8 +12,8 @@ import click
 from ..options import FilePath, json_option
 from ..output import Progress, print_record
 from ..told.help import command
+from ..told.interruption import again, told_when_stopped
 from ..told.sizes import bytes_told
-from ..told.stopping import again, told_when_stopped
 from .options import TXID_MAX, JournalPlace, journal_place
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from ..options import Finite, json_option
 from ..output import Progress, print_json, print_record
 from ..terminal import confirm, say
 from ..told.help import command
-from ..told.stopping import again, told_when_stopped
+from ..told.interruption import again, told_when_stopped
 from .options import JournalPlace, journal_place
 
 if TYPE_CHECKING:

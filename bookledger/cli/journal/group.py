@@ -12,7 +12,7 @@ from ..options import json_option
 from ..output import print_record
 from ..terminal import confirm
 from ..told.help import Group, Headings
-from ..told.stopping import again, told_when_stopped
+from ..told.interruption import again, told_when_stopped
 from .exporting import export
 from .fsck import fsck
 from .importing import import_

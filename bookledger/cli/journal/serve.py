@@ -18,12 +18,12 @@ from bookie.serving.stopping import until_stopped
 from bookie.wire.data import sockets
 
 from ...admin import systemd
-from ...admin.life import life_told
-from ...admin.option import HttpAddress, address_option
+from ...admin.http_option import HttpAddress, address_option
+from ...admin.lifecycle_log import life_told
 from ...admin.tracing import traces_option, tracing_to
 from ..config.clients import client_config, http_config
 from ..config.settings import settings_now
-from ..membership.looking import check_is_cluster
+from ..membership.cluster_survey import check_is_cluster
 from ..options import (
     DIGESTS,
     Finite,
@@ -146,7 +146,7 @@ async def _serve(config: NodeConfig, told: Callable[[RunningNode], None]) -> Non
 
     from ...admin.http.server import serving_http
     from ...admin.loop_lag import watching_lag
-    from ...admin.process import process_registry
+    from ...admin.process_metrics import process_registry
     from ...admin.subject import Subject
     from ...console.console import Console
 

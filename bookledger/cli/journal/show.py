@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..membership.looking import check_is_cluster
+from ..membership.cluster_survey import check_is_cluster
 from ..options import json_option, metadata_option
 from ..output import print_json, print_record, print_records
 from ..told.help import command

@@ -19,7 +19,7 @@ from ..config.clients import client_config
 from ..options import json_option, metadata_option, new_ledger_options, refuse_new_ledger_options
 from ..output import Progress, print_record
 from ..told.help import command
-from ..told.stopping import told_when_stopped
+from ..told.interruption import told_when_stopped
 from . import records
 
 

@@ -13,7 +13,7 @@ from metadata.records.cluster import cluster_id
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
-from ..membership.looking import NO_CLUSTER, lost_after_option, with_store
+from ..membership.cluster_survey import NO_CLUSTER, lost_after_option, with_store
 from ..options import json_option, ledger_argument, metadata_option
 from ..output import print_records
 from ..told.help import command

@@ -33,10 +33,10 @@ from ..options import (
 from ..output import Progress, check_is_new, whole_file
 from ..terminal import say, shown_bytes
 from ..told.help import command
+from ..told.interruption import again, told_when_stopped
 from ..told.outages import PAUSE_SECONDS, Outages
-from ..told.stopping import again, told_when_stopped
 from .entry_files import EntryFiles
-from .ways_out import ways_out
+from .remedies import remedies
 
 LOOK_SECONDS = 10.0
 """After so long without news a tailed ledger's bookies are probed: perhaps none answers."""
@@ -94,7 +94,7 @@ def read(
     )
     with (
         told_when_stopped(how),
-        ways_out(metadata_uri, ledger_id),
+        remedies(metadata_uri, ledger_id),
         into as out,
         LedgerClient(metadata_uri, config=client_config()) as client,
     ):
@@ -146,7 +146,7 @@ def tail(
     write = _printer(sys.stdout.buffer, printed, raw=raw, as_json=as_json)
     with (
         told_when_stopped(printed.how),
-        ways_out(metadata_uri, ledger_id),
+        remedies(metadata_uri, ledger_id),
         LedgerClient(metadata_uri, config=client_config()) as client,
     ):
         reader = client.open_ledger(ledger_id, recovery=False, password=password)

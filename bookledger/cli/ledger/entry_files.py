@@ -10,7 +10,7 @@ from ledgers import Columns, LedgerError
 from ledgers.reading.batch_read import entries_of
 from metadata.keys import LEDGER_ID_MAX
 
-from ..told.stopping import again
+from ..told.interruption import again
 
 DIGITS = len(str(LEDGER_ID_MAX))
 """Of a file's name, so that names sort as ids do."""

@@ -13,7 +13,7 @@ from ledgers import LedgerClient
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 
 from ..config.clients import client_config
-from ..membership.looking import check_is_cluster
+from ..membership.cluster_survey import check_is_cluster
 from ..options import Finite, Moment, json_option, metadata_option
 from ..output import ledger_fields, print_records
 from ..terminal import say

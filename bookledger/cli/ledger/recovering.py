@@ -15,8 +15,8 @@ from ..options import json_option, ledger_argument, metadata_option, password_op
 from ..output import Progress, ledger_fields, loss_fields, print_record
 from ..terminal import confirm, say
 from ..told.help import command
-from ..told.stopping import again, told_when_stopped
-from .ways_out import ways_out
+from ..told.interruption import again, told_when_stopped
+from .remedies import remedies
 
 
 @command()
@@ -44,7 +44,7 @@ def recover(
     """
     if yes and not accept_loss:
         raise click.UsageError("--yes goes with --accept-loss")
-    with ways_out(metadata_uri, ledger_id), LedgerClient(metadata_uri, config=client_config()) as client:
+    with remedies(metadata_uri, ledger_id), LedgerClient(metadata_uri, config=client_config()) as client:
         began = time.monotonic()
         if accept_loss:
             record = _accepted(client, ledger_id, password, yes=yes)

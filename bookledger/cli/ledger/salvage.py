@@ -20,7 +20,7 @@ from ..output import Progress, check_is_new, print_json, print_record, whole_fil
 from ..terminal import say
 from ..told.exit_codes import ExitCode
 from ..told.help import command
-from ..told.stopping import again, told_when_stopped
+from ..told.interruption import again, told_when_stopped
 
 STANDARD_OUTPUT = Path("-")
 

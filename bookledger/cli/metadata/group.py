@@ -24,13 +24,13 @@ from metadata.errors import BackupUnusable
 from metadata.records.cluster import cluster_id
 from metadata.store import MetadataStore
 
-from ..membership.acting import acting
-from ..membership.looking import NO_CLUSTER, surveyed, with_store
+from ..membership.authorization import acting
+from ..membership.cluster_survey import NO_CLUSTER, surveyed, with_store
 from ..options import FilePath, json_option, metadata_option, optional_metadata_option
 from ..output import Progress, check_is_new, print_record, print_records, whole_file
 from ..terminal import confirm, say
 from ..told.help import group
-from ..told.stopping import again, told_when_stopped
+from ..told.interruption import again, told_when_stopped
 
 ACCEPTED = "accepted: ledgers are created, recovered and collected again"
 

@@ -12,8 +12,8 @@ import click
 
 from ledgers.errors import LedgerError, NoSuchLedger
 
-from ..membership.looking import check_is_cluster
-from .needs import check_packages
+from ..membership.cluster_survey import check_is_cluster
+from .prerequisites import check_packages
 
 if TYPE_CHECKING:
     from spark.edits.options import EditsOptions

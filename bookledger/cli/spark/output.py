@@ -14,7 +14,7 @@ from uuid import uuid4
 from ledgers.errors import LedgerError
 
 from ..terminal import say
-from ..told.stopping import again
+from ..told.interruption import again
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

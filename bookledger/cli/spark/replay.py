@@ -12,7 +12,7 @@ from ..told.help import command
 from .checks import check_flags, check_replay
 from .options import master_given, pairs, settings, tasks_bar
 from .output import NewOutput
-from .work import OnSpark, run_on_spark
+from .spark_job import OnSpark, run_on_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

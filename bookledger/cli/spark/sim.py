@@ -21,7 +21,7 @@ from ..told.help import command
 from .errors import in_one_line
 from .options import master_given, settings, tasks_bar
 from .output import NewOutput
-from .work import OnSpark, run_on_spark
+from .spark_job import OnSpark, run_on_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -155,12 +155,12 @@ def _run(
 
     def work(session: SparkSession) -> _Found:
         from spark.campaign.simulate import Campaign, outcomes
-        from spark.tasks_told import tasks_told
+        from spark.task_progress import task_progress
 
         place = new.claim(session)
         campaign = Campaign(LAYERS[layer], *numbers)
         began = time.monotonic()
-        with tasks_told(session, progress), _seeds_lost_named(campaign):
+        with task_progress(session, progress), _seeds_lost_named(campaign):
             outcomes(session, campaign).write.parquet(place)
         found = _found(session, campaign, place, time.monotonic() - began)
         new.complete()

@@ -6,8 +6,8 @@ import struct
 from dataclasses import dataclass
 from typing import Annotated
 
+from .field_types import I64, Kind, array, check_count, record
 from .java import read_vint, read_vlong, write_vint, write_vlong
-from .kinds import I64, Kind, array, check_count, record
 
 BLOCKS_MAX = 64 * 1024 * 1024
 """Most blocks of a file."""

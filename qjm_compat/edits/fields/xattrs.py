@@ -7,8 +7,8 @@ from enum import IntEnum
 from typing import Annotated
 
 from ..errors import BrokenOp
+from .field_types import Kind, to_enum
 from .java import read_maybe_text, read_text, write_maybe_text, write_text
-from .kinds import Kind, to_enum
 from .protobuf import (
     Fields,
     maybe_bytes,

@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Annotated
 
 from ..fields.access import AclMessage
-from ..fields.kinds import I8, I16, I32, I64, NUMBER_32, Mode, ShortBytes, String, enum
+from ..fields.field_types import I8, I16, I32, I64, NUMBER_32, Mode, ShortBytes, String, enum
 from ..fields.xattrs import XAttrMessage
 from ..op import EditOp, edit_op
 from .files import NO_CALL

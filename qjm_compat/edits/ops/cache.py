@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from ..fields.kinds import I16, I32, I64, Mode, ShortBytes, String, flagged
+from ..fields.field_types import I16, I32, I64, Mode, ShortBytes, String, flagged
 from ..op import EditOp, edit_op
 from .files import NO_CALL
 

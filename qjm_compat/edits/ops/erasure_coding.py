@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from ..fields.kinds import I32, ShortBytes, String, array, record
+from ..fields.field_types import I32, ShortBytes, String, array, record
 from ..op import EditOp, edit_op
 from .files import NO_CALL
 

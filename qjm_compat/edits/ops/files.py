@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..fields.access import Acl, Permissions
 from ..fields.blocks import Blocks, CompactBlocks
-from ..fields.kinds import I8, I16, I32, I64, Flag, ShortBytes, String
+from ..fields.field_types import I8, I16, I32, I64, Flag, ShortBytes, String
 from ..fields.xattrs import XAttrs
 from ..op import EditOp, edit_op, since
 

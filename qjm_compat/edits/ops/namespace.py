@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Annotated
 
 from ..fields.access import Acl, Permissions
-from ..fields.kinds import I32, I64, NUMBER_8, STRING, ShortBytes, String, array, enum
+from ..fields.field_types import I32, I64, NUMBER_8, STRING, ShortBytes, String, array, enum
 from ..fields.xattrs import XAttrs
 from ..op import EditOp, edit_op, since
 from .files import NO_CALL

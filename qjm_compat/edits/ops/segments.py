@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..fields.kinds import I64
+from ..fields.field_types import I64
 from ..op import EditOp, edit_op
 
 

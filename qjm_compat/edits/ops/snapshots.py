@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..fields.kinds import I32, I64, ShortBytes, String
+from ..fields.field_types import I32, I64, ShortBytes, String
 from ..op import EditOp, edit_op, since
 from .files import NO_CALL
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ..errors import BrokenOp
+from ..fields.field_types import I64, NUMBER_8, Kind, Text, VInt, VLong, record, take
 from ..fields.java import read_vint, read_vlong, write_vint, write_vlong
-from ..fields.kinds import I64, NUMBER_8, Kind, Text, VInt, VLong, record, take
 from ..op import EditOp, edit_op
 
 KEY_BYTES_MAX = 1024 * 1024

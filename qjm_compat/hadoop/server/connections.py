@@ -34,7 +34,7 @@ from ..wire.rpc import (
     sasl_not_needed,
 )
 from .calls import Calls
-from .load import Load
+from .load_shedding import LoadShedding
 
 STRANGER_FRAME_BYTES_MAX = 64 * 1024
 """Largest frame before the connection's context: the peer is not identified yet."""
@@ -68,7 +68,7 @@ class RpcServer:
         self.connections: set[Connection] = set()
         self.ending: set[Connection] = set()
         """Those that were told why they are refused, and have not closed yet."""
-        self.load = Load(self.limits)
+        self.load = LoadShedding(self.limits)
         self.table = ConnectionTable(Places.of(self.limits, busy_go=True))
 
     @asynccontextmanager

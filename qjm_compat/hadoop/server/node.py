@@ -14,8 +14,8 @@ from metadata.store import MetadataStore, list_all
 
 from ...acceptor.journal import Journal
 from ...config import JournalConfig
+from ...error_translation import metadata_errors
 from ...errors import BadRequest
-from ...failures import metadata_errors
 from ...requests import R, Request
 from ..limits import NodeLimits
 from .peers import Address, PeersByUrl

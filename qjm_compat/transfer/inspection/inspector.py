@@ -19,8 +19,8 @@ from metadata.store import MetadataStore
 
 from ...acceptor.segment_ledgers import SegmentLedgers
 from ...config import AcceptorConfig, JournalConfig
+from ...error_translation import metadata_errors
 from ...errors import JournalUnavailable
-from ...failures import metadata_errors
 from .acceptor_seen import AcceptorSeen
 from .records_seen import records_of
 

@@ -11,8 +11,8 @@ from bookie.errors import DataDirectoryError
 from bookie.serving.cookie_check import RestoredCookie, check_cookie, restore_cookie
 from bookie.serving.directory import format_directory
 from metadata import keys
-from metadata.healing import orders
-from metadata.healing.orders import Order, OrderKind
+from metadata.healing import operator_requests
+from metadata.healing.operator_requests import Order, OrderKind
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records import cluster, decommissioned
 from metadata.records.cluster import Cookie
@@ -111,7 +111,7 @@ def test_a_bookie_that_is_given_up_gets_no_cookie_before_that_is_taken_back(tmp_
         store = MemoryStore()
         await started_once(tmp_path, store)
         await lost(store, keys.cookie("b1"))
-        await orders.give(store, Order("b1", OrderKind.GIVEN_UP, 0))
+        await operator_requests.give(store, Order("b1", OrderKind.GIVEN_UP, 0))
         said = await refusal(tmp_path / "b1", store)
         assert "bookledger cluster decommission b1 --cancel" in said
 

@@ -15,8 +15,8 @@ import pytest
 from bookie.limits_config import MIB, Limits
 from bookie.serving.data.appends import Appends
 from bookie.serving.data.calls import CALL_BYTES_MAX, TOO_MANY_OF_ALL
-from bookie.serving.limits import standstill, suspects
-from bookie.serving.limits.proofs import FALSE_PROOF
+from bookie.serving.limits import auth_backoff, stalled_peers
+from bookie.serving.limits.password_proofs import FALSE_PROOF
 from bookie.serving.service import TOO_MUCH_MAINTENANCE, BookieService
 from bookie.wire import codec
 from bookie.wire.credentials import Purpose
@@ -85,7 +85,7 @@ def test_past_the_connections_of_an_address_the_next_is_told_so_and_the_others_g
 def test_half_a_message_holds_memory_until_another_needs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(standstill, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(stalled_peers, "LOOK_SECONDS", 0.05)
 
     async def test(client: Client) -> None:
         async with client.stream() as hostile:
@@ -119,7 +119,7 @@ def test_half_a_message_that_goes_on_in_time_is_taken(tmp_path: Path) -> None:
 def test_pages_that_nobody_takes_are_bounded_and_their_reader_is_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(standstill, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(stalled_peers, "LOOK_SECONDS", 0.05)
 
     async def test(client: Client) -> None:
         await client.append(client.request(0, frame_of(7, [0], payload_bytes=4 * MIB - 100)))
@@ -224,7 +224,7 @@ def test_what_is_refused_or_greets_holds_nothing(tmp_path: Path) -> None:
 def test_the_first_false_proof_ends_the_stream_and_the_next_welcome_takes_its_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(suspects, "PENALTY_SECONDS", 0.3)
+    monkeypatch.setattr(auth_backoff, "PENALTY_SECONDS", 0.3)
 
     async def test(client: Client) -> None:
         false = Credential(LedgerKey(7, b"password").verifier, bytes(64))

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from bookie.serving.directory import read_cookie
-from bookie.serving.history import life
-from bookie.serving.history.life import Lives
+from bookie.serving.history import directory_generation
+from bookie.serving.history.directory_generation import Lives
 from bookie.serving.history.metadata_rollback import RollbackDetector
 from bookie.storage.bookie import Bookie
 from metadata import keys
@@ -16,7 +16,7 @@ from metadata.backup import hold
 from metadata.memory import MemoryStore
 from metadata.records import decommissioned
 from metadata.records.decommissioned import Decommissioned
-from metadata.records.lives import Life
+from metadata.records.directory_generations import Life
 from tests.bookie.bookies import bookie_on
 from tests.bookie.serving.served import formatted
 from tests.support.aio import run
@@ -29,7 +29,7 @@ async def detecting(path: Path) -> AsyncIterator[tuple[MemoryStore, Bookie, Live
     await formatted(path, store)
     cookie = read_cookie(path / "b1")
     async with bookie_on(path / "b1", incarnation=cookie.incarnation) as bookie:
-        lives = await life.look(path / "b1", cookie, store)
+        lives = await directory_generation.look(path / "b1", cookie, store)
         yield store, bookie, lives, RollbackDetector(store, bookie, lives)
 
 
@@ -60,7 +60,7 @@ def test_a_key_of_its_own_that_is_older_or_gone_is_a_sign(tmp_path: Path) -> Non
             assert await looking.look_once()
             assert await hold.read(store) is not None
             assert not await looking.look_once(), "it is told once"
-            after_a_crash = await life.look(tmp_path / "b1", lives.cookie, store)
+            after_a_crash = await directory_generation.look(tmp_path / "b1", lives.cookie, store)
             assert not await RollbackDetector(store, bookie, after_a_crash).look_once(), (
                 "also by its next life"
             )

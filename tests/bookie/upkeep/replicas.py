@@ -16,8 +16,8 @@ from bookie.log.segments import name_of
 from bookie.storage.bookie import Bookie
 from bookie.upkeep.mending.limbo import enter_limbo
 from bookie.upkeep.mending.repair import Repair
-from bookie.upkeep.pace import Pace
 from bookie.upkeep.peers import PeersFailed
+from bookie.upkeep.rate_limit import RateLimit
 from bookie.upkeep.scrubbing.scrubber import Scrubber
 from bookie.wire.columns import Columns
 from bookie.wire.messages import EntryRange, Frame, ReadRequest, Status
@@ -148,7 +148,7 @@ async def mended(
     ledgers: LedgerStore | None = None,
     disk: Disk | None = None,
     peers: DictionaryPeers | None = None,
-    pace: Pace | None = None,
+    pace: RateLimit | None = None,
     **settings: Any,
 ) -> AsyncIterator[Mended]:
     """A bookie on this directory, with repair and scrubber."""
@@ -157,8 +157,10 @@ async def mended(
         yield tools(bookie, ledgers, peers or DictionaryPeers(ledgers), pace)
 
 
-def tools(bookie: Bookie, ledgers: LedgerStore, peers: DictionaryPeers, pace: Pace | None = None) -> Mended:
-    pace, upkeep = pace or Pace(AT_ONCE), asyncio.Lock()
+def tools(
+    bookie: Bookie, ledgers: LedgerStore, peers: DictionaryPeers, pace: RateLimit | None = None
+) -> Mended:
+    pace, upkeep = pace or RateLimit(AT_ONCE), asyncio.Lock()
     repair = Repair(bookie, ledgers, ME, peers, pace)
     return Mended(bookie, ledgers, peers, repair, Scrubber(bookie, repair, upkeep, pace), upkeep)
 

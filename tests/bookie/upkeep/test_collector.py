@@ -15,7 +15,7 @@ import pytest
 from bookie.errors import DataDirectoryError
 from bookie.storage.bookie import Bookie
 from bookie.upkeep.collecting.collector import Collected, Collector
-from bookie.upkeep.pace import Pace
+from bookie.upkeep.rate_limit import RateLimit
 from bookie.wire.messages import Status
 from metadata import keys
 from metadata.errors import StoreUnavailable
@@ -45,7 +45,7 @@ class Site:
         self.ledgers = LedgerStore(store)
 
     async def collect(self, store: MemoryStore | None = None, *, also_misplaced: bool = False) -> Collected:
-        collector = Collector(self.bookie, store or self.store, self.cookie, Pace(1e9))
+        collector = Collector(self.bookie, store or self.store, self.cookie, RateLimit(1e9))
         return await collector.collect(also_misplaced=also_misplaced)
 
     async def delete(self, *ledger_ids: int) -> None:
@@ -207,7 +207,9 @@ def test_a_late_writer_to_a_forgotten_ledger_is_refused_in_this_life_and_the_nex
             await ledgers.delete(found)
             bookie = client.bookie
             assert (
-                await Collector(bookie.bookie, store, bookie.cookie, Pace(1e9)).collect(also_misplaced=False)
+                await Collector(bookie.bookie, store, bookie.cookie, RateLimit(1e9)).collect(
+                    also_misplaced=False
+                )
             ) == (Collected(ledgers_forgotten=1))
             late = await client.append(client.request(1, frame_of(7, [1])))
             assert plain(late) == acks(1, [Status.FENCED])
@@ -330,7 +332,7 @@ def test_what_the_bookie_proves_of_entries_before_the_end_keeps_nothing(tmp_path
 def test_a_record_that_has_changed_since_the_listing_decides(tmp_path: Path) -> None:
     async def test(site: Site) -> None:
         await placed_elsewhere(site, closed=True)
-        collector = Collector(site.bookie, site.store, site.cookie, Pace(1e9))
+        collector = Collector(site.bookie, site.store, site.cookie, RateLimit(1e9))
         listing = await collector._compare([4])
         found = await site.ledgers.read(4)
         assert found is not None

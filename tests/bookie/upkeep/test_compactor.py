@@ -18,7 +18,7 @@ from bookie.offline import rebuild
 from bookie.serving import directory
 from bookie.storage.bookie import Bookie
 from bookie.upkeep.collecting.compactor import Compacted, Compactor
-from bookie.upkeep.pace import Pace
+from bookie.upkeep.rate_limit import RateLimit
 from bookie.wire.messages import LacReply, Status
 from metadata.memory import MemoryStore
 from tests.bookie.bookies import append, bookie_on, entries, fenced_read, lac_request, read, read_request
@@ -36,7 +36,7 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def compactor(bookie: Bookie) -> Compactor:
-    return Compactor(bookie, Pace(AT_ONCE))
+    return Compactor(bookie, RateLimit(AT_ONCE))
 
 
 async def interleaved(bookie: Bookie, ledgers: int, entries_each: int) -> None:

@@ -14,7 +14,7 @@ import pytest
 from bookie.errors import BookieError
 from bookie.storage.bookie import Bookie
 from bookie.upkeep.collecting.compactor import Compactor, state_record
-from bookie.upkeep.pace import Pace
+from bookie.upkeep.rate_limit import RateLimit
 from bookie.wire.messages import Status
 from tests.bookie.bookies import append, bookie_on, entries, open_bookie, read, read_request
 from tests.bookie.entries import frame_of
@@ -61,7 +61,7 @@ async def _step(bookie: Bookie, random: Random, past: Past) -> None:
             await bookie.checkpoint()
             await bookie.forget([ledger_id])
         case 2 | 3:
-            await Compactor(bookie, Pace(1e12)).compact(random.choice([0.0, 0.3, 0.9]))
+            await Compactor(bookie, RateLimit(1e12)).compact(random.choice([0.0, 0.3, 0.9]))
         case 4:
             state = bookie.states.hold(ledger_id)
             state.limbo = not state.limbo
@@ -137,7 +137,7 @@ def test_whatever_was_acknowledged_outlives_crashes_in_any_step_of_upkeep(
         async with bookie_on(directory, disk) as bookie:
             for ledger_id in past.in_limbo:
                 assert bookie.states.peek(ledger_id).limbo
-            await Compactor(bookie, Pace(1e12)).compact(0.9)
+            await Compactor(bookie, RateLimit(1e12)).compact(0.9)
             await _check(bookie, past)
         lose_index(directory)
         async with bookie_on(directory, disk) as bookie:  # the log alone has everything

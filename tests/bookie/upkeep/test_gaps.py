@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookie.upkeep.inventory.gaps import contains, merged, missing, overlap, runs, uncovered
-from bookie.upkeep.inventory.placed import Share
+from bookie.upkeep.inventory.placed_entries import Share
 from bookie.wire.messages import EntryRange
 from metadata.records.ledger_record import Shape
 

@@ -10,11 +10,11 @@ import pytest
 
 from bookie.errors import DataDirectoryError
 from bookie.log.format import NO_LEDGER, Kind, Record
-from bookie.serving.history import life
+from bookie.serving.history import directory_generation
 from bookie.wire.messages import Status
 from metadata.backup import hold
 from metadata.memory import MemoryStore
-from metadata.records import lives
+from metadata.records import directory_generations
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import Page
@@ -143,10 +143,10 @@ def test_a_crash_between_the_two_places_of_the_number_is_no_older_copy(tmp_path:
         store = MemoryStore()
         async with served(tmp_path, store):
             pass
-        life._write(tmp_path / "b1", 2)  # the metadata still says 1
+        directory_generation._write(tmp_path / "b1", 2)  # the metadata still says 1
         async with served(tmp_path, store):
-            assert life._read(tmp_path / "b1")[0] == 3
-        life._write(tmp_path / "b1", 5)  # twice in a row
+            assert directory_generation._read(tmp_path / "b1")[0] == 3
+        directory_generation._write(tmp_path / "b1", 5)  # twice in a row
         async with served(tmp_path, store):
             assert await hold.read(store) is None, "nor has the metadata gone back"
 
@@ -156,7 +156,7 @@ def test_a_crash_between_the_two_places_of_the_number_is_no_older_copy(tmp_path:
 def test_a_copy_made_in_the_same_life_is_noticed_by_how_far_the_log_had_got(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(life, "PUBLISH_SECONDS", 0.01)
+    monkeypatch.setattr(directory_generation, "PUBLISH_SECONDS", 0.01)
 
     async def test() -> None:
         store = MemoryStore()
@@ -167,7 +167,7 @@ def test_a_copy_made_in_the_same_life_is_noticed_by_how_far_the_log_had_got(
             assert plain(await client.append(client.request(1, frame_of(OPEN, [3])))) == acks(1, [OK])
 
             async def is_known() -> bool:
-                known = await lives.read(store, "b1", client.incarnation)
+                known = await directory_generations.read(store, "b1", client.incarnation)
                 return known.position == client.bookie.bookie.log_position
 
             await until_true(is_known)

@@ -16,7 +16,7 @@ from bookie.log.records import Found
 from bookie.log.walk import walk
 from bookie.upkeep.inventory import inventory
 from bookie.upkeep.mending import mending
-from bookie.upkeep.pace import Pace
+from bookie.upkeep.rate_limit import RateLimit
 from bookie.upkeep.reports import Repaired, Unrepaired
 from bookie.wire.columns import FRAME_BYTES_MAX
 from bookie.wire.messages import EntryRange, Frame, LacRequest, Status
@@ -601,7 +601,7 @@ def test_repair_keeps_to_its_pace_and_tells_how_far_it_is(tmp_path: Path) -> Non
         peers = DictionaryPeers(ledgers, payload_bytes=10_000, page_entries=5)
         for ledger_id in range(3):
             await closed_ledger(ledgers, ledger_id, WHOLE, 9)
-        async with mended(tmp_path, ledgers, peers=peers, pace=Pace(500_000)) as world:
+        async with mended(tmp_path, ledgers, peers=peers, pace=RateLimit(500_000)) as world:
             await world.limbo()
             began, seen = loop.time(), []
             repairing = asyncio.create_task(world.repair.repair_limbo())
@@ -641,7 +641,7 @@ def test_a_repair_that_is_cancelled_leaves_nothing_behind_and_is_taken_up_again(
         ledgers = LedgerStore(MemoryStore())
         record = await closed_ledger(ledgers, 7, WHOLE, LAST)
         peers = DictionaryPeers(ledgers, payload_bytes=5000, page_entries=5)
-        async with mended(tmp_path, ledgers, peers=peers, pace=Pace(200_000)) as world:
+        async with mended(tmp_path, ledgers, peers=peers, pace=RateLimit(200_000)) as world:
             await world.limbo()
             repairing = asyncio.create_task(world.repair.repair_limbo())
             while world.repair.progress.entries < 20:

@@ -23,7 +23,7 @@ from bookie.log.walk import walk
 from bookie.offline import rebuild
 from bookie.serving import directory
 from bookie.upkeep.collecting.compactor import Compactor
-from bookie.upkeep.pace import Pace
+from bookie.upkeep.rate_limit import RateLimit
 from bookie.upkeep.reports import ScrubReport
 from bookie.upkeep.scrubbing import scrubber
 from bookie.wire.messages import Status
@@ -93,7 +93,7 @@ def dealt_with(report: ScrubReport) -> dict[str, object]:
     }
 
 
-class Counting(Pace):
+class Counting(RateLimit):
     """Knows what was read, and by how many at once."""
 
     def __init__(self) -> None:
@@ -179,7 +179,7 @@ def test_R6_what_a_scrub_has_mended_stays_so_after_a_restart_and_in_an_index_mad
             flip_in(path / "log", world.places(7)[2])
             report = await world.scrubber.scrub_once()
             for segment in report.segments_damaged:
-                done = await Compactor(bookie, Pace(AT_ONCE)).empty(segment)
+                done = await Compactor(bookie, RateLimit(AT_ONCE)).empty(segment)
                 assert done.segments_dropped == 1
             assert dealt_with(await world.scrubber.scrub_once()) == {}
         rebuild.rebuild_index(path)
@@ -288,7 +288,7 @@ def test_R6_which_segments_there_are_is_written_anew_too(tmp_path: Path) -> None
         async with mended(tmp_path) as world:
             await filled(world, WHOLE, 7, 8)
             await world.bookie.forget([8])
-            await Compactor(world.bookie, Pace(AT_ONCE)).compact(0.9)
+            await Compactor(world.bookie, RateLimit(AT_ONCE)).compact(0.9)
             await filled(world, WHOLE, 9)
             lost = world.places(7)[0].position >> 32
             damaged = world.places(9)[5]
@@ -559,7 +559,7 @@ def test_R6_places_that_point_at_something_else_are_mended(tmp_path: Path, point
 # --- segments that come and go --------------------------------------------------------------------
 
 
-class Meanwhile(Pace):
+class Meanwhile(RateLimit):
     """Lets something happen while a scrub waits for its turn."""
 
     def __init__(self) -> None:
@@ -582,7 +582,9 @@ def test_segments_that_are_compacted_during_a_scrub_are_no_damage(tmp_path: Path
             async def compacted() -> None:
                 async with world.upkeep:
                     await world.bookie.forget([8])
-                    assert (await Compactor(world.bookie, Pace(AT_ONCE)).compact(0.9)).segments_dropped > 2
+                    assert (
+                        await Compactor(world.bookie, RateLimit(AT_ONCE)).compact(0.9)
+                    ).segments_dropped > 2
 
             pace.happens = compacted
             report = await world.scrubber.scrub_once()
@@ -603,7 +605,7 @@ def test_rot_in_a_segment_that_is_compacted_meanwhile_is_none_any_more(tmp_path:
             async def compacted() -> None:
                 async with world.upkeep:
                     await world.bookie.forget([8])
-                    await Compactor(world.bookie, Pace(AT_ONCE)).compact(0.9)
+                    await Compactor(world.bookie, RateLimit(AT_ONCE)).compact(0.9)
 
             pace.happens = compacted
             assert dealt_with(await world.scrubber.scrub_once()) == {}
@@ -677,7 +679,7 @@ def test_a_segment_whose_header_has_rotted_is_told(tmp_path: Path) -> None:
 def test_a_scrub_keeps_to_its_pace(tmp_path: Path) -> None:
     async def test() -> None:
         loop = asyncio.get_running_loop()
-        async with mended(tmp_path, pace=Pace(8000)) as world:
+        async with mended(tmp_path, pace=RateLimit(8000)) as world:
             await filled(world, WHOLE, 7)
             began = loop.time()
             report = await world.scrubber.scrub_once()

@@ -30,8 +30,8 @@ from ledgers.bookies.queued_lane import QueuedLane
 from ledgers.config import MIB, ClientConfig
 from ledgers.errors import BookieUnavailable
 from ledgers.integrity.ledger_keys import LedgerKey
+from ledgers.loop_batching import LoopBatching
 from ledgers.tasks import STOPPED_SECONDS
-from ledgers.turn import Turn
 from metadata.records.ledger_record import BookieRef
 from tests.support.aio import run, until_true
 
@@ -132,7 +132,7 @@ class Setting:
         self.peer = Peer()
         self._connect_error = connect_error
         self.broken: list[AppendStream] = []
-        self.stream = AppendStream(BOOKIE, config, self._dial, self.broken.append, Turn())
+        self.stream = AppendStream(BOOKIE, config, self._dial, self.broken.append, LoopBatching())
 
     async def _dial(self, handler: Handler, seconds_max: float) -> tuple[Connection, ServerHello]:
         del seconds_max

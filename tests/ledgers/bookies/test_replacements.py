@@ -11,8 +11,8 @@ import pytest
 from bookie.wire import InfoReply
 from ledgers.bookie_client import BookieClient
 from ledgers.bookies.connected_bookies import ConnectedBookies
+from ledgers.bookies.health_probes import REMEMBERED_SECONDS_MAX, choose_alive
 from ledgers.bookies.replacements import find_replacements
-from ledgers.bookies.signs_of_life import REMEMBERED_SECONDS_MAX, choose_alive
 from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
 from ledgers.errors import BookieUnavailable

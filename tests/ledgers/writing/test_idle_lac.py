@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ledgers.later import Later
+from ledgers.shared_timer import SharedTimer
 from ledgers.writing.idle_lac import IdleLac
 from tests.support.aio import run
 
@@ -19,7 +19,7 @@ class Writer:
         self.is_idle = True
         self.told: list[int] = []
         self.timer = IdleLac(
-            Later(0.0),
+            SharedTimer(0.0),
             lambda: self.last_add_confirmed,
             lambda: self.is_idle,
             lambda: self.told.append(self.last_add_confirmed),

@@ -9,8 +9,8 @@ import pytest
 from ledgers.config import MIB, ClientConfig
 from ledgers.entry import ENTRY_OVERHEAD_BYTES
 from ledgers.errors import AppendTimeout, ClientForked, LedgerFenced, NotEnoughBookies
-from ledgers.writing import long_wait
-from metadata.home_process import _Forks
+from ledgers.writing import slow_wait_warning
+from metadata.fork_guard import _Forks
 from tests.ledgers.writing.writing import DIGEST, LEDGER_ID, HeldBookies, turns, writer_of
 from tests.support.aio import run, until_true
 
@@ -120,7 +120,7 @@ def test_C1_an_idle_writer_that_meets_the_fence_of_a_recovery_that_closed_there_
 def test_a_close_that_takes_long_says_how_many_entries_it_waits_for(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(long_wait, "SAY_AFTER_SECONDS", 0)
+    monkeypatch.setattr(slow_wait_warning, "SAY_AFTER_SECONDS", 0)
 
     async def is_told() -> bool:
         return bool(caplog.messages)

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from hypothesis import strategies as st
 
 from qjm_compat.edits import NEWEST_LAYOUT, OLDEST_LAYOUT, OPS, EditOp
-from qjm_compat.edits.fields import kinds
+from qjm_compat.edits.fields import field_types
 from qjm_compat.edits.fields.access import (
     Acl,
     AclChange,
@@ -20,7 +20,7 @@ from qjm_compat.edits.fields.access import (
     Permissions,
 )
 from qjm_compat.edits.fields.blocks import Block, Blocks, CompactBlocks
-from qjm_compat.edits.fields.kinds import Kind
+from qjm_compat.edits.fields.field_types import Kind
 from qjm_compat.edits.fields.xattrs import XAttr, XAttrChange, XAttrMessage, XAttrNamespace, XAttrs
 from qjm_compat.edits.op import layout_of
 from qjm_compat.edits.ops.attributes import StorageType, TypeOfStorage
@@ -81,14 +81,14 @@ def _kind(annotated: object) -> Kind[Any]:
 _BY_KIND = {
     id(kind): strategy
     for kind, strategy in (
-        (_kind(kinds.I8), numbers_8),
-        (_kind(kinds.I16), numbers_16),
-        (_kind(kinds.I32), numbers_32),
-        (_kind(kinds.I64), numbers_64),
-        (_kind(kinds.Mode), numbers_16),
-        (_kind(kinds.Flag), st.booleans()),
-        (_kind(kinds.String), java_strings),
-        (_kind(kinds.ShortBytes), client_ids),
+        (_kind(field_types.I8), numbers_8),
+        (_kind(field_types.I16), numbers_16),
+        (_kind(field_types.I32), numbers_32),
+        (_kind(field_types.I64), numbers_64),
+        (_kind(field_types.Mode), numbers_16),
+        (_kind(field_types.Flag), st.booleans()),
+        (_kind(field_types.String), java_strings),
+        (_kind(field_types.ShortBytes), client_ids),
         (_kind(Blocks), blocks),
         (_kind(CompactBlocks), blocks),
         (_kind(Permissions), st.builds(Permission, texts, texts, numbers_16)),

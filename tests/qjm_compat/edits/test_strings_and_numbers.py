@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qjm_compat.edits import BrokenOp
+from qjm_compat.edits.fields.field_types import Text, _kind_in
 from qjm_compat.edits.fields.java import read_utf8, read_vint, read_vlong, write_utf8, write_vint, write_vlong
-from qjm_compat.edits.fields.kinds import Text, _kind_in
 from qjm_compat.edits.fields.protobuf import (
     read_delimited,
     read_message,

@@ -15,7 +15,7 @@ from qjm_compat.acceptor.journal import Journal
 from qjm_compat.errors import BadRequest
 from qjm_compat.hadoop.limits import NodeLimits
 from qjm_compat.hadoop.pages import segments
-from qjm_compat.hadoop.server import connections, load
+from qjm_compat.hadoop.server import connections, load_shedding
 from qjm_compat.hadoop.server.retries import REMEMBERED_MAX, Retries
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
 from qjm_compat.hadoop.wire.framing import frame_of, parts_of
@@ -134,7 +134,7 @@ def test_a_connection_has_so_many_calls_under_way_and_the_next_begins_when_one_i
 def test_a_connection_without_calls_under_way_begins_one_however_many_others_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(load, "LEFT_BEHIND_MAX", 1)
+    monkeypatch.setattr(load_shedding, "LEFT_BEHIND_MAX", 1)
     monkeypatch.setattr(connections, "LOOK_SECONDS", 0.01)
 
     async def scenario(nodes: Nodes) -> None:

@@ -12,8 +12,8 @@ import pytest
 from metadata.records.journal_record import JournalState
 from metadata.records.journal_store import JournalStore
 from qjm_compat import JournalConfig
-from qjm_compat.acceptor.absent import AbsentAcceptor
 from qjm_compat.acceptor.journal import Journal
+from qjm_compat.acceptor.unavailable_acceptor import AbsentAcceptor
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.errors import JournalUnavailable
 from qjm_compat.requests import Format

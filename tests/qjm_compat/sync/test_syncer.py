@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from qjm_compat.acceptor.absent import AbsentAcceptor
 from qjm_compat.acceptor.copying import SegmentContent
+from qjm_compat.acceptor.unavailable_acceptor import AbsentAcceptor
 from qjm_compat.errors import JournalUnavailable
 from qjm_compat.requests import Format
 from qjm_compat.sync import syncer as syncer_module

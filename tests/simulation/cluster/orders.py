@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from metadata.errors import MetadataError
-from metadata.healing import moves, orders
-from metadata.healing.moves import Move, Moves
-from metadata.healing.orders import Order, OrderKind
+from metadata.healing import operator_requests, planned_moves
+from metadata.healing.operator_requests import Order, OrderKind
+from metadata.healing.planned_moves import Move, Moves
 from metadata.records.bookie_registry import list_bookies
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import LedgerStore
@@ -25,9 +25,9 @@ AGAIN_SECONDS = 1.0
 async def drain(site: ClusterSite, host: Host, seconds: float) -> None:
     """It is taken back after a while."""
     name = host.machine.directory.name
-    await _ordered(site, lambda store: orders.give(store, Order(name, OrderKind.DRAIN, 0)))
+    await _ordered(site, lambda store: operator_requests.give(store, Order(name, OrderKind.DRAIN, 0)))
     await asyncio.sleep(seconds)
-    await _ordered(site, lambda store: orders.take_back(store, name))
+    await _ordered(site, lambda store: operator_requests.take_back(store, name))
 
 
 async def late_orders_are_taken_back(site: ClusterSite) -> bool:
@@ -36,9 +36,9 @@ async def late_orders_are_taken_back(site: ClusterSite) -> bool:
 
     async def look(store: MetadataStore) -> None:
         nonlocal stood
-        for order in await orders.list_orders(store):
+        for order in await operator_requests.list_orders(store):
             stood = True
-            await orders.take_back(store, order.bookie_id)
+            await operator_requests.take_back(store, order.bookie_id)
 
     await _ordered(site, look)
     return stood
@@ -52,7 +52,7 @@ async def move(site: ClusterSite, nth: int) -> None:
         async for found in LedgerStore(store).list():
             part = found.record.closed_part()
             if part is not None and (wished := _moves_of(part, living, nth)):
-                await moves.plan(store, Moves(part.ledger_id, wished))
+                await planned_moves.plan(store, Moves(part.ledger_id, wished))
 
     await _ordered(site, wish)
 

@@ -9,7 +9,7 @@ import pytest
 
 from bookie.serving import daemon
 from bookie.serving.directory import LockedDirectory
-from bookie.serving.history.life import Lives
+from bookie.serving.history.directory_generation import Lives
 from bookie.serving.listener import Listener
 from bookie.serving.registration import Registrar
 from bookie.storage.bookie import Bookie
@@ -19,8 +19,8 @@ from bookie.upkeep.collecting.collector import Collector
 from bookie.upkeep.schedule import Schedule
 from bookie.wire import Frame, Status
 from ledgers.recovering.peers import ClusterPeers
+from metadata.records.directory_generations import Life
 from metadata.records.ledger_record import LedgerRecord
-from metadata.records.lives import Life
 
 Patch = pytest.MonkeyPatch
 

@@ -25,8 +25,8 @@ from ledgers.bookies.connected_bookies import ConnectedBookies
 from ledgers.bookies.queued_lane import QueuedLane
 from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
+from ledgers.loop_batching import LoopBatching
 from ledgers.reading import scan_read
-from ledgers.turn import Turn
 from ledgers.writing.write_handle import WriteHandle
 from metadata.memory import Waker
 from metadata.records.ledger_record import BookieRef
@@ -43,7 +43,7 @@ CLOSED_CLIENTS_URI = "closed://"
 class NamedBookieClient(ConnectedBookies):
     """The product's client; an address says whose connection it is for."""
 
-    def __init__(self, store: MetadataStore, config: ClientConfig, client: str, turn: Turn) -> None:
+    def __init__(self, store: MetadataStore, config: ClientConfig, client: str, turn: LoopBatching) -> None:
         super().__init__(store, config, turn)
         self._client = client
 
@@ -54,7 +54,7 @@ class NamedBookieClient(ConnectedBookies):
 def client_of(site: Site, name: str, store: MetadataStore, config: ClientConfig) -> LedgerClient:
     """A connected `LedgerClient` over this store and the simulated network."""
     client = LedgerClient(CLOSED_CLIENTS_URI, config=config)
-    turn = Turn()
+    turn = LoopBatching()
     bookies = NamedBookieClient(store, config, name, turn)
     chance = random.Random(f"{site.world.seed} {name}")
     client._store = store

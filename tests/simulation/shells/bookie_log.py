@@ -13,7 +13,7 @@ from bookie.index.ledger_state import Fence, LedgerState
 from bookie.log.format import Record
 from bookie.storage.core import Answer, BookieCore, Effect, Write, remember
 from bookie.storage.counting.metrics import BookieMetrics
-from bookie.storage.intake import Arrival
+from bookie.storage.intake_queue import Arrival
 from bookie.storage.reply_batch import ReplyBatch
 from bookie.wire import (
     NO_ENTRIES,

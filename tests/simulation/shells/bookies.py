@@ -14,8 +14,8 @@ from typing import Any, TypeVar, cast
 from bookie.errors import NameTaken
 from bookie.limits_config import Limits
 from bookie.serving.data.session import Session
+from bookie.serving.limits.admission import Guard
 from bookie.serving.limits.descriptors import UNLIMITED
-from bookie.serving.limits.guard import Guard
 from bookie.serving.registration import Registrar
 from bookie.serving.requests import Requests
 from bookie.storage.bookie import Bookie

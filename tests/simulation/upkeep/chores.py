@@ -10,7 +10,7 @@ from bookie.storage.bookie import Bookie
 from bookie.upkeep.collecting.collector import Collected, Collector
 from bookie.upkeep.collecting.compactor import Compacted, Compactor
 from bookie.upkeep.mending.repair import Repair
-from bookie.upkeep.pace import Pace
+from bookie.upkeep.rate_limit import RateLimit
 from bookie.upkeep.reports import RepairReport, ScrubReport
 from bookie.upkeep.scrubbing.scrubber import Scrubber
 from metadata.errors import MetadataError
@@ -32,7 +32,7 @@ class Chores:
     def __init__(self, site: Site, bookie: Bookie, store: MetadataStore, cluster_id: str) -> None:
         self._site = site
         self._bookie = bookie
-        pace, self._lock = Pace(AT_ONCE), asyncio.Lock()
+        pace, self._lock = RateLimit(AT_ONCE), asyncio.Lock()
         cookie = Cookie(cluster_id, ME.bookie_id, ME.incarnation)
         self._collector = Collector(bookie, store, cookie, pace)
         self._compactor = Compactor(bookie, pace)

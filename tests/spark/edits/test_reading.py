@@ -13,7 +13,7 @@ from bookledger.cli.processes import BOOKLEDGER
 from ledgers import DigestType, LedgerError
 from qjm_compat.batch import Batch, entries_of
 from qjm_compat.edits import encode_frame
-from spark.access import Access
+from spark.credentials import Access
 from spark.edits.frames import SLICE_BYTES
 from spark.edits.reading import SegmentRange, record_batches
 from spark.planning.ranges import EntryRange

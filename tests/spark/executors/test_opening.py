@@ -16,7 +16,7 @@ from ledgers.aio import LedgerClient
 from metadata import open_store
 from metadata.records.ledger_record import DigestType
 from metadata.records.ledger_store import LedgerStore
-from spark.access import Access
+from spark.credentials import Access
 from spark.executors.opening import open_closed
 from spark.executors.reading import record_batches
 from spark.planning.ranges import EntryRange

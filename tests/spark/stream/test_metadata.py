@@ -12,7 +12,7 @@ from ledgers import MetadataUnavailable
 from metadata import open_store
 from metadata.errors import BadMetadataUri, StoreRefused
 from metadata.records.ledger_store import LedgerStore
-from spark.access import Access
+from spark.credentials import Access
 from spark.planning.options import LedgerOptions
 from spark.planning.selection import LOOKED_UP_MAX
 from spark.stream import metadata as stream_metadata

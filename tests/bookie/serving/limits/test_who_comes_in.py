@@ -12,10 +12,10 @@ import pytest
 
 from bookie.errors import BookieError
 from bookie.limits_config import Limits
-from bookie.serving.limits import descriptors, suspects
-from bookie.serving.limits.polls import Polls
-from bookie.serving.limits.suspects import Suspects
-from bookie.serving.limits.turns import Turns
+from bookie.serving.limits import auth_backoff, descriptors
+from bookie.serving.limits.auth_backoff import AuthBackoff
+from bookie.serving.limits.long_polls import LongPolls
+from bookie.serving.limits.loop_quota import LoopQuota
 from bookie.wire import connection_table
 from bookie.wire.connection_table import ClientConnection, ConnectionTable, Places
 from tests.support.aio import run
@@ -144,7 +144,7 @@ def test_so_many_tools_are_let_in() -> None:
 
 def test_past_the_bound_the_poll_that_waits_the_longest_is_answered() -> None:
     async def main() -> None:
-        polls = Polls(3, 2)
+        polls = LongPolls(3, 2)
         first, second = polls.begin("a"), polls.begin("a")
         third = polls.begin("a")
         assert (first.done(), second.done(), polls.held, polls.hurried) == (True, False, 2, 1)
@@ -161,23 +161,23 @@ def test_past_the_bound_the_poll_that_waits_the_longest_is_answered() -> None:
 
 def test_false_proofs_make_an_address_wait_longer_each_time_and_are_forgotten() -> None:
     now = [0.0]
-    seen = Suspects(lambda: now[0])
+    seen = AuthBackoff(lambda: now[0])
     assert seen.penalty_seconds("a") == 0
     waits = []
     for _ in range(8):
         seen.was_false("a")
         waits.append(seen.penalty_seconds("a"))
-    assert waits[:4] == [0.1, 0.2, 0.4, 0.8] and waits[-1] == suspects.PENALTY_SECONDS_MAX
+    assert waits[:4] == [0.1, 0.2, 0.4, 0.8] and waits[-1] == auth_backoff.PENALTY_SECONDS_MAX
     assert seen.penalty_seconds("b") == 0 and seen.proofs_refused == 8
-    now[0] = suspects.FORGIVEN_SECONDS
+    now[0] = auth_backoff.FORGIVEN_SECONDS
     assert seen.penalty_seconds("a") == 0
     seen.was_false("a")
     assert seen.penalty_seconds("a") == 0.1
 
 
 def test_so_many_suspects_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suspects, "SUSPECTS_MAX", 2)
-    seen = Suspects(lambda: 0.0)
+    monkeypatch.setattr(auth_backoff, "SUSPECTS_MAX", 2)
+    seen = AuthBackoff(lambda: 0.0)
     for peer in ("a", "b", "a", "c"):
         seen.was_false(peer)
     assert [seen.penalty_seconds(peer) for peer in "abc"] == [0.2, 0.0, 0.1]
@@ -185,7 +185,7 @@ def test_so_many_suspects_are_remembered(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_in_a_turn_of_the_loop_so_many_are_done_and_others_go_on_in_between() -> None:
     async def main() -> None:
-        turns, done = Turns(4), [0]
+        turns, done = LoopQuota(4), [0]
         most, before = 0, 0
 
         async def work() -> None:

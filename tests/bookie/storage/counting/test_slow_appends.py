@@ -11,7 +11,7 @@ import pytest
 
 from bookie.storage.counting import slow_appends
 from bookie.storage.counting.slow_appends import SlowAppends
-from bookie.storage.intake import Arrival
+from bookie.storage.intake_queue import Arrival
 from bookie.wire.data.framing import HEADER, Kind
 from bookie.wire.messages import Status
 from tests.bookie.entries import frame_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bookie.upkeep.healing.auditor import Auditor
 from metadata import keys
-from metadata.healing import holder
+from metadata.healing import lease_lock
 from tests.bookie.upkeep.healing.test_worker import CONFIG, NOW, Healing, healing
 from tests.bookie.upkeep.replicas import B1, B2, ME
 from tests.support.aio import run
@@ -24,7 +24,7 @@ async def told(one: Healing) -> dict[str, str]:
     if (probes := one.auditor._reachability.probes) is not None:
         await asyncio.wait([probes])
     await one.auditor._tell_unreachable(view)
-    found = await holder.read(one.store, keys.AUDITOR)
+    found = await lease_lock.read(one.store, keys.AUDITOR)
     assert found is not None
     return dict(found.unreachable)
 

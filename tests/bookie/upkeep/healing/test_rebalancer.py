@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from bookie.upkeep.healing.rebalancer import Rebalancer
-from metadata.healing import moves, orders
-from metadata.healing.moves import Move, Moves
-from metadata.healing.orders import Order, OrderKind
+from metadata.healing import operator_requests, planned_moves
+from metadata.healing.operator_requests import Order, OrderKind
+from metadata.healing.planned_moves import Move, Moves
 from metadata.memory import MemoryStore
 from metadata.records.ledger_record import Fragment, LedgerRecord
 from tests.bookie.upkeep.replicas import B1, B2, B3, ME, closed_ledger, open_ledger
@@ -27,12 +27,12 @@ async def moving(path: Path, *wished: Move) -> AsyncIterator[tuple[Healing, Reba
         worker = one.worker
         rebalancer = Rebalancer(one.store, ME, worker.healer, one.world.upkeep, CONFIG, time.time)
         await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
-        await moves.plan(one.store, Moves(7, wished))
+        await planned_moves.plan(one.store, Moves(7, wished))
         yield one, rebalancer
 
 
 async def planned(store: MemoryStore) -> list[Moves]:
-    return [found async for found in moves.list_moves(store)]
+    return [found async for found in planned_moves.list_moves(store)]
 
 
 def test_H1_a_copy_is_moved_with_every_entry_and_the_wish_is_over(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_what_is_still_written_is_not_moved_and_a_deleted_ledger_is_dropped(tmp_
     async def test() -> None:
         async with moving(tmp_path, WISH) as (one, rebalancer):
             await open_ledger(one.ledgers, 8, SHAPE, Fragment(0, (B1, B2, B3)))
-            await moves.plan(one.store, Moves(8, (WISH,)))
+            await planned_moves.plan(one.store, Moves(8, (WISH,)))
             found = await one.ledgers.read(7)
             assert found is not None
             await one.ledgers.delete(found)
@@ -102,7 +102,7 @@ def test_nothing_of_a_ledger_in_recovery_is_moved(tmp_path: Path) -> None:
             fragments = (Fragment(0, (B1, B2, B3)), Fragment(50, (B1, B3, ME), 1000))
             record = LedgerRecord(8, SHAPE, fragments).in_recovery()
             await one.ledgers.create(record)
-            await moves.plan(one.store, Moves(8, (WISH,)))
+            await planned_moves.plan(one.store, Moves(8, (WISH,)))
             await rebalancer.look_once()
             assert (await one.record(8)).fragments == fragments
             assert await planned(one.store) == []
@@ -113,7 +113,7 @@ def test_nothing_of_a_ledger_in_recovery_is_moved(tmp_path: Path) -> None:
 def test_a_bookie_that_is_to_leave_takes_nothing(tmp_path: Path) -> None:
     async def test() -> None:
         async with moving(tmp_path, WISH) as (one, rebalancer):
-            await orders.give(one.store, Order(ME.bookie_id, OrderKind.DRAIN, 0))
+            await operator_requests.give(one.store, Order(ME.bookie_id, OrderKind.DRAIN, 0))
             await rebalancer.look_once()
             assert (await one.record(7)).fragments[0].ensemble == (B1, B2, B3)
             assert await planned(one.store) == [Moves(7, (WISH,))]
@@ -124,8 +124,8 @@ def test_a_bookie_that_is_to_leave_takes_nothing(tmp_path: Path) -> None:
 def test_an_operator_cancels_all_wishes(tmp_path: Path) -> None:
     async def test() -> None:
         async with moving(tmp_path, WISH) as (one, _):
-            await moves.plan(one.store, Moves(9, (WISH,)))
-            assert await moves.cancel(one.store) == 2
+            await planned_moves.plan(one.store, Moves(9, (WISH,)))
+            assert await planned_moves.cancel(one.store) == 2
             assert await planned(one.store) == []
 
     run(test())

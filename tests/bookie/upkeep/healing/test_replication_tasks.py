@@ -13,7 +13,7 @@ from bookie.upkeep.healing.replication_tasks import is_left_behind, replication_
 from bookie.upkeep.healing.view import RESTART_MS, ClusterView, Fate
 from bookie.upkeep.mending.replication_task import Reason, ReplicationTask
 from metadata import placement
-from metadata.healing.orders import OrderKind
+from metadata.healing.operator_requests import OrderKind
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.registration import Registration
 

@@ -16,14 +16,14 @@ from bookie.upkeep.healing.local_check import LocalCheck
 from bookie.upkeep.healing.view import look
 from bookie.upkeep.healing.worker import Worker
 from bookie.upkeep.inventory.inventory import Inventory
-from bookie.upkeep.pace import Pace
+from bookie.upkeep.rate_limit import RateLimit
 from bookie.upkeep_config import UpkeepConfig
 from metadata import keys
 from metadata.backup import hold as restored
-from metadata.healing import absences, holder, orders
-from metadata.healing.holder import Holder
+from metadata.healing import absent_bookies, lease_lock, operator_requests
+from metadata.healing.lease_lock import LeaseLock
 from metadata.healing.marks import Marks
-from metadata.healing.orders import Order, OrderKind
+from metadata.healing.operator_requests import Order, OrderKind
 from metadata.memory import MemoryStore
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
@@ -64,7 +64,7 @@ class Healing:
     def __post_init__(self) -> None:
         clock = lambda: self.now  # noqa: E731
         self.ledgers, self.marks = LedgerStore(self.store), Marks(self.store)
-        inventory = Inventory(self.world.bookie, Pace(AT_ONCE))
+        inventory = Inventory(self.world.bookie, RateLimit(AT_ONCE))
         self.worker = Worker(
             self.store, ME, self.world.repair, self.peers, self.world.upkeep, inventory, CONFIG, clock
         )
@@ -92,7 +92,7 @@ class Healing:
         await self.store.delete(found.key, found.version)
 
     async def given_up(self, bookie: BookieRef) -> None:
-        await orders.give(self.store, Order(bookie.bookie_id, OrderKind.GIVEN_UP, 0))
+        await operator_requests.give(self.store, Order(bookie.bookie_id, OrderKind.GIVEN_UP, 0))
 
 
 @asynccontextmanager
@@ -125,7 +125,7 @@ def test_W3_the_worker_takes_the_place_of_a_lost_bookie_with_every_entry(tmp_pat
             assert (await one.record(7)).fragments[0].ensemble == (B1, ME, B3)
             assert await one.world.read(7, 0, LAST) == (list(range(100)), set())
             assert await one.marks.read(7) is None
-            assert await holder.read(one.store, keys.healing(7)) is None
+            assert await lease_lock.read(one.store, keys.healing(7)) is None
             await one.worker.look_once()
             assert one.worker.marked == 0
 
@@ -235,7 +235,7 @@ def test_a_ledger_that_another_bookie_has_claimed_is_left_to_it(tmp_path: Path) 
             await one.given_up(B2)
             await one.auditor.look_once()
             lease = await one.store.grant_lease(60)
-            await holder.take(one.store, keys.healing(7), Holder(B3, 0), lease)
+            await lease_lock.take(one.store, keys.healing(7), LeaseLock(B3, 0), lease)
             await one.worker.look_once()
             assert B2 in (await one.record(7)).fragments[0].ensemble
             await one.store.revoke_lease(lease)
@@ -287,7 +287,7 @@ def test_where_nobody_can_take_what_is_to_leave_a_living_bookie_the_mark_says_so
             await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B2)))
             await one.dies(B3)
             await one.given_up(B3)
-            await orders.give(one.store, Order(B2.bookie_id, OrderKind.DRAIN, 0))
+            await operator_requests.give(one.store, Order(B2.bookie_id, OrderKind.DRAIN, 0))
             await one.auditor.look_once()
             mark = await one.marks.read(7)
             assert mark is not None and mark.why_not == f"entries 0 to 99: b2 is being drained: {NO_TAKER}"
@@ -306,7 +306,7 @@ def test_H2_what_is_closed_on_a_bookie_that_is_to_leave_is_marked_soon(
             soon = replace(CONFIG, leaving_seconds=0.0)
             one.auditor = Auditor(one.store, ME, soon, lambda: one.now, one.peers)
             await open_ledger(one.ledgers, 7, SHAPE, Fragment(0, (ME, B1, B2)))
-            await orders.give(one.store, Order(B2.bookie_id, OrderKind.DRAIN, 0))
+            await operator_requests.give(one.store, Order(B2.bookie_id, OrderKind.DRAIN, 0))
             await one.auditor.look_once()
             assert await one.marks.read(7) is None
             found = await one.ledgers.read(7)
@@ -383,12 +383,12 @@ def test_the_auditor_notes_since_when_a_bookie_is_absent_and_when_it_is_back(tmp
             await one.auditor.look_once()
             one.now += 5
             await one.auditor.look_once()
-            (absence,) = await absences.list_absences(one.store)
+            (absence,) = await absent_bookies.list_absences(one.store)
             assert (absence.bookie_id, absence.since_ms) == ("b3", int(NOW * 1000))
             registration = Registration(B3, "b3:1")
             await one.store.create(registration.key, registration.encode())
             await one.auditor.look_once()
-            assert await absences.list_absences(one.store) == []
+            assert await absent_bookies.list_absences(one.store) == []
 
     run(test())
 
@@ -497,7 +497,7 @@ def test_a_draining_bookies_copy_is_read_from_it_too(tmp_path: Path) -> None:
     async def test() -> None:
         async with healing(tmp_path) as one:
             await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
-            await orders.give(one.store, Order("b2", OrderKind.DRAIN, 0))
+            await operator_requests.give(one.store, Order("b2", OrderKind.DRAIN, 0))
             await one.auditor.look_once()
             await one.worker.look_once()
             assert (await one.record(7)).fragments[0].ensemble == (B1, ME, B3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bookie.upkeep.healing.view import RESTART_MS, ClusterView
-from metadata.healing.orders import OrderKind
+from metadata.healing.operator_requests import OrderKind
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.registration import Registration
 

@@ -1,6 +1,6 @@
 """The simulated metadata store: one record, changed by compare-and-swap, read, watched, deleted.
 
-Requests and answers are lost or late, and a change whose answer was lost is settled as metadata/settle.py does.
+Requests and answers are lost or late, and a change whose answer was lost is settled as metadata/settled_writes.py does.
 """
 
 from __future__ import annotations

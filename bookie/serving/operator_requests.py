@@ -1,0 +1,42 @@
+"""Applies operator requests: a bookie that is drained or given up takes nothing new."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from metadata.audit import Act, tell
+from metadata.errors import MetadataError
+from metadata.healing import operator_requests
+from metadata.healing.operator_requests import OrderKind
+from metadata.store import MetadataStore
+
+from ..disk.space_guard import SpaceGuard
+
+log = logging.getLogger(__name__)
+
+DRAINED = "the bookie is being drained"
+
+
+async def obey_operator_requests(
+    store: MetadataStore, bookie_id: str, space: SpaceGuard, look_seconds: float
+) -> None:
+    """Polls the requests until cancelled. The last one holds while the metadata does not answer."""
+    stands: OrderKind | None = None
+    while True:
+        try:
+            order = await operator_requests.read(store, bookie_id)
+        except MetadataError as error:
+            log.info("cannot read the orders for this bookie, will try again: %s", error)
+        else:
+            stands = _told(bookie_id, stands, order.kind if order is not None else None)
+            is_leaving = order is not None and order.kind is not OrderKind.MAINTENANCE
+            space.ordered(DRAINED if is_leaving else "")
+        await asyncio.sleep(look_seconds)
+
+
+def _told(bookie_id: str, before: OrderKind | None, now: OrderKind | None) -> OrderKind | None:
+    """Returns the current request, and audits changes."""
+    if before is not now:
+        tell(Act.ORDER, bookie=bookie_id, order="taken back" if now is None else now.value)
+    return now

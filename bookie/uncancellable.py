@@ -1,0 +1,23 @@
+"""Makes work in a thread uncancellable: what it uses is closed right after it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def uncancellable(working: asyncio.Future[T]) -> T:
+    """Waits for work to end and returns its result; a cancellation meanwhile, however often, is raised only then."""
+    cancelled: asyncio.CancelledError | None = None
+    while not working.done():
+        try:
+            await asyncio.wait([working])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        if not working.cancelled():
+            working.exception()  # retrieved, so that asyncio does not log it: the caller gets the cancellation
+        raise cancelled
+    return working.result()

@@ -1,0 +1,111 @@
+"""Takes over a lost bookie's positions at an operator's request, also those of its own former incarnations.
+
+`healer.py` says how a position changes hands. A ledger whose last ensemble names the lost bookie is closed first; of
+other open ledgers only closed fragments are taken.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Collection, Sequence
+
+from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
+from metadata.records.ledger_store import LedgerStore
+
+from ..peers import Peers
+from .healer import Healer
+from .mending import Tally
+from .replication_task import Reason, ReplicationTask
+
+STANDS_THERE = "another bookie has to take the place from entry %s on: this one is in that ensemble already"
+STANDS_WORSE = (
+    "another bookie stands better in the place from entry %s on: leave it to the cluster, or adopt there"
+)
+FRAGMENTS_NAMED_MAX = 10
+
+MayTake = Callable[[ReplicationTask], bool]
+"""Whether no other bookie would be placed better beside the remaining copies."""
+
+
+class PositionTakeover:
+    """Replaces every `bookie_id` that is not in `alive` by `me`. Callers hold the lock of all upkeep."""
+
+    def __init__(
+        self,
+        ledgers: LedgerStore,
+        me: BookieRef,
+        peers: Peers,
+        healer: Healer,
+        bookie_id: str,
+        alive: Collection[BookieRef],
+        may_take: MayTake,
+    ) -> None:
+        self._ledgers = ledgers
+        self._me = me
+        self._peers = peers
+        self._healer = healer
+        self._bookie_id = bookie_id
+        self._alive = alive
+        self._may_take = may_take
+
+    async def ledgers(self) -> Sequence[int]:
+        """The ledgers that name the lost bookie. Raises MetadataError."""
+        found = array("q")
+        async for one in self._ledgers.list():
+            if self._lost(one.record):
+                found.append(one.record.ledger_id)
+        return found
+
+    async def adopt(self, tally: Tally) -> None:
+        """Takes over one ledger's positions; records in the tally what cannot be done.
+
+        Raises PeersFailed, MetadataError and DiskIsFull: what was copied may be there, and the record is as it was.
+        """
+        found = await self._ledgers.read(tally.ledger_id)
+        if found is not None and self._must_be_closed(found.record):
+            await self._peers.recover(tally.ledger_id)
+        record = await self._healer.heal(tally, self._ours)
+        if record is not None and not tally.why_not:
+            self._tell_left(record, tally)
+
+    def _must_be_closed(self, record: LedgerRecord) -> bool:
+        """Whether to recover it first: a live writer would have replaced the lost bookie."""
+        in_use = record.fragments[-1].ensemble
+        is_named = any(one in in_use for one in self._lost(record))
+        return record.state is LedgerState.IN_RECOVERY or (not record.is_closed and is_named)
+
+    def _ours(self, record: LedgerRecord) -> list[ReplicationTask]:
+        return [task for task in self._needs(record) if self._admits_me(task) and self._may_take(task)]
+
+    def _admits_me(self, task: ReplicationTask) -> bool:
+        return task.fragment.admits(self._me, in_place_of=task.bookie)
+
+    def _needs(self, record: LedgerRecord) -> list[ReplicationTask]:
+        """The lost bookies' positions in the closed part of the ledger."""
+        part, lost = record.closed_part(), self._lost(record)
+        spans = () if part is None else part.spans()
+        return [
+            ReplicationTask(fragment, last, position, Reason.LOST, record.shape.write_quorum)
+            for fragment, last in spans
+            if last is not None
+            for position, bookie in enumerate(fragment.ensemble)
+            if bookie in lost
+        ]
+
+    def _tell_left(self, record: LedgerRecord, tally: Tally) -> None:
+        left = self._needs(record)
+        worse = [task for task in left if self._admits_me(task)]
+        for why, replication_tasks in (
+            (STANDS_THERE, [task for task in left if task not in worse]),
+            (STANDS_WORSE, worse),
+        ):
+            if replication_tasks:
+                tally.fail(
+                    why
+                    % ", ".join(str(n.fragment.first_entry) for n in replication_tasks[:FRAGMENTS_NAMED_MAX])
+                )
+
+    def _lost(self, record: LedgerRecord) -> list[BookieRef]:
+        """Incarnations of that name that the record names, and that are not alive."""
+        named = {bookie for fragment in record.fragments for bookie in fragment.ensemble}
+        return sorted(one for one in named if one.bookie_id == self._bookie_id and one not in self._alive)

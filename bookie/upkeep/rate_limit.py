@@ -1,0 +1,23 @@
+"""Rate limit of background work."""
+
+from __future__ import annotations
+
+from aiolimiter import AsyncLimiter
+
+PERIOD_SECONDS = 0.25
+"""Burst: the amount of this time may come at once, which leaves the disk to others in between."""
+
+
+class RateLimit:
+    """A rate limit, in units a second."""
+
+    def __init__(self, per_second: float) -> None:
+        self._most = max(1.0, per_second * PERIOD_SECONDS)
+        self._limiter = AsyncLimiter(self._most, PERIOD_SECONDS)
+
+    async def keep(self, units: float) -> None:
+        """Waits until so many units fit the rate; splits more than fit at once."""
+        while units > 0:
+            step = min(units, self._most)
+            await self._limiter.acquire(step)
+            units -= step

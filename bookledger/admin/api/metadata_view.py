@@ -1,0 +1,127 @@
+"""A read-only view of the cluster for daemons: read from the metadata, in bounded time and pages.
+
+Whatever needs every ledger's record is counted in the background (`Census`), and no response waits long for it. All
+else is read on request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from bookie.upkeep.healing.view import ClusterView, look
+from metadata import keys, open_store
+from metadata.errors import BadRecord, MetadataError
+from metadata.records import ledger_codec
+from metadata.records.cluster import cluster_id
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_store import LedgerStore
+from metadata.records.unreadable import skip
+from metadata.store import MetadataStore
+
+from .census import Census
+
+ANSWER_SECONDS_MAX = 5.0
+"""For all that one answer takes: past it the metadata counts as away."""
+
+VIEW_SECONDS = 1.0
+"""So long one look at who lives is good for several answers."""
+
+LEDGERS_MAX = 500
+"""On one page of ledgers."""
+
+KEYS_TRIED_MAX = 4
+"""Pages of keys that are read for one page of ledgers: between them may be deleted ones, which are left out."""
+
+LOST_AFTER_SECONDS = 600.0
+"""An absent bookie counts as lost after this time, where nothing else is said."""
+
+NO_CLUSTER = "there is no cluster under this metadata URI: `bookledger bookie format` makes one"
+
+
+class Away(Exception):
+    """The metadata cannot be asked; the message says why."""
+
+
+class MetadataView:
+    """Looks at the cluster of one URI. Belongs to one loop; use as `async with`. All of it raises Away."""
+
+    def __init__(self, metadata_uri: str, *, lost_after_seconds: float = LOST_AFTER_SECONDS) -> None:
+        self._uri = metadata_uri
+        self.wait_ms = int(lost_after_seconds * 1000)
+        self._store: MetadataStore | None = None
+        self._opening = asyncio.Lock()
+        self._view: ClusterView | None = None
+        self._viewed = 0.0
+        self.census = Census(self.wait_ms)
+
+    async def __aenter__(self) -> MetadataView:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.census.stop()
+        if self._store is not None:
+            await self._store.close()
+
+    @asynccontextmanager
+    async def looking(self) -> AsyncIterator[MetadataStore]:
+        """The metadata inside the block, which has ANSWER_SECONDS_MAX. Raises Away."""
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS_MAX):
+                async with self._opening:
+                    if self._store is None:
+                        self._store = await open_store(self._uri)
+                yield self._store
+        except TimeoutError as error:
+            raise Away(f"the metadata has not answered for {ANSWER_SECONDS_MAX:g} s") from error
+        except MetadataError as error:
+            raise Away(str(error)) from error
+
+    async def name(self, store: MetadataStore) -> str:
+        """The cluster's id. Raises Away where there is none."""
+        name = await cluster_id(store)
+        if name is None:
+            raise Away(NO_CLUSTER)
+        return name
+
+    async def view(self, store: MetadataStore) -> ClusterView:
+        """Who lives, as of a second ago at most."""
+        if self._view is None or time.monotonic() - self._viewed > VIEW_SECONDS:
+            self._view, self._viewed = await look(store, now_ms(), self.wait_ms), time.monotonic()
+        return self._view
+
+
+async def ledgers_page(store: MetadataStore, first: int, limit: int) -> tuple[list[LedgerRecord], int | None]:
+    """So many ledgers from an id on, and where the next page begins; there may be fewer in between of deleted ones."""
+    assert 1 <= limit <= LEDGERS_MAX
+    found: list[LedgerRecord] = []
+    after = keys.ledger(first - 1) if first else None
+    for _ in range(KEYS_TRIED_MAX):
+        page = await store.list_page(keys.LEDGERS, after=after, limit=limit)
+        for item in page.items:
+            try:
+                ledger_id = keys.ledger_id_of(item.key)
+                record = ledger_codec.decode(item.key, item.value)
+            except BadRecord as error:
+                skip(error)
+                continue
+            if isinstance(record, LedgerRecord):
+                if len(found) == limit:
+                    return found, ledger_id
+                found.append(record)
+        if page.next_after is None:
+            return found, None
+        after = page.next_after
+    return found, keys.ledger_id_of(after) + 1 if after else None
+
+
+async def ledger(store: MetadataStore, ledger_id: int) -> LedgerRecord | None:
+    """One ledger's record, None where there is none."""
+    found = await LedgerStore(store).read(ledger_id)
+    return None if found is None else found.record
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,131 @@
+"""The option `--http HOST:PORT` of all commands that run a daemon. Imports no HTTP code unless given."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from http import HTTPStatus
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+import click
+
+from bookie.addresses import bare
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from .http.config import HttpConfig
+    from .subject import Subject
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Daemon(Protocol):
+    """What a process runs, and tells of."""
+
+    def subject(self) -> Subject: ...
+
+
+class Pages(Protocol):
+    """What is shown besides: the console."""
+
+    def routes(self) -> list[web.RouteDef]:
+        """Each has a rule in ROUTES."""
+        ...
+
+    def error_page(self, status: HTTPStatus, title: str, why: str) -> web.Response:
+        """What a browser is shown of what goes wrong."""
+        ...
+
+    def open(self) -> AbstractAsyncContextManager[None]:
+        """It may be asked inside the block."""
+        ...
+
+
+class HttpAddress(NamedTuple):
+    """Where to listen."""
+
+    host: str
+    port: int
+
+    @property
+    def is_loopback(self) -> bool:
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+
+def http_option(function: F) -> F:
+    """`http`: where to answer, or None."""
+    return address_option(
+        "--http",
+        "Answer /healthz, /readyz, /metrics, /api/v1 and the console there; port 0 takes a free one.",
+        required=False,
+    )(function)
+
+
+def address_option(name: str, told: str, *, required: bool = True) -> Callable[[F], F]:
+    """An option that is an HttpAddress, or None."""
+    return click.option(name, metavar="HOST:PORT", callback=_address, required=required, help=told)
+
+
+@asynccontextmanager
+async def with_http(
+    http: HttpAddress | None,
+    daemon: Daemon | None,
+    *,
+    insecure: bool,
+    certificates: Path | None = None,
+    pages: Pages | None = None,
+    config: HttpConfig | None = None,
+) -> AsyncIterator[str | None]:
+    """Answers inside the block, from its beginning on; gives the URL, None without one.
+
+    With a directory of certificates it asks for one, too. Raises UsageError where it may not listen, ValueError
+    where it cannot.
+    """
+    if http is None or daemon is None:
+        yield None
+        return
+    from bookie.log_context import LIFE
+    from bookie.wire.data import sockets
+    from bookie.wire.trust.certificates import Certificates
+
+    from .http.server import serving_http
+    from .loop_lag import watching_lag
+
+    if not http.is_loopback and not insecure and certificates is None:
+        raise click.UsageError(
+            f"--http {http.host} is reached from other machines, and without certificates whoever reaches it reads "
+            "what is told there; give a loopback address, a bookie with --certs, or --insecure to answer all the same"
+        )
+    trust = Certificates(certificates) if certificates else None
+    subject = daemon.subject()
+    try:
+        if pages is not None:
+            subject.pages, subject.error_page = pages.routes(), pages.error_page
+        async with (
+            serving_http(http.host, http.port, subject, trust, config=config) as address,
+            watching_lag(subject.registry),
+            pages.open() if pages is not None else nullcontext(),
+        ):
+            url = f"{'https' if trust else 'http'}://{address}"
+            LIFE.info("answers HTTP at %s", url)
+            yield url
+    except OSError as error:
+        raise ValueError(
+            f"cannot listen on --http {http.host}:{http.port}: {sockets.why_not_bound(error)}"
+        ) from error
+
+
+def _address(_: click.Context, option: click.Parameter, text: str | None) -> HttpAddress | None:
+    if text is None:
+        return None
+    host, colon, port = text.rpartition(":")
+    host = bare(host)
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        raise click.BadParameter(f"{text!r} is no HOST:PORT, such as 127.0.0.1:9181", param=option)
+    return HttpAddress(host, int(port))

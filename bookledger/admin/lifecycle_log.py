@@ -1,0 +1,21 @@
+"""Logs the start and stop of daemons other than bookies."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from bookie.log_context import LIFE
+from bookie.serving.daemon import program_version
+
+
+@contextmanager
+def life_told(who: str, where: str = "") -> Iterator[None]:
+    """It serves inside the block. `where`: what stands behind its version."""
+    began = time.monotonic()
+    LIFE.info("%s serves: version %s%s", who, program_version(), where)
+    try:
+        yield
+    finally:
+        LIFE.info("%s stops; it served %.0f s", who, time.monotonic() - began)

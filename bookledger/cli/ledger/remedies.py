@@ -1,0 +1,67 @@
+"""What is left to do with a ledger that cannot be read or recovered: whom to bring back, and what to do without them.
+
+Nobody is asked to bring back what is lost: a bookie that was given up or decommissioned, or whose disk was replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from ledgers.errors import EntryUnreadable, LedgerError, LedgerRecoveryFailed, NotEnoughAnswers
+from metadata.errors import MetadataError
+from metadata.healing.presence import Presence, Whereabouts, whereabouts
+from metadata.records.ledger_store import LedgerStore
+from metadata.store import MetadataStore
+
+from ..membership.cluster_survey import with_store
+
+OfALedger = EntryUnreadable | LedgerRecoveryFailed | NotEnoughAnswers
+OF_A_LEDGER = (EntryUnreadable, LedgerRecoveryFailed, NotEnoughAnswers)
+
+
+@contextmanager
+def remedies(metadata_uri: str, ledger_id: int, *, deleting: bool = False) -> Iterator[None]:
+    """An error of the ledger inside the block says, too, what can be done about it."""
+    try:
+        yield
+    except OF_A_LEDGER as error:
+        if isinstance(error, LedgerRecoveryFailed) and not error.is_undecided:
+            raise  # it says what it lacks, such as bookies to write to
+        try:
+            absent = with_store(metadata_uri, lambda store: _absent(store, ledger_id))
+        except MetadataError:
+            raise error from None
+        raise LedgerError(f"{error}; {_told(error, ledger_id, absent, deleting=deleting)}") from error
+
+
+async def _absent(store: MetadataStore, ledger_id: int) -> list[Whereabouts]:
+    """Bookies of the ledger that do not live, by name."""
+    found = await LedgerStore(store).read(ledger_id)
+    refs = () if found is None else [ref for fragment in found.record.fragments for ref in fragment.ensemble]
+    seen = [await whereabouts(store, ref) for ref in sorted(set(refs))]
+    return [one for one in seen if one.presence is not Presence.LIVING]
+
+
+def _told(error: OfALedger, ledger_id: int, absent: Sequence[Whereabouts], *, deleting: bool) -> str:
+    lost = [f"{one.bookie} ({one.why})" for one in absent if one.is_lost]
+    away = [str(one.bookie) for one in absent if not one.is_lost]
+    if not absent and not isinstance(error, EntryUnreadable):
+        away = ["the bookies that it names"]  # who has just died is registered for a while
+    ways = "; ".join(_ways(error, ledger_id, deleting=deleting))
+    said = [f"lost for good: {', '.join(lost)}"] if lost else []
+    if away:
+        said.append(f"bring back {', '.join(away)}, and try again")
+        ways = f"where they will not come back, {ways}"
+    return "; ".join([*said, ways])
+
+
+def _ways(error: OfALedger, ledger_id: int, *, deleting: bool) -> Iterator[str]:
+    yield f"`bookledger ledger salvage {ledger_id} --output FILE` saves what there is"
+    if deleting:
+        yield f"then `bookledger ledger delete --force {ledger_id}` deletes it as it is"
+    elif isinstance(error, LedgerRecoveryFailed):
+        yield (
+            f"then `bookledger ledger recover --accept-loss {ledger_id}` closes it where the survivors end, and gives "
+            "up what the others hold"
+        )

@@ -1,0 +1,306 @@
+"""Drains, decommissions and maintenance of bookies. Each is an order to the cluster.
+
+The command only gives the order; the bookies do the work, even when the command is interrupted. Orders are
+idempotent.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import click
+
+from bookledger.cluster.survey import Survey
+from ledgers.errors import LedgerError
+from metadata import keys, settled_writes
+from metadata.healing import operator_requests
+from metadata.healing.operator_requests import Order, OrderKind
+from metadata.records import decommissioned
+from metadata.records.cluster import Cookie, read_cookie
+from metadata.records.decommissioned import Decommissioned
+from metadata.store import MetadataStore
+
+from ..options import json_option, metadata_option
+from ..output import print_record
+from ..terminal import confirm, say
+from ..told.help import command
+from ..told.interruption import again, told_when_stopped
+from ..told.sizes import bytes_told
+from .authorization import acting
+from .cluster_survey import lost_after_option, surveyed, with_store
+
+LOOK_SECONDS = 2.0
+
+PACE_LOOKS = 15
+"""The rate is measured over so many looks."""
+
+HINDRANCES_MAX = 3
+"""Obstacles shown of each kind."""
+
+TO_END = {
+    OrderKind.DRAIN: "take that back first: bookledger bookie drain NAME --cancel",
+    OrderKind.MAINTENANCE: "end that first: bookledger cluster maintenance NAME --end",
+    OrderKind.GIVEN_UP: "take that back first: bookledger cluster decommission NAME --cancel",
+}
+
+dry_run_option = click.option("--dry-run", is_flag=True, help="Only show how much would be copied.")
+
+
+@command()
+@metadata_option
+@lost_after_option
+@click.argument("name")
+@click.option(
+    "--wait", is_flag=True, help="Return when it may be stopped; interrupting that changes nothing."
+)
+@click.option("--cancel", is_flag=True, help="It shall stay after all.")
+@dry_run_option
+@json_option
+def drain(
+    metadata_uri: str, lost_after: float, name: str, wait: bool, cancel: bool, dry_run: bool, as_json: bool
+) -> None:
+    """Have all that a bookie holds copied elsewhere, and nothing new put there, so that it may be stopped.
+
+    Examples:
+        bookledger bookie drain b1 --dry-run
+        bookledger bookie drain b1 --wait
+        bookledger bookie drain b1 --cancel
+    """
+    if cancel:
+        give(metadata_uri, name, None, instead_of=(OrderKind.DRAIN,))
+        print_record({"bookie_id": name, "ordered": None}, as_json=as_json)
+        return
+    seen = surveyed(metadata_uri, lost_after)
+    _check_enough_are_left(seen, name)
+    if dry_run:
+        with_store(metadata_uri, lambda store: check_formatted(store, name))
+        print_record({"bookie_id": name, "ordered": None, **_left(seen, name)}, as_json=as_json)
+        return
+    give(metadata_uri, name, OrderKind.DRAIN, instead_of=())
+    _report(metadata_uri, lost_after, name, "draining", wait=wait, as_json=as_json)
+
+
+@command()
+@metadata_option
+@lost_after_option
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@dry_run_option
+@click.option(
+    "--wait", is_flag=True, help="Return when nothing refers to it; interrupting that changes nothing."
+)
+@click.option("--cancel", is_flag=True, help="It is back, with its disk, and shall stay.")
+@json_option
+def decommission(
+    metadata_uri: str,
+    lost_after: float,
+    name: str,
+    yes: bool,
+    dry_run: bool,
+    wait: bool,
+    cancel: bool,
+    as_json: bool,
+) -> None:
+    """Say that a bookie will never come back: what it held is copied from the others at once.
+
+    Once nothing refers to it, this command forgets it: with --wait, or when it is given again.
+
+    Examples:
+        bookledger cluster decommission b1 --dry-run
+        bookledger cluster decommission b1 --wait
+    """
+    if cancel:
+        give(metadata_uri, name, None, instead_of=(OrderKind.GIVEN_UP,))
+        with_store(metadata_uri, lambda store: _stays(store, name))
+        print_record({"bookie_id": name, "ordered": None}, as_json=as_json)
+        return
+    seen = surveyed(metadata_uri, lost_after)
+    is_given_up = seen.view.orders.get(name) is OrderKind.GIVEN_UP
+    if not is_given_up and any(one.bookie.bookie_id == name for one in seen.bookies if one.registration):
+        raise LedgerError(f"bookie {name} lives: stop it first, or use `bookledger bookie drain {name}`")
+    with_store(metadata_uri, lambda store: check_formatted(store, name))
+    if dry_run:
+        print_record({"bookie_id": name, "ordered": None, **_left(seen, name)}, as_json=as_json)
+        return
+    if not yes:
+        confirm(f"is bookie {name} lost for good, with its disk?")
+    give(metadata_uri, name, OrderKind.GIVEN_UP, instead_of=(OrderKind.DRAIN, OrderKind.MAINTENANCE))
+    _report(metadata_uri, lost_after, name, OrderKind.GIVEN_UP.value, wait=wait, as_json=as_json)
+
+
+@command()
+@metadata_option
+@click.argument("name")
+@click.option("--end", is_flag=True, help="It is back, and counts again.")
+@json_option
+def maintenance(metadata_uri: str, name: str, end: bool, as_json: bool) -> None:
+    """Say that a bookie is away on purpose: nothing of it is copied until `--end`.
+
+    Examples:
+        bookledger cluster maintenance b1
+        bookledger cluster maintenance b1 --end
+    """
+    kind = None if end else OrderKind.MAINTENANCE
+    give(metadata_uri, name, kind, instead_of=(OrderKind.MAINTENANCE,) if end else ())
+    print_record({"bookie_id": name, "ordered": kind.value if kind else None}, as_json=as_json)
+
+
+def give(metadata_uri: str, name: str, kind: OrderKind | None, *, instead_of: Collection[OrderKind]) -> None:
+    """Gives an order, or cancels the current one.
+
+    Raises LedgerError for a bookie that never existed, and if another order stands than it may replace.
+    """
+
+    async def work(store: MetadataStore) -> None:
+        await check_formatted(store, name)
+        stands = await operator_requests.read(store, name)
+        if stands is not None and stands.kind is not kind and stands.kind not in instead_of:
+            raise LedgerError(
+                f"bookie {name} is ordered otherwise: {stands.kind.value}; {TO_END[stands.kind]}"
+            )
+        if kind is None:
+            await operator_requests.take_back(store, name)
+        else:
+            await operator_requests.give(store, Order(name, kind, time.time_ns() // 1_000_000))
+
+    with acting("taken back" if kind is None else kind.value, bookie=name):
+        with_store(metadata_uri, work)
+
+
+async def check_formatted(store: MetadataStore, name: str) -> None:
+    """Raises LedgerError for a bookie that never existed. One that is half forgotten still has its order."""
+    if await read_cookie(store, name) is None and await operator_requests.read(store, name) is None:
+        raise LedgerError(f"no bookie was ever formatted as {name}")
+
+
+async def forget(store: MetadataStore, name: str) -> None:
+    """Deletes the bookie's metadata once nothing refers to it. Raises LedgerError if it lives, and MetadataError.
+
+    One that starts meanwhile is either seen here, or sees after its registration that its cookie is gone. That the
+    cookie was taken away, and not lost, is on record before it is.
+    """
+    cookie = await store.get(keys.cookie(name))
+    if cookie is not None:
+        await _check_is_gone(store, name)
+        incarnation = Cookie.decode(keys.cookie(name), cookie.value).incarnation
+        await decommissioned.note(store, Decommissioned(name, incarnation, time.time_ns() // 1_000_000))
+        await store.delete(keys.cookie(name), cookie.version)
+        try:
+            await _check_is_gone(store, name)
+        except LedgerError:
+            await settled_writes.create(store, keys.cookie(name), cookie.value)
+            await decommissioned.take_back(store, incarnation)
+            raise
+    for key in (keys.absent(name), keys.life(name), keys.order(name)):
+        found = await store.get(key)
+        if found is not None:
+            await store.delete(key, found.version)
+
+
+async def _stays(store: MetadataStore, name: str) -> None:
+    """A command that was to forget the bookie may have been interrupted after it said so."""
+    cookie = await read_cookie(store, name)
+    if cookie is not None:
+        await decommissioned.take_back(store, cookie.incarnation)
+
+
+async def _check_is_gone(store: MetadataStore, name: str) -> None:
+    if await store.get(keys.bookie(name)) is not None:
+        raise LedgerError(
+            f"nothing refers to bookie {name} any more, but it lives: stop it and give this command again, which "
+            "forgets it; or let it stay, with --cancel"
+        )
+
+
+def _check_enough_are_left(seen: Survey, name: str) -> None:
+    others = [one for one in seen.view.takers() if one.bookie.bookie_id != name]
+    needed = max(seen.ensemble_sizes, default=1)
+    if len(others) < needed:
+        raise LedgerError(
+            f"{len(others)} other bookies take entries, and there are ledgers on {needed}: add a bookie first"
+        )
+
+
+def _report(metadata_uri: str, lost_after: float, name: str, what: str, *, wait: bool, as_json: bool) -> None:
+    pace = _Pace()
+    with told_when_stopped(lambda: _how(name, what)):
+        _wait(metadata_uri, lost_after, name, what, pace, wait=wait, as_json=as_json)
+
+
+def _how(name: str, what: str) -> str:
+    back = f"bookie drain {name}" if what == "draining" else f"cluster decommission {name}"
+    return (
+        f"the order stands, and bookies go on without this command; {again(so='wait for them')}, or take it back "
+        f"with: bookledger {back} --cancel"
+    )
+
+
+def _wait(
+    metadata_uri: str, lost_after: float, name: str, what: str, pace: _Pace, *, wait: bool, as_json: bool
+) -> None:
+    while True:
+        seen = surveyed(metadata_uri, lost_after)
+        left = _left(seen, name)
+        is_done = not left["fragments"]
+        if is_done and what == OrderKind.GIVEN_UP.value:
+            with_store(metadata_uri, lambda store: forget(store, name))
+        if as_json or not wait or is_done:
+            print_record({"bookie_id": name, "ordered": what, **left, "done": is_done}, as_json=as_json)
+        else:
+            say(_progress(name, left, pace))
+            for hindrance in _hindrances(seen, name):
+                say(f"  {hindrance}")
+        if is_done and not as_json:
+            end = "it may be stopped" if what == "draining" else "it is forgotten"
+            say(f"nothing refers to {name} any more: {end}")
+        if is_done or not wait:
+            return
+        time.sleep(LOOK_SECONDS)
+
+
+class _Pace:
+    """Measures how fast something decreases."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque(maxlen=PACE_LOOKS)
+
+    def seconds_left(self, left_bytes: int) -> float | None:
+        """Estimated time left at the recent rate; None if nothing moves."""
+        self._seen.append((time.monotonic(), left_bytes))
+        (began, first), (now, last) = self._seen[0], self._seen[-1]
+        return last * (now - began) / (first - last) if first > last > 0 else None
+
+
+def _hindrances(seen: Survey, name: str) -> list[str]:
+    """Known reasons why copies of it do not move, and what to do."""
+    found = [
+        f"ledger {ledger_id} is open: what it writes now moves when it is closed, or recovered"
+        for ledger_id in seen.open_on.get(name, ())[:HINDRANCES_MAX]
+    ]
+    theirs = {
+        ledger_id
+        for ledger_id, copies in seen.amiss.items()
+        if any(copy.bookie.bookie_id == name for copy in copies)
+    }
+    why = Counter(mark.why_not for mark in seen.marks if mark.ledger_id in theirs and mark.why_not)
+    return found + [f"{count} ledgers: {text}" for text, count in why.most_common(HINDRANCES_MAX)]
+
+
+def _progress(name: str, left: Mapping[str, Any], pace: _Pace) -> str:
+    seconds = pace.seconds_left(left["bytes"])
+    until = "" if seconds is None else f", done in about {seconds:.0f} s"
+    size = bytes_told(left["bytes"])
+    return f"{name}: {left['fragments']} fragments of {left['ledgers']} ledgers, {size} to go{until}"
+
+
+def _left(seen: Survey, name: str) -> Mapping[str, Any]:
+    """How much still refers to a bookie of this name."""
+    found = [holding for ref, holding in seen.holdings.items() if ref.bookie_id == name]
+    return {
+        "ledgers": sum(holding.ledgers for holding in found),
+        "fragments": sum(holding.fragments for holding in found),
+        "bytes": sum(holding.bytes for holding in found),
+    }

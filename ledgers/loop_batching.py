@@ -1,0 +1,47 @@
+"""Batches a client's work at the end of each iteration of its event loop: takes appends in, then sends.
+
+However many ledgers and bookies are involved, the loop is called once, and everything appended in one
+iteration is sent together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+Work = Callable[[], None]
+
+
+class LoopBatching:
+    """The end-of-iteration work of one client, on one event loop. Work requested twice is done twice."""
+
+    def __init__(self) -> None:
+        self._takes: deque[Work] = deque()
+        self._sends: deque[Work] = deque()
+        self._is_asked_for = False
+
+    def take(self, work: Work) -> None:
+        """Runs the work at the end of this iteration, before anything is sent."""
+        self._takes.append(work)
+        self._ask()
+
+    def send(self, work: Work) -> None:
+        """Runs the work at the end of this iteration, after everything is taken in."""
+        self._sends.append(work)
+        self._ask()
+
+    def _ask(self) -> None:
+        if not self._is_asked_for:
+            self._is_asked_for = True
+            asyncio.get_running_loop().call_soon(self._end)
+
+    def _end(self) -> None:
+        try:
+            for work in (self._takes, self._sends):
+                while work:
+                    work.popleft()()
+        finally:
+            self._is_asked_for = False
+            if self._takes or self._sends:  # one has failed; the others still run
+                self._ask()

@@ -1,0 +1,392 @@
+"""The append pipeline's shell: performs its effects, batches appends, signs and encrypts entries.
+
+Entries appended while the loop does something else are taken together: one batch, one set of
+digests, one step of the machine. Work per entry is one digest and one future.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from bookie.wire import of_payloads
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_store import VersionedRecord
+
+from ..bookie_client import LaneTerms
+from ..bookies.lanes import Lanes
+from ..bookies.replacements import find_replacements
+from ..cluster import Cluster
+from ..entry import ENTRY_OVERHEAD_BYTES, check_is_bytes
+from ..errors import AppendTimeout, EntryTooLarge, LedgerClosed, LedgerError
+from ..integrity.digest import Digester
+from ..integrity.encryption import Cipher, entry_bytes_max
+from ..integrity.ledger_keys import LedgerKey
+from ..protocol.append import AppendPipeline
+from ..protocol.effects import (
+    Accept,
+    AppendEffect,
+    ChangeRecord,
+    CloseLane,
+    Confirm,
+    FindReplacements,
+    Finish,
+    Force,
+    OpenLane,
+    RetryLater,
+    Send,
+)
+from ..record_change import RecordVersion
+from ..tasks import Tasks
+from .append_backlog import AppendBacklog
+from .append_futures import AppendFuture, AppendFutures, Complete
+from .checked_batch import CheckedBatch
+from .idle_lac import IdleLac
+from .progress_timeout import ProgressClock
+from .quorum_watch import QuorumWatch, why_writing_waits
+from .signed_lac import SignedLac
+
+
+class PipelineShell:
+    """Performs the effects of a ledger's append pipeline, and reports their outcome to it.
+
+    `submit` and `submit_batch` take entries in; `on_progress` is called after entries were confirmed, a bookie fell
+    behind or the writer ended, for wrappers in other threads.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        created: VersionedRecord,
+        digester: Digester,
+        key: LedgerKey,
+        *,
+        cipher: Cipher | None = None,
+        deferred_sync: bool = False,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._cluster = cluster
+        self._config = cluster.config
+        self.check_process = cluster.check_process
+        self._digester = digester
+        self._cipher = cipher
+        self.entry_bytes_max = entry_bytes_max(cipher)
+        self._version = RecordVersion(cluster.ledgers, created, cluster.marks)
+        self._deferred_sync = deferred_sync
+        self._machine = AppendPipeline(
+            created.record,
+            deferred_sync=deferred_sync,
+            delay_ensemble_change=cluster.config.delay_ensemble_change,
+        )
+        identity = created.record.identity
+        terms = LaneTerms(self.ledger_id, key, deferred_sync=deferred_sync, identity=identity)
+        self._traces = cluster.writer_traces(self.ledger_id)
+        of_lanes = self._traces.lanes if self._traces else None
+        self._lanes = Lanes(cluster, terms, self, SignedLac(digester, self._machine).now, of_lanes)
+        self._tasks = Tasks(self._background_failed)
+        self._waiting = AppendBacklog()
+        self._metrics = cluster.writer_metrics()
+        self._answers = AppendFutures()
+        self._will_take = False
+        self._room = asyncio.Event()
+        self._room_bytes = 0  # may be taken in before pending bytes are counted again
+        self._finished: asyncio.Future[LedgerError | None] = self._loop.create_future()
+        self._closing = False
+        self._is_close_told = False
+        self._idle_lac = IdleLac(
+            cluster.idle_lacs,
+            lambda: self.last_add_confirmed,
+            lambda: not (self._finished.done() or self._answers.appends_wait),
+            self._lanes.send_lac,
+        )
+        self._clock = ProgressClock(
+            self._config.append_quorum_seconds_max, self._is_waited_for, self._append_timed_out
+        )
+        self._quorum = QuorumWatch(
+            self._config.append_quorum_seconds_max,
+            lambda: self._machine.is_without_quorum,
+            self._give_up,
+            self._why_it_waits,
+        )
+        self.on_progress: Callable[[], None] = lambda: None
+        self._perform(self._machine.start())
+
+    # --- state -------------------------------------------------------------------------------
+
+    @property
+    def ledger_id(self) -> int:
+        return self._machine.record.ledger_id
+
+    @property
+    def record(self) -> LedgerRecord:
+        """The ledger's metadata as this writer last knew it."""
+        return self._machine.record
+
+    @property
+    def last_add_confirmed(self) -> int:
+        """The last confirmed entry; −1 before the first. Never goes back."""
+        return self._machine.last_add_confirmed
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether this writer takes no more entries: closed, or ended by an error."""
+        return self._finished.done()
+
+    @property
+    def failure(self) -> LedgerError | None:
+        """What ended this writer, if it was not a close."""
+        return self._finished.result() if self._finished.done() else None
+
+    @property
+    def pending_bytes(self) -> int:
+        """Payload bytes appended and not confirmed, and ENTRY_OVERHEAD_BYTES for each such entry."""
+        entries = self._machine.last_add_pushed - self.last_add_confirmed + self._waiting.entries
+        payload = self._machine.pending_bytes + self._waiting.bytes
+        return payload + ENTRY_OVERHEAD_BYTES * entries
+
+    @property
+    def _last_add_answered(self) -> int:
+        """The last entry whose append has completed."""
+        machine = self._machine
+        return machine.last_add_accepted if self._deferred_sync else machine.last_add_confirmed
+
+    @property
+    def is_full(self) -> bool:
+        """Whether an append has to wait."""
+        is_full = self.pending_bytes >= self._config.pending_bytes_max or self.is_behind
+        return is_full and not self.has_ended
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether a bookie is so far behind that appends should wait for it (rule W6)."""
+        return self._machine.is_behind
+
+    def complete_with(self, complete: Complete) -> None:
+        """Passes answered appends to this in bulk, instead of completing their futures one by one."""
+        self._answers.complete = complete
+
+    # --- taking entries in ------------------------------------------------------------------------
+
+    def submit(self, payload: bytes, future: AppendFuture | None) -> None:
+        """Takes one entry in without waiting; the caller keeps the bound. Raises what is wrong with this call."""
+        check_is_bytes(payload)
+        size = len(payload)
+        if size > self.entry_bytes_max:
+            raise EntryTooLarge(size, self.entry_bytes_max)
+        if self._closing or self._finished.done():
+            self.raise_if_ended()
+        self._waiting.add(payload)
+        self._room_bytes -= size + ENTRY_OVERHEAD_BYTES
+        if not self._will_take:
+            self._take_soon()
+        self._answers.append(future)
+
+    def submit_each(
+        self, payloads: Sequence[bytes], size_bytes: int, futures: Sequence[AppendFuture | None]
+    ) -> None:
+        """Takes entries in as `submit` does, each with its own future; the caller has checked them."""
+        self.raise_if_ended()
+        self._waiting.add_all(payloads, size_bytes)
+        self._room_bytes = 0
+        if not self._will_take:
+            self._take_soon()
+        self._answers.append_each(futures)
+
+    def submit_batch(self, batch: CheckedBatch, future: AppendFuture | None) -> int:
+        """Takes entries in as `submit` does, all or none; returns the first id."""
+        self.raise_if_ended()
+        first = self._answers.next_entry
+        self._waiting.add_all(batch.payloads, batch.size_bytes)
+        self._room_bytes = 0
+        if not self._will_take:
+            self._take_soon()
+        self._answers.append(future, len(batch.payloads))
+        return first
+
+    def _take_soon(self) -> None:
+        self._clock.begins()
+        self._will_take = True
+        if self._traces is not None:
+            self._traces.begins()
+        self._cluster.turn.take(self._take_waiting_or_end)
+
+    async def _until_room(self) -> None:
+        while self.is_full:
+            self._room.clear()
+            await self._room.wait()
+        self._room_bytes = self._config.pending_bytes_max - self.pending_bytes
+
+    def _raise_if_failed(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+    def raise_if_ended(self) -> None:
+        """Raises what ended the writer, LedgerClosed where that was a close."""
+        self._raise_if_failed()
+        if self._closing:
+            raise LedgerClosed(self.ledger_id, "this writer was closed")
+
+    def _take_waiting_or_end(self) -> None:
+        """Ends the writer if a batch fails half-way, which would leave futures without their entries."""
+        try:
+            self._take_waiting()
+        except Exception as error:
+            self._background_failed(error)
+
+    def _take_waiting(self) -> None:
+        """Gives the machine everything appended since the last step."""
+        self._will_take = False
+        if self._machine.has_ended:
+            return
+        self._clock.start()
+        for batch in self._waiting.batches():
+            if self._machine.has_ended:
+                break
+            first = self._machine.last_add_pushed + 1
+            if self._cipher is not None:
+                batch = self._cipher.seal(first, batch)
+            columns = of_payloads(first, batch, self._digester.sign(first, batch))
+            if self._metrics is not None:
+                self._metrics.taken(columns)
+            if self._traces is not None:
+                self._traces.taken(columns)
+            self._perform(self._machine.append(columns))
+        if self._deferred_sync and self.pending_bytes > self._config.pending_bytes_max // 2:
+            self._perform(self._machine.force())  # unsynced entries are kept in memory, which is bounded
+
+    # --- events of lanes --------------------------------------------------------------------------
+
+    def acked(self, lane: int, through: int) -> None:
+        self._perform(self._machine.acked(lane, through))
+
+    def written(self, lane: int, through: int) -> None:
+        self._perform(self._machine.written(lane, through))
+
+    def lane_behind(self, lane: int, why: str) -> None:
+        self._room_bytes = 0
+        self._perform(self._machine.lane_behind(lane, why))
+        self.on_progress()
+
+    def lane_caught_up(self, lane: int) -> None:
+        self._perform(self._machine.lane_behind(lane, ""))
+        self._has_room()
+
+    def lane_failed(self, lane: int, why: str) -> None:
+        self._perform(self._machine.lane_failed(lane, why))
+        self._has_room()
+
+    def refused(self, lane: int, error: LedgerError) -> None:
+        self._perform(self._machine.refused(lane, error))
+
+    # --- effects ------------------------------------------------------------------------------------
+
+    def _perform(self, effects: list[AppendEffect]) -> None:
+        for effect in effects:
+            match effect:
+                case Send():
+                    self._lanes.send(effect)
+                case Accept(last_entry):
+                    self._answers.accepted(last_entry)
+                    self._note_answered(last_entry)
+                    self._made_progress()
+                case Confirm(last_entry):
+                    self._answers.confirmed(last_entry)
+                    self._note_answered(last_entry)
+                    self._made_progress()
+                    self._idle_lac.confirmed()
+                case Force():
+                    self._lanes.force(effect)
+                case OpenLane():
+                    self._lanes.open(effect)
+                    self._quorum.look()
+                    self._has_room()
+                case CloseLane():
+                    self._lanes.close(effect)
+                case FindReplacements():
+                    self._tasks.start(self._find_replacements(effect))
+                case RetryLater():
+                    self._loop.call_later(self._config.retry_replacement_seconds, self._retry)
+                    self._quorum.look()
+                case ChangeRecord(record):
+                    self._tasks.start(self._change(record))
+                case Finish(error):
+                    self._finish(error)
+
+    def _note_answered(self, last_entry: int) -> None:
+        if self._metrics is not None:
+            self._metrics.answered(last_entry)
+        if self._traces is not None:
+            self._traces.answered(last_entry)
+
+    def _made_progress(self) -> None:
+        self._clock.progressed()
+        self._has_room()
+
+    def _has_room(self) -> None:
+        self._room.set()
+        self.on_progress()
+
+    async def _find_replacements(self, effect: FindReplacements) -> None:
+        domains = self._config.fault_domains_min
+        quorum = self._machine.record.shape.write_quorum
+        async with self._cluster.changing:
+            chosen, rejected = await find_replacements(self._cluster, effect, quorum, domains_min=domains)
+        self._perform(self._machine.replacements(chosen, rejected))
+
+    def _retry(self) -> None:
+        if not self._machine.has_ended:
+            self._perform(self._machine.retry_replacements())
+
+    async def _change(self, record: LedgerRecord) -> None:
+        async with self._cluster.changing:
+            effects = await self._version.change(record, self._machine)
+        metrics, stands = self._cluster.metrics, self._machine.record.fragments == record.fragments
+        is_ensemble_change = stands and not record.is_closed
+        if metrics is not None and is_ensemble_change:
+            metrics.changes.inc()
+        self._perform(effects)
+        if is_ensemble_change:
+            self._idle_lac.has_joined()
+
+    def _finish(self, error: LedgerError | None) -> None:
+        if self._finished.done():
+            return
+        self._finished.set_result(error)
+        failure = error or LedgerClosed(self.ledger_id, "it was closed before this entry was confirmed")
+        self._answers.fail(failure)
+        if self._metrics is not None:
+            self._metrics.ended(failure)
+        if self._traces is not None:
+            self._traces.ended(failure)
+        self._made_progress()
+
+    def _background_failed(self, error: BaseException) -> None:
+        """Ends the writer after a bug or a broken record; never for protocol failures."""
+        wrapped = error if isinstance(error, LedgerError) else LedgerError(f"the writer failed: {error!r}")
+        wrapped.__cause__ = error
+        self._perform(self._machine.fail(wrapped))
+
+    # --- timers ---------------------------------------------------------------------------------------
+
+    def _is_waited_for(self) -> bool:
+        return self._answers.any_wait and not self._finished.done()
+
+    def _append_timed_out(self) -> None:
+        self._give_up()
+        limit = self._config.append_quorum_seconds_max
+        self._perform(self._machine.fail(AppendTimeout(self.ledger_id, limit, self._machine.failures)))
+
+    def _why_it_waits(self) -> str:
+        limit = self._config.append_quorum_seconds_max
+        return why_writing_waits(self.ledger_id, self._machine.failures, limit)
+
+    def _give_up(self) -> None:
+        self._perform(self._machine.give_up())
+
+    async def _let_go(self) -> None:
+        """Stops everything that this handle runs."""
+        self._clock.stop()
+        self._quorum.stop()
+        self._idle_lac.stop()
+        self._lanes.close_all()
+        await self._tasks.close()

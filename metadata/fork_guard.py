@@ -1,0 +1,46 @@
+"""Fork guard: detects use of an object in a forked child. `fork()` copies objects, but no threads or connections."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+
+class _Forks:
+    """Counts forks on the way to this process. Cheaper to compare than process ids: no system call."""
+
+    count = 0
+
+
+def _was_forked() -> None:
+    _Forks.count += 1
+
+
+os.register_at_fork(after_in_child=_was_forked)
+
+
+class ForkGuard:
+    """Remembers the process it was made in. A check is cheap, and takes no lock.
+
+    `error` makes the exception that `check` raises, from the reason.
+    """
+
+    __slots__ = ("_error", "_forks", "_pid")
+
+    def __init__(self, error: Callable[[str], Exception]) -> None:
+        self._error = error
+        self._forks = _Forks.count
+        self._pid = os.getpid()
+
+    @property
+    def is_here(self) -> bool:
+        """False in a child that was forked since."""
+        return self._forks == _Forks.count
+
+    def check(self) -> None:
+        """Raises the owner's error in a forked child: a lock of its parent's may be taken for ever there."""
+        if self._forks != _Forks.count:  # inlined `is_here`: called with every append
+            raise self._error(
+                f"it was made before fork(), in process {self._pid}, and works only there: make a new one in this "
+                "process, after the fork"
+            )

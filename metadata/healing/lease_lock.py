@@ -1,0 +1,79 @@
+"""Lease locks: a key that one bookie holds at a time, for the office of auditor, or for re-replicating a ledger.
+
+It keeps others from doing the same work. Two holders would be safe: every change is a compare-and-swap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .. import settled_writes
+from ..errors import KeyExists, NoSuchKey, VersionConflict
+from ..records import records_pb2 as pb
+from ..records.ledger_record import BookieRef
+from ..records.unreadable import parsed
+from ..store import Lease, MetadataStore
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseLock:
+    """Holder of a lease lock, since when, and how much was copied so far.
+
+    `unreachable`: live bookies that the auditor cannot reach, by name, and why.
+    """
+
+    bookie: BookieRef
+    since_ms: int
+    bytes_done: int = 0
+    unreachable: Mapping[str, str] = field(default_factory=dict)
+
+
+async def take(store: MetadataStore, key: str, holder: LeaseLock, lease: Lease) -> int | None:
+    """Acquires the lock; returns the version of its key, None if another bookie holds it. Raises MetadataError."""
+    value = _encode(holder)
+    try:
+        return await store.create(key, value, lease=lease)
+    except KeyExists:
+        found = await store.get(key)
+        return found.version if found is not None and found.value == value else None
+
+
+async def tell(store: MetadataStore, key: str, holder: LeaseLock, version: int) -> int | None:
+    """Updates the holder's progress; returns the new version, None if the lock is lost. Raises MetadataError."""
+    try:
+        return await settled_writes.replace(store, key, _encode(holder), version)
+    except (NoSuchKey, VersionConflict):
+        return None
+
+
+async def leave(store: MetadataStore, key: str, version: int) -> None:
+    """Releases the lock. Raises MetadataError."""
+    await settled_writes.delete_unless_changed(store, key, version)
+
+
+async def read(store: MetadataStore, key: str) -> LeaseLock | None:
+    """Reads the holder, if there is one. Raises MetadataError."""
+    found = await store.get(key)
+    return None if found is None else decode(key, found.value)
+
+
+def decode(key: str, value: bytes) -> LeaseLock:
+    """Decodes a holder. Raises BadRecord."""
+    message = parsed(pb.LeaseLock, key, value, FORMAT_VERSION, "holder")
+    bookie = BookieRef(message.bookie_id, message.incarnation)
+    return LeaseLock(bookie, message.since_ms, message.bytes_done, dict(message.unreachable))
+
+
+def _encode(holder: LeaseLock) -> bytes:
+    return pb.LeaseLock(
+        format_version=FORMAT_VERSION,
+        bookie_id=holder.bookie.bookie_id,
+        incarnation=holder.bookie.incarnation,
+        since_ms=holder.since_ms,
+        bytes_done=holder.bytes_done,
+        unreachable=dict(holder.unreachable),
+        nonce=settled_writes.new_nonce(),
+    ).SerializeToString()

@@ -1,0 +1,106 @@
+"""Operator requests: what an operator wants of a bookie, until it is withdrawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from google.protobuf.message import DecodeError
+
+from .. import keys, settled_writes
+from ..errors import BadRecord, KeyExists, NoSuchKey, VersionConflict
+from ..records import records_pb2 as pb
+from ..records.unreadable import skip
+from ..store import MetadataStore, list_all
+
+FORMAT_VERSION = 1
+TRIES_MAX = 5
+
+
+class OrderKind(StrEnum):
+    """DRAIN: nothing new goes there, and its copies go elsewhere. MAINTENANCE: it is away on purpose, and nothing is
+    copied. GIVEN_UP: it is lost for good, and its copies are made elsewhere at once."""
+
+    DRAIN = "drain"
+    MAINTENANCE = "maintenance"
+    GIVEN_UP = "given up"
+
+
+_TO_PB = {OrderKind.DRAIN: pb.DRAIN, OrderKind.MAINTENANCE: pb.MAINTENANCE, OrderKind.GIVEN_UP: pb.GIVEN_UP}
+_FROM_PB = {number: kind for kind, number in _TO_PB.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The request for one bookie; there is one at a time."""
+
+    bookie_id: str
+    kind: OrderKind
+    since_ms: int
+
+
+async def list_orders(store: MetadataStore) -> list[Order]:
+    """All that can be decoded, by name. Raises MetadataError."""
+    found = []
+    async for item in list_all(store, keys.ORDERS):
+        try:
+            found.append(_decode(item.key, item.value))
+        except BadRecord as error:
+            skip(error)
+    return found
+
+
+async def read(store: MetadataStore, bookie_id: str) -> Order | None:
+    """Reads the request for one bookie. Raises MetadataError."""
+    key = keys.order(bookie_id)
+    found = await store.get(key)
+    return None if found is None else _decode(key, found.value)
+
+
+async def give(store: MetadataStore, order: Order) -> None:
+    """Sets the request, in place of a former one. Raises MetadataError."""
+    key = keys.order(order.bookie_id)
+    message = pb.Order(
+        format_version=FORMAT_VERSION,
+        kind=_TO_PB[order.kind],
+        since_ms=order.since_ms,
+        nonce=settled_writes.new_nonce(),
+    )
+    value = message.SerializeToString()
+    for _ in range(TRIES_MAX):
+        found = await store.get(key)
+        try:
+            if found is None:
+                await settled_writes.create(store, key, value)
+            else:
+                await settled_writes.replace(store, key, value, found.version)
+            return
+        except (KeyExists, NoSuchKey, VersionConflict):  # another operator was faster: replace that one
+            continue
+    raise BadRecord(key, "others kept changing it: try again")
+
+
+async def take_back(store: MetadataStore, bookie_id: str) -> bool:
+    """Withdraws the request; returns whether there was one. Raises MetadataError."""
+    key = keys.order(bookie_id)
+    found = await store.get(key)
+    if found is None:
+        return False
+    try:
+        await store.delete(key, found.version)
+    except NoSuchKey:  # another client was faster
+        return False
+    return True
+
+
+def _decode(key: str, value: bytes) -> Order:
+    try:
+        message = pb.Order.FromString(value)
+    except DecodeError as error:
+        raise BadRecord(key, str(error)) from error
+    if message.format_version != FORMAT_VERSION or message.kind not in _FROM_PB:
+        raise BadRecord(
+            key,
+            f"order {message.kind} of version {message.format_version}; this program knows {FORMAT_VERSION}",
+        )
+    return Order(key.removeprefix(keys.ORDERS), _FROM_PB[message.kind], message.since_ms)

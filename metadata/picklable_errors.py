@@ -1,0 +1,44 @@
+"""Picklable errors: raised in one process, and raised again, with all fields, in another."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+E = TypeVar("E", bound="PicklableError")
+
+
+class PicklableError(Exception):
+    """An exception that can be pickled and copied with all its fields, whatever its constructor takes, and compared.
+
+    Two are equal if class, message and fields are. The cause is not carried along.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self), self.args, vars(self))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PicklableError) or type(self) is not type(other):
+            return NotImplemented
+        return self.args == other.args and _comparable(vars(self)) == _comparable(vars(other))
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.args))
+
+
+def _comparable(value: Any) -> Any:
+    """Makes a value comparable: ordinary exceptions among the fields compare by class and arguments."""
+    match value:
+        case PicklableError():
+            return value
+        case BaseException():
+            return type(value), value.args
+        case dict():
+            return {key: _comparable(one) for key, one in value.items()}
+        case _:
+            return value
+
+
+def _again(kind: type[E], args: tuple[object, ...], fields: dict[str, object]) -> E:
+    error = kind.__new__(kind, *args)
+    vars(error).update(fields)
+    return error

@@ -1,0 +1,58 @@
+"""Load shedding across a port's connections: bounds calls and bytes, and ends the connection that holds most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from ..limits import NodeLimits
+
+LEFT_BEHIND_MAX = 1024
+"""Calls in flight above `calls_max`: those of closed connections, and one of each open one."""
+
+
+class Holder(Protocol):
+    """A connection, as far as it holds memory."""
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes read and not started, partial frames, and replies not taken. Calls in flight are counted elsewhere."""
+        ...
+
+    @property
+    def called_bytes(self) -> int:
+        """Bytes of its calls in flight."""
+        ...
+
+    def refuse(self, why: str) -> None:
+        """Closes it with a reason for the peer."""
+        ...
+
+
+class LoadShedding:
+    """The load of one port."""
+
+    def __init__(self, limits: NodeLimits) -> None:
+        self._limits = limits
+        self.calls = 0
+        self.calls_bytes = 0
+
+    def count(self, calls: int, size_bytes: int) -> None:
+        """Adds to the calls in flight, or subtracts; those of closed connections go on and count too."""
+        self.calls += calls
+        self.calls_bytes += size_bytes
+
+    def may_begin(self, under_way: int) -> bool:
+        """Whether a connection with so many calls in flight may start another one."""
+        return self.calls < self._limits.calls_max + (LEFT_BEHIND_MAX if under_way == 0 else 0)
+
+    def relieve(self, holders: Iterable[Holder]) -> None:
+        """Ends the connection that holds most, if all together hold too much."""
+        everybody = list(holders)
+        held = self.calls_bytes + sum(one.held_bytes for one in everybody)
+        limit = self._limits.buffered_bytes_max
+        if held > limit:
+            largest = max(everybody, key=lambda one: one.held_bytes + one.called_bytes)
+            largest.refuse(
+                f"all connections hold more than {limit} bytes, and this one most: send less at a time"
+            )

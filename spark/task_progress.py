@@ -1,0 +1,39 @@
+"""Reports task progress of a session's jobs while they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+TELL_SECONDS = 0.5
+
+Progress = Callable[[int, int], None]
+"""Called with completed and total tasks, while the job runs; from a thread of its own."""
+
+
+@contextmanager
+def task_progress(session: SparkSession, progress: Progress) -> Iterator[None]:
+    """Reports to `progress` inside the block."""
+    ended = Event()
+    teller = Thread(target=_tell, args=(session, progress, ended), name="tasks told", daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        teller.join()
+
+
+def _tell(session: SparkSession, progress: Progress, ended: Event) -> None:
+    tracker = session.sparkContext.statusTracker()
+    while not ended.wait(TELL_SECONDS):
+        try:
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        except (Py4JError, OSError):
+            return  # the JVM is gone: the job itself reports that
+        known = [stage for stage in stages if stage is not None]
+        progress(sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known))

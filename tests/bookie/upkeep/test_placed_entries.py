@@ -1,0 +1,83 @@
+"""W1: which entries a fragment places at a bookie, as ranges and as the rule says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bookie.upkeep.inventory.placed_entries import ENTRY_MAX, EVERYTHING, parts, shares
+from bookie.wire.messages import EntryRange
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from tests.bookie.upkeep.replicas import B1, B2, B3, ME, placed
+
+NAMES = [BookieRef(f"b{n}", "i") for n in range(1, 8)] + [ME]
+
+
+@st.composite
+def closed_records(draw: st.DrawFn) -> LedgerRecord:
+    size = draw(st.integers(1, 6))
+    writes = draw(st.integers(1, size))
+    starts = [0, *sorted(draw(st.sets(st.integers(1, 40), max_size=4)))]
+    ensembles = st.permutations(NAMES).map(lambda names: tuple(names[:size]))
+    fragments = tuple(Fragment(start, draw(ensembles)) for start in starts)
+    return LedgerRecord(7, Shape(size, writes, 1), fragments).closed(draw(st.integers(-1, 60)), 0)
+
+
+@given(closed_records())
+def test_W1_shares_hold_the_entries_that_the_rule_places_at_a_bookie(record: LedgerRecord) -> None:
+    """W1"""
+    found = [
+        n for share in shares(record, ME) for n in sorted(share.ids(share.first_entry, share.last_entry))
+    ]
+    assert found == placed(record)
+
+
+@given(closed_records(), st.integers(0, 60), st.integers(0, 60))
+def test_a_part_goes_from_the_first_to_the_last_entry_placed_there(
+    record: LedgerRecord, first: int, last: int
+) -> None:
+    for share in shares(record, ME):
+        here = [n for n in range(first, last + 1) if share.first_entry <= n <= share.last_entry]
+        ours = [n for n in here if share.holds(n)]
+        assert share.between(first, last) == (EntryRange(ours[0], ours[-1]) if ours else None)
+        assert share.is_striped or ours == here
+
+
+@given(closed_records(), st.lists(st.integers(0, 70), max_size=8, unique=True))
+def test_parts_ascend_and_hold_what_is_placed_there_of_the_spans(
+    record: LedgerRecord, edges: list[int]
+) -> None:
+    cuts = sorted(edges)[: len(edges) // 2 * 2]
+    spans = [EntryRange(first, last) for first, last in zip(cuts[::2], cuts[1::2], strict=True)]
+    found = [
+        n
+        for share, part in parts(record, ME, spans)
+        for n in sorted(share.ids(part.first_entry, part.last_entry))
+    ]
+    assert found == [n for n in placed(record) if any(s.first_entry <= n <= s.last_entry for s in spans)]
+
+
+def test_W7_another_incarnation_is_another_bookie() -> None:
+    """W7"""
+    former = replace(ME, incarnation="before")
+    record = LedgerRecord(7, Shape(2, 2, 2), (Fragment(0, (former, B1)), Fragment(9, (ME, B1)))).closed(20, 0)
+    assert [(share.first_entry, share.last_entry) for share in shares(record, ME)] == [(9, 20)]
+    assert [(share.first_entry, share.last_entry) for share in shares(record, former)] == [(0, 8)]
+
+
+def test_the_last_fragment_of_an_open_ledger_has_no_end() -> None:
+    record = LedgerRecord(7, Shape(2, 2, 2), (Fragment(0, (ME, B1)), Fragment(9, (B2, ME))))
+    assert [(share.first_entry, share.last_entry) for share in shares(record, ME)] == [(0, 8), (9, ENTRY_MAX)]
+
+
+@pytest.mark.parametrize("shape", [Shape(3, 3, 2), Shape(3, 2, 2)])
+def test_a_ledger_of_any_length_takes_no_longer(shape: Shape) -> None:
+    last = 2**62
+    record = LedgerRecord(7, shape, (Fragment(0, (B1, B2, ME)), Fragment(5, (ME, B2, B3)))).closed(last, 0)
+    (_, first), (share, second) = parts(record, ME, [EVERYTHING])
+    assert first.last_entry <= 4
+    assert share.holds(second.last_entry)
+    assert last - 3 <= second.last_entry <= last

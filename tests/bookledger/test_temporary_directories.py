@@ -1,0 +1,99 @@
+"""A scratch directory lives as long as its run, and a leftover until the next one of the same purpose."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from bookledger.cli.temporary_directories import scratch_directory
+
+
+def leftover(parent: Path, name: str) -> Path:
+    """What a run that was killed has left: nobody holds its lock."""
+    (parent / name / "below").mkdir(parents=True)
+    (parent / name / "below" / "file").write_text("left")
+    return parent / name
+
+
+def test_it_is_there_inside_the_block_and_gone_after_it_also_after_an_error(tmp_path: Path) -> None:
+    said: list[str] = []
+    with pytest.raises(ZeroDivisionError), scratch_directory("test", tmp_path, said.append) as directory:
+        (directory / "file").write_text("x")
+        assert directory.parent == tmp_path
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+    assert said == []
+
+
+def test_leftovers_of_the_same_purpose_are_removed_and_told(tmp_path: Path) -> None:
+    left, other = leftover(tmp_path, "bookledger-test-a"), leftover(tmp_path, "bookledger-other-a")
+    said: list[str] = []
+    with scratch_directory("test", tmp_path, said.append):
+        assert not left.exists()
+        assert other.exists()
+    assert said == [f"removed {left}, which a test that was killed had left"]
+
+
+def test_what_is_in_use_is_left_alone(tmp_path: Path) -> None:
+    said: list[str] = []
+    with scratch_directory("test", tmp_path, said.append) as one:
+        with scratch_directory("test", tmp_path, said.append) as other:
+            assert one.exists()
+            assert one != other
+        assert one.exists()
+    assert said == []
+
+
+def test_what_is_no_directory_of_ours_is_left_alone(tmp_path: Path) -> None:
+    precious = leftover(tmp_path, "precious")
+    (tmp_path / "bookledger-test-link").symlink_to(precious)
+    (tmp_path / "bookledger-test-file").write_text("mine")
+    with scratch_directory("test", tmp_path, lambda _: None):
+        pass
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "bookledger-test-file",
+        "bookledger-test-link",
+        "precious",
+    ]
+    assert (precious / "below" / "file").exists()
+
+
+def test_what_cannot_be_removed_is_told_and_stops_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = leftover(tmp_path, "bookledger-test-a")
+    remove = shutil.rmtree
+
+    def refuse(path: Path) -> None:
+        if path == left:
+            raise PermissionError(1, "Operation not permitted")
+        remove(path)
+
+    monkeypatch.setattr(shutil, "rmtree", refuse)
+    said: list[str] = []
+    with scratch_directory("test", tmp_path, said.append) as directory:
+        assert directory.exists()
+    assert said == [
+        f"could not remove {left}, which a test that was killed had left: Operation not permitted"
+    ]
+
+
+def test_one_that_another_run_took_for_a_leftover_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between being made and being locked a directory looks like a leftover."""
+    make = tempfile.mkdtemp
+    made: list[str] = []
+
+    def make_and_lose_the_first(prefix: str, dir: Path) -> str:  # noqa: A002 — as tempfile has it
+        made.append(make(prefix=prefix, dir=dir))
+        if len(made) == 1:
+            Path(made[0]).rmdir()
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkdtemp", make_and_lose_the_first)
+    with scratch_directory("test", tmp_path, lambda _: None) as directory:
+        assert str(directory) == made[1]

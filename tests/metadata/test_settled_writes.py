@@ -1,0 +1,105 @@
+"""Compare-and-swap whose answer is lost (rule M1, F17)."""
+
+from __future__ import annotations
+
+import pytest
+
+from metadata import settled_writes
+from metadata.errors import KeyExists, OutcomeUnknown, StoreRefused, StoreUnavailable, VersionConflict
+from metadata.memory import MemoryStore
+from tests.support.aio import run
+
+
+class LosesAnswers(MemoryStore):
+    """A store whose next writes are applied, or not, and answered with OutcomeUnknown either way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fates: list[str] = []
+        self.sent: list[tuple[str, bytes]] = []
+
+    async def create(self, key: str, value: bytes, *, lease: object = None, unless: str | None = None) -> int:
+        self.sent.append((key, value))
+        fate = self.fates.pop(0) if self.fates else ""
+        if fate == "refused":
+            raise StoreRefused("permission denied")
+        if fate != "not applied":
+            version = await super().create(key, value, unless=unless)
+        if fate:
+            raise OutcomeUnknown("the answer was lost")
+        return version
+
+    async def replace(self, key: str, value: bytes, version: int) -> int:
+        self.sent.append((key, value))
+        fate = self.fates.pop(0) if self.fates else ""
+        if fate != "not applied":
+            version = await super().replace(key, value, version)
+        if fate:
+            raise OutcomeUnknown("the answer was lost")
+        return version
+
+
+@pytest.mark.parametrize(
+    "fates", [["applied"], ["not applied"], ["not applied", "applied"], ["applied", "not applied"]]
+)
+def test_M1_a_replace_whose_answer_was_lost_is_made_exactly_once(fates: list[str]) -> None:
+    async def scenario() -> None:
+        store = LosesAnswers()
+        version = await store.create("k", b"before")
+        store.fates = list(fates)
+        new_version = await settled_writes.replace(store, "k", b"mine, with a nonce", version)
+        found = await store.get("k")
+        assert found is not None
+        assert (found.value, found.version) == (b"mine, with a nonce", new_version)
+        assert new_version == version + 1, "applied once"
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("fates", [["applied"], ["not applied", "applied"]])
+def test_M1_a_create_whose_answer_was_lost_is_recognised_as_ones_own(fates: list[str]) -> None:
+    async def scenario() -> None:
+        store = LosesAnswers()
+        store.fates = list(fates)
+        version = await settled_writes.create(store, "k", b"mine, with a nonce")
+        found = await store.get("k")
+        assert found is not None
+        assert (found.value, found.version) == (b"mine, with a nonce", version)
+
+    run(scenario())
+
+
+def test_M1_anothers_change_is_a_conflict_even_after_a_lost_answer() -> None:
+    async def scenario() -> None:
+        store = LosesAnswers()
+        version = await store.create("k", b"before")
+        store.fates = ["not applied"]
+        await MemoryStore.replace(store, "k", b"another's", version)
+        with pytest.raises(VersionConflict):
+            await settled_writes.replace(store, "k", b"mine", version)
+        with pytest.raises(KeyExists):
+            await settled_writes.create(store, "k", b"mine")
+
+    run(scenario())
+
+
+def test_an_outcome_that_stays_unknown_is_told_as_unknown() -> None:
+    async def scenario() -> None:
+        store = LosesAnswers()
+        version = await store.create("k", b"before")
+        store.fates = ["not applied"] * 1000
+        with pytest.raises(OutcomeUnknown):
+            await settled_writes.replace(store, "k", b"mine", version, seconds_max=0.2)
+
+    run(scenario())
+
+
+def test_a_store_that_refuses_is_not_asked_again() -> None:
+    async def scenario() -> None:
+        store = LosesAnswers()
+        store.fates = ["refused"]
+        with pytest.raises(StoreUnavailable):
+            await settled_writes.create(store, "k", b"mine")
+        assert len(store.sent) == 1
+
+    run(scenario())
