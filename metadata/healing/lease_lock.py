@@ -62,13 +62,13 @@ async def read(store: MetadataStore, key: str) -> LeaseLock | None:
 
 def decode(key: str, value: bytes) -> LeaseLock:
     """Decodes a holder. Raises BadRecord."""
-    message = parsed(pb.LeaseLock, key, value, FORMAT_VERSION, "holder")
+    message = parsed(pb.Holder, key, value, FORMAT_VERSION, "holder")
     bookie = BookieRef(message.bookie_id, message.incarnation)
     return LeaseLock(bookie, message.since_ms, message.bytes_done, dict(message.unreachable))
 
 
 def _encode(holder: LeaseLock) -> bytes:
-    return pb.LeaseLock(
+    return pb.Holder(
         format_version=FORMAT_VERSION,
         bookie_id=holder.bookie.bookie_id,
         incarnation=holder.bookie.incarnation,

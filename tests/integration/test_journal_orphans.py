@@ -107,7 +107,9 @@ def test_ledgers_of_an_acceptor_whose_state_is_lost_are_kept(tmp_path: Path) -> 
     async def scenario(journal: Journal) -> None:
         await journal.lose(keys.journal_state("ns1", "b"))
         found = await journal.check(orphan_age_seconds=0)
-        assert str(found.problems[0]).startswith("acceptor b: it is not formatted: `bookledger journal format`")
+        assert str(found.problems[0]).startswith(
+            "acceptor b: it is not formatted: `bookledger journal format`"
+        )
         assert len(found.orphans) == 2, "nothing refers to its ledgers now"
         with pytest.raises(TransferRefused, match=r"other problems \(1\)"):
             await delete(journal, found)

@@ -135,7 +135,8 @@ def test_W8_a_ledger_whose_ensemble_changed_after_the_copy_is_recovered_with_wha
     ):
         writer = client.create_ledger(ensemble_size=2, write_quorum=2, ack_quorum=2)
         payloads = [b"%d" % n for n in range(5)]
-        writer.append_many(payloads)
+        for payload in payloads:
+            writer.append(payload)
         metadata.save()
         by_name = {bookie.bookie_id: bookie for bookie in bookies}
         first, second = [by_name[former.bookie_id] for former in writer.record.fragments[0].ensemble]

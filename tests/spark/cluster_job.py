@@ -1,4 +1,4 @@
-"""A job on executors in processes of their own, which get our packages shipped; run by `test_shipping`.
+"""A job on executors in processes of their own, which get our packages shipped; run by `test_package_shipping`.
 
 cluster_job.py MASTER METADATA_URI LEDGER PARTITION_BYTES EVENT_LOG_DIRECTORY
 """

@@ -26,7 +26,7 @@ from tests.ledgers.reading.reading import (
     until_idle,
     with_fragments,
 )
-from tests.ledgers.writing.test_progress import LeapingLoop, on_leaping_loop
+from tests.ledgers.writing.test_progress_timeout import LeapingLoop, on_leaping_loop
 from tests.support.aio import run
 
 QUICK = ClientConfig(speculative_read_seconds=0.02)

@@ -8,7 +8,7 @@ import pytest
 
 from ledgers.writing import quorum_watch
 from ledgers.writing.quorum_watch import QuorumWatch
-from tests.ledgers.writing.test_progress import LIMIT, LeapingLoop, on_leaping_loop
+from tests.ledgers.writing.test_progress_timeout import LIMIT, LeapingLoop, on_leaping_loop
 
 
 class Watched:
