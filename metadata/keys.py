@@ -47,11 +47,13 @@ MISFITS = "misfits/"
 LEDGER_ID_MAX = 2**63 - 1
 
 _LEDGER_DIGITS = re.compile(r"[0-7][0-9a-f]{15}")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+NAME_CHARACTERS_MAX = 128
+
+_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{NAME_CHARACTERS_MAX - 1}}}")
 
 
 def is_name(name: str) -> bool:
-    """Whether it is a name: letters, digits, `.`, `_`, `-`, at most 128, so it can be part of a key or a path."""
+    """Whether it is a name: letters, digits, `.`, `_`, `-`, so that it can be part of a key or a path; not too long."""
     return _NAME.fullmatch(name) is not None and ".." not in name
 
 
@@ -59,7 +61,8 @@ def check_name(name: str) -> str:
     """Returns the name of a bookie or a journal. Raises ValueError for an invalid one."""
     if not is_name(name):
         raise ValueError(
-            f"{name!r} is not a usable name: use letters, digits, '.', '_' and '-', at most 128 characters"
+            f"{name!r} is not a usable name: use letters, digits, '.', '_' and '-', "
+            f"at most {NAME_CHARACTERS_MAX} characters"
         )
     return name
 

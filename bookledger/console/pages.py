@@ -12,7 +12,7 @@ from aiohttp import web
 from bookledger.admin.api import cluster_state, journals
 from bookledger.admin.api.metadata_view import Away
 from bookledger.admin.api.search import STATES
-from bookledger.admin.api.table import CUSTOM, STATE, Parameter
+from bookledger.admin.api.table import CUSTOM, FIRST_BOOKIE, STATE, Parameter
 from bookledger.admin.http.guard import peer_of
 from bookledger.admin.http.problems import Problem
 from ledgers.errors import LedgerError
@@ -26,6 +26,7 @@ from .sources import Sources
 from .stripes import drawn
 
 MARKS_A_PAGE = 50
+BOOKIES_A_PAGE = cluster_state.BOOKIES_MAX
 FRAGMENTS_A_PAGE = cluster_state.FRAGMENTS_MAX
 
 NO_ENTRIES = (
@@ -76,13 +77,21 @@ async def overview(_: web.Request, sources: Sources) -> web.Response:
     )
 
 
-async def bookies(_: web.Request, sources: Sources) -> web.Response:
+async def bookies(request: web.Request, sources: Sources) -> web.Response:
     sources.live.look_on()
-    found = await cluster_state.bookies(sources.sight)
+    first = FIRST_BOOKIE.read(request.query)
+    found = await cluster_state.bookies(sources.sight, first, BOOKIES_A_PAGE)
     domains: dict[str, list[dict[str, Any]]] = {}
     for row in found["bookies"]:
         domains.setdefault(row["fault_domain"] or "", []).append(row)
-    return page("bookies", title="Bookies", domains=domains, **_bookies_live(found, sources.live))
+    return page(
+        "bookies",
+        title="Bookies",
+        domains=domains,
+        first=first,
+        following=found["next"],
+        **_bookies_live(found, sources.live),
+    )
 
 
 async def ledgers(request: web.Request, sources: Sources) -> web.Response:
@@ -167,7 +176,6 @@ def _bookies_live(found: dict[str, Any], live: Live) -> dict[str, Any]:
     moment = live.moments[-1] if live.moments else None
     return {
         "bookies": found["bookies"],
-        "left_out": found["left_out"],
         "rates": moment.rates if moment else {},
         "silent": moment.silent if moment else {},
     }

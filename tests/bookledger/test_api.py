@@ -27,6 +27,7 @@ from metadata import keys, open_store
 from metadata.healing.lease_lock import LeaseLock, take
 from metadata.healing.marks import Marks
 from metadata.records import registration
+from metadata.records.cluster import Cookie, cluster_id
 from metadata.records.journal_record import JournalState, SegmentRecord
 from metadata.records.journal_store import JournalStore
 from metadata.records.ledger_ids import take_ledger_ids
@@ -169,6 +170,53 @@ def test_an_acceptor_is_behind_since_what_it_lacks_was_finalized_elsewhere() -> 
         for name, seconds in (("none", 90), ("one", 60), ("two", 30)):
             assert 1000 * seconds <= lags[name] < 1000 * (seconds + BUSY_SECONDS_MAX)
         assert [one["lag_millis"] for one in older["acceptors"]] == [0, None]
+
+    run(main())
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 5])
+def test_bookies_are_told_page_by_page_each_once(limit: int) -> None:
+    """One that was formatted anew while its predecessor still serves is two, on one page."""
+
+    async def main() -> None:
+        uri = await a_cluster_in_memory(living=3)
+        store = await open_store(uri)
+        found = await store.get(keys.cookie("b2"))
+        name = await cluster_id(store)
+        assert found is not None and name is not None
+        anew = Cookie(name, "b2", "incarnation-anew").encode()
+        await store.replace(keys.cookie("b2"), anew, found.version)
+        async with answering(uri) as url:
+            seen: list[tuple[str, str]] = []
+            first: str | None = ""
+            while first is not None:
+                page = await told(url, "/bookies", f"/bookies?first={first}&limit={limit}")
+                assert 1 <= len({one["bookie_id"] for one in page["bookies"]}) <= limit
+                seen += [(one["bookie_id"], one["incarnation"]) for one in page["bookies"]]
+                first = page["next"]
+            between = await told(url, "/bookies", "/bookies?first=b2.5")
+            behind = await told(url, "/bookies", "/bookies?first=c")
+        both = [("b2", "incarnation-2"), ("b2", "incarnation-anew")]
+        assert seen == [("b1", "incarnation-1"), *both, ("b3", "incarnation-3"), ("b4", "incarnation-4")]
+        assert [one["bookie_id"] for one in between["bookies"]] == ["b3", "b4"]
+        assert behind == {"bookies": [], "next": None}
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ("limit=0", "limit is a whole number from 1 to 1000"),
+        ("limit=1001", "limit is a whole number from 1 to 1000"),
+        (f"first={'b' * 129}", "first has at most 128 characters"),
+        ("after=b1", "after: there is no such parameter; there are: first, limit"),
+    ],
+)
+def test_a_parameter_of_bookies_that_is_none_is_told_so(given: str, why: str) -> None:
+    async def main() -> None:
+        async with answering(await a_cluster_in_memory()) as url:
+            assert why in (await told(url, "/bookies", f"/bookies?{given}"))["detail"]
 
     run(main())
 

@@ -22,7 +22,7 @@ from .metadata_view import MetadataView, ledger, ledgers_page
 from .search import Wanted, search
 
 BOOKIES_MAX = 1000
-"""In one answer."""
+"""On one page of bookies, and absent ones in one answer."""
 
 FRAGMENTS_MAX = 200
 """Of a ledger, in one answer."""
@@ -80,14 +80,20 @@ async def cluster(sight: MetadataView) -> Facts:
     }
 
 
-async def bookies(sight: MetadataView) -> Facts:
-    """Every bookie that was ever formatted, also the dead ones, by name."""
+async def bookies(sight: MetadataView, first: str = "", limit: int = BOOKIES_MAX) -> Facts:
+    """A page, by name, of every bookie that was ever formatted, also the dead ones. `next` begins the next page.
+
+    One that was formatted anew while its predecessor still serves has two rows, on the same page.
+    """
     async with sight.looking() as store:
         await sight.name(store)
         view = await sight.view(store)
         counted = await sight.census.now(store, 0)
-    rows = _bookie_rows(view, counted)
-    return {"bookies": rows[:BOOKIES_MAX], "left_out": max(0, len(rows) - BOOKIES_MAX)}
+    rows = [row for row in _bookie_rows(view, counted) if row["bookie_id"] >= first]
+    names = list(dict.fromkeys(row["bookie_id"] for row in rows))
+    following = names[limit] if len(names) > limit else None
+    shown = [row for row in rows if following is None or row["bookie_id"] < following]
+    return {"bookies": shown, "next": following}
 
 
 async def ledgers(sight: MetadataView, first: int, limit: int, state: str = "", custom: str = "") -> Facts:

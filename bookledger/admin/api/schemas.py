@@ -123,7 +123,7 @@ SCHEMAS: dict[str, Schema] = {
         disk=record(total_bytes=COUNT, free_bytes=COUNT),
         counts=maybe(_COUNTS),
     ),
-    "Bookies": record(bookies=listed(_BOOKIE), left_out=COUNT),
+    "Bookies": record(bookies=listed(_BOOKIE), next=maybe(TEXT)),
     "Ledgers": record(ledgers=listed(record(**_LEDGER)), next=maybe(COUNT), next_id=COUNT),
     "Ledger": record(
         **_LEDGER,

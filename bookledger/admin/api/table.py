@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from metadata.keys import LEDGER_ID_MAX
+from metadata.keys import LEDGER_ID_MAX, NAME_CHARACTERS_MAX
 from metadata.records.ledger_record import FRAGMENTS_MAX as FRAGMENTS_OF_A_LEDGER_MAX
 
 from ..http.problems import PROBLEM_TYPE
@@ -18,6 +18,7 @@ from .search import STATES
 
 PREFIX = "/api/v1"
 LEDGERS_DEFAULT = 100
+BOOKIES_DEFAULT = 100
 MARKS_DEFAULT = 50
 
 
@@ -106,13 +107,25 @@ class Path:
 
 
 _LEDGER_ID = Parameter("ledger_id", "A ledger.", 0, LEDGER_ID_MAX)
+FIRST_BOOKIE = TextParameter(
+    "first", "The name to begin with: `next` of the page before.", characters_max=NAME_CHARACTERS_MAX
+)
 _FIRST = Parameter("first", "The id to begin with: `next` of the page before.", 0, LEDGER_ID_MAX, 0)
 STATE = TextParameter("state", "Only those in this state.", choices=STATES)
 CUSTOM = TextParameter("custom", "Only those with this custom metadata: KEY or KEY=VALUE.")
 
 PATHS = (
     Path("/cluster", "The whole at one glance.", "Cluster", cluster_state.cluster),
-    Path("/bookies", "Every bookie, also the dead ones.", "Bookies", cluster_state.bookies),
+    Path(
+        "/bookies",
+        "Every bookie, also the dead ones, by name, a page at a time.",
+        "Bookies",
+        cluster_state.bookies,
+        (
+            FIRST_BOOKIE,
+            Parameter("limit", "Bookies on the page.", 1, cluster_state.BOOKIES_MAX, BOOKIES_DEFAULT),
+        ),
+    ),
     Path(
         "/ledgers",
         "Ledgers by id, a page at a time; of a search a page may be short, or empty, and have a next one.",
