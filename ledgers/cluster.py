@@ -27,7 +27,8 @@ from .protocol.bookie_health import BookieHealth
 from .shared_timer import SharedTimer
 
 if TYPE_CHECKING:
-    from .observing.metrics import ClientMetrics, WriterMetrics
+    from .observing.appends import WriterMetrics
+    from .observing.metrics import ClientMetrics
     from .observing.tracing import ClientTraces, LaneTraces, WriterTraces
 
 CHANGES_AT_ONCE_MAX = 256
@@ -123,9 +124,9 @@ class Cluster:
         """The metrics of a new writer; None if the client has none."""
         if self.metrics is None:
             return None
-        from .observing.metrics import WriterMetrics
+        from .observing.appends import WriterMetrics
 
-        return WriterMetrics(self.metrics, self.config.pending_bytes_max)
+        return WriterMetrics(self.metrics.appends, self.config.pending_bytes_max)
 
     def writer_traces(self, ledger_id: int) -> WriterTraces | None:
         """The spans of a new writer; None if the client does not trace."""

@@ -5,12 +5,19 @@ What a process shows Prometheus is filled in from these declarations, and docs/m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+)
+from prometheus_client.utils import floatToGoString
 
 PREFIX = "bookledger"
 
@@ -66,6 +73,13 @@ class Declaration:
         family = self.family()
         family.add_metric((), value)
         return family
+
+    def of_counts(self, counts: Sequence[int], total: float) -> HistogramMetricFamily:
+        """Of a histogram: how many were in each bucket, those above the last one behind them, and their sum."""
+        assert self.kind is Kind.HISTOGRAM
+        names = [*map(floatToGoString, self.buckets), "+Inf"]
+        buckets = list(zip(names, accumulate(counts), strict=True))
+        return HistogramMetricFamily(self.base, self.told, buckets=buckets, sum_value=total, unit=self.unit)
 
     def about(self, facts: Mapping[str, str]) -> InfoMetricFamily:
         """An info's only sample."""

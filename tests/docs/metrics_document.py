@@ -14,7 +14,7 @@ from bookie.upkeep.metrics import AUDIT, UPKEEP
 from bookledger.admin.http.metrics import METRICS as HTTP
 from bookledger.admin.loop_lag import METRICS as EVENT_LOOP
 from bookledger.admin.process_metrics import process_registry
-from ledgers.observing.metrics import METRICS as CLIENT
+from ledgers.observing.declared import METRICS as CLIENT
 from metadata.counting.declared import Declaration, MetricTable
 from metadata.counting.metrics import METRICS as METADATA
 from qjm_compat.acceptor.metrics import AcceptorMetrics

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from ledgers import ClientConfig, LedgerFenced
 from ledgers.aio import LedgerClient
-from ledgers.observing.metrics import SECONDS
+from ledgers.observing.declared import SECONDS
 from tests.support.aio import run, until_true
 from tests.support.in_process import InProcessCluster, cluster_of
 

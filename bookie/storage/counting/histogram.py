@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from itertools import accumulate
 
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector, CollectorRegistry
-from prometheus_client.utils import floatToGoString
 
 from metadata.counting.declared import Declaration
 
@@ -32,15 +30,7 @@ class CheapHistogram(Collector):
         self._total += amount
 
     def collect(self) -> Iterable[HistogramMetricFamily]:
-        names = [*map(floatToGoString, self._bounds), "+Inf"]
-        buckets = list(zip(names, accumulate(self.counts), strict=True))
-        yield HistogramMetricFamily(
-            self._declared.base,
-            self._declared.told,
-            buckets=buckets,
-            sum_value=self._total,
-            unit=self._declared.unit,
-        )
+        yield self._declared.of_counts(self.counts, self._total)
 
     def describe(self) -> Iterable[HistogramMetricFamily]:
         """Describes itself, so that no other metric takes its name."""

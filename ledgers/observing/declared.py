@@ -1,0 +1,65 @@
+"""The metrics of a client, as they are declared."""
+
+from __future__ import annotations
+
+from metadata.counting.declared import MetricTable
+from metadata.counting.metrics import CALLS_TOLD, SECONDS_TOLD
+
+from .by_error import OTHER
+
+SECONDS = (
+    0.0005, 0.00075, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.0075,
+    0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 5.0, 60.0,
+)  # fmt: skip
+"""Histogram buckets: fine from half a millisecond to half a second, then coarse."""
+
+METRICS = MetricTable("client", "A client")
+
+APPEND_SECONDS = METRICS.histogram(
+    "append_seconds",
+    "Time from taking in a batch of entries until its last one is confirmed.",
+    SECONDS,
+    bookkeeper="bookkeeper_client_ADD_ENTRY",
+)
+APPEND_ENTRIES = METRICS.counter("append_entries", "Entries that were confirmed.")
+APPEND_BYTES = METRICS.counter("append_bytes", "Bytes of payloads that were confirmed.")
+APPEND_FAILED = METRICS.counter(
+    "append_failed_entries", f"Entries whose append failed, by the name of the error, or `{OTHER}`.", "error"
+)
+PENDING_ENTRIES = METRICS.gauge(
+    "pending_entries",
+    "Entries taken in and not confirmed yet, of all writers.",
+    bookkeeper="bookkeeper_client_NUM_PENDING_ADD",
+)
+PENDING_BYTES = METRICS.gauge("pending_bytes", "Bytes of their payloads.")
+PENDING_LIMIT = METRICS.gauge(
+    "pending_limit_bytes", "Bound of that, of all writers: a writer at its own makes appends wait."
+)
+WRITERS = METRICS.gauge("writers_open", "Writers that have not ended.")
+LANES = METRICS.gauge("lanes_open", "Lanes of ledgers to bookies that are open.")
+READ_SECONDS = METRICS.histogram(
+    "read_seconds",
+    "Time to fetch and verify a page.",
+    SECONDS,
+    bookkeeper="bookkeeper_client_READ_ENTRY",
+)
+READ_ENTRIES = METRICS.counter("read_entries", "Entries that were read and verified.")
+READ_BYTES = METRICS.counter("read_bytes", "Bytes of their payloads.")
+READ_FAILURES = METRICS.counter(
+    "read_failures", f"Pages that no replica gave, by the name of the error, or `{OTHER}`.", "error"
+)
+READS = METRICS.gauge("reads_in_flight", "Pages that are being fetched.")
+CHANGES = METRICS.counter(
+    "ensemble_changes",
+    "Changes of an ensemble that stand in the metadata.",
+    bookkeeper="bookkeeper_client_NUM_ENSEMBLE_CHANGE",
+)
+FAILED_BOOKIES = METRICS.counter("bookie_failures", "Times that a bookie failed or fell behind.")
+RECOVERIES = METRICS.counter(
+    "recoveries",
+    "Recoveries of ledgers, by outcome.",
+    "outcome",
+    bookkeeper="bookkeeper_client_LEDGER_RECOVER_count",
+)
+METADATA_CALLS = METRICS.counter("metadata_calls", CALLS_TOLD, "call", "outcome")
+METADATA_SECONDS = METRICS.counter("metadata_call_seconds", SECONDS_TOLD, "call")
