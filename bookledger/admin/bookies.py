@@ -8,10 +8,11 @@ from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
 from bookie.serving.daemon import RunningBookie
-from bookie.serving.data.session import STARTING
 
 from .process_metrics import process_registry
 from .subject import Subject
+
+STARTING = "the bookie is starting: it waits for the metadata, or reads its log"
 
 
 class Bookies(Collector):

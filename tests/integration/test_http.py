@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.roles import Role
-from bookledger.admin.bookies import Bookies
+from bookledger.admin.bookies import STARTING, Bookies
 from bookledger.admin.http.config import HttpConfig
 from bookledger.admin.http_option import HttpAddress
 from bookledger.cli.processes import BOOKLEDGER, Child, started
@@ -25,7 +25,7 @@ from ledgers import LedgerClient, LedgerFenced
 from metadata.sqlite.uri import uri_of
 from tests.support.authority import TestAuthority
 from tests.support.command_line import bookledger, fails_with_one_line
-from tests.support.etcd import EtcdServer
+from tests.support.etcd import EtcdServer, free_port
 from tests.support.http import HttpBookie as Bookie
 from tests.support.http import get
 from tests.support.waiting import until
@@ -169,10 +169,37 @@ def test_it_answers_while_the_bookie_starts(tmp_path: Path) -> None:
             until(lambda: answers(port))
             assert get(f"http://127.0.0.1:{port}/healthz") == (200, "ok\n")
             code, why = get(f"http://127.0.0.1:{port}/readyz")
-            assert (code, json.loads(why)["detail"]) == (503, "the bookie is starting: it reads its log")
+            assert (code, json.loads(why)["detail"]) == (503, STARTING)
             assert get(f"http://127.0.0.1:{port}/metrics")[0] == 200
         finally:
             child.kill()
+
+
+def test_it_answers_while_the_bookie_waits_for_metadata_that_hangs_and_is_ready_once_it_answers(
+    tmp_path: Path,
+) -> None:
+    """A restart beside an etcd that takes connections, and says nothing."""
+    etcd = EtcdServer(tmp_path)
+    etcd.start()
+    port = free_port()
+    options = [f"--http=127.0.0.1:{port}"]
+    bookie = Bookie("b1", tmp_path / "b1", f"etcd://{etcd.endpoint}/test", options=options)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        bookie.format()
+        etcd.hang()
+        bookie.launch()
+        until(lambda: answers(port))
+        assert get(f"{url}/healthz") == (200, "ok\n")
+        code, why = get(f"{url}/readyz")
+        assert (code, json.loads(why)["detail"]) == (503, STARTING)
+        assert of(samples_of(url), "process_resident_memory_bytes") > 0
+        etcd.go_on()
+        bookie.await_ready()
+        assert get(f"{url}/readyz") == (200, "ok\n")
+    finally:
+        bookie.stop()
+        etcd.stop()
 
 
 def answers(port: int) -> bool:

@@ -94,6 +94,16 @@ class EtcdServer:
         if not self._wait_until_it_answers():
             raise RuntimeError(f"etcd did not start again:\n{self.log.read_text()[-4000:]}")
 
+    def hang(self) -> None:
+        """Stops answering, with its connections open, until `go_on`."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Answers again."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
     def kill(self) -> None:
         """Ends the process as a power cut would."""
         self._end(signal.SIGKILL)
