@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
+from bookie.wire.columns import of_payloads
 from ledgers import ClientConfig, LedgerFenced
 from ledgers.aio import LedgerClient
+from ledgers.observing.appends import AppendMetrics, WriterMetrics
 from ledgers.observing.declared import SECONDS
 from tests.support.aio import run, until_true
 from tests.support.in_process import InProcessCluster, cluster_of
@@ -105,3 +107,24 @@ def test_the_buckets_show_half_a_millisecond_to_half_a_second() -> None:
 def test_what_is_no_registry_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match=r"^metrics must be a prometheus_client\.CollectorRegistry, or None"):
         ClientConfig(metrics="all")  # type: ignore[arg-type]
+
+
+def test_writers_that_are_open_and_those_that_have_ended_add_up() -> None:
+    registry = CollectorRegistry()
+    metrics = AppendMetrics(registry)
+    first, second = WriterMetrics(metrics, 1000), WriterMetrics(metrics, 500)
+    for writer, entries in ((first, 3), (second, 2)):
+        writer.taken(of_payloads(0, [b"ab"] * entries, bytes(entries)))
+        writer.taken(of_payloads(entries, [b"abc"], b"\0"))
+    assert (value(registry, "writers_open"), value(registry, "pending_limit_bytes")) == (2, 1500)
+    assert (value(registry, "pending_entries"), value(registry, "pending_bytes")) == (7, 16)
+    first.answered(2)
+    second.answered(2)
+    assert value(registry, "append_entries_total") == 6
+    assert value(registry, "append_bytes_total") == 13
+    assert value(registry, "append_seconds_count") == 3
+    assert (value(registry, "pending_entries"), value(registry, "pending_bytes")) == (1, 3)
+    first.ended(LedgerFenced(1, "another"))
+    assert value(registry, "append_failed_entries_total", error="LedgerFenced") == 1
+    assert (value(registry, "writers_open"), value(registry, "pending_limit_bytes")) == (1, 500)
+    assert (value(registry, "pending_entries"), value(registry, "append_entries_total")) == (0, 6)
