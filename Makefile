@@ -17,7 +17,7 @@
 #   make soak                         a bookie stopped for a minute, 5 GB through three bookies; ten minutes
 #   make soak-journals [SECONDS=n]    writers that take journals from each other, and faults on bookies; ten minutes
 #   make chaos [SECONDS=n] [SEED=n]   real bookies and etcd killed, hung, slowed and wiped under clients; two minutes
-#   make siege [SECONDS=n]            strangers do their worst to three bookies beside a writer: what it keeps; two minutes
+#   make siege [SECONDS=n]            strangers do their worst to three bookies beside a writer, also over HTTP: what it keeps; two minutes
 #   make measure WHAT=reading|restart|rolling|many|metadata|compaction|healing   figures of storage; a minute to a quarter of an hour
 #                WHAT=metrics         … of what metrics cost bulk appends, in turns with and without them; three minutes
 #                WHAT=edits|journals  … of the edit log's codec; of taking over and following a journal
@@ -130,7 +130,7 @@ chaos: $(VENV)/.ready-test
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.chaos.run --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 siege: $(VENV)/.ready-test
-	@echo "== siege: a writer alone, then with eight strangers at its bookies, $(SECONDS) seconds"
+	@echo "== siege: a writer alone, and with eight strangers at its bookies, over HTTP and at their own ports; $(SECONDS) seconds"
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.siege.run --seconds $(SECONDS) $(ARGS)
 
 soak-journals: $(VENV)/.ready-test

@@ -1,9 +1,9 @@
 """Hostile clients in a process of their own.
 
-    python -m tests.siege.strangers NICE LARGE_LEDGER ATTACKS CERTIFICATES ADDRESS...
+    python -m tests.siege.strangers NICE LARGE_LEDGER ATTACKS CERTIFICATES ADDRESS,HTTP_ADDRESS...
 
 Each has an address of its own and does everything in `attacks` (or only some) at once to every bookie, until it is
-killed; a line of JSON a second tells how often. With a high NICE they leave the processor to others: strangers have
+killed; lines of JSON tell how often. With a high NICE they leave the processor to others: strangers have
 their own.
 """
 
@@ -17,24 +17,32 @@ import sys
 
 from bookie.serving.limits.descriptors import allow_most
 from bookie.wire.trust.certificates import Certificates
+from bookie.wire.trust.roles import Role
 
 from .attacks import Stranger, again_and_again
+from .http_attacks import HttpStranger
 
 STRANGERS = 8
-TELL_SECONDS = 1.0
+TELL_SECONDS = 0.25
 
 
 async def besiege(target: str, only: list[str], certificates: str, addresses: list[str]) -> None:
-    """`target`: a ledger's id and identity."""
+    """`target`: a ledger's id and identity; `certificates`: a directory with those of the roles that strangers have."""
     ledger_id, identity = target.split(":")
     large = int(ledger_id), bytes.fromhex(identity)
-    tls = Certificates(certificates).client if certificates else None
+    client, console = (
+        Certificates(f"{certificates}/{role.value}").client if certificates else None
+        for role in (Role.CLIENT, Role.CONSOLE)
+    )
     counts: dict[str, int] = {}
     attacking = [
         asyncio.create_task(again_and_again(attack, counts))
-        for number in range(STRANGERS)
-        for address in addresses
-        for attack in Stranger(f"127.0.0.{10 + number}", address, *large, tls).attacks()
+        for local in (f"127.0.0.{10 + number}" for number in range(STRANGERS))
+        for address, _, http in (both.partition(",") for both in addresses)
+        for attack in (
+            *Stranger(local, address, *large, client).attacks(),
+            *HttpStranger(local, http, console).attacks(),
+        )
         if not only or attack.__name__ in only
     ]
     while True:

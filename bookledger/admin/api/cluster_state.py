@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from bookie.upkeep.healing.view import ClusterView
-from bookledger.cluster.survey import Condition, Copy, Survey, bookies_seen, copies
+from bookledger.cluster.survey import LEDGERS_A_TURN, Condition, Copy, Survey, bookies_seen, copies
 from metadata import keys
 from metadata.backup import hold
 from metadata.errors import BadRecord
@@ -107,11 +109,7 @@ async def ledgers(sight: MetadataView, first: int, limit: int, state: str = "", 
         else:
             records, following = await search(store, wanted, first, limit)
         following_id = await ledger_ids.counted_end(store)
-    return {
-        "ledgers": [{**_ledger_row(one), "condition": _worst(list(copies(one, view)))} for one in records],
-        "next": following,
-        "next_id": following_id,
-    }
+    return {"ledgers": await _ledger_rows(records, view), "next": following, "next_id": following_id}
 
 
 async def one_ledger(sight: MetadataView, ledger_id: int, first_fragment: int) -> Facts | None:
@@ -250,6 +248,15 @@ def _bookie_rows(view: ClusterView, counted: Counted | None) -> list[Facts]:
                 "behind": None if counted is None else counted.behind.get(one.bookie, 0),
             }
         )
+    return rows
+
+
+async def _ledger_rows(records: Sequence[LedgerRecord], view: ClusterView) -> list[Facts]:
+    rows: list[Facts] = []
+    for one in records:
+        rows.append({**_ledger_row(one), "condition": _worst(list(copies(one, view)))})
+        if len(rows) % LEDGERS_A_TURN == 0:
+            await asyncio.sleep(0)  # lets a daemon serve others meanwhile
     return rows
 
 

@@ -25,6 +25,12 @@ class HttpConfig:
         32, "Connections that have not asked for anything yet. The oldest goes for the next.", 1, 1024
     )
     strangers_a_peer_max: int = tunable(24, "Of those, of one address.", 1, 1024)
+    loop_share: float = tunable(
+        0.1,
+        "Share of the event loop that answers may take: who asks for more waits, and appends do not.",
+        0.01,
+        1,
+    )
     request_seconds_max: float = tunable(
         10.0, "How long a connection may say nothing, or half of something.", 0.1, 600
     )

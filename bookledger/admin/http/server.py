@@ -7,8 +7,8 @@
 and further pages that it is given: the API and the console. Errors are problem documents, and pages for browsers.
 
 With certificates, `bookie/wire/trust/roles` says who may ask for what; without, whoever reaches the port may read all
-of it, but no web page that calls a loopback address by a name of its own. It is read-only. Connections, requests
-and their durations are bounded, so that no unknown peer gets in the daemon's way.
+of it, but no web page that calls a loopback address by a name of its own. It is read-only. Connections, requests,
+their durations and their share of the event loop are bounded, so that no unknown peer gets in the daemon's way.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from .config import HttpConfig
 from .gate import Gate, knowing, table_of
 from .guard import guard_of, tls_handshakes
 from .host_names import asked_by, is_loopback
+from .loop_share import LoopShare
 from .metrics import HttpMetrics
 from .problems import Problem, Protocol, answering_problems
 
@@ -68,11 +69,13 @@ async def serving_http(
         middlewares=[
             knowing,
             answering_problems(subject.error_page),
+            LoopShare(config.loop_share).middleware(),
             *_guards(bound.getsockname()[0], host, certificates),
         ],
     )
     app.add_routes(routes_of(subject))
-    runner = web.AppRunner(app, shutdown_timeout=STOP_SECONDS_MAX)
+    # A request whose client has gone is given up: otherwise the connections' bound would not be that of requests.
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=STOP_SECONDS_MAX)
     try:
         await runner.setup()
         assert runner.server is not None

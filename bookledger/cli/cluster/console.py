@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -54,13 +55,14 @@ def console(
     from ...admin.bookies import Bookies
     from ...console.console import Console
 
+    http_bounds = replace(http_config(), loop_share=1.0)  # this process does nothing else
     config = client_config(**({"certificates": str(certificates)} if certificates else {}))
     pages = Console(
         metadata_uri,
         lost_after_seconds=lost_after,
         shows_entries=shows_entries,
         config=config,
-        http=http_config(),
+        http=http_bounds,
     )
 
     async def show() -> None:
@@ -73,7 +75,7 @@ def console(
                 insecure=insecure,
                 certificates=certificates,
                 pages=pages,
-                config=http_config(),
+                config=http_bounds,
             ) as url,
         ):
             if as_json:

@@ -1,0 +1,121 @@
+"""Bounds the share of a daemon's event loop that its HTTP port takes, so that HTTP requests do not delay appends.
+
+The time for which an answer has the loop to itself is measured, step by step, and paid from a budget that fills up with
+time. Requests begin in the order in which they came, once there is budget; one that would wait for too long gets 503.
+Probes have a budget of their own: nobody who floods the other paths makes a daemon look dead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Generator
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from bookie.serving.limits.rate import Rate
+
+from .problems import Problem
+
+PROBES = frozenset({"/healthz", "/readyz"})
+PROBES_SHARE = 0.2
+"""Part of the whole budget that is for probes."""
+
+UNLIMITED = frozenset({"/getJournal"})
+"""Paths that daemons need for their work; they have limits of their own."""
+
+WAIT_SECONDS_MAX = 5.0
+"""How long a request waits to begin. Only those whose connections are open wait: `connections_max` bounds how many."""
+
+REQUEST_SECONDS = 0.0005
+"""What receiving, parsing and sending take, besides the answer itself."""
+
+ANSWER_SECONDS = 0.005
+"""What an answer is expected to take until one of its path was measured."""
+
+NEWEST_WEIGHT = 0.2
+"""Weight of a path's newest answer in what its next one is expected to take."""
+
+BUSY = (
+    f"others ask for so much that this request could not begin within {WAIT_SECONDS_MAX:g} s: "
+    "ask for less, or later, or raise `loop_share`"
+)
+
+
+class LoopShare:
+    """The budgets of one port. Belongs to its event loop. `share`: of the loop's time, at most 1."""
+
+    def __init__(self, share: float) -> None:
+        now = asyncio.get_running_loop().time
+        self._probes = _Budget(share * PROBES_SHARE, now)
+        self._others = _Budget(share * (1 - PROBES_SHARE), now)
+        self._expected: dict[str, float] = {}
+
+    def middleware(self) -> Middleware:
+        @web.middleware
+        async def paid(request: web.Request, handler: Handler) -> web.StreamResponse:
+            resource = request.match_info.route.resource
+            path = "" if resource is None else resource.canonical
+            if path in UNLIMITED:
+                return await handler(request)
+            budget = self._probes if path in PROBES else self._others
+            expected = self._expected.get(path, ANSWER_SECONDS)
+            await budget.begin(expected)
+            answering = _Timed(handler(request))
+            try:
+                return await answering
+            finally:
+                took = answering.seconds + REQUEST_SECONDS
+                budget.rate.spend(took - expected)
+                self._expected[path] = expected + NEWEST_WEIGHT * (took - expected)
+
+        return paid
+
+
+class _Budget:
+    """Loop time that fills up with time, and those who wait for it."""
+
+    def __init__(self, share: float, now: Callable[[], float]) -> None:
+        self.rate = Rate(share, now)
+        self._first = asyncio.Lock()
+
+    async def begin(self, seconds: float) -> None:
+        """Waits for its turn, and pays so much in advance. Raises Problem where that takes too long."""
+        try:
+            async with asyncio.timeout(WAIT_SECONDS_MAX), self._first:
+                wait = self.rate.spend(0.0)
+                while wait > 0:  # answers that end meanwhile may have cost more than was paid for them
+                    await asyncio.sleep(wait)
+                    wait = self.rate.spend(0.0)
+                self.rate.spend(seconds)
+        except TimeoutError:
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, BUSY) from None
+
+
+class _Timed(Awaitable[web.StreamResponse]):
+    """An answer in the making, and the seconds for which it has had the loop to itself."""
+
+    def __init__(self, answer: Awaitable[web.StreamResponse]) -> None:
+        self._answer = answer
+        self.seconds = 0.0
+
+    def __await__(self) -> Generator[Any, Any, web.StreamResponse]:
+        steps: Any = self._answer.__await__()
+        step: Callable[[], Any] = partial(next, steps)
+        while True:
+            began = time.perf_counter()
+            try:
+                waits_for = step()
+            except StopIteration as end:
+                answer: web.StreamResponse = end.value
+                return answer
+            finally:
+                self.seconds += time.perf_counter() - began
+            try:
+                step = partial(steps.send, (yield waits_for))
+            except BaseException as error:  # a cancellation, for example: it is for the answer to handle
+                step = partial(steps.throw, error)
