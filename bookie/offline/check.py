@@ -7,7 +7,7 @@ and each ledger's fence, limbo and last-add-confirmed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -55,8 +55,11 @@ class Findings:
         return not (self.problems or self.lost)
 
 
-def check(path: Path) -> Findings:
-    """Checks a stopped bookie's directory. Raises DataDirectoryError where it is none, or in use."""
+def check(path: Path, on_read: Callable[[int], object] = lambda _: None) -> Findings:
+    """Checks a stopped bookie's directory. `on_read` is told of bytes of the log that were read.
+
+    Raises DataDirectoryError where it is none, or in use.
+    """
     locked = directory.lock(path)
     try:
         cookie = directory.read_cookie(path)
@@ -64,7 +67,7 @@ def check(path: Path) -> Findings:
         findings = Findings()
         index, claims = _open_index(locked.index, findings)
         try:
-            scan = LogScan(OsDisk(locked.log), cookie.incarnation, claims)
+            scan = LogScan(OsDisk(locked.log), cookie.incarnation, claims, on_read)
             logged = _read_log(scan, claims, findings)
             if index is not None:
                 _check_index(index, scan, logged, findings)

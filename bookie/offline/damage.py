@@ -8,7 +8,7 @@ the index knows that it was on disk.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -95,15 +95,23 @@ class LogScan:
 
     Yields every record, every gap that is no damage, and every damaged segment; of each segment in this order,
     missing segments last. `there`: the segments there are. `manifest`: what the newest SEGMENTS record says.
-    `checkpoint_fits`: whether replay can begin where the index says; where it cannot, the index is wrong.
+    `checkpoint_fits`: whether replay can begin where the index says; where it cannot, the index is wrong. `on_read`
+    is told of bytes read.
     """
 
-    def __init__(self, disk: Disk, incarnation: str, claims: Claims) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        incarnation: str,
+        claims: Claims,
+        on_read: Callable[[int], object] = lambda _: None,
+    ) -> None:
         self.manifest: manifest.Manifest | None = None
         self.checkpoint_fits = True
         self._disk = disk
         self._incarnation = incarnation
         self._claims = claims
+        self._on_read = on_read
         self.there = segments.numbers(disk)
         self._newest = max([*self.there, claims.last_segment])
 
@@ -140,12 +148,14 @@ class LogScan:
         for one in walk(self._disk, segment, self._incarnation):
             if isinstance(one, Found):
                 self._look_at(one)
+                self._on_read(one.header.record_bytes)
                 seen.end = place_of(position_end(one))[1]
                 yield one
             elif one.what is Gap.HEADER:
                 seen.header_why = one.why
             else:
                 seen.gaps.append(one)
+                self._on_read(one.end - one.offset)
         if seen.header_why and self._is_foreign(segment):
             yield Damaged(segment, header_why=seen.header_why, is_foreign=True)
         elif self._is_unbegun(seen):

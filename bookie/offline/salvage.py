@@ -75,8 +75,9 @@ class Outcome:
 OnMended = Callable[[Mended], None]
 
 
-def salvage(path: Path, on_mended: OnMended) -> Outcome:
-    """Replaces what a stopped bookie's log has lost by LOST records; reports each repair when it is on disk.
+def salvage(path: Path, on_mended: OnMended, on_read: Callable[[int], object] = lambda _: None) -> Outcome:
+    """Replaces what a stopped bookie's log has lost by LOST records; reports each repair when it is on disk. `on_read`
+    is told of bytes of the log that were read.
 
     Raises DataDirectoryError where the directory is none, is in use, or holds what is not this bookie's: then
     nothing was changed. Raises OSError where the disk fails: run it again, on a copy if the disk cannot be read.
@@ -86,7 +87,7 @@ def salvage(path: Path, on_mended: OnMended) -> Outcome:
         cookie = directory.read_cookie(path)
         _check_log(path)
         claims, index_problem = _claims(locked.index)
-        scan = LogScan(OsDisk(locked.log), cookie.incarnation, claims)
+        scan = LogScan(OsDisk(locked.log), cookie.incarnation, claims, on_read)
         try:
             damaged = find(scan)
             _mend_all(path, damaged, cookie.incarnation, claims, on_mended)

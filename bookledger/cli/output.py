@@ -7,6 +7,8 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
@@ -26,6 +28,12 @@ Say = Callable[[str], None]
 
 GAP = "  "
 """Separates columns."""
+
+QUICK_SECONDS = 1.0
+"""Work that is mostly quick has no bar before that: it would only flash up."""
+
+REDRAWN_SECONDS = 0.05
+"""A bar is told of progress this often at most: telling it costs more than many a small step."""
 
 
 def narrator(*, quiet: bool) -> Say:
@@ -154,26 +162,57 @@ class Progress:
 
     Enter it where the work begins, and call it with how much more is done: bytes, or `of` something else; of ""
     nothing is counted, and only the time is told. `prints`: the work prints on standard output meanwhile; if that is a
-    terminal, there is no bar in between.
+    terminal, there is no bar in between. `is_mostly_quick`: the bar comes after QUICK_SECONDS, from a timer, since the
+    work may hang.
     """
 
-    def __init__(self, title: str, total: int | None, *, of: str = "bytes", prints: bool = False) -> None:
+    def __init__(
+        self,
+        title: str,
+        total: int | None,
+        *,
+        of: str = "bytes",
+        prints: bool = False,
+        is_mostly_quick: bool = False,
+    ) -> None:
         self.done = 0
         self._title, self._total, self._of, self._prints = title, total, of, prints
-        self._tell: Callable[[int], object] = lambda _: None
+        self._tell: Callable[[int], object] | None = None
+        self._told = 0
+        self._next_at = 0.0
+        self._lock = threading.Lock()
+        self._is_over = False
         self._bar = ExitStack()
+        self._timer = threading.Timer(QUICK_SECONDS, self._draw) if is_mostly_quick else None
 
     def __enter__(self) -> Progress:
-        if sys.stderr.isatty() and not (self._prints and sys.stdout.isatty()):
-            self._tell = self._bar.enter_context(_bar(self._title, self._total, self._of))
+        if not sys.stderr.isatty() or (self._prints and sys.stdout.isatty()):
+            self._timer = None
+        elif self._timer is None:
+            self._draw()
+        else:
+            self._timer.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.close()
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._lock:
+            self._is_over = True
+            self._bar.close()
 
     def __call__(self, amount: int) -> None:
         self.done += amount
-        self._tell(amount)
+        if self._tell is None or (now := time.monotonic()) < self._next_at:
+            return
+        self._next_at = now + REDRAWN_SECONDS
+        self._tell(self.done - self._told)
+        self._told = self.done
+
+    def _draw(self) -> None:
+        with self._lock:
+            if not self._is_over:
+                self._tell = self._bar.enter_context(_bar(self._title, self._total, self._of))
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -207,8 +207,13 @@ def _names(bookies: Iterable[BookieRef]) -> str:
     return ", ".join(sorted({one.bookie_id for one in bookies}))
 
 
-async def survey(store: MetadataStore, *, now_ms: int, wait_ms: int) -> Survey | None:
-    """Surveys the whole cluster; None if there is none at this URI. Raises MetadataError."""
+async def survey(
+    store: MetadataStore, *, now_ms: int, wait_ms: int, on_ledger: Callable[[int], object] = lambda _: None
+) -> Survey | None:
+    """Surveys the whole cluster; None if there is none at this URI. `on_ledger` is told of ledgers that were looked at.
+
+    Raises MetadataError.
+    """
     loop = asyncio.get_running_loop()
     began = loop.time()
     name = await cluster_id(store)
@@ -226,6 +231,7 @@ async def survey(store: MetadataStore, *, now_ms: int, wait_ms: int) -> Survey |
     looked_at = 0
     async for found in LedgerStore(store).list():
         _take(seen, found.record)
+        on_ledger(1)
         looked_at += 1
         if looked_at % LEDGERS_A_TURN == 0:
             await asyncio.sleep(0)  # lets a daemon serve others meanwhile

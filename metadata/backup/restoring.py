@@ -16,12 +16,17 @@ AT_ONCE = 64
 """Concurrent writes."""
 
 
-def check(file: IO[bytes]) -> tuple[Header, int]:
-    """Verifies a backup in one pass; returns its header and number of keys. Raises BackupUnusable."""
+def check(file: IO[bytes], on_read: Callable[[int], object] = lambda _: None) -> tuple[Header, int]:
+    """Verifies a backup in one pass; returns its header and number of keys. `on_read` is told of bytes read.
+
+    Raises BackupUnusable.
+    """
     header = read_header(file)
-    count, has_layout = 0, False
+    count, has_layout, read_bytes = 0, False, 0
     for item in read_items(file):
         count, has_layout = count + 1, has_layout or item.key == keys.LAYOUT
+        on_read(file.tell() - read_bytes)
+        read_bytes = file.tell()
     if not has_layout:
         raise BackupUnusable("it has no cluster's layout. Take another one")
     return header, count
@@ -33,8 +38,7 @@ async def restore(
     """Writes the keys of a verified backup to a store without a cluster.
 
     Raises BackupUnusable where there is one, or something else under one of the keys, and MetadataError where the
-    store
-    fails: then there is no cluster yet, and the same file can be restored again.
+    store fails: then there is no cluster yet, and the same file can be restored again.
     """
     header = read_header(file)
     if await store.get(keys.LAYOUT) is not None:

@@ -7,7 +7,7 @@ read last, so that it is beyond every ledger.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from hashlib import sha256
 from typing import Protocol
 
@@ -35,17 +35,25 @@ NOT_KEPT = (
 TRIES_MAX = 10
 
 
-async def save(store: MetadataStore, file: BackupWriter) -> bool:
-    """Writes all keys that a cluster needs; False where journals changed meanwhile: try again.
+async def save(
+    store: MetadataStore, file: BackupWriter, on_key: Callable[[int], object] = lambda _: None
+) -> bool:
+    """Writes all keys that a cluster needs; False where journals changed meanwhile: try again. `on_key` is told of
+    keys written.
 
     Raises MetadataError.
     """
+
+    def add(item: Item) -> None:
+        file.add(item)
+        on_key(1)
+
     before = sha256()
     async for item in _all(store, keys.JOURNALS):
         _count(before, item)
-        file.add(item)
+        add(item)
     async for item in _all(store, keys.LEDGERS):
-        file.add(item)
+        add(item)
     after = sha256()
     async for item in _all(store, keys.JOURNALS):
         _count(after, item)
@@ -53,11 +61,11 @@ async def save(store: MetadataStore, file: BackupWriter) -> bool:
         return False
     for prefix in KEPT:
         async for item in _all(store, prefix):
-            file.add(item)
+            add(item)
     for key in (keys.NEXT_LEDGER_ID, keys.LAYOUT):
         found = await store.get(key)
         if found is not None:
-            file.add(Item(key, found.value))
+            add(Item(key, found.value))
         elif key == keys.LAYOUT:
             raise BackupUnusable("the cluster's layout was deleted while it was read")
     return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 import signal
 from collections.abc import Iterator
@@ -15,6 +17,7 @@ from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import LedgerClient
 from tests.qjm_compat.transfer.made_directories import made_directory
 from tests.support.command_line import bookledger
+from tests.support.made_clusters import a_large_cluster
 from tests.support.stopping import SECONDS_MAX, await_connected, silent_server, started, stopped
 from tests.support.waiting import until
 
@@ -118,6 +121,19 @@ def test_a_tail_says_what_was_printed(uri: str, number: signal.Signals, how: str
     noted = r"the entries to (0|1) are printed, perhaps more; go on with --first [12]"
     nothing = r"no entry is printed for certain; go on with: bookledger ledger tail .*"
     assert re.fullmatch(f"bookledger: {how}; ({noted}|{nothing})\n", said), said
+
+
+def test_a_listing_that_is_stopped_names_the_ledger_to_go_on_with(tmp_path: Path) -> None:
+    arguments = ("ledger", "list", f"--metadata={asyncio.run(a_large_cluster(tmp_path, 2000))}", "--json")
+    with started(*arguments) as program:  # whoever reads takes one line, and a pipe has no room for all
+        assert program.stdout is not None
+        assert json.loads(program.stdout.readline())["ledger_id"] == 1
+        said = stopped(program)
+    how = r"the ledgers to (\d+) are printed, perhaps more; go on with --first (\d+)"
+    told = re.fullmatch(f"bookledger: interrupted; {how}\n", said)
+    assert told and int(told[2]) == int(told[1]) + 1 < 2000
+    rest = bookledger(*arguments, "--first", told[2]).stdout.splitlines()
+    assert [json.loads(line)["ledger_id"] for line in rest] == list(range(int(told[2]), 2001))
 
 
 @pytest.mark.usefixtures("bookies")

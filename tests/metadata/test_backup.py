@@ -75,9 +75,13 @@ def test_what_is_saved_comes_back_as_it_was() -> None:
         await filled(store, {keys.bookie("b1"): b"lives", keys.AUDITOR: b"who", keys.absent("b2"): b"since"})
         file = io.BytesIO()
         writer = BackupWriter(file, HEADER)
-        assert await saving.save(store, writer)
+        saved: list[int] = []
+        assert await saving.save(store, writer, saved.append)
+        end = file.tell()
         writer.end()
-        assert check(file) == (HEADER, len(ALL) + len(many))
+        read: list[int] = []
+        assert check(file, read.append) == (HEADER, len(ALL) + len(many))
+        assert (sum(saved), sum(read)) == (len(ALL) + len(many), end)
         other = MemoryStore()
         told: list[int] = []
         assert await restore(other, file, 99, told.append) == HEADER

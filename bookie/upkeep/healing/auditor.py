@@ -203,8 +203,8 @@ class Auditor:
             if name in alive:
                 await absent_bookies.forget(self._store, name)
 
-    async def audit(self, view: ClusterView) -> Audit:
-        """Reads all records, sets missing marks and removes obsolete ones."""
+    async def audit(self, view: ClusterView, on_ledger: Callable[[int], object] = lambda _: None) -> Audit:
+        """Reads all records, sets missing marks and removes obsolete ones. `on_ledger` is told of ledgers looked at."""
         marks = {mark.ledger_id: mark async for mark in self._marks.list()}
         audit = Audit()
         async for found in LedgerStore(self._store).list():
@@ -214,6 +214,7 @@ class Auditor:
             audit.add(record, found_tasks)
             audit.marked += bool(found_tasks) or is_left
             await self._mark(record, found_tasks, is_left, marks.pop(record.ledger_id, None), view)
+            on_ledger(1)
             if audit.ledgers % LEDGERS_PER_TURN == 0:
                 await asyncio.sleep(0)  # yield to the bookie's clients
         for ledger_id in marks:

@@ -19,7 +19,7 @@ import click
 from ledgers.aio import LedgerClient
 
 from ..options import FilePath, json_option, measuring_options
-from ..output import Say, check_is_new, narrator, print_records, whole_file
+from ..output import Progress, Say, check_is_new, narrator, print_records, whole_file
 from ..processes import in_plain_text
 from ..temporary_directories import scratch_directory
 from ..told.help import command
@@ -71,7 +71,11 @@ def bench(
         check_is_new(file)
     in_plain_text()
     say = narrator(quiet=as_json)
-    with told_when_stopped(bookies_are_gone), scratch_directory("bench", data, say) as directory:
+    with (
+        told_when_stopped(bookies_are_gone),
+        scratch_directory("bench", data, say) as directory,
+        Progress("measuring", None, of="", prints=not as_json),
+    ):
         run = measured(directory, seconds, say, with_tls=with_tls, with_sweep=html is not None)
     if picture is not None:
         with whole_file(picture) as file_of_picture:

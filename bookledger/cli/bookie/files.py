@@ -39,8 +39,11 @@ def check(data: Path, as_json: bool) -> None:
     """
     from bookie.offline.check import check as check_directory
 
-    with told_when_stopped(lambda: f"nothing was changed, and nothing found out; {again(so='begin again')}"):
-        found = check_directory(data)
+    with (
+        told_when_stopped(lambda: f"nothing was changed, and nothing found out; {again(so='begin again')}"),
+        Progress("reading the log", _log_bytes(data)) as advance,
+    ):
+        found = check_directory(data, advance)
     if as_json:
         print_json(asdict(found))
     else:
@@ -75,11 +78,16 @@ def dump(path: Path, as_json: bool) -> None:
     """
     from bookie.offline.dump import dump as lines_of
 
-    for line in lines_of(path):
-        if as_json:
-            print_json(line)
-        else:
-            say(" ".join(f"{name}={value}" for name, value in line.items()))
+    with (
+        told_when_stopped(lambda: f"not everything is printed; {again(so='begin again')}"),
+        Progress(f"reading {path.name}", None, of="lines", prints=True, is_mostly_quick=True) as advance,
+    ):
+        for line in lines_of(path):
+            if as_json:
+                print_json(line)
+            else:
+                say(" ".join(f"{name}={value}" for name, value in line.items()))
+            advance(1)
 
 
 @command("restore-cookie")
@@ -167,8 +175,11 @@ def salvage(data: Path, as_json: bool) -> None:
             kept = f" (kept as salvaged/{one.copy})" if one.copy else ""
             say(f"{one.file} at offset {one.offset}: {bytes_told(one.bytes_lost)} lost: {one.what}{kept}")
 
-    with told_when_stopped(lambda: f"{len(mended)} places are mended, and kept as they were; {again()}"):
-        outcome = salvage_log(data, tell)
+    with (
+        told_when_stopped(lambda: f"{len(mended)} places are mended, and kept as they were; {again()}"),
+        Progress("reading the log", _log_bytes(data)) as advance,
+    ):
+        outcome = salvage_log(data, tell, advance)
     steps = _next_steps(data, mended, outcome)
     if as_json:
         print_json({**asdict(outcome), "mended": [asdict(one) for one in mended], "next": steps})

@@ -21,8 +21,9 @@ from ..options import (
     metadata_option,
     optional_metadata_option,
 )
-from ..output import print_record, print_records
+from ..output import Progress, print_record, print_records
 from ..told.help import group
+from ..told.interruption import again, nothing_changed, told_when_stopped
 from . import files as bookie_files
 from . import maintenance as bookie_maintenance
 from .run import run
@@ -100,7 +101,8 @@ def format_(metadata_uri: str, data: Path, bookie_id: str, replace: bool, wait: 
             await store.close()
         print_record({**asdict(cookie), "data": str(data)}, as_json=as_json)
 
-    asyncio.run(run())
+    with told_when_stopped(lambda: f"the same command finishes what it has begun; {again()}"):
+        asyncio.run(run())
 
 
 async def _check_cookie_is_not_lost(store: MetadataStore, data: Path, bookie_id: str) -> None:
@@ -137,10 +139,11 @@ def info(metadata_uri: str | None, data: Path | None, names: tuple[str, ...], as
     if data is not None:
         print_record({**asdict(read_cookie(data)), "data": str(data)}, as_json=as_json)
     elif metadata_uri is not None:
-        check_is_cluster(metadata_uri)
-        print_records(
-            asyncio.run(_live(metadata_uri, names)), as_json=as_json, none="no bookie is registered"
-        )
+        with told_when_stopped(nothing_changed):
+            check_is_cluster(metadata_uri)
+            with Progress("asking the bookies", None, of="", is_mostly_quick=True):
+                rows = asyncio.run(_live(metadata_uri, names))
+        print_records(rows, as_json=as_json, none="no bookie is registered")
     else:
         raise click.UsageError("give --metadata URI for live bookies, or --data DIR for a directory")
 

@@ -16,7 +16,7 @@ from ..options import Finite, json_option, metadata_option
 from ..output import Progress, print_record
 from ..terminal import say
 from ..told.help import command, group
-from ..told.interruption import again, told_when_stopped
+from ..told.interruption import again, nothing_changed, told_when_stopped
 
 if TYPE_CHECKING:
     from bookie.wire.messages import MaintainReply
@@ -150,7 +150,8 @@ def maintain(
 
     if every == bool(names):
         raise click.UsageError("name the bookies, or give --all for every live one")
-    check_is_cluster(metadata_uri)
+    with told_when_stopped(nothing_changed):
+        check_is_cluster(metadata_uri)
     request = MaintainRequest(MaintenanceAction(action), adopt)
     failures: list[str] = []
     done: list[str] = []
@@ -162,7 +163,7 @@ def maintain(
     with told_when_stopped(how), LedgerClient(metadata_uri, config=client_config()) as client:
         for n, bookie in enumerate(_live(client, names)):
             try:
-                with Progress(f"{action} of {bookie.bookie_id}", None, of=""):
+                with Progress(f"{action} of {bookie.bookie_id}", None, of="", is_mostly_quick=True):
                     report = _report(client.maintain_bookie(bookie, request, timeout_seconds))
             except LedgerError as error:
                 failures.append(f"{bookie}: {error.why if isinstance(error, BookieUnavailable) else error}")

@@ -17,11 +17,18 @@ from metadata.records.ledger_record import BookieRef
 from metadata.store import MetadataStore
 
 from ..config.settings import settings_now
-from ..membership.cluster_survey import NO_CLUSTER, lost_after_option, surveyed, with_store
+from ..membership.cluster_survey import (
+    NO_CLUSTER,
+    looking_at_ledgers,
+    lost_after_option,
+    surveyed,
+    with_store,
+)
 from ..membership.decommission import decommission, maintenance
 from ..options import json_option, metadata_option
 from ..output import print_record, print_records
 from ..told.help import group
+from ..told.interruption import again, nothing_changed, told_when_stopped
 from .rebalance import rebalance
 from .status import bookie_rows, status
 
@@ -59,7 +66,8 @@ def bookies(metadata_uri: str, lost_after: float, as_json: bool) -> None:
     Examples:
         bookledger cluster bookies
     """
-    rows = bookie_rows(surveyed(metadata_uri, lost_after))
+    with told_when_stopped(nothing_changed):
+        rows = bookie_rows(surveyed(metadata_uri, lost_after))
     print_records(rows, as_json=as_json, none="there are no bookies")
 
 
@@ -80,7 +88,8 @@ def ledgers(metadata_uri: str, lost_after: float, under_replicated: bool, as_jso
     """
     if not under_replicated:
         raise click.UsageError("give --under-replicated; `bookledger ledger list` shows all")
-    seen = surveyed(metadata_uri, lost_after)
+    with told_when_stopped(nothing_changed):
+        seen = surveyed(metadata_uri, lost_after)
     marks = {mark.ledger_id: mark for mark in seen.marks}
     rows: list[dict[str, Any]] = []
     for ledger_id, bad in sorted(seen.amiss.items()):
@@ -117,9 +126,12 @@ def audit(metadata_uri: str, lost_after: float, as_json: bool) -> None:
         if await cluster_id(store) is None:
             raise LedgerError(NO_CLUSTER)
         auditor = Auditor(store, BookieRef("operator", "none"), config, time.time, NoPeers())
-        return await auditor.audit(await look(store, time.time_ns() // 1_000_000, config.lost_bookie_ms))
+        view = await look(store, time.time_ns() // 1_000_000, config.lost_bookie_ms)
+        return await auditor.audit(view, bar)
 
-    found = with_store(metadata_uri, work)
+    bar = looking_at_ledgers()
+    with told_when_stopped(lambda: f"what it has marked stays, and is healed; {again()}"), bar:
+        found = with_store(metadata_uri, work)
     record = {
         "ledgers": found.ledgers,
         "fragments": found.fragments,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -17,12 +18,18 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
 from ..membership.authorization import acting
-from ..membership.cluster_survey import check_is_cluster, lost_after_option, surveyed, with_store
+from ..membership.cluster_survey import (
+    check_is_cluster,
+    looking_at_ledgers,
+    lost_after_option,
+    surveyed,
+    with_store,
+)
 from ..options import json_option, metadata_option
-from ..output import print_json, print_record, print_records
+from ..output import Progress, print_json, print_record, print_records
 from ..terminal import say
 from ..told.help import command
-from ..told.interruption import told_when_stopped
+from ..told.interruption import again, nothing_changed, told_when_stopped
 from ..told.sizes import bytes_told
 
 LOOK_SECONDS = 2.0
@@ -52,37 +59,50 @@ def rebalance(
         bookledger cluster rebalance --dry-run
         bookledger cluster rebalance --wait
     """
-    check_is_cluster(metadata_uri)
+    with told_when_stopped(nothing_changed):
+        check_is_cluster(metadata_uri)
     if cancel:
         with acting("rebalance taken back"):
             cancelled = with_store(metadata_uri, planned_moves.cancel)
         print_record({"cancelled_ledgers": cancelled}, as_json=as_json)
         return
-    seen = surveyed(metadata_uri, lost_after)
-    plan = with_store(metadata_uri, lambda store: _planned(store, seen))
+    with told_when_stopped(nothing_changed):
+        seen = surveyed(metadata_uri, lost_after)
+        with looking_at_ledgers(seen.ledgers.total()) as advance:
+            plan = with_store(metadata_uri, lambda store: _planned(store, seen, advance))
     if not dry_run:
-        with acting("rebalance", ledgers=len(plan.moves)):
-            with_store(metadata_uri, lambda store: _order(store, plan))
+        bar = Progress("planning moves", len(plan.moves), of="ledgers", is_mostly_quick=True)
+        with acting("rebalance", ledgers=len(plan.moves)), told_when_stopped(lambda: _how_planning(bar)), bar:
+            with_store(metadata_uri, lambda store: _order(store, plan, bar))
     _print(plan, seen, as_json=as_json)
     if wait and not dry_run:
         with told_when_stopped(lambda: HOW):
             _wait(metadata_uri, plan, as_json=as_json)
 
 
-async def _planned(store: MetadataStore, seen: Survey) -> Plan:
+def _how_planning(bar: Progress) -> str:
+    return (
+        f"moves of {bar.done} ledgers are planned, which bookies go on with; {again(so='plan anew')}, or move nothing "
+        "more with: bookledger cluster rebalance --cancel"
+    )
+
+
+async def _planned(store: MetadataStore, seen: Survey, on_ledger: Callable[[int], None]) -> Plan:
     balance = Balance(seen.view, {bookie: held.bytes for bookie, held in seen.holdings.items()})
     async for found in LedgerStore(store).list():
         if balance.is_even():
             break
         amiss = {task.fragment.first_entry for task in replication_tasks(found.record, seen.view)}
         balance.consider(found.record, amiss)
+        on_ledger(1)
     return balance.plan
 
 
-async def _order(store: MetadataStore, plan: Plan) -> None:
+async def _order(store: MetadataStore, plan: Plan, on_ledger: Callable[[int], None]) -> None:
     await planned_moves.cancel(store)  # an older plan was for other disk usage
     for one in plan.moves:
         await planned_moves.plan(store, one)
+        on_ledger(1)
 
 
 def _print(plan: Plan, seen: Survey, *, as_json: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any
 
@@ -16,6 +17,7 @@ from ..options import Finite, json_option, metadata_option
 from ..output import print_json, print_records
 from ..terminal import say
 from ..told.help import command
+from ..told.interruption import nothing_changed, told_when_stopped
 from ..told.sizes import bytes_told
 
 LISTED_MAX = 10
@@ -42,7 +44,8 @@ def status(metadata_uri: str, lost_after: float, watch_seconds: float | None, as
         bookledger cluster status --json
     """
     while True:
-        seen = surveyed(metadata_uri, lost_after)
+        with told_when_stopped(nothing_changed) if watch_seconds is None else nullcontext():
+            seen = surveyed(metadata_uri, lost_after)
         if watch_seconds is not None and sys.stdout.isatty():
             click.clear()
         (_print_json if as_json else _print)(seen)

@@ -24,7 +24,7 @@ from qjm_compat.edits.ops.namespace import Rename
 from qjm_compat.manager.output_stream import EditLogOutputStream
 
 from ..options import json_option, measuring_options
-from ..output import Say, narrator, print_records
+from ..output import Progress, Say, narrator, print_records
 from ..processes import bookie_processes, in_plain_text
 from ..temporary_directories import scratch_directory
 from ..told.help import command
@@ -112,7 +112,11 @@ def journal_bench(seconds: float, data: Path | None, as_json: bool) -> None:
     """
     in_plain_text()
     say = narrator(quiet=as_json)
-    with told_when_stopped(bookies_are_gone), scratch_directory("journal-bench", data, say) as directory:
+    with (
+        told_when_stopped(bookies_are_gone),
+        scratch_directory("journal-bench", data, say) as directory,
+        Progress("measuring", None, of="", prints=not as_json),
+    ):
         results = run(directory, seconds, say)
     print_records([asdict(result) for result in results], as_json=as_json, none="nothing was measured")
 

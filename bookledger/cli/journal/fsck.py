@@ -83,7 +83,9 @@ def _delete(place: JournalPlace, found: Findings, *, yes: bool, as_json: bool) -
     refuse_unless_whole(found)
     if not yes:
         confirm(f"delete {len(found.orphans)} ledgers that nothing refers to?")
-    done = asyncio.run(_deleted(place, found))
+    deleting = Progress("deleting orphans", None, of="", is_mostly_quick=True)
+    with told_when_stopped(lambda: f"what is deleted nothing refers to; {again()}"), deleting:
+        done = asyncio.run(_deleted(place, found))
     for orphan in done.kept:
         if as_json:
             print_json({"kept": orphan.ledger_id, "why": orphan.why_kept})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..options import json_option
-from ..output import print_record
+from ..output import Progress, print_record
 from ..terminal import confirm
 from ..told.help import Group, Headings
 from ..told.interruption import again, told_when_stopped
@@ -119,7 +119,11 @@ def format_(
     if force and not yes:
         confirm(f"forget journal {place.journal_id} and all its edits, if there is one?")
     namespace = NamespaceInfo(namespace_id, cluster_id, c_time=c_time, layout_version=layout_version)
-    done = asyncio.run(_format(place, namespace, force=force))
+    with (
+        told_when_stopped(lambda: f"acceptors may be formatted already, and stay so; {again()}"),
+        Progress(f"formatting {place.journal_id}", None, of="", is_mostly_quick=True),
+    ):
+        done = asyncio.run(_format(place, namespace, force=force))
     fields: dict[str, Any] = {
         "journal": place.journal_id,
         "formatted": list(done.acceptors),
@@ -140,7 +144,10 @@ def recover(place: JournalPlace, as_json: bool) -> None:
     Examples:
         bookledger journal recover ns1
     """
-    with told_when_stopped(lambda: f"nothing is lost, and no writer but a new one goes on; {again()}"):
+    with (
+        told_when_stopped(lambda: f"nothing is lost, and no writer but a new one goes on; {again()}"),
+        Progress(f"recovering {place.journal_id}", None, of="", is_mostly_quick=True),
+    ):
         epoch, segment = asyncio.run(_recover(place))
     fields: dict[str, Any] = {"journal": place.journal_id, "epoch": epoch, "segment": None, "last_txid": None}
     if segment is not None:
@@ -165,7 +172,10 @@ def purge(place: JournalPlace, before: int, take_over: bool, as_json: bool) -> N
     Examples:
         bookledger journal purge ns1 --before 1000000
     """
-    with told_when_stopped(lambda: f"segments may be gone, none that was to be kept; {again()}"):
+    with (
+        told_when_stopped(lambda: f"segments may be gone, none that was to be kept; {again()}"),
+        Progress(f"purging {place.journal_id}", None, of="", is_mostly_quick=True),
+    ):
         epoch = asyncio.run(_purge(place, before, take_over=take_over))
     print_record({"journal": place.journal_id, "epoch": epoch, "purged_before": before}, as_json=as_json)
 

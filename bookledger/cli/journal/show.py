@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..membership.cluster_survey import check_is_cluster
 from ..options import json_option, metadata_option
-from ..output import print_json, print_record, print_records
+from ..output import Progress, print_json, print_record, print_records
 from ..told.help import command
+from ..told.interruption import nothing_changed, told_when_stopped
 from .options import JournalPlace, journal_place
 
 if TYPE_CHECKING:
@@ -27,8 +28,10 @@ def list_(metadata_uri: str, as_json: bool) -> None:
     Examples:
         bookledger journal list
     """
-    check_is_cluster(metadata_uri)
-    rows = asyncio.run(_all(metadata_uri))
+    with told_when_stopped(nothing_changed):
+        check_is_cluster(metadata_uri)
+        with _looking("looking at journals"):
+            rows = asyncio.run(_all(metadata_uri))
     print_records(rows, as_json=as_json, none="there are no journals")
 
 
@@ -41,12 +44,18 @@ def show(place: JournalPlace, as_json: bool) -> None:
     Examples:
         bookledger journal show ns1
     """
-    for fields, segments in asyncio.run(_described(place)):
+    with told_when_stopped(nothing_changed), _looking(f"looking at {place.journal_id}"):
+        described = asyncio.run(_described(place))
+    for fields, segments in described:
         if as_json:
             print_json({**fields, "segments": segments})
         else:
             print_record(fields, as_json=False)
             print_records(segments, as_json=False, none="it has no segments")
+
+
+def _looking(title: str) -> Progress:
+    return Progress(title, None, of="", is_mostly_quick=True)
 
 
 async def _all(metadata_uri: str) -> list[dict[str, Any]]:

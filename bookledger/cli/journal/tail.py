@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..options import FilePath, json_option, outage_option
-from ..output import print_record
+from ..output import Progress, print_record
 from ..terminal import say
 from ..told.help import command
+from ..told.interruption import again, told_when_stopped
 from ..told.outages import PAUSE_SECONDS, Outages
 from ..told.sizes import bytes_told
 from .options import TXID_MAX, JournalPlace, journal_place
@@ -52,7 +53,9 @@ def tail(
     """
     del as_json  # there is no other way to print an edit
     outages = Outages(outage_seconds_max) if follow else None
-    asyncio.run(_tail(place, _Printed(from_txid), outages))
+    printed = _Printed(from_txid)
+    with told_when_stopped(lambda: printed.how_to_go_on):
+        asyncio.run(_tail(place, printed, outages))
 
 
 @command()
@@ -70,14 +73,16 @@ def dump(file: Path, as_xml: bool, check: bool, as_json: bool) -> None:
     if as_xml and (as_json or check):
         raise click.UsageError("--xml prints the edits; it does not go with --json or --check")
     data = _content(file)
-    if check:
-        _check(file, data, as_json=as_json)
-    elif as_xml:
-        _dump_xml(data)
-    else:
-        from qjm_compat.edits import iter_segment
+    bar = Progress(f"reading {file.name}", None, of="", prints=True, is_mostly_quick=True)
+    with told_when_stopped(lambda: f"not everything is printed; {again(so='begin again')}"), bar:
+        if check:
+            _check(file, data, as_json=as_json)
+        elif as_xml:
+            _dump_xml(data)
+        else:
+            from qjm_compat.edits import iter_segment
 
-        _print_ops(iter_segment(data))
+            _print_ops(iter_segment(data))
 
 
 def _content(path: Path) -> bytes:

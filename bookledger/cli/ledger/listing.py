@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from itertools import islice
 
@@ -13,11 +14,12 @@ from ledgers import LedgerClient
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 
 from ..config.clients import client_config
-from ..membership.cluster_survey import check_is_cluster
+from ..membership.cluster_survey import check_is_cluster, looking_at_ledgers
 from ..options import Finite, Moment, json_option, metadata_option
-from ..output import ledger_fields, print_records
+from ..output import ledger_fields, print_json, print_records
 from ..terminal import say
 from ..told.help import command
+from ..told.interruption import again, told_when_stopped
 
 
 @command(
@@ -73,15 +75,50 @@ def list_(
             and all(one.is_of(record) for one in customs)
         )
 
-    with LedgerClient(metadata_uri, config=client_config()) as client:
-        wanted = filter(is_wanted, client.list_ledgers(first_ledger=first_ledger))
-        records = list(islice(wanted, None if limit is None else limit + 1))
-    if not records:
+    shown = _Shown()
+    with (
+        told_when_stopped(shown.how),
+        LedgerClient(metadata_uri, config=client_config()) as client,
+        looking_at_ledgers(prints=as_json) as advance,
+    ):
+        wanted = filter(is_wanted, _told(client.list_ledgers(first_ledger=first_ledger), advance))
+        if as_json:
+            shown.lines(islice(wanted, limit))
+        records = [] if as_json else list(islice(wanted, None if limit is None else limit + 1))
+    if not records and shown.last_ledger is None:
         check_is_cluster(metadata_uri)
+    if not as_json:
+        _print(records, limit)
+
+
+def _print(records: list[LedgerRecord], limit: int | None) -> None:
     rows = [ledger_fields(record) for record in records[:limit]]
-    print_records(rows, as_json=as_json, none="there are no such ledgers")
-    if limit is not None and len(records) > limit and not as_json:
+    print_records(rows, as_json=False, none="there are no such ledgers")
+    if limit is not None and len(records) > limit:
         say(f"more follow: --first {records[-1].ledger_id}")
+
+
+class _Shown:
+    """The ledgers that are printed while others are looked at: a table needs the widths of all."""
+
+    def __init__(self) -> None:
+        self.last_ledger: int | None = None
+
+    def lines(self, records: Iterable[LedgerRecord]) -> None:
+        for record in records:
+            print_json(ledger_fields(record))
+            self.last_ledger = record.ledger_id
+
+    def how(self) -> str:
+        if self.last_ledger is None:
+            return f"no ledger is printed; {again(so='begin again')}"
+        return f"the ledgers to {self.last_ledger} are printed, perhaps more; go on with --first {self.last_ledger + 1}"
+
+
+def _told(records: Iterable[LedgerRecord], on_ledger: Callable[[int], None]) -> Iterator[LedgerRecord]:
+    for record in records:
+        yield record
+        on_ledger(1)
 
 
 def _names(record: LedgerRecord, bookie_id: str) -> bool:

@@ -49,7 +49,10 @@ def recover(
         if accept_loss:
             record = _accepted(client, ledger_id, password, yes=yes)
         else:
-            with told_when_stopped(_how), Progress(f"recovering ledger {ledger_id}", None, of=""):
+            with (
+                told_when_stopped(_how),
+                Progress(f"recovering ledger {ledger_id}", None, of="", is_mostly_quick=True),
+            ):
                 record = client.open_ledger(ledger_id, password=password).record
         seconds = round(time.monotonic() - began, 3)
     print_record(
@@ -69,7 +72,11 @@ def _accepted(client: LedgerClient, ledger_id: int, password: bytes, *, yes: boo
     record = client.describe_ledger(ledger_id)
     if record.is_closed:
         return record
-    assessment = client.assess_loss(ledger_id, password=password)
+    with (
+        told_when_stopped(_how),
+        Progress(f"asking the bookies of ledger {ledger_id}", None, of="", is_mostly_quick=True),
+    ):
+        assessment = client.assess_loss(ledger_id, password=password)
     for line in [*_shown(assessment), *_of_a_journal(record)]:
         say(line, err=True)
     if not yes:
@@ -78,7 +85,10 @@ def _accepted(client: LedgerClient, ledger_id: int, password: bytes, *, yes: boo
             f"give up what they hold, and close ledger {ledger_id} "
             f"{f'at entry {end}' if end >= 0 else 'as an empty one'}, for good?"
         )
-    with told_when_stopped(_how_accepting):
+    with (
+        told_when_stopped(_how_accepting),
+        Progress(f"closing ledger {ledger_id}", None, of="", is_mostly_quick=True),
+    ):
         closed = client.accept_loss(assessment, password=password)
     if closed.accepted_loss is None:
         say("nothing was given up: the ledger was recovered and closed meanwhile", err=True)

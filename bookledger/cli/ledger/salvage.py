@@ -72,9 +72,10 @@ def salvage(
         whole_file(output) as out,
         LedgerClient(metadata_uri, config=client_config()) as client,
     ):
-        ledger = client.salvage_ledger(
-            ledger_id, password=password, bookies=bookies, past_the_end=past_the_end
-        )
+        with Progress(f"asking the bookies of ledger {ledger_id}", None, of="", is_mostly_quick=True):
+            ledger = client.salvage_ledger(
+                ledger_id, password=password, bookies=bookies, past_the_end=past_the_end
+            )
         with Progress(f"salvaging ledger {ledger_id}", ledger.record.length_bytes) as advance:
             for part in ledger.parts():
                 if isinstance(part, Gap):

@@ -16,6 +16,7 @@ from metadata.records.cluster import cluster_id
 from metadata.store import MetadataStore
 
 from ..options import Finite
+from ..output import Progress
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -50,16 +51,25 @@ def with_store(metadata_uri: str, work: Callable[[MetadataStore], Awaitable[T]])
 
 def check_is_cluster(metadata_uri: str) -> None:
     """Raises LedgerError if there is no cluster: a mistyped prefix must not look like an empty one."""
-    if with_store(metadata_uri, cluster_id) is None:
+    with Progress("asking the metadata", None, of="", is_mostly_quick=True):
+        name = with_store(metadata_uri, cluster_id)
+    if name is None:
         raise LedgerError(NO_CLUSTER)
+
+
+def looking_at_ledgers(total: int | None = None, *, prints: bool = False) -> Progress:
+    """The bar of a command that looks at the records of all ledgers: most clusters have few."""
+    return Progress("looking at ledgers", total, of="ledgers", prints=prints, is_mostly_quick=True)
 
 
 def surveyed(metadata_uri: str, lost_after: float) -> Survey:
     """Surveys the whole cluster. Raises LedgerError if there is none."""
     now_ms = time.time_ns() // 1_000_000
-    seen = with_store(
-        metadata_uri, lambda store: survey(store, now_ms=now_ms, wait_ms=int(lost_after * 1000))
-    )
+    wait_ms = int(lost_after * 1000)
+    with looking_at_ledgers() as advance:
+        seen = with_store(
+            metadata_uri, lambda store: survey(store, now_ms=now_ms, wait_ms=wait_ms, on_ledger=advance)
+        )
     if seen is None:
         raise LedgerError(NO_CLUSTER)
     return seen

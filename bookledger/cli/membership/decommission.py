@@ -27,7 +27,7 @@ from ..options import json_option, metadata_option
 from ..output import print_record
 from ..terminal import confirm, say
 from ..told.help import command
-from ..told.interruption import again, told_when_stopped
+from ..told.interruption import again, nothing_changed, told_when_stopped
 from ..told.sizes import bytes_told
 from .authorization import acting
 from .cluster_survey import lost_after_option, surveyed, with_store
@@ -73,7 +73,8 @@ def drain(
         give(metadata_uri, name, None, instead_of=(OrderKind.DRAIN,))
         print_record({"bookie_id": name, "ordered": None}, as_json=as_json)
         return
-    seen = surveyed(metadata_uri, lost_after)
+    with told_when_stopped(nothing_changed):
+        seen = surveyed(metadata_uri, lost_after)
     _check_enough_are_left(seen, name)
     if dry_run:
         with_store(metadata_uri, lambda store: check_formatted(store, name))
@@ -117,7 +118,8 @@ def decommission(
         with_store(metadata_uri, lambda store: _stays(store, name))
         print_record({"bookie_id": name, "ordered": None}, as_json=as_json)
         return
-    seen = surveyed(metadata_uri, lost_after)
+    with told_when_stopped(nothing_changed):
+        seen = surveyed(metadata_uri, lost_after)
     is_given_up = seen.view.orders.get(name) is OrderKind.GIVEN_UP
     if not is_given_up and any(one.bookie.bookie_id == name for one in seen.bookies if one.registration):
         raise LedgerError(f"bookie {name} lives: stop it first, or use `bookledger bookie drain {name}`")

@@ -30,7 +30,7 @@ from ..options import FilePath, json_option, metadata_option, optional_metadata_
 from ..output import Progress, check_is_new, print_record, print_records, whole_file
 from ..terminal import confirm, say
 from ..told.help import group
-from ..told.interruption import again, told_when_stopped
+from ..told.interruption import again, nothing_changed, told_when_stopped
 
 ACCEPTED = "accepted: ledgers are created, recovered and collected again"
 
@@ -72,6 +72,7 @@ def backup(metadata_uri: str, file: Path, as_json: bool) -> None:
         bookledger metadata backup monday.backup
     """
     check_is_new(file)
+    bar = Progress("backing up", None, of="keys")
 
     async def work(store: MetadataStore) -> int:
         name = await cluster_id(store)
@@ -79,10 +80,10 @@ def backup(metadata_uri: str, file: Path, as_json: bool) -> None:
             raise LedgerError(NO_CLUSTER)
         for _ in range(TRIES_MAX):
             with suppress(_JournalsChanged):
-                return await _save(store, file, name)
+                return await _save(store, file, name, bar)
         raise LedgerError(f"journals changed during each of {TRIES_MAX} tries: try again later")
 
-    with told_when_stopped(lambda: f"{file} is not there; {again(so='begin again')}"):
+    with told_when_stopped(lambda: f"{file} is not there; {again(so='begin again')}"), bar:
         keys = with_store(metadata_uri, work)
     print_record({"file": str(file), "keys": keys, "bytes": file.stat().st_size}, as_json=as_json)
 
@@ -91,11 +92,11 @@ class _JournalsChanged(Exception):
     """The backup is inconsistent, since journals changed."""
 
 
-async def _save(store: MetadataStore, file: Path, name: str) -> int:
+async def _save(store: MetadataStore, file: Path, name: str, bar: Progress) -> int:
     """Writes a backup once; returns its number of keys. Raises _JournalsChanged if it must be retried."""
     with whole_file(file) as unfinished:
         writer = BackupWriter(unfinished, Header(name, _now_ms()))
-        if not await save(store, writer):
+        if not await save(store, writer, bar):
             raise _JournalsChanged
         writer.end()
     return writer.keys
@@ -118,10 +119,7 @@ def restore(metadata_uri: str | None, file: Path, only_check: bool, as_json: boo
     if metadata_uri is None and not only_check:
         raise click.UsageError("--metadata says where it shall be restored")
     with open(file, "rb") as opened:
-        try:
-            header, keys = check_backup(opened)
-        except BackupUnusable as error:
-            raise LedgerError(f"{file} cannot be restored: {error}") from error
+        header, keys = _checked(file, opened)
         if metadata_uri is not None and not only_check:
             _restore(metadata_uri, opened, keys)
     fields = {
@@ -133,6 +131,16 @@ def restore(metadata_uri: str | None, file: Path, only_check: bool, as_json: boo
     print_record({**fields, "restored": not only_check}, as_json=as_json)
     if not only_check and not as_json:
         say("start the bookies, then see whether they hold what it says: bookledger metadata check")
+
+
+def _checked(file: Path, opened: IO[bytes]) -> tuple[Header, int]:
+    """Verifies a backup. Raises LedgerError where it cannot be used."""
+    bar = Progress("reading the backup", file.stat().st_size, is_mostly_quick=True)
+    try:
+        with told_when_stopped(nothing_changed), bar:
+            return check_backup(opened, bar)
+    except BackupUnusable as error:
+        raise LedgerError(f"{file} cannot be restored: {error}") from error
 
 
 def _restore(metadata_uri: str, opened: IO[bytes], keys: int) -> None:
@@ -166,7 +174,8 @@ def check(metadata_uri: str, accept: bool, yes: bool, as_json: bool) -> None:
         bookledger metadata check
         bookledger metadata check --accept
     """
-    restored, found = _compared(metadata_uri)
+    with told_when_stopped(nothing_changed):
+        restored, found = _compared(metadata_uri)
     if restored is None:
         print_record({"restored": False}, as_json=as_json)
         return

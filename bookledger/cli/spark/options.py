@@ -46,14 +46,16 @@ def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
 
 
 @contextmanager
-def tasks_bar(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+def tasks_bar() -> Iterator[Callable[[int, int], None]]:
     """A progress bar of tasks, on a terminal only."""
-    if quiet or not sys.stderr.isatty():
+    if not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import MofNCompleteColumn, Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    with Progress(
+        *Progress.get_default_columns(), MofNCompleteColumn(), console=Console(stderr=True), transient=True
+    ) as bar:
         task = bar.add_task("tasks", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total or None)

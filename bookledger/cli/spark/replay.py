@@ -106,7 +106,7 @@ def replay(
     where = OnSpark(master, "bookledger replay", settings(conf))
     source = "edits" if edits else "ledger"
     check_replay(source, options, output, where.config)
-    done = _run(where, source, options, output, quiet=as_json)
+    done = _run(where, source, options, output)
     fields = {
         "output": output,
         "rows": done.rows,
@@ -117,7 +117,7 @@ def replay(
     print_record(fields, as_json=as_json)
 
 
-def _run(where: OnSpark, source: str, options: dict[str, str], output: str, *, quiet: bool) -> Replayed:
+def _run(where: OnSpark, source: str, options: dict[str, str], output: str) -> Replayed:
     new = NewOutput(output)
 
     def work(session: SparkSession) -> Replayed:
@@ -127,5 +127,5 @@ def _run(where: OnSpark, source: str, options: dict[str, str], output: str, *, q
         new.complete()
         return done
 
-    with new.tidied_up(), tasks_bar(quiet=quiet) as progress:
+    with new.tidied_up(), tasks_bar() as progress:
         return run_on_spark(where, work)

@@ -103,7 +103,7 @@ def sim(
         )
     first = secrets.randbelow(RANDOM_FIRST_SEED_MAX) if first_seed is None else first_seed
     where = OnSpark(master, "bookledger sim", settings(conf), extra_packages=("tests",))
-    found = _run(where, layer, (first, seeds, seeds_a_task, seed_seconds), output, quiet=as_json)
+    found = _run(where, layer, (first, seeds, seeds_a_task, seed_seconds), output)
     for seed, why in found.shown:
         say(f"seed {seed}: {why}", err=True)
         say(f"  repeat it with: make sim LAYER={layer} SEED={seed}", err=True)
@@ -147,9 +147,7 @@ def _judge(found: _Found, seeds: int, output: str) -> None:
         )
 
 
-def _run(
-    where: OnSpark, layer: str, numbers: tuple[int, int, int, float], output: str, *, quiet: bool
-) -> _Found:
+def _run(where: OnSpark, layer: str, numbers: tuple[int, int, int, float], output: str) -> _Found:
     layer_named(LAYERS[layer])  # a failed import raises before Spark has started
     new = NewOutput(output)
 
@@ -166,7 +164,7 @@ def _run(
         new.complete()
         return found
 
-    with new.tidied_up(), tasks_bar(quiet=quiet) as progress:
+    with new.tidied_up(), tasks_bar() as progress:
         return run_on_spark(where, work)
 
 

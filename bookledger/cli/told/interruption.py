@@ -36,6 +36,11 @@ def bookies_are_gone(kept: str = "") -> str:
     return f"its bookies have ended, and their files are gone{besides}; {again()}"
 
 
+def nothing_changed() -> str:
+    """For a command that only looks."""
+    return f"nothing was changed; {again(so='begin again')}"
+
+
 def again(*, so: str = "go on") -> str:
     """The command as it was typed, to be repeated."""
     return f"{so} with: {shlex.join(['bookledger', *sys.argv[1:]])}"

@@ -69,7 +69,9 @@ def whats(findings: Findings) -> list[tuple[str, int]]:
 
 
 def test_a_whole_directory_has_nothing_wrong_with_it(stopped: Path) -> None:
-    findings = check(stopped)
+    read: list[int] = []
+    findings = check(stopped, read.append)
+    assert sum(read) + SEGMENT_HEADER.size == sum(file.stat().st_size for file in (stopped / "log").iterdir())
     assert (findings.problems, findings.notes) == ([], [])
     assert (findings.segments, findings.records, findings.entries, findings.ledgers) == (1, 16, 30, 3)
 
