@@ -30,7 +30,7 @@ from .manager.loggers import LoggerSet
 from .manager.output_stream import EditLogOutputStream
 from .manager.proposer import Proposer
 from .manager.quorum_call import wait_for
-from .manager.segments_seen import SegmentSeen, segments_seen
+from .manager.segments_seen import check_no_gap, readable_segments, segments_seen
 from .opening import OpenAcceptors
 from .requests import (
     GetEditLogManifest,
@@ -298,24 +298,29 @@ class QuorumJournalManager:
     # --- reading ------------------------------------------------------------------------------------------
 
     async def select_input_streams(
-        self, from_txid: int = 0, *, in_progress_ok: bool = False, only_durable: bool = True
+        self,
+        from_txid: int = 0,
+        *,
+        in_progress_ok: bool = False,
+        only_durable: bool = True,
+        gaps_ok: bool = False,
     ) -> list[EditLogInputStream]:
         """Input streams of the segments with `from_txid` or later, in order, to be read one after the other.
 
-        With `in_progress_ok` also the segment being written, as far as a quorum has it on disk. Raises QuorumFailed.
+        With `in_progress_ok` also the segment being written, as far as a quorum has it on disk. Raises QuorumFailed;
+        SegmentUnreadable where transactions are missing between the segments, unless `gaps_ok`.
         """
-        seen = await self._segments_seen(from_txid, in_progress_ok=in_progress_ok, only_durable=only_durable)
+        steps = readable_segments(
+            self._set.acceptors,
+            GetEditLogManifest(from_txid, in_progress_ok),
+            self.config.select_input_streams_seconds_max,
+            only_durable=only_durable,
+        )
+        seen = [one for one in await self._set.run(steps) if one.last_txid >= from_txid]
+        if not gaps_ok:
+            check_no_gap(seen)
         readers = dict(enumerate(self._journals.values()))
-        return [EditLogInputStream(one, readers, from_txid) for one in seen if one.last_txid >= from_txid]
-
-    async def _segments_seen(
-        self, from_txid: int, *, in_progress_ok: bool, only_durable: bool
-    ) -> list[SegmentSeen]:
-        seconds_max = self.config.select_input_streams_seconds_max
-        request = GetEditLogManifest(from_txid, in_progress_ok)
-        ask = self._set.acceptors.ask("getEditLogManifest", request, Need.MAJORITY, seconds_max)
-        manifests = await self._set.run(ask)
-        return segments_seen(manifests, self._quorum, only_durable=only_durable)
+        return [EditLogInputStream(one, readers, from_txid) for one in seen]
 
     async def journaled_edits(self, from_txid: int) -> Batch | None:
         """The next edits that a quorum has on disk, None if there are none yet; at most `tail_txns_max`.
@@ -380,7 +385,7 @@ class QuorumJournalManager:
 
     @property
     def _follower(self) -> Follower:
-        streams_from = partial(self.select_input_streams, in_progress_ok=True)
+        streams_from = partial(self.select_input_streams, in_progress_ok=True, gaps_ok=True)
         return Follower(self._set, self._quorum, self.config, streams_from)
 
     @property

@@ -100,12 +100,17 @@ class QuorumJournalManager(BlockingClient[aio.QuorumJournalManager]):
         self._thread.call_soon(lambda: self._twin.purge_logs_older_than(min_txid_to_keep))
 
     def select_input_streams(
-        self, from_txid: int = 0, *, in_progress_ok: bool = False, only_durable: bool = True
+        self,
+        from_txid: int = 0,
+        *,
+        in_progress_ok: bool = False,
+        only_durable: bool = True,
+        gaps_ok: bool = False,
     ) -> list[EditLogInputStream]:
         """Input streams of the segments with `from_txid` or later, in order."""
         streams = self._thread.run(
             self._twin.select_input_streams(
-                from_txid, in_progress_ok=in_progress_ok, only_durable=only_durable
+                from_txid, in_progress_ok=in_progress_ok, only_durable=only_durable, gaps_ok=gaps_ok
             )
         )
         return [EditLogInputStream(self._thread, stream) for stream in streams]

@@ -235,10 +235,15 @@ class RemoteEditLog:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The segments an acceptor can serve, in order, without overlaps."""
+    """The segments an acceptor can serve, in order, without overlaps.
+
+    `purged_below`: segments that end before it were purged there (0: none, or not known). Hadoop's manifest has no
+    such field.
+    """
 
     logs: Sequence[RemoteEditLog]
     committed_txid: int | None = None
+    purged_below: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol
 
 from ledgers.protocol.quorum import Quorum
 
-from ..errors import RuleViolated
-from ..requests import JournaledEdits, Manifest, RemoteEditLog
+from ..errors import RuleViolated, SegmentUnreadable
+from ..requests import GetEditLogManifest, JournaledEdits, Manifest, RemoteEditLog
+from .effects import Acceptors, Need, Program
+
+LOOKS_MAX = 3
+"""Manifests are asked for so often where those of a majority leave a gap between them."""
+
+
+class TxidRange(Protocol):
+    """Transactions in a row: those of a segment, or of what is read of it."""
+
+    @property
+    def first_txid(self) -> int: ...
+    @property
+    def last_txid(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +43,47 @@ class SegmentSeen:
     last_txid: int
     in_progress: bool
     copies: tuple[Copy, ...]
+
+
+def readable_segments(
+    acceptors: Acceptors, request: GetEditLogManifest, seconds_max: float, *, only_durable: bool
+) -> Program[list[SegmentSeen]]:
+    """The segments that a majority lists, merged. A gap that is left is one for good; `check_no_gap` raises for it.
+
+    A segment is finalized at a majority before the next one begins, so any majority lists it, unless its answers are
+    of different times: a reader that stood still may hold old ones. It asks again then, every acceptor.
+    """
+    quorum = Need.MAJORITY.quorum(len(acceptors))
+    seen: list[SegmentSeen] = []
+    for look in range(LOOKS_MAX):
+        manifests = yield from acceptors.ask(
+            "getEditLogManifest", request, Need.MAJORITY, seconds_max, every_answer=look > 0
+        )
+        purged_below = max(manifest.purged_below for manifest in manifests.values())
+        seen = _without_remnants(segments_seen(manifests, quorum, only_durable=only_durable), purged_below)
+        if not any(_gaps(seen)):
+            break
+    return seen
+
+
+def _gaps(seen: Iterable[TxidRange]) -> Iterator[tuple[TxidRange, TxidRange]]:
+    """Neighbours between which transactions are missing."""
+    return ((one, other) for one, other in pairwise(seen) if other.first_txid > one.last_txid + 1)
+
+
+def _without_remnants(seen: list[SegmentSeen], purged_below: int) -> list[SegmentSeen]:
+    """Leaves out what is before a gap that a purge has made: some acceptors have purged more than others."""
+    starts = [other.first_txid for _, other in _gaps(seen) if other.first_txid <= purged_below]
+    return [segment for segment in seen if segment.first_txid >= max(starts, default=0)]
+
+
+def check_no_gap(seen: Iterable[TxidRange]) -> None:
+    """Raises SegmentUnreadable where transactions are missing between segments."""
+    for one, other in _gaps(seen):
+        raise SegmentUnreadable(
+            f"txids {one.last_txid + 1} to {other.first_txid - 1} are missing: of the acceptors that answer none has "
+            f"them, and later ones are there; bring the others back, or read from txid {other.first_txid} on"
+        )
 
 
 def segments_seen(

@@ -16,6 +16,7 @@ from typing import BinaryIO
 from ..aio import QuorumJournalManager
 from ..edits import TERMINATOR, encode_header
 from ..manager.input_stream import EditLogInputStream
+from ..manager.segments_seen import check_no_gap
 from .errors import TransferRefused
 from .files.names import PREFIX, SegmentName, finalized_name, in_progress_name, parsed
 from .files.segment_file import PADDING
@@ -48,19 +49,23 @@ async def export_directory(
     *,
     from_txid: int | None = None,
     in_progress: bool = False,
+    allow_gaps: bool = False,
     on_bytes: OnBytes = lambda _: None,
 ) -> Exported:
     """Writes every segment that holds `from_txid` or later as a file, and raises the directory's seen_txid.
 
     One in progress only if asked for, up to what is durable; a later export goes on with it. Raises
     TransferRefused rather than overwrite or contradict what is there, and for a `from_txid` that was purged or lies
-    behind the transaction that comes next; JournalError, OSError.
+    behind the transaction that comes next; JournalError, also where transactions are missing in between, unless
+    `allow_gaps`; OSError.
     """
     folder.mkdir(exist_ok=True)
-    streams = await journal.select_input_streams(0, in_progress_ok=in_progress)
+    streams = await journal.select_input_streams(0, in_progress_ok=in_progress, gaps_ok=True)
     if from_txid is not None:
         _check_start(streams, from_txid)
     wanted = [stream for stream in streams if from_txid is None or stream.last_txid >= from_txid]
+    if not allow_gaps:
+        check_no_gap(wanted)
     for stream in wanted:
         _check_room(folder, stream)
     _seen_txid(folder)  # one that is damaged is told before anything is written

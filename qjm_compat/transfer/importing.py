@@ -153,7 +153,7 @@ class _Import:
             _check_same(theirs, await self.journal.namespace(), self.folder)
 
     async def _plan(self, sources: list[Source]) -> list[Step]:
-        streams = await self.journal.select_input_streams(0, in_progress_ok=True)
+        streams = await self.journal.select_input_streams(0, in_progress_ok=True, gaps_ok=True)
         held = [Held(s.first_txid, s.last_txid, s.is_in_progress) for s in streams]
         return plan(sources, held, allow_gaps=self.options.allow_gaps)
 
@@ -224,7 +224,7 @@ class _Import:
 
     async def _held_batches(self, checked: CheckedSegment, step: Step) -> AsyncGenerator[Batch, None]:
         first, last = step.held[0].first_txid, step.held[-1].last_txid
-        for stream in await self.journal.select_input_streams(first, in_progress_ok=True):
+        for stream in await self.journal.select_input_streams(first, in_progress_ok=True, gaps_ok=True):
             if stream.first_txid > last:
                 return
             async with aclosing(stream.batches()) as batches:
@@ -256,7 +256,7 @@ class _Import:
         """A majority is enough to go on with, but whoever ends now leaves the others where they are."""
         if self.done.segments == 0 or self.done.left_in_progress is not None:
             return
-        streams = await self.journal.select_input_streams(0)
+        streams = await self.journal.select_input_streams(0, gaps_ok=True)
         for name in await self.inspector.lacking(streams[-1].first_txid):
             self.done.notes.append(f"acceptor {name} lacks segments: it was not there, or did not keep up")
 

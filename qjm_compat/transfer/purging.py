@@ -34,7 +34,10 @@ async def _refuse_beyond(
 ) -> None:
     """Edits that are still to come are not to be purged."""
     ends = [one.state.purged_below - 1 for one in (await inspector.look_at_all()).values()]
-    ends += [stream.last_txid for stream in await journal.select_input_streams(0, in_progress_ok=True)]
+    ends += [
+        stream.last_txid
+        for stream in await journal.select_input_streams(0, in_progress_ok=True, gaps_ok=True)
+    ]
     last = max((0, *ends))
     if min_txid_to_keep > last + 1:
         raise TransferRefused(

@@ -11,7 +11,7 @@ from metadata import open_store
 from qjm_compat.aio import DEFAULT_ACCEPTOR
 from qjm_compat.config import AcceptorConfig
 from qjm_compat.edits import encode_frame, segment_bytes
-from qjm_compat.errors import QuorumFailed, StaleEpoch
+from qjm_compat.errors import QuorumFailed, SegmentUnreadable, StaleEpoch
 from qjm_compat.requests import NamespaceInfo
 from qjm_compat.transfer.checking.fsck import check_journal
 from qjm_compat.transfer.errors import TransferRefused
@@ -151,6 +151,26 @@ def test_gaps_are_refused_before_anything_is_written_unless_they_are_allowed(tmp
         async with place.inspector() as seen:
             found = await check_journal(seen)
         assert [str(problem) for problem in found.problems] == ["journal: txids 11 to 20 are missing"]
+        async with place.manager() as manager:
+            with pytest.raises(SegmentUnreadable, match="txids 11 to 20 are missing"):
+                await manager.select_input_streams()
+            assert len(await manager.select_input_streams(21)) == 1
+
+    on_a_journal(tmp_path, scenario)
+
+
+def test_a_gap_is_not_exported_as_if_there_were_none(tmp_path: Path) -> None:
+    current, copy = made_directory(tmp_path / "name"), tmp_path / "copy"
+    (current / finalized_name(11, 20)).unlink()
+
+    async def scenario(place: Place) -> None:
+        await place.bring(current, allow_gaps=True)
+        with pytest.raises(SegmentUnreadable, match=r"txids 11 to 20 are missing: .*read from txid 21 on"):
+            await place.fetch(copy)
+        assert sorted(copy.iterdir()) == []
+        assert (await place.fetch(copy, from_txid=21)).segments == 1
+        done = await place.fetch(copy, allow_gaps=True)
+        assert (done.segments, done.segments_there, done.last_txid) == (1, 1, 30)
 
     on_a_journal(tmp_path, scenario)
 

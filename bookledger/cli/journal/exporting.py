@@ -31,9 +31,15 @@ if TYPE_CHECKING:
     help="Leave out segments that end before  [default: the oldest]; one that was purged is an error.",
 )
 @click.option("--in-progress", is_flag=True, help="Also what is being written, as far as it is durable.")
+@click.option("--allow-gaps", is_flag=True, help="Export what there is even if txids are missing in between.")
 @json_option
 def export(
-    place: JournalPlace, directory: Path, from_txid: int | None, in_progress: bool, as_json: bool
+    place: JournalPlace,
+    directory: Path,
+    from_txid: int | None,
+    in_progress: bool,
+    allow_gaps: bool,
+    as_json: bool,
 ) -> None:
     """Write JOURNAL's segments to DIRECTORY under the names that a NameNode gives them.
 
@@ -51,7 +57,9 @@ def export(
         return f"of {bytes_told(bar.done)} whole files stay, and are not written again; {again()}"
 
     with told_when_stopped(how):
-        done = asyncio.run(_export(place, directory, from_txid or None, bar, in_progress=in_progress))
+        done = asyncio.run(
+            _export(place, directory, from_txid or None, bar, in_progress=in_progress, allow_gaps=allow_gaps)
+        )
     seconds = time.monotonic() - began
     fields = {
         "segments": done.segments,
@@ -66,7 +74,13 @@ def export(
 
 
 async def _export(
-    place: JournalPlace, directory: Path, from_txid: int | None, bar: Progress, *, in_progress: bool
+    place: JournalPlace,
+    directory: Path,
+    from_txid: int | None,
+    bar: Progress,
+    *,
+    in_progress: bool,
+    allow_gaps: bool,
 ) -> Exported:
     from qjm_compat.transfer.exporting import export_directory
 
@@ -74,5 +88,10 @@ async def _export(
     async with place.manager() as manager:
         with bar:
             return await export_directory(
-                manager, directory, from_txid=from_txid, in_progress=in_progress, on_bytes=bar
+                manager,
+                directory,
+                from_txid=from_txid,
+                in_progress=in_progress,
+                allow_gaps=allow_gaps,
+                on_bytes=bar,
             )

@@ -21,7 +21,7 @@ def get_edit_log_manifest(me: Memory, request: GetEditLogManifest) -> Program[Ma
     if request.in_progress_ok:
         logs += yield from _logs_in_progress(me, state)
     wanted = [log for log in logs if log.end_txid >= request.since_txid]
-    return Manifest(without_overlaps(wanted), me.committed_txid)
+    return Manifest(without_overlaps(wanted), me.committed_txid, state.purged_below)
 
 
 def finalized_logs(state: JournalState) -> Program[list[RemoteEditLog]]:

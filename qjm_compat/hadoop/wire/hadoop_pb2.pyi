@@ -151,12 +151,14 @@ class RemoteEditLog(_message.Message):
     def __init__(self, start_txid: _Optional[int] = ..., end_txid: _Optional[int] = ..., in_progress: bool = ..., writer_epoch: _Optional[int] = ..., committed_txid: _Optional[int] = ..., accepted_in_epoch: _Optional[int] = ...) -> None: ...
 
 class Manifest(_message.Message):
-    __slots__ = ("logs", "committed_txid")
+    __slots__ = ("logs", "committed_txid", "purged_below")
     LOGS_FIELD_NUMBER: _ClassVar[int]
     COMMITTED_TXID_FIELD_NUMBER: _ClassVar[int]
+    PURGED_BELOW_FIELD_NUMBER: _ClassVar[int]
     logs: _containers.RepeatedCompositeFieldContainer[RemoteEditLog]
     committed_txid: int
-    def __init__(self, logs: _Optional[_Iterable[_Union[RemoteEditLog, _Mapping]]] = ..., committed_txid: _Optional[int] = ...) -> None: ...
+    purged_below: int
+    def __init__(self, logs: _Optional[_Iterable[_Union[RemoteEditLog, _Mapping]]] = ..., committed_txid: _Optional[int] = ..., purged_below: _Optional[int] = ...) -> None: ...
 
 class Nothing(_message.Message):
     __slots__ = ()

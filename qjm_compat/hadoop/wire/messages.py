@@ -122,12 +122,15 @@ def segment_message(segment: SegmentState) -> pb.SegmentState:
 
 
 def manifest_of(message: pb.Manifest) -> Manifest:
-    return Manifest(tuple(_log_of(log) for log in message.logs), txid_of(message, "committed_txid"))
+    logs = tuple(_log_of(log) for log in message.logs)
+    return Manifest(logs, txid_of(message, "committed_txid"), message.purged_below)
 
 
 def manifest_message(manifest: Manifest) -> pb.Manifest:
     committed = manifest.committed_txid
     message = pb.Manifest(committed_txid=UNKNOWN_TXID if committed is None else committed)
+    if manifest.purged_below:
+        message.purged_below = manifest.purged_below
     for log in manifest.logs:
         told = message.logs.add(start_txid=log.start_txid, end_txid=log.end_txid, in_progress=log.in_progress)
         told.writer_epoch, told.accepted_in_epoch = log.writer_epoch, log.accepted_in_epoch

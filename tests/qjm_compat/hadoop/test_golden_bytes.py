@@ -168,6 +168,13 @@ def test_an_empty_manifest_of_2_7_is_understood_and_ours_says_besides_that_nothi
     assert ours.SerializeToString() == bytes.fromhex("0a0b" + minus_12345) + of_2_7[2:]
 
 
+def test_a_manifest_tells_our_own_readers_what_was_purged() -> None:
+    call = CALLS[GetEditLogManifest]
+    told = Manifest((), 9, purged_below=7)
+    reply = method_named(JOURNAL_PROTOCOL, "getEditLogManifest").reply(told, PLACE)
+    assert call.answer(call.reply.FromString(reply.SerializeToString())) == told
+
+
 def test_whole_frames_are_those_that_were_recorded() -> None:
     call = call_in(CALL)
     assert call == Call(Caller(0, CLIENT, 0), tuple(parts_of(CALL)[1:]))

@@ -7,9 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgers.protocol.quorum import majority
-from qjm_compat.errors import RuleViolated
-from qjm_compat.manager.segments_seen import SegmentSeen, durable_edits, segments_seen
-from qjm_compat.requests import JournaledEdits, Manifest, RemoteEditLog
+from qjm_compat.errors import RuleViolated, SegmentUnreadable
+from qjm_compat.manager.effects import Acceptors, Answers, Ask, Need
+from qjm_compat.manager.segments_seen import (
+    SegmentSeen,
+    check_no_gap,
+    durable_edits,
+    readable_segments,
+    segments_seen,
+)
+from qjm_compat.requests import GetEditLogManifest, JournaledEdits, Manifest, RemoteEditLog
 
 THREE = majority((0, 1, 2))
 ONE = majority((0,))
@@ -123,6 +130,65 @@ def test_no_more_is_durable_than_a_quorum_of_one_writers_copies_has_or_its_write
     for segment in seen(*([log] for log in logs)):
         assert any(durable(vote, segment.last_txid) for vote in of_one_vote(logs))
         assert len({logs[copy.acceptor].writer_epoch for copy in segment.copies}) == 1
+
+
+# --- gaps ---------------------------------------------------------------------------------------------------------
+
+
+def looked(*looks: dict[int, Manifest]) -> list[SegmentSeen]:
+    """What a reader of acceptors a, b, c is given, which get these answers; all of them must be asked for."""
+    steps = readable_segments(
+        Acceptors(("a", "b", "c")), GetEditLogManifest(0), seconds_max=1.0, only_durable=True
+    )
+    ask = next(steps)
+    try:
+        for number, look in enumerate(looks):
+            assert isinstance(ask, Ask)
+            assert (ask.need, ask.every_answer) == (Need.MAJORITY, number > 0)
+            ask = steps.send(Answers(look))
+    except StopIteration as end:
+        assert number == len(looks) - 1
+        found: list[SegmentSeen] = end.value
+        return found
+    raise AssertionError(f"{ask} is one look more")
+
+
+OLD = Manifest([final(1, 3)])
+NEW_WITH_A_HOLE = Manifest([final(1, 3), final(7, 9)])
+NEW = Manifest([final(1, 3), final(4, 6), final(7, 9)])
+
+
+def test_without_a_gap_one_look_is_enough() -> None:
+    assert ends(looked({0: OLD, 1: OLD})) == [(1, 3, False)]
+
+
+def test_J5_manifests_of_different_times_are_asked_for_again() -> None:
+    """The first answer is from before 4-6 was finalized, the second of an acceptor that lacks it."""
+    found = looked({0: OLD, 1: NEW_WITH_A_HOLE}, {0: NEW, 1: NEW_WITH_A_HOLE})
+    assert ends(found) == [(1, 3, False), (4, 6, False), (7, 9, False)]
+    check_no_gap(found)
+
+
+def test_J5_a_gap_that_is_there_after_three_looks_is_an_error_that_says_where_to_read_on() -> None:
+    hole = {0: OLD, 1: NEW_WITH_A_HOLE}
+    found = looked(hole, hole, hole)
+    assert ends(found) == [(1, 3, False), (7, 9, False)]
+    with pytest.raises(SegmentUnreadable, match=r"txids 4 to 6 are missing: .*read from txid 7 on"):
+        check_no_gap(found)
+
+
+@pytest.mark.parametrize("purged_below", [7, 9])
+def test_what_is_before_a_gap_that_a_purge_has_made_is_left_out(purged_below: int) -> None:
+    """One acceptor has purged 1-6; the other was away for 4-6, and has not purged yet."""
+    purged = Manifest([final(7, 9)], purged_below=purged_below)
+    found = looked({0: purged, 1: NEW_WITH_A_HOLE})
+    assert ends(found) == [(7, 9, False)]
+
+
+def test_a_purge_explains_no_gap_behind_it() -> None:
+    purged = Manifest([final(1, 3), final(7, 9)], purged_below=3)
+    with pytest.raises(SegmentUnreadable, match="txids 4 to 6"):
+        check_no_gap(looked(*[{0: purged, 1: OLD}] * 3))
 
 
 # --- edits straight from the acceptors --------------------------------------------------------------------------

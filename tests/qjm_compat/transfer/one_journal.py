@@ -48,14 +48,21 @@ class Place:
             return await import_directory(manager, seen, directory, options)
 
     async def fetch(
-        self, folder: Path, *, from_txid: int | None = None, in_progress: bool = False
+        self,
+        folder: Path,
+        *,
+        from_txid: int | None = None,
+        in_progress: bool = False,
+        allow_gaps: bool = False,
     ) -> Exported:
         async with self.manager() as manager:
-            return await export_directory(manager, folder, from_txid=from_txid, in_progress=in_progress)
+            return await export_directory(
+                manager, folder, from_txid=from_txid, in_progress=in_progress, allow_gaps=allow_gaps
+            )
 
     async def segments(self) -> list[tuple[int, int, bool]]:
         async with self.manager() as manager:
-            streams = await manager.select_input_streams(0, in_progress_ok=True)
+            streams = await manager.select_input_streams(0, in_progress_ok=True, gaps_ok=True)
             return [(s.first_txid, s.last_txid, s.is_in_progress) for s in streams]
 
     async def promised(self) -> int:

@@ -142,7 +142,7 @@ class Ending:
     def _discard(self) -> Generator[Any, Any, None]:
         life = self._life()
         starts = [start for start in self.checks.known.finalized if start >= self.checks.purged_below]
-        begin = sorted(starts)[-2:][0]
+        begin = sorted(starts)[-2:][0] if starts else self.checks.purged_below
         yield from life.proposer.discard_segments(begin)
         self.checks.discarded(begin)
         self.site.reached(JournalProbe.DISCARDED)

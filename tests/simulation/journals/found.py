@@ -9,7 +9,7 @@ from tests.simulation.engine.found import Found
 
 from . import planted_in_acceptors as acceptors
 from . import planted_in_managers as managers
-from .plan import WITHIN, Crash, Cut, Figures, Plan, Reader, Tamper, Writer
+from .plan import WITHIN, Crash, Cut, Figures, Pause, Plan, Reader, Tamper, Writer
 
 FOUND = (
     Found(
@@ -100,5 +100,24 @@ FOUND = (
         ),
         acceptors.blames_a_writer_for_what_a_later_one_decided,
         "contract",
+    ),
+    Found(
+        "J5: who had stood still merged old manifests of some acceptors with a new one of another, and saw a gap",
+        Plan(
+            seed=930179118,
+            form=WITHIN,
+            acceptors=5,
+            writers=(
+                Writer(at=0.0, think=4.0),
+                Writer(at=20.4, segments=((1, 1), (3,), (3,)), depth=2, attempts=2, think=1.0, purges=True),
+                Writer(at=48.8),
+                Writer(at=78.1, segments=((1,), (3,))),
+            ),
+            faults=(Pause(host="w1", at=72.71, seconds=60.0),),
+            figures=Figures(unknown=0.02),
+            heals_at=117.0,
+        ),
+        managers.merges_answers_of_different_times,
+        "J5",
     ),
 )

@@ -94,6 +94,11 @@ def counts_copies_of_different_recoveries(patch: Patch) -> None:
     patch.setattr(segments_seen, "_in_progress", broken)
 
 
+def merges_answers_of_different_times(patch: Patch) -> None:
+    """J5: what a reader heard before it stood still counts together with what it heard after."""
+    patch.setattr(segments_seen, "LOOKS_MAX", 1)
+
+
 def follows_what_is_not_durable(patch: Patch) -> None:
     """J6: a follower is given the longest answer."""
 

@@ -19,7 +19,7 @@ from .found import FOUND
 from .layer import LAYER
 from .ledgers import Ledger, Pending
 from .pairs import failing, messages, plans
-from .plan import DAEMONS, ONE, WITHIN, Cut, Plan, Tamper, Writer
+from .plan import DAEMONS, ONE, WITHIN, Cut, Figures, Pause, Plan, Tamper, Writer
 from .planted import CANARY, PLANTS
 from .probes import JournalProbe
 from .run import JournalRun, run_journal_plan, run_journal_seed
@@ -116,6 +116,19 @@ def test_what_arrives_behind_the_end_of_a_ledger_is_not_in_it() -> None:
     ledger.end(0)
     ledger.pending.append(pending)
     assert ledger.land(pending) is False
+
+
+def test_a_discard_of_a_journal_of_which_all_that_was_finalized_is_purged() -> None:
+    """The writer that purged it left its own segment open, after the last writer had read everything."""
+    plan = Plan(
+        seed=930169728,
+        writers=(Writer(at=0.0, attempts=3, purges=True, leaves_open=True), Writer(at=17.7)),
+        faults=(Pause(host="a0", at=40.0, seconds=20.0), Cut(source="", target="a1", at=20.0)),
+        figures=Figures(loss=0.2, unknown=0.06, slow=0.1),
+        heals_at=56.0,
+        admin="discard",
+    )
+    assert JournalProbe.DISCARDED in run_journal_plan(plan).probes
 
 
 def test_a_run_that_never_ends_is_a_failure() -> None:

@@ -12,7 +12,7 @@ from qjm_compat.errors import JournalError, QuorumFailed, StaleEpoch
 from qjm_compat.manager.effects import Need
 from qjm_compat.manager.input_stream import EditLogInputStream
 from qjm_compat.manager.proposer import Proposer
-from qjm_compat.manager.segments_seen import SegmentSeen, durable_edits, segments_seen
+from qjm_compat.manager.segments_seen import SegmentSeen, check_no_gap, durable_edits, readable_segments
 from qjm_compat.requests import GetEditLogManifest, GetJournaledEdits, NamespaceInfo, PurgeLogs, SendEdits
 from tests.simulation.engine.world import Violation
 
@@ -105,11 +105,10 @@ class WriterLife:
         if recovered is not None and recovered.in_progress:
             self.site.reached(JournalProbe.RECOVERED)
         checks = self.site.checks
-        request = GetEditLogManifest(0, False)
-        manifests = yield from self.proposer.acceptors.ask(
-            "getEditLogManifest", request, Need.MAJORITY, self.config.select_input_streams_seconds_max
+        seconds_max = self.config.select_input_streams_seconds_max
+        seen = yield from readable_segments(
+            self.proposer.acceptors, GetEditLogManifest(0, False), seconds_max, only_durable=True
         )
-        seen = segments_seen(manifests, self.quorum, only_durable=True)
         no_gaps(seen, checks.purged_below)
         end = max(seen[-1].last_txid if seen else 0, checks.purged_below - 1)
         self.site.note("epoch %s goes on behind %s", self.proposer.epoch, end)
@@ -211,8 +210,9 @@ class JournalReader:
         """All streams, one after the other."""
         seconds_max = self.client.config.select_input_streams_seconds_max
         request = GetEditLogManifest(0, True)
-        manifests = yield from self._acceptors.ask("manifest", request, Need.MAJORITY, seconds_max)
-        for segment in segments_seen(manifests, self._quorum, only_durable=True):
+        seen = yield from readable_segments(self._acceptors, request, seconds_max, only_durable=True)
+        check_no_gap(seen)
+        for segment in seen:
             yield Sleep(0.5)
             readers = {n: self._read(n) for n in range(len(self.client.lines))}
             stream = EditLogInputStream(segment, readers, 0)
