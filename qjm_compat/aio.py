@@ -310,12 +310,9 @@ class QuorumJournalManager:
         With `in_progress_ok` also the segment being written, as far as a quorum has it on disk. Raises QuorumFailed;
         SegmentUnreadable where transactions are missing between the segments, unless `gaps_ok`.
         """
-        steps = readable_segments(
-            self._set.acceptors,
-            GetEditLogManifest(from_txid, in_progress_ok),
-            self.config.select_input_streams_seconds_max,
-            only_durable=only_durable,
-        )
+        seconds_max = self.config.select_input_streams_seconds_max
+        request = GetEditLogManifest(from_txid, in_progress_ok)
+        steps = readable_segments(self._set.acceptors, request, seconds_max, only_durable=only_durable)
         seen = [one for one in await self._set.run(steps) if one.last_txid >= from_txid]
         if not gaps_ok:
             check_no_gap(seen)

@@ -12,10 +12,10 @@ from . import planted_in_journals as journals
 
 PLANTS = (
     Plant((bookies.answers_before_the_sync,), 20, known=0),
-    Plant((bookies.serves_without_vouching,), 400, known=40),
-    Plant((bookies.takes_an_older_copy_for_the_newest,), 400, known=40),
+    Plant((bookies.serves_without_vouching,), 400, known=95),
+    Plant((bookies.takes_an_older_copy_for_the_newest,), 400, known=95),
     Plant((bookies.begins_the_same_life_again,), 400, known=95),
-    Plant((bookies.goes_on_after_its_log_has_failed,), 400, known=57),
+    Plant((bookies.goes_on_after_its_log_has_failed,), 400, known=19),
     Plant((bookies.says_nothing_of_a_failed_last_sync,), 400, known=21),
     Plant((bookies.leaves_a_directory_locked,), 400, known=0),
     Plant((bookies.gives_no_answers_at_a_stop,), 400, known=1),
@@ -36,7 +36,7 @@ PLANTS = (
     Plant((healing.takes_a_place_with_nothing_in_it,), 50, known=1),
     Plant((healing.takes_what_another_lacks_for_all_that_it_holds,), 400, known=11),
     Plant((healing.copies_to_nobody,), 20, known=0),
-    Plant((healing.nobody_audits,), 400, known=31),
+    Plant((healing.nobody_audits,), 400, known=51),
     Plant((healing.tells_nothing_of_what_lacks,), 100, known=14),
     Plant((healing.a_recovery_knows_everything,), 400, known=17),
     Plant((journals.answers_a_batch_before_it_is_on_disk,), 400, known=43),
@@ -48,5 +48,5 @@ PLANTS = (
     Plant((shells.tells_readers_what_is_not_confirmed,), 50, known=0),
     Plant((shells.leaves_connections_open,), 100, known=0),
     Plant((shells.sends_early_entries_as_they_come,), 200, known=1),
-    Plant((shells.takes_a_lost_answer_for_success,), 400, known=75),
+    Plant((shells.takes_a_lost_answer_for_success,), 400, known=440),
 )

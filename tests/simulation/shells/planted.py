@@ -312,10 +312,10 @@ PLANTS = (
     Plant((never_misses_a_sign_of_life,), 200, known=2),
     Plant((believes_in_its_close_before_it_stands,), 40, known=0),
     Plant((takes_silence_for_absence,), 400, known=304),
-    Plant((takes_a_lost_answer_for_success,), 300, known=65),
+    Plant((takes_a_lost_answer_for_success,), 300, known=21),
     Plant((skips_the_rest_of_a_page_after_a_failover,), 300, known=22),
     Plant((takes_the_end_of_a_scan_for_the_end_of_the_range,), 100, known=14),
     Plant((a_tail_ends_at_the_close_with_entries_left,), 40, known=1),
     Plant((a_compacted_watch_goes_on_from_now,), 200, known=0),
-    Plant((believes_bookies_alone,), 600, known=253),
+    Plant((believes_bookies_alone,), 600, known=257),
 )
