@@ -63,6 +63,8 @@ AUDIT_TOOL := pip-audit==2.10.1
 PYTEST_ALONE := PYTHONDONTWRITEBYTECODE= PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest
 PYTEST := $(PYTEST_ALONE) -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 ONCE_MORE := -p tests.support.once_more
+# The suite is to stay within twelve minutes: the end of a run says what to look at.
+SLOWEST := --durations=100 --durations-min=3
 COPY_JARS := org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies
 HADOOP := $(foreach version,2.7.3 3.4.1,build/hadoop/$(version)/jars)
 INTEROP := build/hadoop/3.4.1-tests/jars
@@ -78,7 +80,7 @@ demo: $(VENV)/.ready
 
 test: $(VENV)/.ready-test
 	@echo "== test: about twelve minutes on two cores"
-	@status=0; $(PYTEST) $(ONCE_MORE) --cache-clear $(ARGS) || status=$$?; \
+	@status=0; $(PYTEST) $(ONCE_MORE) --cache-clear $(SLOWEST) $(ARGS) || status=$$?; \
 	[ $$status = 1 ] || exit $$status; \
 	echo "== test: what failed beside others, once more by itself"; \
 	$(PYTEST_ALONE) $(ONCE_MORE) --once-more --last-failed --last-failed-no-failures none
