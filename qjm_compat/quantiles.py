@@ -29,7 +29,7 @@ class _Slice:
     classes: Counter[int] = field(default_factory=Counter)
 
 
-class Window:
+class QuantileWindow:
     """A histogram of latencies in whole microseconds over the last `window_seconds`. `now` is the caller's clock."""
 
     def __init__(self, window_seconds: float) -> None:
@@ -72,7 +72,7 @@ class Latencies:
     """
 
     def __init__(self) -> None:
-        self.windows = {seconds: Window(seconds) for seconds in WINDOWS_SECONDS}
+        self.windows = {seconds: QuantileWindow(seconds) for seconds in WINDOWS_SECONDS}
         self._new: list[float] = []
         self._newest_at = 0.0
         self._count_at = 0.0
@@ -93,7 +93,7 @@ class Latencies:
         """The latency at a percentile of a window; 0 without any."""
         return self._window(window_seconds).percentile_micros(percentile, now)
 
-    def _window(self, window_seconds: int) -> Window:
+    def _window(self, window_seconds: int) -> QuantileWindow:
         self._count_new()
         return self.windows[window_seconds]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..wire.messages import HOLDINGS_MAX, Holding
-from .places import Place
+from .places import FrameLocation
 
 FRAMES_LOOKED_AT_MAX = 32 * 1024
 """Frames of one call; a ledger of tiny frames takes several."""
@@ -18,12 +18,12 @@ class Overhead(NamedTuple):
     frame_bytes: int
     entry_bytes: int
 
-    def payload_of(self, place: Place) -> int:
+    def payload_of(self, place: FrameLocation) -> int:
         return max(0, place.size - self.frame_bytes - place.entries * self.entry_bytes)
 
 
 def runs_of(
-    places: Iterable[Place], first_entry: int, last_entry: int, step_bytes: int, overhead: Overhead
+    places: Iterable[FrameLocation], first_entry: int, last_entry: int, step_bytes: int, overhead: Overhead
 ) -> tuple[tuple[Holding, ...], int]:
     """Extents of those frames, in order, that begin in the range; and the entry through which they are complete."""
     runs: list[Holding] = []

@@ -27,7 +27,7 @@ from ..errors import IndexDamaged, IndexUnusable
 from ..wire.messages import Holding
 from .holdings import Overhead, runs_of
 from .ledger_state import LedgerState
-from .places import Place, RecentPlaces
+from .places import FrameLocation, RecentPlaces
 from .places_table import PlacesTable
 from .summed_table import Meta, SummedTable, readable
 from .usage import UsageTable
@@ -137,28 +137,33 @@ class Index:
 
     # --- finding ----------------------------------------------------------------------------
 
-    def recent_holding(self, ledger_id: int, first_entry: int, last_entry: int) -> list[Place]:
+    def recent_holding(self, ledger_id: int, first_entry: int, last_entry: int) -> list[FrameLocation]:
         """Frames not yet in LMDB that may hold entries of the range; take this before `holding`, so that a
         checkpoint in between can show a frame twice but never hide it."""
         moving = self._moving.holding(ledger_id, first_entry, last_entry)
         return sorted(moving + self._recent.holding(ledger_id, first_entry, last_entry))
 
     def holding(
-        self, ledger_id: int, first_entry: int, last_entry: int, recent: Iterable[Place], limit: int
-    ) -> list[Place]:
+        self, ledger_id: int, first_entry: int, last_entry: int, recent: Iterable[FrameLocation], limit: int
+    ) -> list[FrameLocation]:
         """Up to `limit` frames that may hold entries of the range, in order, each once. On any thread."""
         with readable(), self._env.begin() as txn:
             return list(islice(self._places.holding(txn, ledger_id, first_entry, last_entry, recent), limit))
 
     def page(
-        self, ledger_id: int, first_entry: int, last_entry: int, recent: Iterable[Place], bytes_max: int
-    ) -> tuple[list[Place], int]:
+        self,
+        ledger_id: int,
+        first_entry: int,
+        last_entry: int,
+        recent: Iterable[FrameLocation],
+        bytes_max: int,
+    ) -> tuple[list[FrameLocation], int]:
         """The frames for one page, and the entry through which they are complete. On any thread.
 
         About `bytes_max` of entries that are asked for, PLACES_PER_PAGE_MAX frames at most; not less than all that
         begin with, or before, the first entry, if these are not too many.
         """
-        found: list[Place] = []
+        found: list[FrameLocation] = []
         size, begun = 0, first_entry
         with readable(), self._env.begin() as txn:
             for place in self._places.holding(txn, ledger_id, first_entry, last_entry, recent):
@@ -175,7 +180,7 @@ class Index:
         ledger_id: int,
         first_entry: int,
         last_entry: int,
-        recent: Iterable[Place],
+        recent: Iterable[FrameLocation],
         step_bytes: int,
         overhead: Overhead,
     ) -> tuple[tuple[Holding, ...], int]:
@@ -201,12 +206,12 @@ class Index:
             for key, row in self._ledgers.rows(txn):
                 yield _state(int(_LEDGER.unpack(key)[0]), bytes(row))
 
-    def places(self, ledger_id: int | None = None) -> Iterator[tuple[int, Place]]:
+    def places(self, ledger_id: int | None = None) -> Iterator[tuple[int, FrameLocation]]:
         """Every frame the last checkpoint knew, with its ledger; of one ledger where it is named."""
         with readable(), self._env.begin() as txn:
             yield from self._places.all(txn, ledger_id)
 
-    def still_points_to(self, frames: Sequence[tuple[int, Place]]) -> list[bool]:
+    def still_points_to(self, frames: Sequence[tuple[int, FrameLocation]]) -> list[bool]:
         """Whether each of these frames was alive at the last checkpoint."""
         with readable(), self._env.begin() as txn:
             return [self._places.has(txn, frame) for frame in frames]
@@ -230,7 +235,7 @@ class Index:
         """Whether the next checkpoint has anything to do here."""
         return not self._recent.is_empty
 
-    def add(self, ledger_id: int, place: Place) -> None:
+    def add(self, ledger_id: int, place: FrameLocation) -> None:
         """Adds a frame that is on disk."""
         self._recent.add(ledger_id, place)
 
@@ -238,7 +243,7 @@ class Index:
         """Counts a state record of the ledger (one that is no frame), on disk in this segment."""
         self._recent.states[segment, ledger_id] += 1
 
-    def remove(self, ledger_id: int, place: Place) -> None:
+    def remove(self, ledger_id: int, place: FrameLocation) -> None:
         """Has the next checkpoint delete this place, which an earlier one has put into LMDB."""
         self._recent.removed.append((ledger_id, place))
 
@@ -276,7 +281,7 @@ class Index:
 
     # --- dropping ---------------------------------------------------------------------------
 
-    def drop(self, frames: Sequence[tuple[int, Place]]) -> None:
+    def drop(self, frames: Sequence[tuple[int, FrameLocation]]) -> None:
         """Deletes these frames from the index. On disk when it returns; for the thread that makes checkpoints."""
         with self._writing() as txn:
             self.usage.change(txn, (), self._places.delete(txn, frames), {})

@@ -24,7 +24,7 @@ Row = bytes | memoryview
 """A key or value as LMDB returns it."""
 
 
-class Place(NamedTuple):
+class FrameLocation(NamedTuple):
     """A frame's location; ordered by first entry, then by position."""
 
     first_entry: int
@@ -39,24 +39,24 @@ class Place(NamedTuple):
         return self.size * max(0, last - first + 1) // (self.last_entry - self.first_entry + 1)
 
 
-Frame = tuple[int, Place]
+Frame = tuple[int, FrameLocation]
 """A ledger, and where a frame of it stands."""
 
 _ANY_POSITION = (0, 0, 0, 0)
 
 
-def place_of_frame(columns: Columns | None, position: int, size: int) -> Place | None:
+def place_of_frame(columns: Columns | None, position: int, size: int) -> FrameLocation | None:
     """The index's entry for a record; None for a record without entries."""
     if columns is None or not len(columns):
         return None
-    return Place(columns.first_entry, position, columns.last_entry, len(columns), size)
+    return FrameLocation(columns.first_entry, position, columns.last_entry, len(columns), size)
 
 
 SPAN_CLASSES = 17
 """Class c holds spans below 16**c; 64-bit entry ids need no more."""
 
 
-def span_class(place: Place) -> int:
+def span_class(place: FrameLocation) -> int:
     return int((place.last_entry - place.first_entry).bit_length() + 3) // 4
 
 
@@ -65,33 +65,33 @@ def reach(span: int, entry_id: int) -> int:
     return max(0, entry_id - (1 << 4 * span) + 1)
 
 
-def key_of(ledger_id: int, place: Place) -> bytes:
+def key_of(ledger_id: int, place: FrameLocation) -> bytes:
     return KEY.pack(ledger_id, span_class(place), place.first_entry, place.position)
 
 
-def to_row(ledger_id: int, place: Place) -> tuple[bytes, bytes]:
+def to_row(ledger_id: int, place: FrameLocation) -> tuple[bytes, bytes]:
     return key_of(ledger_id, place), VALUE.pack(place.last_entry, place.entries, place.size)
 
 
-def from_row(key: Row, value: Row) -> tuple[int, int, Place]:
+def from_row(key: Row, value: Row) -> tuple[int, int, FrameLocation]:
     """Decodes a row into (ledger, span class, place). Raises ValueError."""
     try:
         ledger_id, span, first_entry, position = KEY.unpack(key)
         last_entry, entries, size = VALUE.unpack(value)
     except struct.error as error:
         raise ValueError(f"a row of {len(key)} and {len(value)} bytes is no place") from error
-    return ledger_id, span, Place(first_entry, position, last_entry, entries, size)
+    return ledger_id, span, FrameLocation(first_entry, position, last_entry, entries, size)
 
 
 class RecentPlaces:
     """Changes not yet in LMDB: frames by ledger and span class, in order; state records; places to delete."""
 
     def __init__(self) -> None:
-        self._of: dict[int, dict[int, list[Place]]] = {}
+        self._of: dict[int, dict[int, list[FrameLocation]]] = {}
         self._count = 0
         self.states: Counter[tuple[int, int]] = Counter()
         """(segment, ledger): number of state records there."""
-        self.removed: list[tuple[int, Place]] = []
+        self.removed: list[tuple[int, FrameLocation]] = []
 
     def __len__(self) -> int:
         return self._count
@@ -100,7 +100,7 @@ class RecentPlaces:
     def is_empty(self) -> bool:
         return not (self._count or self.states or self.removed)
 
-    def add(self, ledger_id: int, place: Place) -> None:
+    def add(self, ledger_id: int, place: FrameLocation) -> None:
         places = self._of.setdefault(ledger_id, {}).setdefault(span_class(place), [])
         if not places or places[-1] < place:
             places.append(place)
@@ -108,15 +108,15 @@ class RecentPlaces:
             insort(places, place)
         self._count += 1
 
-    def holding(self, ledger_id: int, first_entry: int, last_entry: int) -> list[Place]:
+    def holding(self, ledger_id: int, first_entry: int, last_entry: int) -> list[FrameLocation]:
         """Frames that may hold entries of [first_entry, last_entry], in order."""
-        found: list[Place] = []
+        found: list[FrameLocation] = []
         for span, places in self._of.get(ledger_id, {}).items():
-            start = bisect_left(places, Place(reach(span, first_entry), *_ANY_POSITION))
-            found += places[start : bisect_left(places, Place(last_entry + 1, *_ANY_POSITION), start)]
+            start = bisect_left(places, FrameLocation(reach(span, first_entry), *_ANY_POSITION))
+            found += places[start : bisect_left(places, FrameLocation(last_entry + 1, *_ANY_POSITION), start)]
         return sorted(found)
 
-    def __iter__(self) -> Iterator[tuple[int, Place]]:
+    def __iter__(self) -> Iterator[tuple[int, FrameLocation]]:
         for ledger_id, classes in self._of.items():
             for places in classes.values():
                 for place in places:

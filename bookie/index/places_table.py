@@ -15,7 +15,7 @@ from itertools import groupby, islice, takewhile
 
 import lmdb
 
-from .places import KEY, SPAN_CLASSES, Frame, Place, from_row, key_of, reach, to_row
+from .places import KEY, SPAN_CLASSES, Frame, FrameLocation, from_row, key_of, reach, to_row
 from .summed_table import NOTHING, SUM, Meta, Sum, SummedTable, sum_of
 
 _LEDGER = struct.Struct(">Q")
@@ -34,8 +34,8 @@ class PlacesTable:
         ledger_id: int,
         first_entry: int,
         last_entry: int,
-        recent: Iterable[Place],
-    ) -> Iterator[Place]:
+        recent: Iterable[FrameLocation],
+    ) -> Iterator[FrameLocation]:
         """Frames that may hold entries of the range, `recent` ones among them, in order, each once."""
         stored = [
             self._stored(txn, ledger_id, span, reach(span, first_entry), last_entry)
@@ -49,7 +49,7 @@ class PlacesTable:
 
     def _stored(
         self, txn: lmdb.Transaction, ledger_id: int, span: int, low: int, high: int
-    ) -> Iterator[Place]:
+    ) -> Iterator[FrameLocation]:
         cursor = txn.cursor(self.db)
         if not cursor.set_range(KEY.pack(ledger_id, span, low, 0)):
             return

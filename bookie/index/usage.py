@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import lmdb
 
-from .places import Place
+from .places import FrameLocation
 from .summed_table import Meta, SummedTable, readable
 
 KEY = struct.Struct(">IQ")
@@ -72,8 +72,8 @@ class UsageTable:
     def change(
         self,
         txn: lmdb.Transaction,
-        added: Iterable[tuple[int, Place]],
-        gone: Iterable[tuple[int, Place]],
+        added: Iterable[tuple[int, FrameLocation]],
+        gone: Iterable[tuple[int, FrameLocation]],
         states: Mapping[tuple[int, int], int],
     ) -> None:
         """Adds and subtracts frames, and adds numbers of state records by (segment, ledger)."""

@@ -82,7 +82,7 @@ assert SEGMENT_HEADER.size == 64
 assert RECORD_HEADER.size == 80
 
 
-class Kind(IntEnum):
+class RecordKind(IntEnum):
     """The type of a record."""
 
     ENTRIES = 1
@@ -115,7 +115,7 @@ class Record(NamedTuple):
     `content` is the body of the kinds that have neither columns nor verifier.
     """
 
-    kind: Kind
+    kind: RecordKind
     ledger_id: int
     columns: Columns | None = None
     last_add_confirmed: LacStatement | None = None
@@ -127,7 +127,7 @@ class Record(NamedTuple):
     @property
     def is_urgent(self) -> bool:
         """Whether it may use the disk's last space: for recovery, or to free space (rule B4)."""
-        return self.kind is not Kind.ENTRIES or self.recovery
+        return self.kind is not RecordKind.ENTRIES or self.recovery
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,11 +285,11 @@ def _record(header: RecordHeader, body: memoryview) -> Record:
     if header.flags & _HAS_LAC:
         lac = LacStatement(header.lac, header.lac_length_bytes, lac_digest)
     try:
-        kind = Kind(header.kind)
-        columns = _columns(header, body) if kind is Kind.ENTRIES else None
+        kind = RecordKind(header.kind)
+        columns = _columns(header, body) if kind is RecordKind.ENTRIES else None
     except ValueError as error:
         raise BadRecordBytes(str(error)) from error
-    content = b"" if kind in (Kind.ENTRIES, Kind.FENCE, Kind.LOST) else bytes(body)
+    content = b"" if kind in (RecordKind.ENTRIES, RecordKind.FENCE, RecordKind.LOST) else bytes(body)
     is_recovery = bool(header.flags & _RECOVERY)
     return Record(kind, header.ledger_id, columns, lac, is_recovery, verifier, content, identity)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..disk.disk import Disk
 from ..errors import DamagedLog
 from . import segments
-from .format import BODY_BYTES_MAX, NO_LEDGER, Kind, Record, place_of
+from .format import BODY_BYTES_MAX, NO_LEDGER, Record, RecordKind, place_of
 from .records import Found
 from .walk import walk
 
@@ -25,7 +25,7 @@ assert array(_NUMBERS).itemsize == 4
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class LogManifest:
     """A SEGMENTS record, and the segment that it is written in."""
 
     written_in: int
@@ -40,22 +40,22 @@ def to_record(kept: Iterable[int]) -> Record:
     """Encodes the record that names these segments, and no others before its own."""
     numbers = array(_NUMBERS, sorted(kept))
     assert len(numbers) <= SEGMENTS_MAX
-    return Record(Kind.SEGMENTS, NO_LEDGER, content=numbers.tobytes())
+    return Record(RecordKind.SEGMENTS, NO_LEDGER, content=numbers.tobytes())
 
 
-def from_record(record: Record, position: int) -> Manifest:
+def from_record(record: Record, position: int) -> LogManifest:
     """Decodes a SEGMENTS record. Raises ValueError."""
     numbers = array(_NUMBERS)
     numbers.frombytes(record.content)
-    return Manifest(place_of(position)[0], frozenset(numbers))
+    return LogManifest(place_of(position)[0], frozenset(numbers))
 
 
-def newest(disk: Disk) -> Manifest | None:
+def newest(disk: Disk) -> LogManifest | None:
     """Finds the newest SEGMENTS record. Reads segments from the end until there is one, in the worst case all."""
     for segment in reversed(segments.numbers(disk)):
         found = None
         for one in walk(disk, segment):
-            if isinstance(one, Found) and one.record.kind is Kind.SEGMENTS:
+            if isinstance(one, Found) and one.record.kind is RecordKind.SEGMENTS:
                 found = from_record(one.record, one.position)
         if found is not None:
             return found

@@ -30,7 +30,7 @@ class Gap(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableRecord:
     """A gap: bytes [offset, end) of a segment that hold no records, and why none begins at the first of them."""
 
     segment: int
@@ -40,7 +40,7 @@ class Unreadable:
     why: str
 
 
-def walk(disk: Disk, segment: int, incarnation: str | None = None) -> Iterator[Found | Unreadable]:
+def walk(disk: Disk, segment: int, incarnation: str | None = None) -> Iterator[Found | UnreadableRecord]:
     """Yields every record of a segment in order, and every gap between them."""
     file = disk.open(segments.name_of(segment))
     try:
@@ -59,22 +59,22 @@ def walk(disk: Disk, segment: int, incarnation: str | None = None) -> Iterator[F
         file.close()
 
 
-def _header(file: LogFile, segment: int, incarnation: str | None) -> Iterator[Unreadable]:
+def _header(file: LogFile, segment: int, incarnation: str | None) -> Iterator[UnreadableRecord]:
     try:
         segments.check_header(file, segment, incarnation)
     except DamagedLog as damaged:
-        yield Unreadable(segment, 0, SEGMENT_HEADER.size, Gap.HEADER, damaged.why)
+        yield UnreadableRecord(segment, 0, SEGMENT_HEADER.size, Gap.HEADER, damaged.why)
 
 
-def _gap(file: LogFile, segment: int, offset: int, why: str) -> Unreadable:
+def _gap(file: LogFile, segment: int, offset: int, why: str) -> UnreadableRecord:
     """The gap from an unreadable place to the next whole record, or to the file's end."""
     end = _next_record(file, segment, offset)
     if end is None:
         what = Gap.TORN if has_content(file, offset) else Gap.SPACE
-        return Unreadable(segment, offset, file.size(), what, why)
+        return UnreadableRecord(segment, offset, file.size(), what, why)
     # Damage, if it was on disk when a later record was written; else the group was torn there.
     damaged = durable_record_after(file, segment, offset) is not None
-    return Unreadable(segment, offset, end, Gap.DAMAGE if damaged else Gap.TORN, why)
+    return UnreadableRecord(segment, offset, end, Gap.DAMAGE if damaged else Gap.TORN, why)
 
 
 def _next_record(file: LogFile, segment: int, offset: int) -> int | None:

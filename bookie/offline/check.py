@@ -16,16 +16,16 @@ from ..errors import IndexUnusable
 from ..index.claims import NO_CLAIMS, Claims, claims_of
 from ..index.index import Index
 from ..log import segments
-from ..log.format import SEGMENT_HEADER, Kind, place_of
+from ..log.format import SEGMENT_HEADER, RecordKind, place_of
 from ..log.records import Found, position_end
-from ..log.walk import Gap, Unreadable
+from ..log.walk import Gap, UnreadableRecord
 from ..serving import directory
 from .damage import Damaged, LogScan
 from .index_check import Logged, LostEntries, compare
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class CheckProblem:
     """A problem that keeps the bookie from starting, or from serving what it once acknowledged."""
 
     file: str
@@ -34,7 +34,7 @@ class Problem:
 
 
 @dataclass(slots=True)
-class Findings:
+class CheckResult:
     """Results of a check. `notes` are harmless: the bookie deals with them when it starts, or knows already.
 
     `lost`: entries that were acknowledged here and cannot be read, until `bookledger bookie repair` has fetched
@@ -46,8 +46,8 @@ class Findings:
     entries: int = 0
     ledgers: int = 0
     log_bytes: int = 0
-    problems: list[Problem] = field(default_factory=list)
-    notes: list[Problem] = field(default_factory=list)
+    problems: list[CheckProblem] = field(default_factory=list)
+    notes: list[CheckProblem] = field(default_factory=list)
     lost: list[LostEntries] = field(default_factory=list)
 
     @property
@@ -55,7 +55,7 @@ class Findings:
         return not (self.problems or self.lost)
 
 
-def check(path: Path, on_read: Callable[[int], object] = lambda _: None) -> Findings:
+def check(path: Path, on_read: Callable[[int], object] = lambda _: None) -> CheckResult:
     """Checks a stopped bookie's directory. `on_read` is told of bytes of the log that were read.
 
     Raises DataDirectoryError where it is none, or in use.
@@ -64,7 +64,7 @@ def check(path: Path, on_read: Callable[[int], object] = lambda _: None) -> Find
     try:
         cookie = directory.read_cookie(path)
         directory.check_parts(path)
-        findings = Findings()
+        findings = CheckResult()
         index, claims = _open_index(locked.index, findings)
         try:
             scan = LogScan(OsDisk(locked.log), cookie.incarnation, claims, on_read)
@@ -79,35 +79,35 @@ def check(path: Path, on_read: Callable[[int], object] = lambda _: None) -> Find
         locked.close()
 
 
-def _open_index(path: Path, findings: Findings) -> tuple[Index | None, Claims]:
+def _open_index(path: Path, findings: CheckResult) -> tuple[Index | None, Claims]:
     try:
         index = Index(path)
     except IndexUnusable as error:
-        findings.problems.append(Problem("index", 0, str(error)))
+        findings.problems.append(CheckProblem("index", 0, str(error)))
         return None, NO_CLAIMS
     try:
         return index, claims_of(index)
     except IndexUnusable as error:
         index.close()
-        findings.problems.append(Problem("index", 0, str(error)))
+        findings.problems.append(CheckProblem("index", 0, str(error)))
         return None, NO_CLAIMS
 
 
 # --- the log -----------------------------------------------------------------------------------
 
 
-def _read_log(scan: LogScan, claims: Claims, findings: Findings) -> Logged:
+def _read_log(scan: LogScan, claims: Claims, findings: CheckResult) -> Logged:
     logged = Logged(claims.checkpoint)
     filled: list[tuple[int, int]] = []
     for one in scan:
         match one:
-            case Found(record=record) if record.kind is Kind.LOST:
+            case Found(record=record) if record.kind is RecordKind.LOST:
                 _join(filled, one)
                 findings.records += 1
             case Found():
                 _count(one, findings)
                 _add(one, logged, findings)
-            case Unreadable():
+            case UnreadableRecord():
                 _note_gap(one, findings)
             case Damaged():
                 _note_damage(one, logged, findings)
@@ -118,40 +118,40 @@ def _read_log(scan: LogScan, claims: Claims, findings: Findings) -> Logged:
         logged.is_whole = False
         for number in filter(scan.was_dropped, scan.there):
             what = "dropped, and not deleted: a crash came in between"
-            findings.notes.append(Problem(segments.name_of(number), 0, what))
+            findings.notes.append(CheckProblem(segments.name_of(number), 0, what))
     return logged
 
 
-def _count(found: Found, findings: Findings) -> None:
+def _count(found: Found, findings: CheckResult) -> None:
     findings.records += 1
     findings.entries += len(found.record.columns or ())
     findings.log_bytes += found.header.record_bytes
 
 
-def _add(found: Found, logged: Logged, findings: Findings) -> None:
+def _add(found: Found, logged: Logged, findings: CheckResult) -> None:
     try:
         logged.add(found)
     except ValueError as error:
         segment, offset = place_of(found.position)
-        findings.problems.append(Problem(segments.name_of(segment), offset, str(error)))
+        findings.problems.append(CheckProblem(segments.name_of(segment), offset, str(error)))
 
 
-def _note_gap(gap: Unreadable, findings: Findings) -> None:
+def _note_gap(gap: UnreadableRecord, findings: CheckResult) -> None:
     if gap.what is not Gap.SPACE:
         what = f"{gap.what.value} ({gap.why})"
-        findings.notes.append(Problem(segments.name_of(gap.segment), gap.offset, what))
+        findings.notes.append(CheckProblem(segments.name_of(gap.segment), gap.offset, what))
 
 
-def _note_damage(damaged: Damaged, logged: Logged, findings: Findings) -> None:
+def _note_damage(damaged: Damaged, logged: Logged, findings: CheckResult) -> None:
     name, remedy = segments.name_of(damaged.segment), "; run: bookledger bookie salvage"
 
     def problem(offset: int, what: str) -> None:
-        findings.problems.append(Problem(name, offset, what + remedy))
+        findings.problems.append(CheckProblem(name, offset, what + remedy))
 
     for stretch in damaged.stretches:
         logged.lose(damaged.segment, stretch.offset, stretch.end)
     if damaged.is_foreign:
-        findings.problems.append(Problem(name, 0, damaged.header_why))
+        findings.problems.append(CheckProblem(name, 0, damaged.header_why))
         logged.lose(damaged.segment, SEGMENT_HEADER.size, 1 << 32)
     elif damaged.header_why:
         problem(0, damaged.header_why)
@@ -170,20 +170,20 @@ def _join(filled: list[tuple[int, int]], found: Found) -> None:
     filled.append((start, end))
 
 
-def _note_filled(filled: Sequence[tuple[int, int]], logged: Logged, findings: Findings) -> None:
+def _note_filled(filled: Sequence[tuple[int, int]], logged: Logged, findings: CheckResult) -> None:
     for start, end in filled:
         segment, offset = place_of(start)
         logged.lose(segment, offset, offset + end - start)
         what = f"{end - start} bytes were lost here, and salvaged"
-        findings.notes.append(Problem(segments.name_of(segment), offset, what))
+        findings.notes.append(CheckProblem(segments.name_of(segment), offset, what))
 
 
 # --- the index ---------------------------------------------------------------------------------
 
 
-def _check_index(index: Index, scan: LogScan, logged: Logged, findings: Findings) -> None:
+def _check_index(index: Index, scan: LogScan, logged: Logged, findings: CheckResult) -> None:
     def problem(what: str) -> None:
-        findings.problems.append(Problem("index", 0, f"{what}; run: bookledger bookie rebuild-index"))
+        findings.problems.append(CheckProblem("index", 0, f"{what}; run: bookledger bookie rebuild-index"))
 
     if not scan.checkpoint_fits:
         segment, offset = place_of(logged.checkpoint)
@@ -191,9 +191,9 @@ def _check_index(index: Index, scan: LogScan, logged: Logged, findings: Findings
     try:
         compared = compare(index, logged)
     except IndexUnusable as error:
-        findings.problems.append(Problem("index", 0, str(error)))
+        findings.problems.append(CheckProblem("index", 0, str(error)))
         return
     for what in compared.problems:
         problem(what)
-    findings.notes += [Problem("index", 0, what) for what in compared.notes]
+    findings.notes += [CheckProblem("index", 0, what) for what in compared.notes]
     findings.lost += compared.lost

@@ -24,12 +24,12 @@ from ..log.format import (
     RECORD_HEADER,
     SEGMENT_HEADER,
     SEGMENT_MAGIC,
-    Kind,
+    RecordKind,
     aligned,
     place_of,
 )
 from ..log.records import Found, position_end
-from ..log.walk import Gap, Unreadable, walk
+from ..log.walk import Gap, UnreadableRecord, walk
 
 MISSING_MAX = 10_000
 """With more segments missing than this the log is gone, and salvage makes no sense."""
@@ -83,7 +83,7 @@ class _Seen:
     size: int = 0
     end: int = SEGMENT_HEADER.size
     header_why: str = ""
-    gaps: list[Unreadable] = field(default_factory=list)
+    gaps: list[UnreadableRecord] = field(default_factory=list)
 
     @property
     def is_header_alone(self) -> bool:
@@ -106,7 +106,7 @@ class LogScan:
         claims: Claims,
         on_read: Callable[[int], object] = lambda _: None,
     ) -> None:
-        self.manifest: manifest.Manifest | None = None
+        self.manifest: manifest.LogManifest | None = None
         self.checkpoint_fits = True
         self._disk = disk
         self._incarnation = incarnation
@@ -115,7 +115,7 @@ class LogScan:
         self.there = segments.numbers(disk)
         self._newest = max([*self.there, claims.last_segment])
 
-    def __iter__(self) -> Iterator[Found | Unreadable | Damaged]:
+    def __iter__(self) -> Iterator[Found | UnreadableRecord | Damaged]:
         for number in self.there:
             yield from self._present(number)
         for number in self._missing():
@@ -143,7 +143,7 @@ class LogScan:
 
     # --- one segment ------------------------------------------------------------------------
 
-    def _present(self, segment: int) -> Iterator[Found | Unreadable | Damaged]:
+    def _present(self, segment: int) -> Iterator[Found | UnreadableRecord | Damaged]:
         seen = _Seen(segment, segments.size_of(self._disk, segment))
         for one in walk(self._disk, segment, self._incarnation):
             if isinstance(one, Found):
@@ -159,12 +159,12 @@ class LogScan:
         if seen.header_why and self._is_foreign(segment):
             yield Damaged(segment, header_why=seen.header_why, is_foreign=True)
         elif self._is_unbegun(seen):
-            yield Unreadable(segment, 0, seen.size, Gap.HEADER, "a crash came before it was written")
+            yield UnreadableRecord(segment, 0, seen.size, Gap.HEADER, "a crash came before it was written")
         else:
             yield from self._judge(seen)
 
     def _look_at(self, found: Found) -> None:
-        if found.record.kind is Kind.SEGMENTS:
+        if found.record.kind is RecordKind.SEGMENTS:
             self.manifest = manifest.from_record(found.record, found.position)
         if found.position < self._claims.checkpoint < position_end(found):
             self.checkpoint_fits = False
@@ -188,7 +188,7 @@ class LogScan:
 
     # --- judgement --------------------------------------------------------------------------
 
-    def _judge(self, seen: _Seen, *, is_missing: bool = False) -> Iterator[Unreadable | Damaged]:
+    def _judge(self, seen: _Seen, *, is_missing: bool = False) -> Iterator[UnreadableRecord | Damaged]:
         stretches, torn = self._within(seen)
         yield from torn
         tail, end = (None, seen.size) if torn else self._tail(seen)
@@ -201,7 +201,7 @@ class LogScan:
         if stretches or seen.header_why or resize_to is not None:
             yield Damaged(seen.segment, tuple(stretches), seen.header_why, resize_to, is_missing)
 
-    def _within(self, seen: _Seen) -> tuple[list[Stretch], Sequence[Unreadable]]:
+    def _within(self, seen: _Seen) -> tuple[list[Stretch], Sequence[UnreadableRecord]]:
         """Damage that records follow; and all gaps from the first torn one of the newest segment on, which a start
         cuts."""
         lost: list[Stretch] = []
@@ -212,7 +212,7 @@ class LogScan:
                 lost.append(Stretch(gap.offset, gap.end, f"damage: it was on disk once ({gap.why})"))
         return lost, ()
 
-    def _is_damage(self, gap: Unreadable, seen: _Seen) -> bool:
+    def _is_damage(self, gap: UnreadableRecord, seen: _Seen) -> bool:
         if seen.segment != self._newest or gap.what is Gap.DAMAGE or gap.offset < self._claimed(seen):
             return True
         # Damage to the header may have hit what begins right behind it.

@@ -16,9 +16,9 @@ from ..errors import DataDirectoryError
 from ..index.index import Index
 from ..index.ledger_state import Fence, LedgerState
 from ..log import manifest, segments
-from ..log.format import SEGMENT_HEADER, Kind, Record, place_of
+from ..log.format import SEGMENT_HEADER, Record, RecordKind, place_of
 from ..log.records import Found
-from ..log.walk import Unreadable, walk
+from ..log.walk import UnreadableRecord, walk
 from ..serving import directory
 
 Line = Mapping[str, object]
@@ -46,8 +46,8 @@ def _segment(disk: Disk, number: int) -> Iterator[Line]:
     yield from map(_segment_line, walk(disk, number))
 
 
-def _segment_line(found: Found | Unreadable) -> Line:
-    if isinstance(found, Unreadable):
+def _segment_line(found: Found | UnreadableRecord) -> Line:
+    if isinstance(found, UnreadableRecord):
         return {
             "kind": "gap",
             "offset": found.offset,
@@ -69,9 +69,9 @@ def _content(found: Found) -> Line:
     record = found.record
     try:
         match record.kind:
-            case Kind.STATE:
+            case RecordKind.STATE:
                 return _state(LedgerState.decode(record.ledger_id, record.content))
-            case Kind.SEGMENTS:
+            case RecordKind.SEGMENTS:
                 kept = manifest.from_record(record, found.position).kept
                 return {"segments": " ".join(segments.name_of(number) for number in sorted(kept))}
             case _:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ..index.index import Index
 from ..index.ledger_state import Fence, LedgerState
-from ..index.places import Frame, Place, place_of_frame
+from ..index.places import Frame, FrameLocation, place_of_frame
 from ..log import segments
 from ..log.format import NO_LEDGER, place_of
 from ..log.records import Found
@@ -72,7 +72,7 @@ class Logged:
         self.lost.setdefault(segment, []).append((start, end))
         self.is_whole = False
 
-    def has_lost(self, place: Place) -> bool:
+    def has_lost(self, place: FrameLocation) -> bool:
         """Whether a frame at this place is lost."""
         segment, start = place_of(place.position)
         end = start + place.size
@@ -142,9 +142,9 @@ def _lost_entries(frames: Iterable[Frame]) -> Iterator[LostEntries]:
             )
 
 
-def _runs(places: Iterable[Place]) -> Iterator[list[Place]]:
+def _runs(places: Iterable[FrameLocation]) -> Iterator[list[FrameLocation]]:
     """Groups frames, in order, into runs of entries without gaps."""
-    run: list[Place] = []
+    run: list[FrameLocation] = []
     last_entry = -1
     for place in sorted(places):
         if run and place.first_entry > last_entry + 1:
@@ -227,6 +227,6 @@ def _has_other_lac(logged: LedgerState, state: LedgerState) -> bool:
     return held is not None and held != said and (said is None or held.last_entry >= said.last_entry)
 
 
-def _at(place: Place) -> str:
+def _at(place: FrameLocation) -> str:
     segment, offset = place_of(place.position)
     return f"{segments.name_of(segment)} at offset {offset}"

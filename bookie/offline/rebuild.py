@@ -19,7 +19,7 @@ from ..index.claims import check_before_rebuild
 from ..index.index import Index
 from ..index.ledger_state import LedgerState
 from ..index.places import place_of_frame
-from ..log.format import NO_LEDGER, Kind, place_of
+from ..log.format import NO_LEDGER, RecordKind, place_of
 from ..log.records import position_end
 from ..log.replay import replay
 from ..serving import directory
@@ -95,7 +95,7 @@ def _fill(
             position = position_end(found)
             read_bytes += found.header.record_bytes
             if ledger_id == NO_LEDGER:
-                has_lost |= found.record.kind is Kind.LOST
+                has_lost |= found.record.kind is RecordKind.LOST
                 continue
             apply(found.record, index, state_of, states.__delitem__)
             changed.add(ledger_id)

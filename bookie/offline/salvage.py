@@ -34,8 +34,8 @@ from ..log.format import (
     NO_LEDGER,
     RECORD_HEADER,
     SEGMENT_HEADER,
-    Kind,
     Record,
+    RecordKind,
     SegmentHeader,
     encode_record,
     encode_segment_header,
@@ -65,7 +65,7 @@ class Mended:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SalvageOutcome:
     """Result of a salvage. `index_problem`: why the index must be rebuilt before the bookie can start, or ""."""
 
     bookie_id: str
@@ -75,7 +75,9 @@ class Outcome:
 OnMended = Callable[[Mended], None]
 
 
-def salvage(path: Path, on_mended: OnMended, on_read: Callable[[int], object] = lambda _: None) -> Outcome:
+def salvage(
+    path: Path, on_mended: OnMended, on_read: Callable[[int], object] = lambda _: None
+) -> SalvageOutcome:
     """Replaces what a stopped bookie's log has lost by LOST records; reports each repair when it is on disk. `on_read`
     is told of bytes of the log that were read.
 
@@ -95,7 +97,7 @@ def salvage(path: Path, on_mended: OnMended, on_read: Callable[[int], object] = 
             raise _advised(error) from error
         if not scan.checkpoint_fits:
             index_problem = "its checkpoint does not fit the log"
-        return Outcome(cookie.bookie_id, index_problem)
+        return SalvageOutcome(cookie.bookie_id, index_problem)
     finally:
         locked.close()
 
@@ -233,7 +235,7 @@ def _copy(file: LogFile, aside: Disk, name: str, start: int, end: int) -> str:
 def _fill(file: LogFile, segment: int, stretch: Stretch, checkpoint: int | None) -> None:
     """Covers the stretch with LOST records, of which one begins at the checkpoint, the last first."""
     for start, end in reversed(pieces(stretch, checkpoint)):
-        lost = Record(Kind.LOST, NO_LEDGER, content=bytes(end - start - RECORD_HEADER.size))
+        lost = Record(RecordKind.LOST, NO_LEDGER, content=bytes(end - start - RECORD_HEADER.size))
         position = position_of(segment, start)
         file.write(encode_record(lost, position=position, synced=position), start)
         file.datasync()

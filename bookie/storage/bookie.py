@@ -23,7 +23,7 @@ from ..disk.space_guard import SpaceGuard
 from ..errors import DiskIsFull, LogFailed
 from ..index.claims import check_log
 from ..index.index import Index
-from ..index.places import Place, place_of_frame
+from ..index.places import FrameLocation, place_of_frame
 from ..log import segments
 from ..log.format import NO_LEDGER, Record, place_of
 from ..log.writer import LogWriter, Written
@@ -216,7 +216,7 @@ class Bookie:
         self.states.forget(ledger_ids)  # what comes in meanwhile is there again after the next checkpoint
         await self._checkpointer.apart(self.index.forget, ledger_ids)
 
-    async def drop(self, frames: Sequence[tuple[int, Place]]) -> None:
+    async def drop(self, frames: Sequence[tuple[int, FrameLocation]]) -> None:
         """Drops these frames from the index, which has held them since its last checkpoint."""
         await self._checkpointer.apart(self.index.drop, frames)
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ..index.ledger_state import Fence, LedgerState
-from ..log.format import NO_LEDGER, Kind, Record
+from ..log.format import NO_LEDGER, Record, RecordKind
 from ..wire.messages import NO_IDENTITY, Frame, Status
 
 
@@ -67,7 +67,7 @@ class BookieCore:
         if self.read_only and not frame.recovery:
             return [Answer(ticket, Status.READ_ONLY, self.read_only)]
         record = Record(
-            Kind.ENTRIES,
+            RecordKind.ENTRIES,
             frame.ledger_id,
             frame.columns,
             frame.last_add_confirmed,
@@ -92,7 +92,9 @@ class BookieCore:
                 return []
             case Fence.NONE:
                 state.fence = Fence.PENDING
-                return [Write(Record(Kind.FENCE, ledger_id, verifier=verifier, identity=identity), ticket)]
+                return [
+                    Write(Record(RecordKind.FENCE, ledger_id, verifier=verifier, identity=identity), ticket)
+                ]
 
     def written(self, ticket: object) -> list[Effect]:
         """Answers WRITTEN for a record with deferred sync that is in the log, and not yet on disk."""
@@ -105,7 +107,7 @@ class BookieCore:
             return answers
         state = self._state_of(record.ledger_id)
         remember(state, record)
-        if record.kind is Kind.FENCE:
+        if record.kind is RecordKind.FENCE:
             answers += self._release(state, Status.OK, "")
         return answers
 
@@ -114,7 +116,7 @@ class BookieCore:
         answers: list[Effect] = []
         for ticket, record in written:
             answers.append(Answer(ticket, Status.READ_ONLY, detail))
-            if record.kind is Kind.FENCE:
+            if record.kind is RecordKind.FENCE:
                 state = self._state_of(record.ledger_id)
                 state.fence = Fence.NONE
                 answers += self._release(state, Status.READ_ONLY, detail)
@@ -137,7 +139,7 @@ def _refused(state: LedgerState, verifier: bytes, identity: bytes, ticket: objec
 
 def is_of_another(state: LedgerState, record: Record) -> bool:
     """Whether the record is of another ledger under the same id (rule W8)."""
-    if record.kind is not Kind.STATE:
+    if record.kind is not RecordKind.STATE:
         return state.is_another(record.identity)
     theirs = LedgerState.decode(record.ledger_id, record.content).identity
     return theirs is not None and state.is_another(theirs)
@@ -145,12 +147,12 @@ def is_of_another(state: LedgerState, record: Record) -> bool:
 
 def remember(state: LedgerState, record: Record) -> bool:
     """Applies a durable record to its ledger's state, live and in replay; True when the LAC rose."""
-    if record.kind is Kind.STATE:
+    if record.kind is RecordKind.STATE:
         state.absorb(LedgerState.decode(record.ledger_id, record.content))
         return False
     state.admits(record.verifier)
     state.identity = record.identity
-    if record.kind is Kind.FENCE:
+    if record.kind is RecordKind.FENCE:
         state.fence = Fence.DURABLE
         return False
     columns = record.columns

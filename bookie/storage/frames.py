@@ -8,9 +8,9 @@ from threading import Lock
 from typing import NamedTuple
 
 from ..disk.disk import Disk, LogFile
-from ..index.places import Place, place_of_frame
+from ..index.places import FrameLocation, place_of_frame
 from ..log import segments
-from ..log.format import BadRecordBytes, Kind, Record, place_of
+from ..log.format import BadRecordBytes, Record, RecordKind, place_of
 from ..log.records import Found, read_record
 from ..wire.columns import Columns
 
@@ -47,7 +47,7 @@ class SegmentFiles:
             self._open.clear()
 
 
-class Unreadable(NamedTuple):
+class UnreadableFrame(NamedTuple):
     """Why a frame cannot be read; `is_damaged`: the disk returned something else than the index says."""
 
     why: str
@@ -55,17 +55,17 @@ class Unreadable(NamedTuple):
 
 
 def read_frame(
-    files: SegmentFiles, ledger_id: int, place: Place, identity: bytes | None = None
-) -> Columns | Unreadable:
+    files: SegmentFiles, ledger_id: int, place: FrameLocation, identity: bytes | None = None
+) -> Columns | UnreadableFrame:
     """Reads the frame at this place, or says why it cannot; with an identity, only of that very ledger."""
     segment, offset = place_of(place.position)
     name = segments.name_of(segment)
     try:
         found = read_record(files.get(segment), place.position, place.size)
     except OSError as error:
-        return Unreadable(f"{name} at offset {offset}: {error}", is_damaged=False)
+        return UnreadableFrame(f"{name} at offset {offset}: {error}", is_damaged=False)
     match found:
-        case Found(record=Record(kind=Kind.ENTRIES, columns=Columns() as columns) as record):
+        case Found(record=Record(kind=RecordKind.ENTRIES, columns=Columns() as columns) as record):
             stands = place_of_frame(columns, place.position, found.header.record_bytes)
             if record.ledger_id == ledger_id and stands == place and identity in (None, record.identity):
                 return columns
@@ -74,4 +74,4 @@ def read_frame(
             why = found
         case _:
             why = "the record holds no entries"
-    return Unreadable(f"{name} at offset {offset}: {why}")
+    return UnreadableFrame(f"{name} at offset {offset}: {why}")

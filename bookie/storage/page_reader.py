@@ -11,7 +11,7 @@ from dataclasses import replace
 from ..index.holdings import Overhead
 from ..index.index import Index
 from ..index.ledger_state import LedgerState
-from ..index.places import Place
+from ..index.places import FrameLocation
 from ..log.format import RECORD_HEADER
 from ..log_context import thread_of
 from ..wire.columns import ID_BYTES, LENGTH_BYTES
@@ -80,11 +80,11 @@ class PageReader:
             )
         return is_whole
 
-    async def _read_once(self, request: ReadRequest) -> tuple[list[Place], EntryPage]:
+    async def _read_once(self, request: ReadRequest) -> tuple[list[FrameLocation], EntryPage]:
         ledger_id, first, bytes_max = request.ledger_id, request.first_entry, request.bytes_max
         recent = self._index.recent_holding(ledger_id, first, request.last_entry)
 
-        def read() -> tuple[list[Place], EntryPage]:
+        def read() -> tuple[list[FrameLocation], EntryPage]:
             places, through = self._index.page(ledger_id, first, request.last_entry, recent, bytes_max)
             asked = places, ledger_id, first, through, bytes_max
             return places, read_page(self._files, *asked, whole_frames=request.whole_frames)

@@ -10,10 +10,10 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..index.places import Place
+from ..index.places import FrameLocation
 from ..wire.columns import ENTRY_BYTES_MAX, Columns, merge
 from ..wire.messages import EntryRange
-from .frames import SegmentFiles, Unreadable, read_frame
+from .frames import SegmentFiles, UnreadableFrame, read_frame
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class EntryPage:
 
 def read_page(
     files: SegmentFiles,
-    places: Sequence[Place],
+    places: Sequence[FrameLocation],
     ledger_id: int,
     first_entry: int,
     last_entry: int,
@@ -58,7 +58,7 @@ def read_page(
         if place.last_entry < first_entry:
             continue
         columns = read_frame(files, ledger_id, place)
-        if isinstance(columns, Unreadable):
+        if isinstance(columns, UnreadableFrame):
             log.error("damaged record in %s" if columns.is_damaged else "cannot read %s", columns.why)
             damaged.append(EntryRange(place.first_entry, place.last_entry))
             continue

@@ -9,7 +9,7 @@ from ..disk.disk import Disk
 from ..index.index import Index
 from ..index.ledger_state import LedgerState
 from ..log import segments
-from ..log.format import NO_LEDGER, SEGMENT_HEADER, Kind, Record, position_of
+from ..log.format import NO_LEDGER, SEGMENT_HEADER, Record, RecordKind, position_of
 from ..log.records import position_end
 from ..log.replay import replay
 from .core import is_of_another, remember
@@ -42,7 +42,7 @@ def replay_log(disk: Disk, incarnation: str, index: Index, states: LedgerStates,
     for found in replay(disk, incarnation, done.served_through):
         done.records += 1
         done.size_bytes += found.header.record_bytes
-        done.has_lost |= found.record.kind is Kind.LOST
+        done.has_lost |= found.record.kind is RecordKind.LOST
         apply(found.record, index, states.hold, states.forget_former)
         note(found.record, found.position, found.header.record_bytes)
         done.served_through = position_end(found)

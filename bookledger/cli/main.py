@@ -29,7 +29,7 @@ from .config.origin import origin_of
 from .config.settings import Settings, read, settings_now
 from .terminal import PlainFormatter, say
 from .told.exit_codes import BY_SIGNAL, ExitCode
-from .told.help import Group, Headings
+from .told.help import CommandGroup, Headings
 
 _GROUPS = {
     "standalone": ("bookledger.cli.standalone", "standalone", "Run bookies and an embedded metadata store."),
@@ -114,7 +114,7 @@ DATA_HINT = (
 )
 
 
-class LazyGroup(Group):
+class LazyGroup(CommandGroup):
     """Knows its commands by name and imports each when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

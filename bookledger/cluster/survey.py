@@ -87,7 +87,7 @@ class Copy:
 
 
 @dataclass(slots=True)
-class Holding:
+class BookieHolding:
     """How much the metadata places on one bookie. `bytes` of payload, estimated, without open fragments."""
 
     ledgers: int = 0
@@ -116,7 +116,7 @@ class Survey:
     fragments: Counter[Condition] = field(default_factory=Counter)
     amiss: dict[int, list[Copy]] = field(default_factory=dict)
     left_behind: list[int] = field(default_factory=list)
-    holdings: dict[BookieRef, Holding] = field(default_factory=dict)
+    holdings: dict[BookieRef, BookieHolding] = field(default_factory=dict)
     ensemble_sizes: set[int] = field(default_factory=set)
     open_on: dict[str, list[int]] = field(default_factory=dict)
     is_held_back: bool = False
@@ -295,7 +295,7 @@ def _take(seen: Survey, record: LedgerRecord) -> None:
 def _count_holdings(seen: Survey, record: LedgerRecord) -> None:
     named = Counter(bookie for fragment in record.fragments for bookie in fragment.ensemble)
     for bookie, fragments in named.items():
-        held = seen.holdings.setdefault(bookie, Holding())
+        held = seen.holdings.setdefault(bookie, BookieHolding())
         held.ledgers += 1
         held.fragments += fragments
     for fragment, size in copy_bytes(record):

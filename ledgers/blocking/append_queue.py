@@ -9,7 +9,7 @@ from ..writing.checked_batch import CheckedBatch
 
 
 @dataclass(slots=True)
-class Run:
+class AppendRun:
     """Consecutive single entries, each with the future of its id, or None if nobody waits for it."""
 
     payloads: list[bytes] = field(default_factory=list)
@@ -28,8 +28,8 @@ class AppendQueue:
     """The queue. Callers that change it hold the lock of the writer's room."""
 
     def __init__(self) -> None:
-        self._parts: list[Run | Whole] = []
-        self._run = Run()
+        self._parts: list[AppendRun | Whole] = []
+        self._run = AppendRun()
 
     def add(self, payload: bytes, future: Future[int] | None) -> None:
         """Adds one entry, already checked by its caller."""
@@ -41,7 +41,7 @@ class AppendQueue:
         self._end_run()
         self._parts.append(Whole(batch, future))
 
-    def take(self) -> list[Run | Whole]:
+    def take(self) -> list[AppendRun | Whole]:
         """Removes and returns everything queued."""
         self._end_run()
         taken, self._parts = self._parts, []
@@ -50,4 +50,4 @@ class AppendQueue:
     def _end_run(self) -> None:
         if self._run.payloads:
             self._parts.append(self._run)
-            self._run = Run()
+            self._run = AppendRun()

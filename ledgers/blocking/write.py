@@ -17,7 +17,7 @@ from ..entry import ENTRY_OVERHEAD_BYTES, check_is_bytes
 from ..errors import EntryTooLarge, LedgerError, WriterFull
 from ..loop_thread import LoopThread
 from ..writing.checked_batch import CheckedBatch
-from .append_queue import AppendQueue, Run, Whole
+from .append_queue import AppendQueue, AppendRun, Whole
 from .append_result import Appender, AppendResult, complete_together
 from .back_pressure import BackPressure, bytes_of
 from .handle import BlockingHandle
@@ -145,7 +145,7 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
             self._is_taking_due = False
         for part in handed:  # without the lock: a failed future's callbacks run here
             match part:
-                case Run(payloads, futures):
+                case AppendRun(payloads, futures):
                     size = sum(map(len, payloads))
                     self._take(partial(self._handle.submit_each, payloads, size, futures), futures)
                     self._room.leave(size + ENTRY_OVERHEAD_BYTES * len(payloads))

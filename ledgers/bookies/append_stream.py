@@ -26,7 +26,7 @@ from bookie.wire import (
 )
 from bookie.wire.credentials import Purpose
 from bookie.wire.data.connection import Connection
-from bookie.wire.data.framing import Body, Kind
+from bookie.wire.data.framing import Body, FrameKind
 from bookie.wire.data.handshake import IDENTITIES_SINCE
 from metadata.records.ledger_record import BookieRef
 
@@ -154,13 +154,15 @@ class AppendStream:
 
     # --- events of the connection ---------------------------------------------------------------
 
-    def received(self, kind: Kind, call: int, body: Body) -> None:
+    def received(self, kind: FrameKind, call: int, body: Body) -> None:
         """Handles acknowledgements, or the reason why the bookie ends the connection."""
         del call
         if self._is_broken:
             return
-        if kind is not Kind.ACKS:
-            self._break(goodbye(body) if kind is Kind.GOODBYE else f"it answers appends with {kind.name}")
+        if kind is not FrameKind.ACKS:
+            self._break(
+                goodbye(body) if kind is FrameKind.GOODBYE else f"it answers appends with {kind.name}"
+            )
             return
         try:
             acks = codec.decode_append_reply(body).acks
@@ -222,7 +224,7 @@ class AppendStream:
             if request is None:
                 break
             self._message_ends.append(self._next_sequence - 1)
-            connection.send(Kind.APPEND, 0, codec.encode_append_request(request))
+            connection.send(FrameKind.APPEND, 0, codec.encode_append_request(request))
         if self._overdue is None and self._in_flight:
             self._look_later()
 

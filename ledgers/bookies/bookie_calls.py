@@ -12,7 +12,7 @@ from itertools import count
 
 from bookie.wire import ScanRequest, codec
 from bookie.wire.data.connection import Connection
-from bookie.wire.data.framing import Body, Kind, Part
+from bookie.wire.data.framing import Body, FrameKind, Part
 from bookie.wire.data.handshake import SCANS_SINCE, VERSION_MIN
 from metadata.records.ledger_record import BookieRef
 
@@ -48,7 +48,7 @@ class BookieCalls:
         return -math.inf if self._connection is None else self._connection.heard_at
 
     async def call(
-        self, kind: Kind, body: Sequence[Part], seconds_max: float, *, version_min: int = VERSION_MIN
+        self, kind: FrameKind, body: Sequence[Part], seconds_max: float, *, version_min: int = VERSION_MIN
     ) -> Body:
         """Makes a call and returns the reply's body. Raises BookieUnavailable: after `seconds_max` at the latest, and
         if the bookie's protocol version is too old."""
@@ -75,7 +75,7 @@ class BookieCalls:
                 raise CannotScan(str(self._bookie), f"more than {SCANS_MAX} scans of it are under way")
             number, stream = next(self._numbers) & 0xFFFFFFFF, ScanStream(request)
             self._scans[number] = stream
-            connection.send(Kind.SCAN, number, codec.encode_scan_request(request))
+            connection.send(FrameKind.SCAN, number, codec.encode_scan_request(request))
             try:
                 while True:
                     async with asyncio.timeout(seconds_max):
@@ -83,10 +83,10 @@ class BookieCalls:
                     yield answer
                     del answer  # do not hold it while waiting for the next one
                     if (taken := stream.to_tell()) is not None:
-                        connection.send(Kind.TAKEN, number, codec.encode_taken(taken))
+                        connection.send(FrameKind.TAKEN, number, codec.encode_taken(taken))
             finally:
                 if self._scans.pop(number, None) is not None:
-                    connection.send(Kind.CANCEL, number)
+                    connection.send(FrameKind.CANCEL, number)
         except TimeoutError:
             raise self._no_answer(seconds_max) from None
 
@@ -135,7 +135,7 @@ class BookieCalls:
         if not task.cancelled():
             task.exception()  # marks it as retrieved: perhaps no call waits for it any more
 
-    async def _answer(self, connection: Connection, kind: Kind, body: Sequence[Part]) -> Body:
+    async def _answer(self, connection: Connection, kind: FrameKind, body: Sequence[Part]) -> Body:
         if len(self._waiting) >= CALLS_MAX:
             raise BookieUnavailable(str(self._bookie), f"more than {CALLS_MAX} calls wait for it")
         number = next(self._numbers) & 0xFFFFFFFF
@@ -145,7 +145,7 @@ class BookieCalls:
         try:
             return await answer
         except asyncio.CancelledError:
-            connection.send(Kind.CANCEL, number)
+            connection.send(FrameKind.CANCEL, number)
             raise
         finally:
             self._waiting.pop(number, None)
@@ -155,8 +155,8 @@ class BookieCalls:
 
     # --- events of the connection ---------------------------------------------------------------
 
-    def received(self, kind: Kind, call: int, body: Body) -> None:
-        if kind is Kind.GOODBYE:
+    def received(self, kind: FrameKind, call: int, body: Body) -> None:
+        if kind is FrameKind.GOODBYE:
             self.hang_up(goodbye(body))
             return
         if call in self._scans:
@@ -165,14 +165,14 @@ class BookieCalls:
         answer = self._waiting.get(call)
         if answer is None or answer.done():  # no call waits for it any more
             return
-        if kind is Kind.REFUSED:
+        if kind is FrameKind.REFUSED:
             answer.set_exception(BookieUnavailable(str(self._bookie), f"it refuses: {goodbye(body)}"))
         else:
             answer.set_result(body)
 
-    def _scanned(self, call: int, kind: Kind, body: Body) -> None:
+    def _scanned(self, call: int, kind: FrameKind, body: Body) -> None:
         stream = self._scans[call]
-        if kind is Kind.REFUSED:
+        if kind is FrameKind.REFUSED:
             del self._scans[call]
             stream.failed(CannotScan(str(self._bookie), f"it refuses: {goodbye(body)}"))
             return

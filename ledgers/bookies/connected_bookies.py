@@ -23,7 +23,7 @@ from bookie.wire import (
     codec,
 )
 from bookie.wire.data.connection import Connection, Handler
-from bookie.wire.data.framing import Body, Kind, Part
+from bookie.wire.data.framing import Body, FrameKind, Part
 from bookie.wire.data.handshake import IDENTITIES_SINCE, VERSION_MIN, ServerHello
 from bookie.wire.messages import MaintainReply, MaintainRequest
 from bookie.wire.trust.certificates import BadCertificates, Certificates, directory_of_environment
@@ -84,7 +84,7 @@ class ConnectedBookies:
     async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply:
         body, version_min = codec.encode_read_request(request), _version_for(request)
         seconds = self._config.read_seconds_max
-        call = self._call(bookie, Kind.READ, body, codec.decode_read_reply, seconds, version_min)
+        call = self._call(bookie, FrameKind.READ, body, codec.decode_read_reply, seconds, version_min)
         return self._from_here(bookie, await call)
 
     async def scan(self, bookie: BookieRef, request: ScanRequest) -> AsyncGenerator[ReadReply, None]:
@@ -103,7 +103,7 @@ class ConnectedBookies:
         if request.wait_ms:
             seconds = request.wait_ms / 1000 + LONG_POLL_GRACE_SECONDS
         body, version_min = codec.encode_lac_request(request), _version_for(request)
-        kind = Kind.LAST_ADD_CONFIRMED
+        kind = FrameKind.LAST_ADD_CONFIRMED
         call = self._call(bookie, kind, body, codec.decode_lac_reply, seconds, version_min)
         return self._from_here(bookie, await call)
 
@@ -112,7 +112,7 @@ class ConnectedBookies:
         body = codec.encode_holdings_request(request)
         seconds = self._config.read_seconds_max
         return self._from_here(
-            bookie, await self._call(bookie, Kind.HOLDINGS, body, codec.decode_holdings_reply, seconds)
+            bookie, await self._call(bookie, FrameKind.HOLDINGS, body, codec.decode_holdings_reply, seconds)
         )
 
     def heard_at(self, bookie: BookieRef) -> float:
@@ -151,13 +151,13 @@ class ConnectedBookies:
     async def _info(self, bookie: BookieRef) -> InfoReply:
         body = codec.encode_info_request(None)
         return await self._call(
-            bookie, Kind.INFO, body, codec.decode_info_reply, self._config.append_seconds_max
+            bookie, FrameKind.INFO, body, codec.decode_info_reply, self._config.append_seconds_max
         )
 
     async def _call(
         self,
         bookie: BookieRef,
-        kind: Kind,
+        kind: FrameKind,
         body: Sequence[Part],
         decode: Callable[[Body], Reply],
         seconds: float,

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from bookie.wire.data import sockets
 from bookie.wire.data.connection import Connection, Handler
-from bookie.wire.data.framing import Body, Kind
+from bookie.wire.data.framing import Body, FrameKind
 from bookie.wire.data.handshake import BadHandshake, ClientHello, ServerHello, decode_server_hello
 from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.identity import Identity, NoIdentity
@@ -69,7 +69,7 @@ async def dial(
             await sockets.connect(address, lambda: connection, tls)
             if certificates is not None:
                 _check_is(bookie, certificates.identity_of(connection.tls))
-            connection.send(Kind.HELLO, 0, [ClientHello().encode()])
+            connection.send(FrameKind.HELLO, 0, [ClientHello().encode()])
             hello = await handshake.hello
     except TimeoutError:
         connection.abort("it did not answer in time")
@@ -119,13 +119,13 @@ class _Handshake:
         self.hello: asyncio.Future[ServerHello] = asyncio.get_running_loop().create_future()
         self.is_silent = True
 
-    def received(self, kind: Kind, call: int, body: Body) -> None:
+    def received(self, kind: FrameKind, call: int, body: Body) -> None:
         del call
         self.is_silent = False
         try:
-            if kind is Kind.GOODBYE:
+            if kind is FrameKind.GOODBYE:
                 raise BadHandshake(goodbye(body))
-            if kind is not Kind.SERVER_HELLO:
+            if kind is not FrameKind.SERVER_HELLO:
                 raise BadHandshake("it does not answer the client hello")
             hello = decode_server_hello(body)
         except BadHandshake as error:

@@ -41,7 +41,7 @@ class Gap:
 
 
 @dataclass(slots=True)
-class Holder:
+class CopyHolder:
     """One bookie, and its latest page: entries from `first_entry` through `covered_through`.
 
     `failure`: why it is not asked any more.
@@ -91,11 +91,11 @@ class Holder:
 class AskHolder:
     """Read a page of this holder from `first_entry` on; answer with `Holder.answered`, or set its `failure`."""
 
-    holder: Holder
+    holder: CopyHolder
     first_entry: int
 
 
-Step = AskHolder | Columns | Gap | None
+SalvageStep = AskHolder | Columns | Gap | None
 
 
 class HeldCopies:
@@ -106,7 +106,7 @@ class HeldCopies:
 
     def __init__(
         self,
-        holders: Sequence[Holder],
+        holders: Sequence[CopyHolder],
         digester: Digester,
         *,
         through: int,
@@ -119,7 +119,7 @@ class HeldCopies:
         self._last = last_entry
         self._through = through
 
-    def step(self) -> Step:
+    def step(self) -> SalvageStep:
         """What is next: a question, a run of verified entries, a gap; None at the end."""
         if self._next > self._last:
             return None
@@ -137,7 +137,7 @@ class HeldCopies:
         """Bookies that cannot say where their entries end: what they had may be lost, or unreadable, to the last id."""
         return [one.name for one in self._living() if any(d.last_entry >= ENTRY_ID_MAX for d in one.damaged)]
 
-    def _living(self) -> Iterator[Holder]:
+    def _living(self) -> Iterator[CopyHolder]:
         return (holder for holder in self._holders if not holder.failure)
 
     def _gap(self) -> Gap | None:

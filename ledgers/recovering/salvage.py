@@ -21,7 +21,7 @@ from ..authorized import Keys
 from ..cluster import Cluster
 from ..errors import BookieUnavailable, EntryUnreadable, LedgerError
 from ..integrity.encryption import cipher_of
-from .held_copies import ENTRY_ID_MAX, AskHolder, Gap, HeldCopies, Holder
+from .held_copies import ENTRY_ID_MAX, AskHolder, CopyHolder, Gap, HeldCopies
 from .retries import with_tries
 
 Part = Columns | Gap
@@ -89,7 +89,7 @@ class Salvage:
         refs = [ref for ref in placed if living.get(ref.bookie_id) == ref and ref.bookie_id in wanted]
         refs += [ref for name, ref in living.items() if ref not in placed and name in wanted]
         self._refs = {ref.bookie_id: ref for ref in refs}
-        holders = [Holder(name) for name in self._refs]
+        holders = [CopyHolder(name) for name in self._refs]
         turns = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
         await asyncio.gather(*(self._ask_lac(holder, turns) for holder in holders))
         self._copies = HeldCopies(holders, self._digester, through=self.proven_through, last_entry=self._last)
@@ -116,7 +116,7 @@ class Salvage:
             if found.presence is not Presence.LIVING:
                 self.silent.setdefault(ref.bookie_id, found.why)
 
-    async def _ask_lac(self, holder: Holder, turns: asyncio.Semaphore) -> None:
+    async def _ask_lac(self, holder: CopyHolder, turns: asyncio.Semaphore) -> None:
         """A statement that can be trusted counts; one that is away is asked nothing more."""
         ref = self._refs[holder.name]
         request = LacRequest(
@@ -144,7 +144,7 @@ class Salvage:
         if not self.record.is_closed and statement is not None and self._digester.is_valid_lac(statement):
             self.proven_through = max(self.proven_through, statement.last_entry)
 
-    async def _read(self, holder: Holder, first_entry: int) -> None:
+    async def _read(self, holder: CopyHolder, first_entry: int) -> None:
         ref = self._refs[holder.name]
         request = ReadRequest(
             ref.incarnation,
@@ -164,7 +164,7 @@ class Salvage:
         if holder.failure:
             self._gives_no_more(holder, f"{holder.failure} (from entry {first_entry} on)")
 
-    def _gives_no_more(self, holder: Holder, why: str) -> None:
+    def _gives_no_more(self, holder: CopyHolder, why: str) -> None:
         holder.failure = self.silent[holder.name] = why
 
     def _credential(self, ref: BookieRef) -> Credential:

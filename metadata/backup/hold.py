@@ -33,14 +33,14 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class HoldKind:
     """Number of ledgers with a kind of mismatch, and the first of them."""
 
     ledgers: int = 0
     first: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, found: Sequence[int]) -> Kind:
+    def of(cls, found: Sequence[int]) -> HoldKind:
         return cls(len(found), tuple(found[:LEDGERS_NAMED_MAX]))
 
 
@@ -58,11 +58,11 @@ class Misfits:
 
     bookie: BookieRef
     restored_nonce: bytes
-    unknown: Kind = Kind()
-    open_elsewhere: Kind = Kind()
-    closed_elsewhere: Kind = Kind()
-    lacking: Kind = Kind()
-    cut_short: Kind = Kind()
+    unknown: HoldKind = HoldKind()
+    open_elsewhere: HoldKind = HoldKind()
+    closed_elsewhere: HoldKind = HoldKind()
+    lacking: HoldKind = HoldKind()
+    cut_short: HoldKind = HoldKind()
 
     @property
     def fits(self) -> bool:
@@ -158,9 +158,9 @@ def _decode(key: str, value: bytes) -> Misfits:
     return Misfits(
         BookieRef(key.removeprefix(keys.MISFITS), message.incarnation),
         message.restored_nonce,
-        Kind(message.unknown, tuple(message.unknown_ledgers)),
-        Kind(message.open_elsewhere, tuple(message.open_ledgers)),
-        Kind(message.closed_elsewhere, tuple(message.closed_ledgers)),
-        Kind(message.lacking, tuple(message.lacking_ledgers)),
-        Kind(message.cut_short, tuple(message.cut_short_ledgers)),
+        HoldKind(message.unknown, tuple(message.unknown_ledgers)),
+        HoldKind(message.open_elsewhere, tuple(message.open_ledgers)),
+        HoldKind(message.closed_elsewhere, tuple(message.closed_ledgers)),
+        HoldKind(message.lacking, tuple(message.lacking_ledgers)),
+        HoldKind(message.cut_short, tuple(message.cut_short_ledgers)),
     )

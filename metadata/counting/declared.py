@@ -25,7 +25,7 @@ UNITS = ("seconds", "bytes")
 """Those that a metric's name ends with, where it has one."""
 
 
-class Kind(StrEnum):
+class MetricKind(StrEnum):
     """A metric's type, as Prometheus has it."""
 
     COUNTER = "counter"
@@ -34,7 +34,7 @@ class Kind(StrEnum):
     INFO = "info"
 
 
-_SUFFIXES = {Kind.COUNTER: "_total", Kind.INFO: "_info"}
+_SUFFIXES = {MetricKind.COUNTER: "_total", MetricKind.INFO: "_info"}
 
 Family = CounterMetricFamily | GaugeMetricFamily
 
@@ -44,7 +44,7 @@ class Declaration:
     """One metric. `base`: its name without what its type adds; `bookkeeper`: BookKeeper's name for the same."""
 
     base: str
-    kind: Kind
+    kind: MetricKind
     told: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
@@ -63,8 +63,8 @@ class Declaration:
 
     def family(self) -> Family:
         """To be filled with a sample for each combination of labels."""
-        assert self.kind in (Kind.COUNTER, Kind.GAUGE)
-        kind = CounterMetricFamily if self.kind is Kind.COUNTER else GaugeMetricFamily
+        assert self.kind in (MetricKind.COUNTER, MetricKind.GAUGE)
+        kind = CounterMetricFamily if self.kind is MetricKind.COUNTER else GaugeMetricFamily
         return kind(self.base, self.told, labels=self.labels, unit=self.unit)
 
     def of(self, value: float) -> Family:
@@ -76,28 +76,28 @@ class Declaration:
 
     def of_counts(self, counts: Sequence[int], total: float) -> HistogramMetricFamily:
         """Of a histogram: how many were in each bucket, those above the last one behind them, and their sum."""
-        assert self.kind is Kind.HISTOGRAM
+        assert self.kind is MetricKind.HISTOGRAM
         names = [*map(floatToGoString, self.buckets), "+Inf"]
         buckets = list(zip(names, accumulate(counts), strict=True))
         return HistogramMetricFamily(self.base, self.told, buckets=buckets, sum_value=total, unit=self.unit)
 
     def about(self, facts: Mapping[str, str]) -> InfoMetricFamily:
         """An info's only sample."""
-        assert self.kind is Kind.INFO
+        assert self.kind is MetricKind.INFO
         return InfoMetricFamily(self.base, self.told, value=dict(facts))
 
     # --- for what is counted while it happens ---------------------------------------------------
 
     def counter_in(self, registry: CollectorRegistry) -> Counter:
-        assert self.kind is Kind.COUNTER
+        assert self.kind is MetricKind.COUNTER
         return Counter(self.base, self.told, self.labels, registry=registry, unit=self.unit)
 
     def gauge_in(self, registry: CollectorRegistry) -> Gauge:
-        assert self.kind is Kind.GAUGE
+        assert self.kind is MetricKind.GAUGE
         return Gauge(self.base, self.told, self.labels, registry=registry, unit=self.unit)
 
     def histogram_in(self, registry: CollectorRegistry) -> Histogram:
-        assert self.kind is Kind.HISTOGRAM
+        assert self.kind is MetricKind.HISTOGRAM
         return Histogram(
             self.base, self.told, self.labels, registry=registry, unit=self.unit, buckets=self.buckets
         )
@@ -115,21 +115,25 @@ class MetricTable:
         self._prefix = f"{PREFIX}_{part}"
 
     def counter(self, name: str, told: str, *labels: str, bookkeeper: str = "") -> Declaration:
-        return self._add(Declaration(self._named(name), Kind.COUNTER, told, labels, bookkeeper=bookkeeper))
+        return self._add(
+            Declaration(self._named(name), MetricKind.COUNTER, told, labels, bookkeeper=bookkeeper)
+        )
 
     def gauge(self, name: str, told: str, *labels: str, bookkeeper: str = "") -> Declaration:
-        return self._add(Declaration(self._named(name), Kind.GAUGE, told, labels, bookkeeper=bookkeeper))
+        return self._add(
+            Declaration(self._named(name), MetricKind.GAUGE, told, labels, bookkeeper=bookkeeper)
+        )
 
     def histogram(
         self, name: str, told: str, buckets: tuple[float, ...], *, bookkeeper: str = ""
     ) -> Declaration:
         return self._add(
-            Declaration(self._named(name), Kind.HISTOGRAM, told, buckets=buckets, bookkeeper=bookkeeper)
+            Declaration(self._named(name), MetricKind.HISTOGRAM, told, buckets=buckets, bookkeeper=bookkeeper)
         )
 
     def info(self, told: str, *labels: str) -> Declaration:
         """It is named after the part."""
-        return self._add(Declaration(self._prefix, Kind.INFO, told, labels))
+        return self._add(Declaration(self._prefix, MetricKind.INFO, told, labels))
 
     def _named(self, name: str) -> str:
         return f"{self._prefix}_{name}"

@@ -18,7 +18,7 @@ from ..forked_grpc import own_grpc
 from . import etcd_pb2 as pb
 from .config import CHANNEL_OPTIONS, EtcdConfig
 from .credentials import Credentials
-from .errors import AnswerLost, Effect, EtcdRefused, NotSent, TokenRefused, Verdict, verdict_on
+from .errors import AnswerLost, Effect, EtcdRefused, FailureVerdict, NotSent, TokenRefused, verdict_on
 
 WHAT_TO_DO = (
     "Is etcd running there? The command `etcd` runs one; `apt-get install etcd-server` and "
@@ -172,7 +172,7 @@ class EtcdChannels:
         try:
             return (await attempt(channel, REQUIRE_LEADER, seconds)).token
         except grpc.aio.AioRpcError as error:
-            if verdict_on(error, Effect.REPEATABLE) is Verdict.REFUSED:
+            if verdict_on(error, Effect.REPEATABLE) is FailureVerdict.REFUSED:
                 raise
             # the call itself has not been sent, whatever became of the authentication
             raise NotSent(f"authenticating: {error.details()} ({error.code().name})") from error
@@ -236,13 +236,13 @@ class _Run:
         except grpc.aio.AioRpcError as error:
             details = f"{error.details()} ({error.code().name})"
             match verdict_on(error, self._effect):
-                case Verdict.NOT_SENT:
+                case FailureVerdict.NOT_SENT:
                     raise NotSent(details) from error
-                case Verdict.TOKEN_REFUSED:
+                case FailureVerdict.TOKEN_REFUSED:
                     return await self._again_with_new_token(endpoint, attempt, token, details)
-                case Verdict.REFUSED:
+                case FailureVerdict.REFUSED:
                     raise EtcdRefused(endpoint, error.code(), error.details() or "") from error
-                case Verdict.UNKNOWN:
+                case FailureVerdict.UNKNOWN:
                     raise AnswerLost(details) from error
 
     async def _again_with_new_token(

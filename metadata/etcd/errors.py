@@ -17,7 +17,7 @@ class Effect(Enum):
     ONCE = "once"  # must never be sent twice
 
 
-class Verdict(Enum):
+class FailureVerdict(Enum):
     """Classification of a gRPC error."""
 
     NOT_SENT = "not sent"
@@ -69,18 +69,18 @@ _REFUSALS = frozenset(
 )
 
 
-def verdict_on(error: grpc.aio.AioRpcError, effect: Effect) -> Verdict:
+def verdict_on(error: grpc.aio.AioRpcError, effect: Effect) -> FailureVerdict:
     """Classifies a gRPC error; UNKNOWN when in doubt."""
     details = error.details() or ""
     if error.code() is grpc.StatusCode.UNAVAILABLE and details.startswith(_NEVER_SENT):
-        return Verdict.NOT_SENT
+        return FailureVerdict.NOT_SENT
     if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and effect is Effect.READS:
-        return Verdict.REFUSED
+        return FailureVerdict.REFUSED
     if error.code() not in _REFUSALS:
-        return Verdict.UNKNOWN
+        return FailureVerdict.UNKNOWN
     if any(words in details for words in _STALE_TOKEN):
-        return Verdict.TOKEN_REFUSED
-    return Verdict.REFUSED
+        return FailureVerdict.TOKEN_REFUSED
+    return FailureVerdict.REFUSED
 
 
 def is_too_large(error: StoreUnavailable) -> bool:

@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from .errors import BrokenOp, UnknownLayout, UnknownOp
-from .fields.field_types import Kind, fields_of
+from .fields.field_types import FieldType, fields_of
 from .fields.packed_numbers import writer_of
 from .frames import OLDEST_LAYOUT
 
@@ -75,7 +75,7 @@ class OpLayout:
     """The fields of an op at one layout."""
 
     cls: type[EditOp]
-    fields: tuple[tuple[str, Kind[Any]], ...]
+    fields: tuple[tuple[str, FieldType[Any]], ...]
     absent: tuple[tuple[str, object], ...]
     """(name, default) of fields that this layout lacks."""
     readers: tuple[tuple[str, Callable[[bytes, int], tuple[Any, int]]], ...]

@@ -13,7 +13,7 @@ Held = Mapping[str, SegmentsHeld]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SyncStep:
     """One segment for one acceptor. `is_open`: the acceptor has it unsealed, and its writer may be about to end it."""
 
     target: str
@@ -29,13 +29,13 @@ class Step:
 class SyncPlan:
     """`violations`: finalized copies that contradict each other; `waits`: what is not to be copied yet, and why."""
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[SyncStep, ...] = ()
     violations: tuple[str, ...] = ()
     waits: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
-class Group:
+class SyncGroup:
     """The finalized copies of a segment, by acceptor. `is_sound`: they contradict neither each other nor others."""
 
     copies: dict[str, RemoteEditLog] = field(default_factory=dict)
@@ -57,7 +57,7 @@ def plan(held: Held, targets: Collection[str]) -> SyncPlan:
         told = "; ".join(f"{name}: {one.storage}" for name, one in held.items())
         return SyncPlan(violations=(f"the acceptors are of different namespaces: {told}",))
     groups, violations = finalized_groups(held)
-    steps: list[Step] = []
+    steps: list[SyncStep] = []
     waits: list[str] = []
     for group in groups:
         lacking = [name for name in held if name not in group.copies]
@@ -69,21 +69,21 @@ def plan(held: Held, targets: Collection[str]) -> SyncPlan:
             continue
         sources, start = tuple(group.copies), group.log.start_txid
         steps += [
-            Step(name, group.log, sources, start in held[name].unsealed)
+            SyncStep(name, group.log, sources, start in held[name].unsealed)
             for name in lacking
             if name in targets
         ]
     return SyncPlan(tuple(steps), tuple(violations), tuple(waits))
 
 
-def finalized_groups(held: Held) -> tuple[list[Group], list[str]]:
+def finalized_groups(held: Held) -> tuple[list[SyncGroup], list[str]]:
     """Every segment that is finalized somewhere and was purged nowhere, in order; and how any contradict each other."""
     floor = purged_below(held)
-    groups: dict[int, Group] = {}
+    groups: dict[int, SyncGroup] = {}
     for name, one in held.items():
         for log in one.logs:
             if log.end_txid >= floor:
-                groups.setdefault(log.start_txid, Group()).copies[name] = log
+                groups.setdefault(log.start_txid, SyncGroup()).copies[name] = log
     in_order = [groups[start] for start in sorted(groups)]
     return in_order, _violations(in_order)
 
@@ -111,10 +111,10 @@ def _why_waiting(log: RemoteEditLog, unvouched: Collection[str]) -> str:
     )
 
 
-def _violations(groups: list[Group]) -> list[str]:
+def _violations(groups: list[SyncGroup]) -> list[str]:
     """One sentence for each contradiction; marks the groups that it concerns."""
     found: list[str] = []
-    widest: Group | None = None
+    widest: SyncGroup | None = None
     for group in groups:
         logs = list(group.copies.values())
         if any(log.end_txid != logs[0].end_txid for log in logs) or _of_two_writers(logs):
@@ -136,7 +136,7 @@ def _of_two_writers(logs: list[RemoteEditLog]) -> bool:
     return any(are_of_two(epoch, known[0]) for epoch in known)
 
 
-def _told(group: Group) -> str:
+def _told(group: SyncGroup) -> str:
     return ", ".join(
         f"{name} has {span(log)} of epoch {log.writer_epoch}" for name, log in group.copies.items()
     )

@@ -19,7 +19,7 @@ from ..acceptor.programs.syncing import SegmentsHeld, Taken
 from ..batch import Batch
 from ..errors import JournalError, JournalNotFormatted, RuleViolated, SegmentUnreadable
 from ..requests import RemoteEditLog
-from .plan import Step, plan
+from .plan import SyncStep, plan
 
 OPEN_SECONDS_MAX = 5.0
 """How long a segment that others have finalized is left to the writer that still has it open at an acceptor."""
@@ -80,7 +80,7 @@ class Synced:
     bytes: int = 0
     problems: list[str] = field(default_factory=list)
     waits: list[str] = field(default_factory=list)
-    left_open: list[Step] = field(default_factory=list)
+    left_open: list[SyncStep] = field(default_factory=list)
 
     def followed_by(self, later: Synced) -> Synced:
         """Both rounds together: all that was done, and what is left after the later one."""
@@ -132,12 +132,12 @@ class JournalSyncer:
         ]
         return done
 
-    def _note_open(self, steps: Sequence[Step]) -> None:
+    def _note_open(self, steps: Sequence[SyncStep]) -> None:
         now, before = asyncio.get_running_loop().time(), self._open_since
         found = [(step.target, step.log.start_txid) for step in steps if step.is_open]
         self._open_since = {one: before.get(one, now) for one in found}
 
-    def _is_left(self, step: Step) -> bool:
+    def _is_left(self, step: SyncStep) -> bool:
         since = self._open_since.get((step.target, step.log.start_txid))
         return since is not None and asyncio.get_running_loop().time() < since + OPEN_SECONDS_MAX
 
@@ -166,7 +166,7 @@ class JournalSyncer:
                 done.problems.append(f"acceptor {name} cannot be looked at: {error}")
         return held
 
-    async def _do(self, step: Step, done: Synced, failures: Counter[str]) -> None:
+    async def _do(self, step: SyncStep, done: Synced, failures: Counter[str]) -> None:
         """Takes one step, from the first source that can give the segment."""
         said: list[str] = []
         for source in step.sources:
@@ -187,7 +187,7 @@ class JournalSyncer:
         if said:
             done.problems.append(f"{step} could not be copied: {'; '.join(said)}")
 
-    async def _taken(self, step: Step, source: str, done: Synced) -> Taken:
+    async def _taken(self, step: SyncStep, source: str, done: Synced) -> Taken:
         async def pace(size: int) -> None:
             await self._pace(size)
             self._on_bytes(size)
@@ -237,7 +237,7 @@ async def _told_apart(batches: AsyncGenerator[Batch, None]) -> AsyncGenerator[Ba
             raise SegmentUnreadable(str(error)) from error
 
 
-def _count(step: Step, taken: Taken, done: Synced) -> None:
+def _count(step: SyncStep, taken: Taken, done: Synced) -> None:
     if taken is Taken.COPIED:
         done.copied += 1
         done.ops += step.log.end_txid - step.log.start_txid + 1

@@ -22,7 +22,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ImportSource:
     """A segment file that holds edits, and the txids of these."""
 
     name: SegmentName
@@ -34,15 +34,15 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ImportStep:
     """One file: the journal has what comes before `from_txid`, and the rest is to be written; None: it has all."""
 
-    source: Source
+    source: ImportSource
     held: tuple[Held, ...]
     from_txid: int | None
 
 
-def check_gaps(sources: Sequence[Source]) -> None:
+def check_gaps(sources: Sequence[ImportSource]) -> None:
     """Raises TransferRefused for the first txid that is in none of the files."""
     for before, after in zip(sources, sources[1:], strict=False):
         if after.first_txid != before.last_txid + 1:
@@ -52,12 +52,12 @@ def check_gaps(sources: Sequence[Source]) -> None:
             )
 
 
-def plan(sources: Iterable[Source], held: Sequence[Held], *, allow_gaps: bool) -> list[Step]:
+def plan(sources: Iterable[ImportSource], held: Sequence[Held], *, allow_gaps: bool) -> list[ImportStep]:
     """Every file is there, or follows what is there. Raises TransferRefused for one that does neither.
 
     A file may also be there in part, which is what an import leaves that was stopped: then the rest follows.
     """
-    steps: list[Step] = []
+    steps: list[ImportStep] = []
     end = held[-1].last_txid if held else None
     for source in sources:
         there = tuple(
@@ -71,18 +71,18 @@ def plan(sources: Iterable[Source], held: Sequence[Held], *, allow_gaps: bool) -
         else:
             next_txid = source.first_txid
             _check_follows(source, end, allow_gaps=allow_gaps or (not steps and end is None))
-        steps.append(Step(source, there, next_txid if next_txid <= source.last_txid else None))
+        steps.append(ImportStep(source, there, next_txid if next_txid <= source.last_txid else None))
         end = source.last_txid if end is None else max(end, source.last_txid)
     return steps
 
 
-def _check_tiles(source: Source, there: Sequence[Held]) -> None:
+def _check_tiles(source: ImportSource, there: Sequence[Held]) -> None:
     begins = [source.first_txid, *(h.last_txid + 1 for h in there[:-1])]
     if [h.first_txid for h in there] != begins or there[-1].last_txid > source.last_txid:
         raise _does_not_fit(source, there)
 
 
-def _check_follows(source: Source, end: int | None, *, allow_gaps: bool) -> None:
+def _check_follows(source: ImportSource, end: int | None, *, allow_gaps: bool) -> None:
     if end is not None and source.first_txid <= end:
         raise TransferRefused(
             f"{source.name.file} is older than what the journal has, which lacks it and ends at txid {end}"
@@ -93,6 +93,6 @@ def _check_follows(source: Source, end: int | None, *, allow_gaps: bool) -> None
         )
 
 
-def _does_not_fit(source: Source, there: Sequence[Held]) -> TransferRefused:
+def _does_not_fit(source: ImportSource, there: Sequence[Held]) -> TransferRefused:
     segments = ", ".join(map(str, there))
     return TransferRefused(f"{source.name.file} does not end where the journal's segments do: {segments}")

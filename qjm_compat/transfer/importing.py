@@ -23,7 +23,7 @@ from .errors import TransferRefused
 from .files.names import LeftOut, SegmentName, listing
 from .files.segment_file import CheckedSegment, RawBatch, batches_of, checked_segment
 from .files.version_file import VERSION, read_version
-from .import_plan import Held, Source, Step, check_gaps, plan
+from .import_plan import Held, ImportSource, ImportStep, check_gaps, plan
 from .inspection.inspector import JournalInspector
 
 BATCH_BYTES = 512 * 1024
@@ -121,16 +121,16 @@ class _Import:
             await self._take(step, is_last=step is steps[-1])
         await self._note_laggards()
 
-    def _sources(self) -> list[Source]:
+    def _sources(self) -> list[ImportSource]:
         """The files that hold edits, their txids without a gap. Only those in progress are read for that."""
         names, self.done.left_out = _listed(self.folder)
-        sources: list[Source] = []
+        sources: list[ImportSource] = []
         for name in names:
             last = name.last_txid or self._end_of(name)
             if last is None:
                 self.done.left_out.append(LeftOut(name.file, "it holds no edits yet"))
             elif last >= self.options.from_txid:
-                sources.append(Source(name, last))
+                sources.append(ImportSource(name, last))
         if not sources:
             raise TransferRefused(f"{self.folder} holds no edits to import")
         if not self.options.allow_gaps:
@@ -152,19 +152,19 @@ class _Import:
         elif theirs is not None:
             _check_same(theirs, await self.journal.namespace(), self.folder)
 
-    async def _plan(self, sources: list[Source]) -> list[Step]:
+    async def _plan(self, sources: list[ImportSource]) -> list[ImportStep]:
         streams = await self.journal.select_input_streams(0, in_progress_ok=True, gaps_ok=True)
         held = [Held(s.first_txid, s.last_txid, s.is_in_progress) for s in streams]
         return plan(sources, held, allow_gaps=self.options.allow_gaps)
 
-    def _has_work(self, steps: list[Step]) -> bool:
+    def _has_work(self, steps: list[ImportStep]) -> bool:
         for step in steps:
             in_progress = any(held.in_progress for held in step.held)
             if step.from_txid is not None or (in_progress and self._is_ended(step, step is steps[-1])):
                 return True
         return False
 
-    def _is_ended(self, step: Step, is_last: bool) -> bool:
+    def _is_ended(self, step: ImportStep, is_last: bool) -> bool:
         """Whether the journal's segment is to be finalized. Where others follow, it must be."""
         return step.source.name.last_txid is not None or self.options.finalize or not is_last
 
@@ -179,7 +179,7 @@ class _Import:
         if in_progress is not None and recovered is not None:
             self.done.notes.append(f"segment {recovered.start_txid} was ended at txid {recovered.end_txid}")
 
-    async def _take(self, step: Step, *, is_last: bool) -> None:
+    async def _take(self, step: ImportStep, *, is_last: bool) -> None:
         name = step.source.name
         checked = checked_segment(self.folder, name)
         if checked is None or checked.last_txid < step.source.last_txid:
@@ -206,7 +206,7 @@ class _Import:
                 f"{namespace.layout_version}"
             )
 
-    async def _compare(self, checked: CheckedSegment, step: Step) -> None:
+    async def _compare(self, checked: CheckedSegment, step: ImportStep) -> None:
         """What the journal has must be what the file has, byte for byte."""
         offset = 0
         end = step.held[-1].last_txid
@@ -222,7 +222,7 @@ class _Import:
                 self.on_bytes(len(batch.records))
         self.done.ops_there += end - checked.first_txid + 1
 
-    async def _held_batches(self, checked: CheckedSegment, step: Step) -> AsyncGenerator[Batch, None]:
+    async def _held_batches(self, checked: CheckedSegment, step: ImportStep) -> AsyncGenerator[Batch, None]:
         first, last = step.held[0].first_txid, step.held[-1].last_txid
         for stream in await self.journal.select_input_streams(first, in_progress_ok=True, gaps_ok=True):
             if stream.first_txid > last:

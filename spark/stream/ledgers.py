@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Listing:
+class LedgerListing:
     """The ledgers in the metadata from `first_ledger` on."""
 
     first_ledger: int
@@ -62,10 +62,10 @@ class Listing:
             self.open.add(ledger_id)
 
 
-async def listed(uri: str, selection: Selection, first_ledger: int) -> Listing:
+async def listed(uri: str, selection: Selection, first_ledger: int) -> LedgerListing:
     """Lists every id from this one on that has or had a ledger, up to the first one above all that may be selected."""
     async with metadata_store(uri) as store:
-        listing = Listing(first_ledger, await counted_end(store))
+        listing = LedgerListing(first_ledger, await counted_end(store))
         async for one in LedgerStore(store).list_with_deleted(first_ledger, on_unreadable=refuse):
             record = one.record if isinstance(one, VersionedRecord) else None
             listing.add(one.ledger_id, record, selection)
@@ -110,7 +110,7 @@ class ClosedLedgersStream(LedgerStream):
         offset = LedgersOffset.from_json(end, self._chosen)
         return self._tasks(offset.batch) if start != end else []
 
-    def _missing(self, listing: Listing, offset: LedgersOffset) -> set[int]:
+    def _missing(self, listing: LedgerListing, offset: LedgersOffset) -> set[int]:
         """The first id that may still become a ledger, if there is one."""
         self._gaps.look(listing.counted, time.monotonic(), time.time_ns() // 1_000_000)
         self._check_named(listing, offset)
@@ -118,7 +118,7 @@ class ClosedLedgersStream(LedgerStream):
         missing = self._gaps.first(listing.counted, listing.first_ledger)
         return set() if missing is None else {missing}
 
-    def _check_named(self, listing: Listing, offset: LedgersOffset) -> None:
+    def _check_named(self, listing: LedgerListing, offset: LedgersOffset) -> None:
         """Raises LedgerError instead of waiting silently for a ledger that will never come."""
         awaited = [
             i for i in self._options.selection.named if listing.first_ledger <= i and not offset.has(i)
@@ -139,7 +139,7 @@ class ClosedLedgersStream(LedgerStream):
                 )
 
     def _taken(
-        self, listing: Listing, offset: LedgersOffset, unsettled: set[int], limit: ReadLimit
+        self, listing: LedgerListing, offset: LedgersOffset, unsettled: set[int], limit: ReadLimit
     ) -> list[int]:
         """The ledgers of the next batch."""
         due = {i: size for i, size in listing.closed.items() if not offset.has(i)}
@@ -152,7 +152,7 @@ class ClosedLedgersStream(LedgerStream):
             self._check_room(listing)
         return admitted[: how_many_fit([due[ledger_id] for ledger_id in admitted], limit)]
 
-    def _check_room(self, listing: Listing) -> None:
+    def _check_room(self, listing: LedgerListing) -> None:
         """Raises or warns: nothing more can be delivered before the oldest missing ledger is."""
         if self._settled in listing.open:
             raise LedgerError(

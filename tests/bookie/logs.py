@@ -12,7 +12,7 @@ from bookie.disk.disk import Disk
 from bookie.disk.reserve import Reserve
 from bookie.log import appender as appender_module
 from bookie.log import writer as writer_module
-from bookie.log.format import Kind, Record
+from bookie.log.format import Record, RecordKind
 from bookie.log.records import Found
 from bookie.log.replay import replay
 from bookie.log.writer import LogWriter, Written
@@ -24,11 +24,11 @@ WAIT_SECONDS_MAX = 20.0
 
 def record_of(ledger_id: int, entry_ids: Iterable[int], payload_bytes: int = 20) -> Record:
     frame = frame_of(ledger_id, entry_ids, payload_bytes=payload_bytes, lac=-1)
-    return Record(Kind.ENTRIES, ledger_id, frame.columns, frame.last_add_confirmed)
+    return Record(RecordKind.ENTRIES, ledger_id, frame.columns, frame.last_add_confirmed)
 
 
 def fence_of(ledger_id: int) -> Record:
-    return Record(Kind.FENCE, ledger_id)
+    return Record(RecordKind.FENCE, ledger_id)
 
 
 @dataclass

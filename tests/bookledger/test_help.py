@@ -10,7 +10,7 @@ import click
 import pytest
 
 from bookledger.cli.main import cli
-from bookledger.cli.told.help import Command, Group
+from bookledger.cli.told.help import Command, CommandGroup
 from tests.support.command_line import bookledger as run
 
 PROGRAM = "bookledger"
@@ -21,17 +21,17 @@ SHELL = frozenset({"|", "||", "&&", ";", ">", ">>", "<"})
 
 
 @cache
-def commands() -> dict[str, tuple[click.Context, Command | Group]]:
+def commands() -> dict[str, tuple[click.Context, Command | CommandGroup]]:
     """All of the tree, by what is typed to reach them."""
     return dict(_below(click.Context(cli, info_name=PROGRAM, **cli.context_settings), cli, PROGRAM))
 
 
 def _below(
     context: click.Context, command: click.Command, path: str
-) -> Iterator[tuple[str, tuple[click.Context, Command | Group]]]:
-    assert isinstance(command, Command | Group), f"{path} shows no examples: make it with told.help"
+) -> Iterator[tuple[str, tuple[click.Context, Command | CommandGroup]]]:
+    assert isinstance(command, Command | CommandGroup), f"{path} shows no examples: make it with told.help"
     yield path, (context, command)
-    if isinstance(command, Group):
+    if isinstance(command, CommandGroup):
         for name in command.list_commands(context):
             inner = command.get_command(context, name)
             assert inner is not None
@@ -106,7 +106,7 @@ def test_many_options_and_many_commands_stand_under_headings(path: str) -> None:
     context, command = commands()[path]
     options = {name for one in command.params if isinstance(one, click.Option) for name in one.opts}
     headings = command.headings
-    if isinstance(command, Group):
+    if isinstance(command, CommandGroup):
         under = [name for names in headings.values() for name in names]
         inner = command.list_commands(context)
         assert headings or len(inner) <= COMMANDS_WITHOUT_HEADINGS_MAX
@@ -168,11 +168,11 @@ def parse(words: list[str]) -> None:
     """Takes the arguments as the command itself takes them, but looks for no file. Raises UsageError."""
     command, context = commands()[PROGRAM][1], click.Context(cli, info_name=PROGRAM, **cli.context_settings)
     rest = taken(command, context, words)
-    while isinstance(command, Group) and rest is not None:
+    while isinstance(command, CommandGroup) and rest is not None:
         if not rest:
             raise click.UsageError("Missing command")
         name, found, rest = command.resolve_command(context, rest)
-        assert isinstance(found, Command | Group)
+        assert isinstance(found, Command | CommandGroup)
         command = found
         context = click.Context(found, info_name=name, parent=context, **found.context_settings)
         rest = taken(command, context, rest)

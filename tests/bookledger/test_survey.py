@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bookie.upkeep.healing.view import ClusterView
-from bookledger.cluster.survey import Condition, Copy, Holding, Survey, bookies_seen
+from bookledger.cluster.survey import BookieHolding, Condition, Copy, Survey, bookies_seen
 from metadata.healing.lease_lock import LeaseLock
 from metadata.healing.operator_requests import OrderKind
 from metadata.records.ledger_record import BookieRef, Fragment
@@ -49,7 +49,7 @@ B3 = BookieRef("b3", "i3")
 def test_a_bookie_that_is_given_up_is_not_waited_for_and_counts_until_nothing_refers_to_it() -> None:
     seen = survey((True, True), {**FORMATTED, "b3": "i3"}, {"b3": OrderKind.GIVEN_UP})
     assert seen.is_whole
-    seen.holdings[B3] = Holding(1, 1, 1)
+    seen.holdings[B3] = BookieHolding(1, 1, 1)
     assert seen.why_not_whole == ["given up, and ledgers still refer to it: b3"]
 
 

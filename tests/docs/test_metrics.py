@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from metadata.counting.declared import PREFIX, Declaration, Kind
+from metadata.counting.declared import PREFIX, Declaration, MetricKind
 from tests.docs.metrics_document import DOCUMENT, LABELS_OF_BOOKIES, TABLES, document
 from tests.support import prometheus
 from tests.support.exposition_rules import families, violations
@@ -19,7 +19,9 @@ OF_HADOOP = "hadoop_"
 OF_OTHERS = (OF_HADOOP, "process_", "python_")
 
 DECLARED = {
-    one.base + ("_info" if one.kind is Kind.INFO else ""): one for table in TABLES for one in table.declared
+    one.base + ("_info" if one.kind is MetricKind.INFO else ""): one
+    for table in TABLES
+    for one in table.declared
 }
 """By the name of the family on a page."""
 
@@ -54,7 +56,9 @@ def test_a_metric_has_the_type_the_help_and_the_labels_that_are_declared(
 
 
 def _type(declared: Declaration) -> str:
-    return Kind.GAUGE if declared.kind is Kind.INFO else declared.kind  # as the text format has it
+    return (
+        MetricKind.GAUGE if declared.kind is MetricKind.INFO else declared.kind
+    )  # as the text format has it
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -7,13 +7,13 @@ import struct
 from crc32c import crc32c
 
 from bookie.index.ledger_state import LedgerState
-from bookie.index.places import KEY, SPAN_CLASSES, Place, from_row, to_row
+from bookie.index.places import KEY, SPAN_CLASSES, FrameLocation, from_row, to_row
 from bookie.log.format import (
     RECORD_HEADER,
     SEGMENT_HEADER,
     BadRecordBytes,
-    Kind,
     Record,
+    RecordKind,
     SegmentHeader,
     decode_record,
     decode_segment_header,
@@ -59,12 +59,12 @@ def record(data: bytes) -> None:
         tail = RECORD_HEADER.pack(magic, 0, *fields)[8:] + body
         data = struct.pack("<II", magic, crc32c(tail)) + tail
     header, found = decode_record(data, position=POSITION)
-    assert header.position == POSITION and (found.columns is None) == (found.kind is not Kind.ENTRIES)
+    assert header.position == POSITION and (found.columns is None) == (found.kind is not RecordKind.ENTRIES)
 
 
 def place(data: bytes) -> None:
     _, span, found = from_row(data[: KEY.size], data[KEY.size :])
-    assert isinstance(found, Place) and span >= 0
+    assert isinstance(found, FrameLocation) and span >= 0
 
 
 def _segment_headers() -> list[bytes]:
@@ -74,8 +74,8 @@ def _segment_headers() -> list[bytes]:
 def _records() -> list[bytes]:
     columns = columns_of([entry_of(7, n) for n in range(3)])
     records = [
-        Record(Kind.ENTRIES, 7, columns, lac_of(1), recovery=True, verifier=bytes(32)),
-        Record(Kind.FENCE, 7, None, None, recovery=False, verifier=b""),
+        Record(RecordKind.ENTRIES, 7, columns, lac_of(1), recovery=True, verifier=bytes(32)),
+        Record(RecordKind.FENCE, 7, None, None, recovery=False, verifier=b""),
     ]
     return [b"".join(map(bytes, encode_record(one, position=POSITION, synced=0))) for one in records]
 
@@ -87,4 +87,6 @@ def _states() -> list[bytes]:
 
 
 def _places() -> list[bytes]:
-    return [b"".join(to_row(7, Place(0, POSITION, 16**n, 2, 100))) for n in range(0, SPAN_CLASSES - 2, 5)]
+    return [
+        b"".join(to_row(7, FrameLocation(0, POSITION, 16**n, 2, 100))) for n in range(0, SPAN_CLASSES - 2, 5)
+    ]

@@ -8,7 +8,7 @@ from typing import Any
 from crc32c import crc32c
 
 from bookie.wire import BadMessage, codec
-from bookie.wire.data.framing import BadFrame, FrameReader, Kind, framed
+from bookie.wire.data.framing import BadFrame, FrameKind, FrameReader, framed
 from bookie.wire.data.handshake import (
     BadHandshake,
     ClientHello,
@@ -146,7 +146,7 @@ def frames(data: bytes) -> None:
     assert whole == cut
 
 
-def _received(data: bytes, piece: int) -> list[tuple[Kind, int, bytes]]:
+def _received(data: bytes, piece: int) -> list[tuple[FrameKind, int, bytes]]:
     reader, found = FrameReader(), list[Any]()
     reader.handshake_done()
     view = memoryview(data)
@@ -164,7 +164,7 @@ def _received(data: bytes, piece: int) -> list[tuple[Kind, int, bytes]]:
 
 
 def _some_frames() -> bytes:
-    parts = [*framed(Kind.PING, 0, []), *framed(Kind.READ, 7, [b"body"])]
+    parts = [*framed(FrameKind.PING, 0, []), *framed(FrameKind.READ, 7, [b"body"])]
     return b"\x05" + b"".join(map(bytes, parts))
 
 

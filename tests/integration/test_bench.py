@@ -13,9 +13,9 @@ from xml.etree import ElementTree
 import pytest
 
 from bookledger.cli.bench.baseline import Baseline
-from bookledger.cli.bench.page import Run, page_of
+from bookledger.cli.bench.page import BenchRun, page_of
 from bookledger.cli.bench.picture import BARS, NAMES, WIDTH, picture_of
-from bookledger.cli.bench.workloads import SWEEP, WORKLOADS, Result
+from bookledger.cli.bench.workloads import SWEEP, WORKLOADS, WorkloadResult
 from tests.support import browser as chromium
 from tests.support.browser import DESKTOP, PHONE, browser, complaints, look_as, violations
 from tests.support.command_line import bookledger, children_left, fails_with_one_line
@@ -67,14 +67,16 @@ def test_a_picture_is_never_written_over_another_file(tmp_path: Path, option: st
     assert "exists already" in fails_with_one_line("bench", f"{option}={tmp_path}/mine")
 
 
-def a_run() -> Run:
+def a_run() -> BenchRun:
     """Of numbers that nobody has measured."""
-    many = [Result("<reading> & more", 1000, 1, 5.0, 0.0, 0.02, 900.0, 9.0, 9.0, 390.6, 0.0)]
+    many = [WorkloadResult("<reading> & more", 1000, 1, 5.0, 0.0, 0.02, 900.0, 9.0, 9.0, 390.6, 0.0)]
     sweep = [
-        Result(one.name, 1000, one.in_flight, 900.0, 0.09 * one.in_flight, 1.5, 3.0, 9.0, 9.0, 390.6, 0.2)
+        WorkloadResult(
+            one.name, 1000, one.in_flight, 900.0, 0.09 * one.in_flight, 1.5, 3.0, 9.0, 9.0, 390.6, 0.2
+        )
         for one in SWEEP
     ]
-    return Run(many, sweep, Baseline(1.5, 0.6, 1.9))
+    return BenchRun(many, sweep, Baseline(1.5, 0.6, 1.9))
 
 
 def test_a_page_draws_throughput_and_latency_beside_the_baselines_of_the_run() -> None:
@@ -102,7 +104,7 @@ def test_a_page_needs_nothing_but_itself() -> None:
     page = page_of(a_run(), "now").replace('xmlns="http://www.w3.org/2000/svg"', "")
     assert not re.search(r"https?:|<script|<link|src=|href=|url\(|@import", page)
     with pytest.raises(ValueError, match="were not measured"):
-        page_of(Run(a_run().results, []), "now")
+        page_of(BenchRun(a_run().results, []), "now")
 
 
 @pytest.mark.skipif(bool(chromium.WHY_NOT), reason=chromium.WHY_NOT)
@@ -119,7 +121,7 @@ def test_a_page_reads_well_in_a_browser(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("p50", [0.0, 0.02, 900.0])
 def test_a_picture_holds_whatever_was_measured(p50: float) -> None:
-    result = Result("<reading> & more", 1000, 1, 5.0, 0.0, p50, p50 * 2, 9.0, 9.0, 390.6, 0.0)
+    result = WorkloadResult("<reading> & more", 1000, 1, 5.0, 0.0, p50, p50 * 2, 9.0, 9.0, 390.6, 0.0)
     root = ElementTree.fromstring(picture_of([result, result], "now"))
     assert "<reading> & more" in [element.text for element in root.iter(f"{SVG}text")]
     for element in root.iter(f"{SVG}circle"):

@@ -12,7 +12,7 @@ from ledgers.aio import LedgerClient
 from metadata import keys
 from qjm_compat.acceptor.segment_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_LEDGER, SEGMENT_OF_LEDGER
 from qjm_compat.batch import Batch, entries_of
-from qjm_compat.transfer.checking.findings import Findings
+from qjm_compat.transfer.checking.findings import JournalFindings
 from qjm_compat.transfer.checking.orphans import Deleted, delete_orphans
 from qjm_compat.transfer.errors import TransferRefused
 from qjm_compat.transfer.inspection.inspector import JournalInspector
@@ -21,7 +21,7 @@ from tests.qjm_compat.transfer.spoiled_journal import NAMES, Journal, batch_of, 
 from tests.support.aio import until_true
 
 
-async def delete(journal: Journal, found: Findings) -> Deleted:
+async def delete(journal: Journal, found: JournalFindings) -> Deleted:
     async with journal.inspector() as inspector:
         return await delete_orphans(inspector, found)
 

@@ -29,7 +29,7 @@ from bookie.wire import (
     of_payloads,
 )
 from bookie.wire.credentials import BookieKey, Purpose
-from bookie.wire.data.framing import Kind
+from bookie.wire.data.framing import FrameKind
 from ledgers import DigestType, LedgerFenced, Unauthorized
 from ledgers.aio import LedgerClient, WriteHandle
 from ledgers.bookies.connected_bookies import ConnectedBookies
@@ -71,7 +71,7 @@ async def statuses(cluster: InProcessCluster, writer: WriteHandle, key: LedgerKe
                 identity=identity,
             )
             append = AppendRequest(bookie.incarnation, 0, (frame,))
-            stream.send(Kind.APPEND, 0, codec.encode_append_request(append))
+            stream.send(FrameKind.APPEND, 0, codec.encode_append_request(append))
             acks = await stream.acks()
             assert acks is not None
             found.add(acks[0].status)

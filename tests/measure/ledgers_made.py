@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bookledger.cli.bench.clusters import plain_cluster
 from bookledger.cli.bench.command import measure as measure_workload
-from bookledger.cli.bench.workloads import How, Result, Workload
+from bookledger.cli.bench.workloads import How, Workload, WorkloadResult
 from metadata import open_store
 from tests.support.etcd import EtcdServer
 
@@ -37,7 +37,7 @@ async def measure(scratch: Path, share: float) -> None:
     print(json.dumps(told), flush=True)
 
 
-def _made(directory: Path, uri: str, seconds: float) -> Result:
+def _made(directory: Path, uri: str, seconds: float) -> WorkloadResult:
     with plain_cluster(directory, uri) as cluster:
         return measure_workload(cluster, WORKLOAD, seconds)
 

@@ -11,7 +11,7 @@ import pytest
 from metadata import keys
 from metadata.backup import hold, saving
 from metadata.backup.file import BackupWriter, Header, Item, read_items
-from metadata.backup.hold import Kind, Misfits
+from metadata.backup.hold import HoldKind, Misfits
 from metadata.backup.restoring import check, restore
 from metadata.errors import BackupUnusable, MetadataRestored, StoreUnavailable
 from metadata.memory import MemoryStore
@@ -230,9 +230,9 @@ def test_it_is_held_back_until_it_is_accepted() -> None:
         mine = Misfits(
             BookieRef("b1", "i1"),
             restored.nonce,
-            Kind.of(range(500)),
-            Kind.of([3]),
-            cut_short=Kind.of([4, 7]),
+            HoldKind.of(range(500)),
+            HoldKind.of([3]),
+            cut_short=HoldKind.of([4, 7]),
         )
         await hold.tell(store, mine)
         await hold.tell(store, mine)

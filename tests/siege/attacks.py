@@ -13,7 +13,7 @@ from typing import Any
 
 from bookie.wire import codec
 from bookie.wire.credentials import Purpose
-from bookie.wire.data.framing import HEADER, Kind
+from bookie.wire.data.framing import HEADER, FrameKind
 from bookie.wire.messages import (
     AppendRequest,
     Credential,
@@ -82,14 +82,14 @@ class Stranger:
 
     async def says_hello_letter_by_letter(self) -> None:
         async with self.connected() as raw:
-            for byte in HEADER.pack(200, 0, Kind.HELLO):
+            for byte in HEADER.pack(200, 0, FrameKind.HELLO):
                 raw.writer.write(bytes([byte]))
                 await asyncio.sleep(1)
 
     async def sends_half_a_message(self) -> None:
         async def half() -> None:
             async with self.welcomed() as raw:
-                raw.writer.write(HEADER.pack(8 * MIB, 0, Kind.APPEND) + bytes(MIB))
+                raw.writer.write(HEADER.pack(8 * MIB, 0, FrameKind.APPEND) + bytes(MIB))
                 await raw.reader.read()
 
         await asyncio.gather(*(half() for _ in range(HALVES)))
@@ -100,7 +100,7 @@ class Stranger:
             asked = raw.welcome.incarnation, self.large_ledger, 0, 100, 4 * MIB
             request = ReadRequest(*asked, identity=self.large_identity)
             for call in range(READS):
-                raw.send(Kind.READ, call, codec.encode_read_request(request))
+                raw.send(FrameKind.READ, call, codec.encode_read_request(request))
             with suppress(TimeoutError):
                 async with asyncio.timeout(10):
                     await raw.writer.wait_closed()
@@ -116,7 +116,7 @@ class Stranger:
                     wait_ms=60_000,
                     identity=self.large_identity,
                 )
-                raw.send(Kind.LAST_ADD_CONFIRMED, call, codec.encode_lac_request(poll))
+                raw.send(FrameKind.LAST_ADD_CONFIRMED, call, codec.encode_lac_request(poll))
             for _ in range(POLLS):
                 if await raw.receive() is None:
                     return
@@ -140,14 +140,14 @@ class Stranger:
             for call in range(FRAMES):
                 asked = raw.welcome.incarnation, self.large_ledger, True
                 lac = LacRequest(*asked, credential=false, identity=self.large_identity)
-                raw.send(Kind.LAST_ADD_CONFIRMED, call, codec.encode_lac_request(lac))
+                raw.send(FrameKind.LAST_ADD_CONFIRMED, call, codec.encode_lac_request(lac))
             while await raw.receive() is not None:
                 pass
 
     async def asks_for_signs_of_life_and_takes_none(self) -> None:
         async with self.welcomed() as raw:
             raw.reader._transport.pause_reading()  # type: ignore[attr-defined]
-            pings = HEADER.pack(0, 0, Kind.PING) * 5000
+            pings = HEADER.pack(0, 0, FrameKind.PING) * 5000
             with suppress(TimeoutError):
                 async with asyncio.timeout(10):
                     while True:
@@ -177,12 +177,12 @@ class Stranger:
             raw.writer.write(os.urandom(64 * 1024))
             await raw.reader.read()
         async with self.welcomed() as raw:
-            raw.send(Kind.APPEND, 0, [os.urandom(MIB)])
+            raw.send(FrameKind.APPEND, 0, [os.urandom(MIB)])
             await raw.reader.read()
 
     async def _append(self, raw: RawConnection, frames: list[Frame]) -> None:
         request = AppendRequest(raw.welcome.incarnation, 0, tuple(frames))
-        raw.send(Kind.APPEND, 0, codec.encode_append_request(request))
+        raw.send(FrameKind.APPEND, 0, codec.encode_append_request(request))
         while await raw.receive() is not None:
             pass
 

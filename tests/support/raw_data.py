@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from bookie.wire import Ack, codec
-from bookie.wire.data.framing import HEADER, Kind, Received, framed
+from bookie.wire.data.framing import HEADER, FrameKind, Received, framed
 from bookie.wire.data.handshake import ClientHello, ServerHello, decode_server_hello
 
 
@@ -21,32 +21,32 @@ class RawConnection:
     writer: asyncio.StreamWriter
     welcome: ServerHello = field(init=False)
 
-    def send(self, kind: Kind, call: int = 0, body: Iterable[bytes | memoryview] = ()) -> None:
+    def send(self, kind: FrameKind, call: int = 0, body: Iterable[bytes | memoryview] = ()) -> None:
         self.writer.write(b"".join(framed(kind, call, list(body))))
 
     async def receive(self) -> Received | None:
         """The next frame, None where the other end has ended the connection."""
         try:
             size, call, kind = HEADER.unpack(await self.reader.readexactly(HEADER.size))
-            return Received(Kind(kind), call, await self.reader.readexactly(size))
+            return Received(FrameKind(kind), call, await self.reader.readexactly(size))
         except (asyncio.IncompleteReadError, ConnectionResetError, ssl.SSLError):
             return None
 
     async def greet(self) -> None:
-        self.send(Kind.HELLO, 0, [ClientHello().encode()])
+        self.send(FrameKind.HELLO, 0, [ClientHello().encode()])
         answer = await self.receive()
-        assert answer is not None and answer.kind is Kind.SERVER_HELLO, answer
+        assert answer is not None and answer.kind is FrameKind.SERVER_HELLO, answer
         self.welcome = decode_server_hello(answer.body)
 
     async def acks(self) -> tuple[Ack, ...] | None:
         """Of the next message; None where the bookie says goodbye."""
         answer = await self.receive()
-        if answer is None or answer.kind is Kind.GOODBYE:
+        if answer is None or answer.kind is FrameKind.GOODBYE:
             return None
-        assert answer.kind is Kind.ACKS
+        assert answer.kind is FrameKind.ACKS
         return codec.decode_append_reply(answer.body).acks
 
-    async def call(self, kind: Kind, body: Iterable[bytes | memoryview]) -> Received:
+    async def call(self, kind: FrameKind, body: Iterable[bytes | memoryview]) -> Received:
         self.send(kind, 1, body)
         answer = await self.receive()
         assert answer is not None and answer.call == 1, answer

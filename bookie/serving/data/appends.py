@@ -18,7 +18,7 @@ from ...storage.counting.metrics import Request
 from ...storage.intake_queue import Arrival
 from ...wire import AppendReply, AppendRequest, Frame, codec
 from ...wire.data.connection import Connection
-from ...wire.data.framing import Body, Kind
+from ...wire.data.framing import Body, FrameKind
 from ...wire.messages import Ack, Status
 from ...wire.trust.identity import Peer
 from ...wire.trust.roles import CALLS
@@ -50,7 +50,7 @@ class Appends:
         self._connection = connection
         self._on_answered = on_answered
         self._who = who
-        self._may_not = who.may_not(CALLS[Kind.APPEND])
+        self._may_not = who.may_not(CALLS[FrameKind.APPEND])
         self._proofs = proofs
         self._memory = memory
         self._loop = asyncio.get_running_loop()
@@ -191,7 +191,7 @@ class Appends:
         if not self._connection.is_writable and not self._connection.is_lost:
             return  # nothing more is read from it until it is writable
         acks, self._acks = tuple(self._acks), []
-        self._connection.send(Kind.ACKS, 0, codec.encode_append_reply(AppendReply(acks)))
+        self._connection.send(FrameKind.ACKS, 0, codec.encode_append_reply(AppendReply(acks)))
         self._on_answered()
 
     def writable(self) -> None:

@@ -12,7 +12,7 @@ from ...storage.counting.metrics import Request
 from ...wire import BadMessage, codec
 from ...wire.connection_table import ClientConnection
 from ...wire.data.connection import Connection
-from ...wire.data.framing import Body, Kind, Part
+from ...wire.data.framing import Body, FrameKind, Part
 from ...wire.messages import (
     HOLDINGS_BYTES_MAX,
     HoldingsReply,
@@ -39,10 +39,10 @@ CALL_BYTES_MAX = 2 * 1024
 """Largest call; real ones need less than a tenth of it."""
 
 REQUESTS = {
-    Kind.READ: Request.READ,
-    Kind.SCAN: Request.READ,
-    Kind.LAST_ADD_CONFIRMED: Request.LAST_ADD_CONFIRMED,
-    Kind.HOLDINGS: Request.HOLDINGS,
+    FrameKind.READ: Request.READ,
+    FrameKind.SCAN: Request.READ,
+    FrameKind.LAST_ADD_CONFIRMED: Request.LAST_ADD_CONFIRMED,
+    FrameKind.HOLDINGS: Request.HOLDINGS,
 }
 """As what a call is counted that is refused before it is looked into."""
 
@@ -81,13 +81,13 @@ class Calls:
     def are_answered(self) -> bool:
         return not self._running
 
-    def received(self, kind: Kind, call: int, body: Body) -> None:
+    def received(self, kind: FrameKind, call: int, body: Body) -> None:
         """Handles a call, a cancellation, or a scan's flow control."""
-        if kind is Kind.CANCEL:
+        if kind is FrameKind.CANCEL:
             if call in self._running:
                 self._running[call].cancel()
             return
-        if kind is Kind.TAKEN:
+        if kind is FrameKind.TAKEN:
             self._taken(call, body)
             return
         if len(body) > CALL_BYTES_MAX:
@@ -126,23 +126,23 @@ class Calls:
             raise error
         self._on_answered()
 
-    async def _serve(self, kind: Kind, call: int, body: Body) -> None:
+    async def _serve(self, kind: FrameKind, call: int, body: Body) -> None:
         if why := self._may_not(CALLS[kind]) if kind in CALLS else "":
             self._turn_away(kind, call, Status.UNAUTHORIZED, why)
             return
         try:
             match kind:
-                case Kind.READ:
+                case FrameKind.READ:
                     await self._read(call, codec.decode_read_request(body))
-                case Kind.SCAN:
+                case FrameKind.SCAN:
                     await self._scan(call, codec.decode_scan_request(body))
-                case Kind.LAST_ADD_CONFIRMED:
+                case FrameKind.LAST_ADD_CONFIRMED:
                     request = codec.decode_lac_request(body)
                     reply = self._counted(request, await self._lac_or_fence(request))
                     self._connection.send(kind, call, codec.encode_lac_reply(reply))
-                case Kind.HOLDINGS:
+                case FrameKind.HOLDINGS:
                     await self._holdings(call, codec.decode_holdings_request(body))
-                case Kind.INFO:
+                case FrameKind.INFO:
                     codec.decode_info_request(body)
                     info = await self._requests.info()
                     self._connection.send(kind, call, codec.encode_info_reply(info))
@@ -156,7 +156,7 @@ class Calls:
             return codec.encode_read_reply(self._counted(request, await self._read_or_fence(request)))
 
         async with self._reads:
-            await self._answer_large(Kind.READ, call, request.bytes_max, page)
+            await self._answer_large(FrameKind.READ, call, request.bytes_max, page)
 
     async def _scan(self, call: int, request: ScanRequest) -> None:
         scan = Scan(request)
@@ -177,7 +177,7 @@ class Calls:
                     self._refuse(call, NOT_TAKEN)
                     return
                 async with self._reads:
-                    scan.sent(await self._answer_large(Kind.SCAN, call, request.page_bytes, page))
+                    scan.sent(await self._answer_large(FrameKind.SCAN, call, request.page_bytes, page))
         finally:
             del self._scans[call]
 
@@ -206,7 +206,7 @@ class Calls:
         async def runs() -> Sequence[Part]:
             return codec.encode_holdings_reply(self._counted(request, await self._held(request)))
 
-        await self._answer_large(Kind.HOLDINGS, call, HOLDINGS_BYTES_MAX, runs)
+        await self._answer_large(FrameKind.HOLDINGS, call, HOLDINGS_BYTES_MAX, runs)
 
     async def _held(self, request: HoldingsRequest) -> HoldingsReply:
         if why := await self._of_others(request.ledger_id):
@@ -277,7 +277,7 @@ class Calls:
             await self._writable.wait()
 
     async def _answer_large(
-        self, kind: Kind, call: int, bytes_max: int, answer: Callable[[], Awaitable[Sequence[Part]]]
+        self, kind: FrameKind, call: int, bytes_max: int, answer: Callable[[], Awaitable[Sequence[Part]]]
     ) -> int:
         """Makes and sends a reply once there is memory, counted until the kernel has it; returns its size."""
         await self._room()
@@ -292,13 +292,13 @@ class Calls:
         self._untaken.sent(reserved, size_bytes)
         return size_bytes
 
-    def _turn_away(self, kind: Kind, call: int, status: Status, why: str) -> None:
+    def _turn_away(self, kind: FrameKind, call: int, status: Status, why: str) -> None:
         if kind in REQUESTS:
             self._requests.bookie.metrics.answered(REQUESTS[kind], status)
         self._refuse(call, why)
 
     def _refuse(self, call: int, why: str) -> None:
-        self._connection.send(Kind.REFUSED, call, [why.encode()])
+        self._connection.send(FrameKind.REFUSED, call, [why.encode()])
 
 
 def _kind_of(request: ReadRequest | LacRequest | HoldingsRequest) -> Request:

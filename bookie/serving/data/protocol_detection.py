@@ -16,7 +16,7 @@ from metadata.audit import Act, tell
 
 from ...wire.connection_table import ClientConnection, ConnectionTable, address_of
 from ...wire.data.connection import Connection
-from ...wire.data.framing import Kind, framed
+from ...wire.data.framing import FrameKind, framed
 from ...wire.trust.certificates import Certificates
 from ...wire.trust.identity import NoIdentity
 from .grpc_proxy import GrpcProxy
@@ -122,6 +122,6 @@ class ProtocolDetection(asyncio.Protocol):
 
     def _refuse(self, why: str) -> None:
         assert self._transport is not None
-        for part in framed(Kind.GOODBYE, 0, [why.encode()]):
+        for part in framed(FrameKind.GOODBYE, 0, [why.encode()]):
             self._transport.write(part)
         self._transport.close()

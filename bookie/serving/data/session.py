@@ -13,7 +13,7 @@ from ...wire import BadMessage
 from ...wire.connection_table import ClientConnection
 from ...wire.credentials import NONCE_BYTES
 from ...wire.data.connection import Connection
-from ...wire.data.framing import Body, Kind
+from ...wire.data.framing import Body, FrameKind
 from ...wire.data.handshake import BadHandshake, ServerHello, chosen_version, decode_hello
 from ..limits.admission import Guard
 from ..limits.password_proofs import FALSE_PROOF, PeerProofs
@@ -29,7 +29,7 @@ HELLO_SECONDS_MAX = 5.0
 UNTAKEN_BYTES_MAX = 16 * 1024
 """Backlog of answers past which a client is not read from. Pages count apart (`Limits`)."""
 
-LARGE_KINDS = frozenset({Kind.APPEND})
+LARGE_KINDS = frozenset({FrameKind.APPEND})
 """Kinds of large messages that a client may send."""
 
 SILENCE_SECONDS_MAX = 60.0
@@ -73,8 +73,8 @@ class Session:
             HELLO_SECONDS_MAX, self.connection.abort, "it did not say hello"
         )
 
-    def received(self, kind: Kind, call: int, body: Body) -> None:
-        if self._appends is not None and kind is Kind.APPEND:
+    def received(self, kind: FrameKind, call: int, body: Body) -> None:
+        if self._appends is not None and kind is FrameKind.APPEND:
             try:
                 self._appends.received(body)
             except BadMessage as error:
@@ -117,15 +117,15 @@ class Session:
         """Sends a goodbye with the reason, and ends the connection."""
         if not self._has_ended:
             self._has_ended = True
-            self.connection.send(Kind.GOODBYE, 0, [why.encode()])
+            self.connection.send(FrameKind.GOODBYE, 0, [why.encode()])
             self.connection.close(why)
 
     # ------------------------------------------------------------------------------------------
 
-    def _handshake(self, kind: Kind, body: Body) -> None:
+    def _handshake(self, kind: FrameKind, body: Body) -> None:
         requests = self._requests_of()
         try:
-            if kind is not Kind.HELLO or not self._visitor.is_stranger:
+            if kind is not FrameKind.HELLO or not self._visitor.is_stranger:
                 raise BadHandshake("the first frame of a connection must be a client hello")
             version = chosen_version(decode_hello(body))
             if requests is None or self._is_stopping:
@@ -153,7 +153,7 @@ class Session:
         self.connection.reader.handshake_done(LARGE_KINDS)
         self.connection.go_on(PENALTY)
         hello = ServerHello(version, requests.bookie.incarnation, nonce)
-        self.connection.send(Kind.SERVER_HELLO, 0, [hello.encode()])
+        self.connection.send(FrameKind.SERVER_HELLO, 0, [hello.encode()])
 
     def _answered(self) -> None:
         """Ends the session after a false proof, or when stopping, once all is answered."""
@@ -184,5 +184,5 @@ class Session:
 
     def _cut(self, why: str) -> None:
         """Cuts the connection now: a stalled peer takes no goodbye either."""
-        self.connection.send(Kind.GOODBYE, 0, [why.encode()])
+        self.connection.send(FrameKind.GOODBYE, 0, [why.encode()])
         self.connection.abort(why)

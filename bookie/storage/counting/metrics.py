@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from metadata.counting.declared import MetricTable
 
-from ...log.format import Kind
+from ...log.format import RecordKind
 from ...log.writer import Written
 from ...wire.messages import ReadReply, Status
 from ..intake_queue import Ticket
@@ -129,7 +129,7 @@ class BookieMetrics:
         """Counts records that are on disk."""
         for record, _, _, ticket in written:
             assert isinstance(ticket, Ticket)
-            if record.kind is Kind.FENCE:
+            if record.kind is RecordKind.FENCE:
                 self._fences.inc()
             if record.columns is not None and not ticket.is_ours:
                 self.counters.entries_added += len(record.columns)

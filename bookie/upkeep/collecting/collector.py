@@ -25,7 +25,7 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
 from ...errors import DataDirectoryError
-from ...index.places import Place
+from ...index.places import FrameLocation
 from ...storage.bookie import Bookie
 from ...wire.messages import EntryRange
 from ..inventory.cut_short import is_cut_short
@@ -149,7 +149,7 @@ class Collector:
             dropped += len(misplaced)
         return dropped
 
-    def _misplaced(self, record: LedgerRecord) -> list[tuple[int, Place]]:
+    def _misplaced(self, record: LedgerRecord) -> list[tuple[int, FrameLocation]]:
         """Frames none of whose entries the metadata places here."""
         ours = [EntryRange(share.first_entry, share.last_entry) for share in shares(record, self._me)]
         return [

@@ -19,10 +19,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 
 from ...index.ledger_state import LedgerState
-from ...index.places import Place, place_of_frame
+from ...index.places import FrameLocation, place_of_frame
 from ...index.usage import NOTHING, Usage
 from ...log import manifest, segments
-from ...log.format import NO_LEDGER, Kind, Record
+from ...log.format import NO_LEDGER, Record, RecordKind
 from ...log.records import Found, read_record
 from ...log.walk import walk
 from ...storage.bookie import Bookie
@@ -140,9 +140,9 @@ class Compactor:
             moved += size
         return moved
 
-    def _batches(self, segment: int) -> Iterator[list[tuple[Found, Place]]]:
+    def _batches(self, segment: int) -> Iterator[list[tuple[Found, FrameLocation]]]:
         """The segment's live frames, about BATCH_BYTES of the segment at a time."""
-        batch: list[tuple[Found, Place]] = []
+        batch: list[tuple[Found, FrameLocation]] = []
         size = 0
         for found in walk(self._bookie.disk, segment):
             place = _place(found) if isinstance(found, Found) else None
@@ -154,7 +154,7 @@ class Compactor:
                 batch, size = [], 0
         yield self._alive(batch)
 
-    def _alive(self, batch: list[tuple[Found, Place]]) -> list[tuple[Found, Place]]:
+    def _alive(self, batch: list[tuple[Found, FrameLocation]]) -> list[tuple[Found, FrameLocation]]:
         frames = [(found.record.ledger_id, place) for found, place in batch]
         alive = self._bookie.index.still_points_to(frames)
         self._owners_of_dead.update(n for (n, _), is_alive in zip(frames, alive, strict=True) if not is_alive)
@@ -173,13 +173,13 @@ class Compactor:
                 return False
         return True
 
-    async def _move(self, batch: Sequence[tuple[Found, Place]]) -> None:
+    async def _move(self, batch: Sequence[tuple[Found, FrameLocation]]) -> None:
         """Copies these frames; the next checkpoint points to the copies only."""
         await self._bookie.store(await in_thread(self._copies, batch))
         for found, place in batch:
             self._bookie.index.remove(found.record.ledger_id, place)
 
-    def _copies(self, batch: Sequence[tuple[Found, Place]]) -> list[Record]:
+    def _copies(self, batch: Sequence[tuple[Found, FrameLocation]]) -> list[Record]:
         # What an interrupted run has copied already needs no second copy.
         return [
             found.record._replace(recovery=False)
@@ -187,7 +187,7 @@ class Compactor:
             if not self._has_copy(found, place)
         ]
 
-    def _has_copy(self, found: Found, place: Place) -> bool:
+    def _has_copy(self, found: Found, place: FrameLocation) -> bool:
         """Whether the index has an intact copy of the frame farther back in the log."""
         bookie, first = self._bookie, place.first_entry
         others = bookie.index.holding(found.record.ledger_id, first, first, (), COPIES_LOOKED_AT_MAX)
@@ -231,10 +231,10 @@ def _say_the_same(one: Record, other: Record) -> bool:
 
 def state_record(state: LedgerState) -> Record:
     """The record with a ledger's whole state besides its entries."""
-    return Record(Kind.STATE, state.ledger_id, content=state.encode())
+    return Record(RecordKind.STATE, state.ledger_id, content=state.encode())
 
 
-def _place(found: Found) -> Place | None:
+def _place(found: Found) -> FrameLocation | None:
     if found.record.ledger_id == NO_LEDGER:
         return None
     return place_of_frame(found.record.columns, found.position, found.header.record_bytes)

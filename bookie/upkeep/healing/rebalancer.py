@@ -21,8 +21,8 @@ from metadata.store import MetadataStore
 
 from ...errors import BookieError, LogFailed
 from ...upkeep_config import UpkeepConfig
+from ..mending.gap_filling import Tally
 from ..mending.healer import Healer
-from ..mending.mending import Tally
 from ..mending.repair import COULD_NOT
 from ..mending.replication_task import Reason, ReplicationTask
 from .replication_tasks import replication_tasks

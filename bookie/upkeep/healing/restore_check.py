@@ -10,7 +10,7 @@ import logging
 from collections.abc import Collection, Iterable
 
 from metadata.backup import hold
-from metadata.backup.hold import Kind, Misfits, Restored
+from metadata.backup.hold import HoldKind, Misfits, Restored
 from metadata.counting.outage import weight
 from metadata.errors import MetadataError
 from metadata.records.ledger_record import BookieRef, LedgerRecord, Tombstone
@@ -103,11 +103,11 @@ class RestoreCheck:
         return Misfits(
             self._me,
             restored.nonce,
-            Kind.of(list(unknown)),
-            open_elsewhere=Kind.of(elsewhere[False]),
-            closed_elsewhere=Kind.of(elsewhere[True]),
-            lacking=Kind.of(lacking),
-            cut_short=Kind.of(cut_short),
+            HoldKind.of(list(unknown)),
+            open_elsewhere=HoldKind.of(elsewhere[False]),
+            closed_elsewhere=HoldKind.of(elsewhere[True]),
+            lacking=HoldKind.of(lacking),
+            cut_short=HoldKind.of(cut_short),
         )
 
     def _lacks(self, record: LedgerRecord) -> bool:

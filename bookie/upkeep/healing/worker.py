@@ -28,8 +28,8 @@ from metadata.store import Lease, MetadataStore
 from ...errors import BookieError, LogFailed
 from ...upkeep_config import UpkeepConfig
 from ..inventory.inventory import Inventory
+from ..mending.gap_filling import Tally
 from ..mending.healer import Healer
-from ..mending.mending import Tally
 from ..mending.repair import COULD_NOT, Repair
 from ..mending.replication_task import Reason, ReplicationTask
 from ..peers import Peers

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord
 
-from ...index.places import Place
+from ...index.places import FrameLocation
 from ...storage.bookie import Bookie
-from ...storage.frames import Unreadable, read_frame
+from ...storage.frames import UnreadableFrame, read_frame
 from ...wire.columns import Columns
 from ...wire.messages import EntryRange
 from ..rate_limit import RateLimit
@@ -32,11 +32,11 @@ FRAMES_PER_WINDOW = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class InventoryWindow:
     """Findings for some entries: gaps, that is missing ones that are placed here, and unreadable frames."""
 
     gaps: tuple[EntryRange, ...]
-    unreadable: tuple[Place, ...]
+    unreadable: tuple[FrameLocation, ...]
 
 
 class Inventory:
@@ -48,7 +48,7 @@ class Inventory:
 
     async def windows(
         self, ledger_id: int, share: Share, asked: EntryRange, *, verify: bool
-    ) -> AsyncGenerator[Window, None]:
+    ) -> AsyncGenerator[InventoryWindow, None]:
         """Yields findings for the entries of `asked`, a part of the share's range, from the first to the last.
 
         With `verify` each frame is read. Else the index is believed for frames without holes, and those with holes
@@ -59,7 +59,7 @@ class Inventory:
             end = min(asked.last_entry, at + WINDOW_ENTRIES - 1)
             places, through = await self._places(ledger_id, at, end)
             held, unreadable = await self._held(ledger_id, places, EntryRange(at, through), verify=verify)
-            yield Window(tuple(missing(share, at, through, held)), unreadable)
+            yield InventoryWindow(tuple(missing(share, at, through, held)), unreadable)
             at = through + 1
 
     async def missing_of(self, part: LedgerRecord, bookie: BookieRef, fragment: Fragment) -> list[EntryRange]:
@@ -85,13 +85,13 @@ class Inventory:
                     found += window.gaps
         return found
 
-    async def unreadable(self, ledger_id: int, places: Iterable[Place]) -> list[Place]:
+    async def unreadable(self, ledger_id: int, places: Iterable[FrameLocation]) -> list[FrameLocation]:
         """Those of these frames that cannot be read, or are not what the index says; logs each with the reason."""
-        bad: list[Place] = []
+        bad: list[FrameLocation] = []
         for batch in _batches(places):
             await self._pace.keep(sum(place.size for place in batch))
             for place, found in zip(batch, await in_thread(self._read, ledger_id, batch), strict=True):
-                if isinstance(found, Unreadable):
+                if isinstance(found, UnreadableFrame):
                     entries = (place.first_entry, place.last_entry)
                     log.error(
                         "cannot read entries %d to %d of ledger %d: %s",
@@ -103,7 +103,7 @@ class Inventory:
                     bad.append(place)
         return bad
 
-    async def _places(self, ledger_id: int, first: int, last: int) -> tuple[list[Place], int]:
+    async def _places(self, ledger_id: int, first: int, last: int) -> tuple[list[FrameLocation], int]:
         """All frames that may hold entries of [first, n], and n, which is `last` or before it."""
         limit = FRAMES_PER_WINDOW
         while True:
@@ -116,44 +116,44 @@ class Inventory:
             limit *= 2
 
     async def _held(
-        self, ledger_id: int, places: Sequence[Place], window: EntryRange, *, verify: bool
-    ) -> tuple[list[Ids], tuple[Place, ...]]:
+        self, ledger_id: int, places: Sequence[FrameLocation], window: EntryRange, *, verify: bool
+    ) -> tuple[list[Ids], tuple[FrameLocation, ...]]:
         believed = [] if verify else [place for place in places if is_solid(place)]
         held: list[Ids] = [_clipped(place, window) for place in believed]
-        unreadable: list[Place] = []
+        unreadable: list[FrameLocation] = []
         to_read = places if verify else [place for place in places if not is_solid(place)]
         for batch in _batches(to_read):
             await self._pace.keep(sum(place.size for place in batch))
             for place, found in zip(batch, await in_thread(self._read, ledger_id, batch), strict=True):
-                if isinstance(found, Unreadable):
+                if isinstance(found, UnreadableFrame):
                     unreadable.append(place)
                 else:
                     held.append(found)
         return held, tuple(unreadable)
 
-    def _read(self, ledger_id: int, places: Sequence[Place]) -> list[Ids | Unreadable]:
+    def _read(self, ledger_id: int, places: Sequence[FrameLocation]) -> list[Ids | UnreadableFrame]:
         """The ids in each frame, or why it cannot be read."""
         found = (read_frame(self._bookie.files, ledger_id, place) for place in places)
         return [columns.ids if isinstance(columns, Columns) else columns for columns in found]
 
 
-def is_solid(place: Place) -> bool:
+def is_solid(place: FrameLocation) -> bool:
     """Whether the frame holds every entry from its first to its last."""
     return place.last_entry - place.first_entry == place.entries - 1
 
 
-def span_of(place: Place) -> EntryRange:
+def span_of(place: FrameLocation) -> EntryRange:
     """The entry range of a frame."""
     return EntryRange(place.first_entry, place.last_entry)
 
 
-def _clipped(place: Place, window: EntryRange) -> range:
+def _clipped(place: FrameLocation, window: EntryRange) -> range:
     return range(max(place.first_entry, window.first_entry), min(place.last_entry, window.last_entry) + 1)
 
 
-def _batches(places: Iterable[Place]) -> Iterator[list[Place]]:
+def _batches(places: Iterable[FrameLocation]) -> Iterator[list[FrameLocation]]:
     """The places, about BATCH_BYTES of records at a time."""
-    batch: list[Place] = []
+    batch: list[FrameLocation] = []
     size = 0
     for place in places:
         batch.append(place)

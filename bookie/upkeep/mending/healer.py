@@ -18,7 +18,7 @@ from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import LedgerStore
 
 from ..inventory.placed_entries import Part, shares
-from .mending import Mender, Tally
+from .gap_filling import Mender, Tally
 from .replication_task import Reason, ReplicationTask
 
 TRIES_MAX = 5

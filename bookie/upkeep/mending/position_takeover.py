@@ -13,8 +13,8 @@ from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 from metadata.records.ledger_store import LedgerStore
 
 from ..peers import Peers
+from .gap_filling import Tally
 from .healer import Healer
-from .mending import Tally
 from .replication_task import Reason, ReplicationTask
 
 STANDS_THERE = "another bookie has to take the place from entry %s on: this one is in that ensemble already"

@@ -21,7 +21,7 @@ from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 from metadata.records.ledger_store import LedgerStore
 
 from ...errors import BookieError, DiskIsFull
-from ...index.places import Place
+from ...index.places import FrameLocation
 from ...storage.bookie import Bookie
 from ...wire.messages import EntryRange, Status
 from ..collecting.compactor import state_record
@@ -32,8 +32,8 @@ from ..peers import Peers, PeersFailed
 from ..rate_limit import RateLimit
 from ..reports import Progress, Repaired, RepairReport, Summary
 from ..threads import in_thread
+from .gap_filling import Mender, Tally
 from .healer import Healer
-from .mending import Mender, Tally
 from .position_takeover import MayTake, PositionTakeover
 from .restoring import Restorer
 
@@ -116,7 +116,7 @@ class Repair:
         await self._bookie.checkpoint()
         return summary.report()
 
-    async def mend(self, ledger_id: int, suspected: Sequence[Place]) -> Repaired:
+    async def mend(self, ledger_id: int, suspected: Sequence[FrameLocation]) -> Repaired:
         """Replaces those of these frames that are unreadable: fetches their entries placed here, and removes them.
 
         Recovers nothing: a frame of a ledger that is not closed stays, an I/O error for its readers, unless its
@@ -171,7 +171,7 @@ class Repair:
     def _in_limbo(self) -> list[int]:
         return [state.ledger_id for state in self._bookie.index.states() if state.limbo]
 
-    async def _replace(self, record: LedgerRecord, bad: Sequence[Place], tally: Tally) -> None:
+    async def _replace(self, record: LedgerRecord, bad: Sequence[FrameLocation], tally: Tally) -> None:
         spans = merged(map(span_of, bad))
         # A recovery may have written here what it only places here when it closes the ledger (rule R4).
         wanted = [(EVERY_ENTRY, span) for span in spans]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import LedgerStore
 
-from ...index.places import Place
+from ...index.places import FrameLocation
 from ...log import segments
 from ...log.format import place_of
 from ...storage.bookie import Bookie
@@ -38,7 +38,7 @@ class Restorer:
         """Clears the cache of records."""
         self._records.clear()
 
-    async def put_back(self, ledger_id: int, places: Sequence[Place]) -> int:
+    async def put_back(self, ledger_id: int, places: Sequence[FrameLocation]) -> int:
         """Adds those of these frames to the index that have entries missing here; returns how many.
 
         The index has committed them when this returns. Raises MetadataError.
@@ -64,7 +64,7 @@ class Restorer:
                 self._records.popitem(last=False)
         return self._records[ledger_id]
 
-    async def _add(self, record: LedgerRecord, place: Place) -> bool:
+    async def _add(self, record: LedgerRecord, place: FrameLocation) -> bool:
         ledger_id = record.ledger_id
         frame = await in_thread(read_frame, self._bookie.files, ledger_id, place, record.identity)
         if not isinstance(

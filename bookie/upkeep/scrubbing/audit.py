@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ...index.index import Index
-from ...index.places import Frame, Place
+from ...index.places import Frame, FrameLocation
 from ...wire.messages import EntryRange
 from ..inventory.gaps import uncovered
 from ..inventory.inventory import is_solid
@@ -44,7 +44,7 @@ class Audit:
         """After the check: ledgers of which not all frames in the segment are accounted for."""
         return [ledger_id for ledger_id, left in self._left.items() if left]
 
-    def _is_nowhere(self, ledger_id: int, place: Place) -> bool:
+    def _is_nowhere(self, ledger_id: int, place: FrameLocation) -> bool:
         if self._index.ledger(ledger_id) is None:
             return False  # forgotten, with its frames
         first, last = place.first_entry, place.last_entry

@@ -24,7 +24,7 @@ from metadata.counting.outage import weight
 from metadata.errors import MetadataError
 
 from ...errors import BookieError, DiskIsFull, LogFailed
-from ...index.places import Frame, Place
+from ...index.places import Frame, FrameLocation
 from ...log import manifest, segments
 from ...log.format import NO_LEDGER, place_of
 from ...storage.bookie import Bookie
@@ -168,7 +168,7 @@ class Scrubber:
         """Restores frames of the log that the index lacks, if the metadata places them here."""
         if not hidden:
             return
-        by_ledger: defaultdict[int, list[Place]] = defaultdict(list)
+        by_ledger: defaultdict[int, list[FrameLocation]] = defaultdict(list)
         for ledger_id, place in hidden:
             by_ledger[ledger_id].append(place)
         async with self._upkeep:
@@ -209,7 +209,7 @@ class Scrubber:
         this.frames_damaged += done.frames_unreadable
         this.repaired.add(done)
 
-    def _pointed_to(self, ledger_id: int, segment: int | None) -> list[Place]:
+    def _pointed_to(self, ledger_id: int, segment: int | None) -> list[FrameLocation]:
         places = self._bookie.index.places(ledger_id)
         return [place for _, place in places if segment in (None, place.position >> 32)]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ...disk.disk import Disk, LogFile
 from ...errors import DamagedLog
-from ...index.places import Place, place_of_frame
+from ...index.places import FrameLocation, place_of_frame
 from ...log import segments
 from ...log.format import (
     ALIGNMENT,
@@ -42,12 +42,12 @@ class Stretch:
 
 
 @dataclass(slots=True)
-class Step:
+class CheckStep:
     """Findings of one step: every frame, as the index should have it, and damage."""
 
     bytes: int = 0
     records: int = 0
-    frames: list[tuple[int, Place]] = field(default_factory=list)
+    frames: list[tuple[int, FrameLocation]] = field(default_factory=list)
     damaged: list[Stretch] = field(default_factory=list)
 
     def take(self, found: Found) -> None:
@@ -59,7 +59,9 @@ class Step:
             self.frames.append((record.ledger_id, place))
 
 
-def check_segment(disk: Disk, segment: int, incarnation: str, synced: int | None = None) -> Iterator[Step]:
+def check_segment(
+    disk: Disk, segment: int, incarnation: str, synced: int | None = None
+) -> Iterator[CheckStep]:
     """Surveys a segment, to its end if it is sealed, else to where it is `synced`.
 
     A sealed segment holds nothing but records, and so does the synced part of the newest. For one thread at a time.
@@ -76,7 +78,7 @@ def check_segment(disk: Disk, segment: int, incarnation: str, synced: int | None
             yield step
             offset += step.bytes
         if size < end:
-            yield Step(damaged=[Stretch(segment, size, end, "the file was cut here")])
+            yield CheckStep(damaged=[Stretch(segment, size, end, "the file was cut here")])
     finally:
         file.close()
 
@@ -90,7 +92,7 @@ def _end_of(disk: Disk, segment: int, size: int) -> int:
     return size if following is None else max(size, following.previous_end)
 
 
-def _header(file: LogFile, segment: int, incarnation: str) -> Step:
+def _header(file: LogFile, segment: int, incarnation: str) -> CheckStep:
     try:
         segments.check_header(file, segment, incarnation)
         why = ""
@@ -99,12 +101,12 @@ def _header(file: LogFile, segment: int, incarnation: str) -> Step:
     except OSError as error:
         why = str(error)
     damage = [Stretch(segment, 0, SEGMENT_HEADER.size, why)] if why else []
-    return Step(bytes=SEGMENT_HEADER.size, damaged=damage)
+    return CheckStep(bytes=SEGMENT_HEADER.size, damaged=damage)
 
 
-def _step(file: LogFile, segment: int, offset: int, end: int) -> Step:
+def _step(file: LogFile, segment: int, offset: int, end: int) -> CheckStep:
     """Records from `offset` on; where none begins there, the stretch up to the next one."""
-    step = Step()
+    step = CheckStep()
     for found in _records_in(_chunk(file, offset, end), position_of(segment, offset)):
         step.take(found)
     if not step.bytes:  # a record larger than the step, or none at all

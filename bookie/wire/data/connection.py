@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Protocol, cast
 
-from .framing import BadFrame, Body, FrameReader, Kind, Part, Received, framed
+from .framing import BadFrame, Body, FrameKind, FrameReader, Part, Received, framed
 from .outbox import Outbox
 
 WRITE_BUFFER_BYTES_MAX = 1024 * 1024
@@ -45,7 +45,7 @@ TOO_OFTEN = "it asks too often for signs of life"
 NEXT_TURN = "the rest of what came is for the next turn"
 
 
-class Memory(Protocol):
+class ConnectionMemory(Protocol):
     """Memory quota for large bodies. A handler frees a body's memory once it is done with it."""
 
     def take_now(self, amount: int) -> bool: ...
@@ -56,7 +56,7 @@ class Memory(Protocol):
 class Handler(Protocol):
     """Handles a connection's frames and events."""
 
-    def received(self, kind: Kind, call: int, body: Body) -> None:
+    def received(self, kind: FrameKind, call: int, body: Body) -> None:
         """Handles a frame. An exception ends the connection."""
         ...
 
@@ -86,7 +86,7 @@ class Connection(asyncio.BufferedProtocol):
     ) -> None:
         self.handler = handler
         self.reader = FrameReader()
-        self.memory: Memory | None = None
+        self.memory: ConnectionMemory | None = None
         self.received_bytes = self.sent_bytes = 0
         self.large_seconds = 0.0
         """How long it took to receive the latest large body."""
@@ -112,7 +112,7 @@ class Connection(asyncio.BufferedProtocol):
 
     # --- what an owner uses -------------------------------------------------------------------
 
-    def send(self, kind: Kind, call: int = 0, body: Sequence[Part] = ()) -> None:
+    def send(self, kind: FrameKind, call: int = 0, body: Sequence[Part] = ()) -> None:
         """Queues a frame; does nothing on a connection that is lost, or was ended by this side."""
         if self._transport is None or self.is_lost or self._is_ending:
             return
@@ -256,7 +256,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _take_all(self, frames: Sequence[Received]) -> None:
         """Handles one loop iteration's frames; the rest in later iterations, before anything more is read."""
-        if Kind.PING in map(_KIND, frames):
+        if FrameKind.PING in map(_KIND, frames):
             self._is_asked()
         for frame in frames:
             if self._is_ending:
@@ -277,7 +277,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _is_asked(self) -> None:
         """Answers pings with one pong. Pauses reading from a peer that sends far too many."""
-        self.send(Kind.PONG)
+        self.send(FrameKind.PONG)
         before, self._asked_at = self._asked_at, self._loop.time()
         pause = KEEPALIVE_SECONDS * ASKED_SHARE_MIN
         if self._asked_at - before < pause and TOO_OFTEN not in self._holds:
@@ -323,7 +323,7 @@ class Connection(asyncio.BufferedProtocol):
             self.go_on(NO_MEMORY)
 
     def _take(self, frame: Received) -> None:
-        if frame.kind in (Kind.PING, Kind.PONG):
+        if frame.kind in (FrameKind.PING, FrameKind.PONG):
             return
         try:
             self.handler.received(*frame)
@@ -357,7 +357,7 @@ class Connection(asyncio.BufferedProtocol):
         elif silent < KEEPALIVE_SECONDS:
             self._look_later(KEEPALIVE_SECONDS)
         else:  # ping: without a reply until then the connection is given up
-            self.send(Kind.PING)
+            self.send(FrameKind.PING)
             self._look_later(self._silence_seconds_max)
 
 

@@ -41,7 +41,7 @@ Body = bytes | bytearray
 Part = bytes | memoryview
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """Type of a frame. A bookie answers a call with the same kind and number."""
 
     HELLO = 1  # client hello: the versions it speaks
@@ -61,13 +61,13 @@ class Kind(IntEnum):
     TAKEN = 15  # client: flow control: bytes of this scan taken so far
 
 
-ALL_KINDS = frozenset(Kind)
+ALL_KINDS = frozenset(FrameKind)
 
 
 class Received(NamedTuple):
     """A whole frame."""
 
-    kind: Kind
+    kind: FrameKind
     call: int
     body: Body
 
@@ -76,7 +76,7 @@ class BadFrame(ValueError):
     """Bytes that are no frame of this protocol; the connection cannot be used any more."""
 
 
-def framed(kind: Kind, call: int, body: Sequence[Part]) -> list[Part]:
+def framed(kind: FrameKind, call: int, body: Sequence[Part]) -> list[Part]:
     """The frame as buffers to be sent in order: large parts are not copied, small ones are joined."""
     parts = [HEADER.pack(sum(map(len, body)), call, kind), *body]
     if max(map(len, parts)) < LARGE_PART_BYTES:
@@ -103,7 +103,7 @@ class FrameReader:
         self.body_bytes_max = GREETING_BYTES_MAX
         self.wanted = 0
         self.has_more = False
-        self._large_kinds: Collection[Kind] = ALL_KINDS
+        self._large_kinds: Collection[FrameKind] = ALL_KINDS
         self._begin = self._end = 0  # of what is received in `_small` and not taken
         self._small = bytearray(RECEIVE_BYTES_MIN)
         self._view = memoryview(self._small)
@@ -115,7 +115,7 @@ class FrameReader:
         """Whether part of a large body was received."""
         return self._large is not None
 
-    def handshake_done(self, large_kinds: Collection[Kind] = ALL_KINDS) -> None:
+    def handshake_done(self, large_kinds: Collection[FrameKind] = ALL_KINDS) -> None:
         """Raises the cap on frames after the handshake; for all kinds, or only some."""
         self.body_bytes_max = MESSAGE_BYTES_MAX
         self._large_kinds = large_kinds
@@ -176,12 +176,12 @@ class FrameReader:
         self._view = memoryview(self._small)
         self._begin = self._end = 0
 
-    def _header(self) -> tuple[int, int, Kind]:
+    def _header(self) -> tuple[int, int, FrameKind]:
         size, call, kind = HEADER.unpack_from(self._small, self._begin)
         if size > self.body_bytes_max:
             raise BadFrame(f"a frame of {size} bytes; the limit is {self.body_bytes_max}")
         try:
-            known = Kind(kind)
+            known = FrameKind(kind)
         except ValueError:
             raise BadFrame(f"a frame of unknown kind {kind}") from None
         if size > SMALL_BODY_BYTES_MAX and known not in self._large_kinds:

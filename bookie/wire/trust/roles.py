@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from .. import rpc
-from ..data.framing import Kind
+from ..data.framing import FrameKind
 
 
 class Right(StrEnum):
@@ -53,17 +53,17 @@ MAY: dict[Role, frozenset[Right]] = {
     Role.ADMIN: EVERYTHING,
 }
 
-CALLS: dict[Kind, Right] = {
-    Kind.APPEND: Right.APPEND,
-    Kind.READ: Right.READ,
-    Kind.SCAN: Right.READ,
-    Kind.LAST_ADD_CONFIRMED: Right.READ,
-    Kind.HOLDINGS: Right.READ,
-    Kind.INFO: Right.INFO,
+CALLS: dict[FrameKind, Right] = {
+    FrameKind.APPEND: Right.APPEND,
+    FrameKind.READ: Right.READ,
+    FrameKind.SCAN: Right.READ,
+    FrameKind.LAST_ADD_CONFIRMED: Right.READ,
+    FrameKind.HOLDINGS: Right.READ,
+    FrameKind.INFO: Right.INFO,
 }
 """The right that each kind of frame takes. A read or a LAC request that fences takes Right.FENCE as well."""
 
-FREE = frozenset({Kind.HELLO, Kind.CANCEL, Kind.TAKEN, Kind.PING, Kind.PONG})
+FREE = frozenset({FrameKind.HELLO, FrameKind.CANCEL, FrameKind.TAKEN, FrameKind.PING, FrameKind.PONG})
 """Kinds of frames from clients that take no right."""
 
 METHODS: dict[str, Right] = {

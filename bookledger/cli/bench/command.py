@@ -30,10 +30,10 @@ from .baseline import Baseline
 from .baseline import measured as measured_baseline
 from .clusters import BenchCluster, plain_cluster, tls_cluster
 from .cpu import CpuMeter
-from .page import Run, page_of
+from .page import BenchRun, page_of
 from .picture import picture_of
 from .reads import read
-from .workloads import SWEEP, WORKLOADS, How, Measured, Result, Workload
+from .workloads import SWEEP, WORKLOADS, How, Measured, Workload, WorkloadResult
 
 
 @command()
@@ -93,11 +93,11 @@ def _about(seconds: float) -> str:
 
 def measured(
     directory: Path, seconds: float, say: Say, *, with_tls: bool = False, with_sweep: bool = False
-) -> Run:
+) -> BenchRun:
     """All workloads between two measurements of the baseline, and the sweep if it is wanted."""
     say(f"baseline: plain sockets, three receivers, 1 MiB blocks, fdatasync each ({seconds:g} s)")
     baselines = [measured_baseline(directory, seconds)]
-    results: list[Result] = []
+    results: list[WorkloadResult] = []
     with ExitStack() as stack:
         clusters = [stack.enter_context(plain_cluster(directory / "plain"))]
         if with_tls:
@@ -109,10 +109,12 @@ def measured(
     say("baseline again")
     baselines.append(measured_baseline(directory, seconds))
     mb_per_s = sum(one.mb_per_s for one in baselines) / len(baselines)
-    return Run([_beside(one, mb_per_s) for one in results], [_beside(one, mb_per_s) for one in sweep], single)
+    return BenchRun(
+        [_beside(one, mb_per_s) for one in results], [_beside(one, mb_per_s) for one in sweep], single
+    )
 
 
-def _told(cluster: BenchCluster, workload: Workload, seconds: float, say: Say) -> Result:
+def _told(cluster: BenchCluster, workload: Workload, seconds: float, say: Say) -> WorkloadResult:
     named = replace(workload, name=f"{workload.name}{cluster.suffix}")
     say(f"{named.name}: {bytes_told(named.entry_bytes)}, {named.in_flight} in flight ({seconds:g} s)")
     return measure(cluster, named, seconds)
@@ -127,15 +129,15 @@ def _single(directory: Path, seconds: float, say: Say) -> Baseline:
     return measured_baseline(directory, seconds, block_bytes=size, window=1)
 
 
-def _beside(result: Result, baseline: float) -> Result:
+def _beside(result: WorkloadResult, baseline: float) -> WorkloadResult:
     fields = asdict(result) | {
         "baseline_mb_per_s": round(baseline, 1),
         "ratio": round(result.mb_per_s / baseline, 3),
     }
-    return Result(**fields)
+    return WorkloadResult(**fields)
 
 
-def measure(cluster: BenchCluster, workload: Workload, seconds: float) -> Result:
+def measure(cluster: BenchCluster, workload: Workload, seconds: float) -> WorkloadResult:
     """Runs one workload for so many seconds, without a baseline."""
     cpu = cluster.cpu_meter()
     match workload.how:

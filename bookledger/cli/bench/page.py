@@ -10,17 +10,17 @@ from ..told.sizes import bytes_told
 from .baseline import Baseline
 from .charts import Line, Rule, chart
 from .picture import picture_of
-from .workloads import Result
+from .workloads import WorkloadResult
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class BenchRun:
     """What one run measured. `sweep`: the same entries with ever more of them in flight, and `single`: a block of an
     entry's size on plain sockets, one in flight; both only if they were wanted.
     """
 
-    results: list[Result]
-    sweep: list[Result]
+    results: list[WorkloadResult]
+    sweep: list[WorkloadResult]
     single: Baseline | None = None
 
 
@@ -50,7 +50,7 @@ th:first-child { text-align: left } thead th { color: var(--dim); font-weight: 5
 """
 
 
-def page_of(run: Run, told: str) -> str:
+def page_of(run: BenchRun, told: str) -> str:
     """The page. `told`: a line about when and where. Raises ValueError for a run without a sweep."""
     if not run.sweep or run.single is None:
         raise ValueError("more and more entries in flight were not measured")
@@ -74,7 +74,7 @@ def page_of(run: Run, told: str) -> str:
     )
 
 
-def _throughput(sweep: Sequence[Result]) -> Iterator[str]:
+def _throughput(sweep: Sequence[WorkloadResult]) -> Iterator[str]:
     baseline = Rule(f"baseline {sweep[0].baseline_mb_per_s:,.0f} MB/s", "mb", sweep[0].baseline_mb_per_s)
     line = Line("MB/s", "mb", [(one.in_flight, one.mb_per_s) for one in sweep])
     yield "<section><h2>Throughput against entries in flight</h2>"
@@ -84,7 +84,7 @@ def _throughput(sweep: Sequence[Result]) -> Iterator[str]:
     yield "</section>"
 
 
-def _latency(sweep: Sequence[Result], single: Baseline) -> Iterator[str]:
+def _latency(sweep: Sequence[WorkloadResult], single: Baseline) -> Iterator[str]:
     lines = [
         Line("p50, ms", "p50", [(one.in_flight, one.p50_ms) for one in sweep]),
         Line("p99, ms", "p99", [(one.in_flight, one.p99_ms) for one in sweep]),
@@ -100,8 +100,8 @@ def _latency(sweep: Sequence[Result], single: Baseline) -> Iterator[str]:
     yield "</section>"
 
 
-def _table(results: Sequence[Result]) -> Iterator[str]:
-    heads = "".join(f'<th scope="col">{one.name.replace("_", " ")}</th>' for one in fields(Result))
+def _table(results: Sequence[WorkloadResult]) -> Iterator[str]:
+    heads = "".join(f'<th scope="col">{one.name.replace("_", " ")}</th>' for one in fields(WorkloadResult))
     yield '<div class="scroll" tabindex="0" role="region" aria-label="All measurements"><table>'
     yield f"<thead><tr>{heads}</tr></thead>"
     for result in results:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import escape
 
 from ..told.sizes import bytes_told
-from .workloads import Result
+from .workloads import WorkloadResult
 
 ROW, TOP = 34, 92
 NAMES, BARS, GAP, DOTS, EDGE = 250, 300, 60, 300, 90
@@ -28,7 +28,7 @@ STYLE = """
 """
 
 
-def picture_of(results: Sequence[Result], told: str) -> str:
+def picture_of(results: Sequence[WorkloadResult], told: str) -> str:
     """The SVG. `told`: a line about when and where. Raises ValueError for no results."""
     if not results:
         raise ValueError("nothing was measured")
@@ -46,7 +46,7 @@ def picture_of(results: Sequence[Result], told: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _bars(results: Sequence[Result], height: int) -> Iterator[str]:
+def _bars(results: Sequence[WorkloadResult], height: int) -> Iterator[str]:
     """Megabytes per second as bars, and the baseline of plain sockets and `fdatasync` as a line."""
     baseline = results[0].baseline_mb_per_s
     most = max(baseline, *(result.mb_per_s for result in results)) or 1.0
@@ -64,7 +64,7 @@ def _bars(results: Sequence[Result], height: int) -> Iterator[str]:
     yield _text(x - 60, height - 8, f"baseline: {baseline:.0f} MB/s", "small")
 
 
-def _dots(results: Sequence[Result], height: int) -> Iterator[str]:
+def _dots(results: Sequence[WorkloadResult], height: int) -> Iterator[str]:
     """p50 and p99 on a logarithmic scale, with a rule at each power of ten."""
     found = [value for result in results for value in (result.p50_ms, result.p99_ms) if value > 0]
     low = math.floor(math.log10(min(found, default=0.1)))

@@ -61,7 +61,7 @@ SWEEP = tuple(Workload(f"{count} in flight", 1000, count) for count in (1, 4, 16
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class WorkloadResult:
     """`adds_per_s` are entries read in workloads that read; latencies are then those of a page, not of an entry.
 
     `client_cpu_us`, `bookies_cpu_us`: CPU time of an entry, all bookies together.
@@ -88,8 +88,8 @@ class Measured:
     steps: list[float]
     seconds: float
 
-    def result(self, workload: Workload, cpu: CpuMeter) -> Result:
-        return Result(
+    def result(self, workload: Workload, cpu: CpuMeter) -> WorkloadResult:
+        return WorkloadResult(
             workload=workload.name,
             entry_bytes=workload.entry_bytes,
             in_flight=workload.in_flight,

@@ -18,7 +18,7 @@ from ..told.interruption import again, told_when_stopped
 from ..told.sizes import bytes_told
 
 if TYPE_CHECKING:
-    from bookie.offline.salvage import Mended, Outcome
+    from bookie.offline.salvage import Mended, SalvageOutcome
     from bookie.serving.cookie_check import RestoredCookie
 
 data_option = click.option(
@@ -190,7 +190,7 @@ def salvage(data: Path, as_json: bool) -> None:
         say(f"{'then' if n else 'next'}: {step}")
 
 
-def _next_steps(data: Path, mended: list[Mended], outcome: Outcome) -> list[str]:
+def _next_steps(data: Path, mended: list[Mended], outcome: SalvageOutcome) -> list[str]:
     """The steps left for the operator, in order."""
     steps = []
     if outcome.index_problem:

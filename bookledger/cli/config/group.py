@@ -24,7 +24,7 @@ from ..told.help import group
 from . import checking
 from .command_options import options_of
 from .example import example_of
-from .origin import DEFAULT, Origin, Source, origin_in_table, origin_of
+from .origin import DEFAULT, Origin, SettingSource, origin_in_table, origin_of
 from .sections import SECTIONS
 from .settings import settings_now
 
@@ -105,7 +105,7 @@ def _of_all(context: click.Context) -> Iterator[Row]:
     for name, variable in COMMON.items():
         origin = _origin_at_the_top(root, name)
         value = os.environ.get(variable) or DEFAULTS.get(name)
-        if origin.source is Source.FLAG:
+        if origin.source is SettingSource.FLAG:
             value = _plain(root.params[name.replace("-", "_")])
         yield _row(name, value, origin, DEFAULTS.get(name), variable=variable)
     for table, section in SECTIONS.items():
@@ -122,14 +122,14 @@ def _origin_at_the_top(root: click.Context, name: str) -> Origin:
     """Returns the origin of a setting in COMMON. The file's values are in the environment by now."""
     variable, settings = COMMON[name], settings_now()
     for param in root.command.params:
-        if param.envvar == variable and origin_of(root, param).source is Source.FLAG:
+        if param.envvar == variable and origin_of(root, param).source is SettingSource.FLAG:
             return origin_of(root, param)
     value = os.environ.get(variable)
     if not value:
         return DEFAULT
     if settings.common.get(name) == value:
-        return Origin(Source.FILE, settings.file.at(name))
-    return Origin(Source.ENVIRONMENT, variable)
+        return Origin(SettingSource.FILE, settings.file.at(name))
+    return Origin(SettingSource.ENVIRONMENT, variable)
 
 
 def _of_command(context: click.Context, path: tuple[str, ...], typed: list[str]) -> Iterator[Row]:

@@ -13,7 +13,7 @@ from metadata.settings.environment import variable_of
 from .settings import Settings, settings_of
 
 
-class Source(StrEnum):
+class SettingSource(StrEnum):
     """Kinds of origins, from the weakest to the strongest."""
 
     DEFAULT = "default"
@@ -23,25 +23,25 @@ class Source(StrEnum):
 
 
 _SOURCES = {
-    ParameterSource.DEFAULT_MAP: Source.FILE,
-    ParameterSource.ENVIRONMENT: Source.ENVIRONMENT,
-    ParameterSource.COMMANDLINE: Source.FLAG,
+    ParameterSource.DEFAULT_MAP: SettingSource.FILE,
+    ParameterSource.ENVIRONMENT: SettingSource.ENVIRONMENT,
+    ParameterSource.COMMANDLINE: SettingSource.FLAG,
 }
 
 
 class Origin(NamedTuple):
     """The origin of one value. `where` is `FILE:LINE`, the name of a variable, or an option; empty for a default."""
 
-    source: Source
+    source: SettingSource
     where: str = ""
 
     @property
     def is_set_elsewhere(self) -> bool:
         """Whether the value is not from the command line, so that an error must say where it is."""
-        return self.source in (Source.FILE, Source.ENVIRONMENT)
+        return self.source in (SettingSource.FILE, SettingSource.ENVIRONMENT)
 
 
-DEFAULT = Origin(Source.DEFAULT)
+DEFAULT = Origin(SettingSource.DEFAULT)
 
 
 def origin_of(context: click.Context, param: click.Parameter) -> Origin:
@@ -50,21 +50,23 @@ def origin_of(context: click.Context, param: click.Parameter) -> Origin:
     source = context.get_parameter_source(param.name)
     typed = max(param.opts, key=len)
     match _SOURCES.get(source) if source is not None else None:
-        case Source.FLAG:
-            return Origin(Source.FLAG, typed)
-        case Source.ENVIRONMENT:
-            return Origin(Source.ENVIRONMENT, str(param.envvar))
-        case Source.FILE:
-            return Origin(Source.FILE, settings_of(context).file.at(*_path(context), typed.lstrip("-")))
+        case SettingSource.FLAG:
+            return Origin(SettingSource.FLAG, typed)
+        case SettingSource.ENVIRONMENT:
+            return Origin(SettingSource.ENVIRONMENT, str(param.envvar))
+        case SettingSource.FILE:
+            return Origin(
+                SettingSource.FILE, settings_of(context).file.at(*_path(context), typed.lstrip("-"))
+            )
     return DEFAULT
 
 
 def origin_in_table(settings: Settings, table: str, name: str) -> Origin:
     """Returns the origin of a setting in one of the tables of SECTIONS."""
     if name in settings.in_environment(table):
-        return Origin(Source.ENVIRONMENT, variable_of(table, name))
+        return Origin(SettingSource.ENVIRONMENT, variable_of(table, name))
     if name in settings.sections.get(table, {}):
-        return Origin(Source.FILE, settings.file.at(table, name))
+        return Origin(SettingSource.FILE, settings.file.at(table, name))
     return DEFAULT
 
 

@@ -26,7 +26,7 @@ from ..terminal import say
 from ..told.help import command
 from ..told.interruption import bookies_are_gone, told_when_stopped
 from ..told.sizes import bytes_told, counts_bytes
-from .steps import Demo, Findings
+from .steps import Demo, DemoResult
 
 RECORDS_MIN = 10
 """A file of fewer records has none before, between and after the two deaths."""
@@ -112,7 +112,7 @@ async def _check(metadata_uri: str) -> None:
         await store.close()
 
 
-def _run(file: Path, uri: str, directory: Path, bookies: int, record_bytes: int, say: Say) -> Findings:
+def _run(file: Path, uri: str, directory: Path, bookies: int, record_bytes: int, say: Say) -> DemoResult:
     say(
         f"{file} ({bytes_told(file.stat().st_size)}) in records of {bytes_told(record_bytes)}; metadata in {uri}"
     )
@@ -140,7 +140,7 @@ _ROWS = (
 )
 
 
-def report(findings: Findings, as_json: bool) -> None:
+def report(findings: DemoResult, as_json: bool) -> None:
     verdict = "nothing lost, nothing changed" if not findings.wrong else "; ".join(findings.wrong)
     measured = findings.measured
     if as_json:

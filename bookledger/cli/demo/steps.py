@@ -30,7 +30,7 @@ CHANGE_POLL_SECONDS = 0.02
 
 
 @dataclass(slots=True)
-class Findings:
+class DemoResult:
     """The demo's measurements and failed expectations."""
 
     measured: dict[str, Any] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Demo:
     def __init__(
         self, file: Path, uri: str, record_bytes: int, bookies: list[BookieProcess], say: Say
     ) -> None:
-        self.findings = Findings()
+        self.findings = DemoResult()
         self._file, self._size = file, file.stat().st_size
         self._uri = uri
         self._record_bytes = record_bytes

@@ -88,7 +88,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class JournalBenchResult:
     """`times_ledger`: how much longer than the bare ledger's a batch takes: the median, or its share of the time."""
 
     workload: str
@@ -121,7 +121,7 @@ def journal_bench(seconds: float, data: Path | None, as_json: bool) -> None:
     print_records([asdict(result) for result in results], as_json=as_json, none="nothing was measured")
 
 
-def run(directory: Path, seconds: float, say: Say) -> list[Result]:
+def run(directory: Path, seconds: float, say: Say) -> list[JournalBenchResult]:
     uri = uri_of(directory / "metadata.db")
     measured = {workload: Measured() for workload in WORKLOADS}
     with bookie_processes(ENSEMBLE_SIZE, directory, uri):
@@ -137,11 +137,11 @@ async def _rounds(uri: str, seconds: float, measured: dict[Workload, Measured], 
             await _measure(uri, workload, f"bench-{number}", seconds, measured[workload])
 
 
-def _result(workload: Workload, measured: dict[Workload, Measured]) -> Result:
+def _result(workload: Workload, measured: dict[Workload, Measured]) -> JournalBenchResult:
     mine = measured[workload]
     bare = next(m for w, m in measured.items() if _is_bare(w, workload))
     count = len(mine.latencies)
-    return Result(
+    return JournalBenchResult(
         workload=workload.name,
         batch_bytes=workload.batch_bytes,
         in_flight=workload.in_flight,

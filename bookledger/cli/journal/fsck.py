@@ -15,7 +15,7 @@ from ..told.interruption import again, told_when_stopped
 from .options import JournalPlace, journal_place
 
 if TYPE_CHECKING:
-    from qjm_compat.transfer.checking.findings import Findings
+    from qjm_compat.transfer.checking.findings import JournalFindings
     from qjm_compat.transfer.checking.orphans import Deleted
 
 ORPHAN_AGE_SECONDS_DEFAULT = 3600.0
@@ -66,7 +66,7 @@ def fsck(
         click.get_current_context().exit(1)
 
 
-async def _check(place: JournalPlace, orphan_age_seconds: float, *, deep: bool) -> Findings:
+async def _check(place: JournalPlace, orphan_age_seconds: float, *, deep: bool) -> JournalFindings:
     from qjm_compat.transfer.checking.fsck import check_journal
 
     await place.check_named()
@@ -77,7 +77,7 @@ async def _check(place: JournalPlace, orphan_age_seconds: float, *, deep: bool) 
             )
 
 
-def _delete(place: JournalPlace, found: Findings, *, yes: bool, as_json: bool) -> int:
+def _delete(place: JournalPlace, found: JournalFindings, *, yes: bool, as_json: bool) -> int:
     from qjm_compat.transfer.checking.orphans import refuse_unless_whole
 
     refuse_unless_whole(found)
@@ -94,14 +94,14 @@ def _delete(place: JournalPlace, found: Findings, *, yes: bool, as_json: bool) -
     return done.count
 
 
-async def _deleted(place: JournalPlace, found: Findings) -> Deleted:
+async def _deleted(place: JournalPlace, found: JournalFindings) -> Deleted:
     from qjm_compat.transfer.checking.orphans import delete_orphans
 
     async with place.inspector() as inspector:
         return await delete_orphans(inspector, found)
 
 
-def _print(found: Findings, *, as_json: bool) -> None:
+def _print(found: JournalFindings, *, as_json: bool) -> None:
     for problem in found.problems:
         if as_json:
             print_json({"where": problem.where, "problem": problem.what})

@@ -11,7 +11,7 @@ import click
 from ..options import json_option
 from ..output import Progress, print_record
 from ..terminal import confirm
-from ..told.help import Group, Headings
+from ..told.help import CommandGroup, Headings
 from ..told.interruption import again, told_when_stopped
 from .exporting import export
 from .fsck import fsck
@@ -40,7 +40,7 @@ HEADINGS: Headings = {
 }
 
 
-class _JournalGroup(Group):
+class _JournalGroup(CommandGroup):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *_IMPORTED_WHEN_USED])
 

@@ -16,7 +16,7 @@ from ledgers.errors import LedgerError
 from metadata import open_store
 from metadata.backup import hold
 from metadata.backup.file import BackupWriter, Header
-from metadata.backup.hold import Kind, Misfits, Restored
+from metadata.backup.hold import HoldKind, Misfits, Restored
 from metadata.backup.restoring import check as check_backup
 from metadata.backup.restoring import restore as restore_backup
 from metadata.backup.saving import TRIES_MAX, save
@@ -232,7 +232,7 @@ def _row(name: str, one: Misfits | None) -> dict[str, Any]:
     }
 
 
-def _kind(kind: Kind) -> dict[str, Any]:
+def _kind(kind: HoldKind) -> dict[str, Any]:
     return {"ledgers": kind.ledgers, **({"first": list(kind.first[:10])} if kind.first else {})}
 
 

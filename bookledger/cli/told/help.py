@@ -58,7 +58,7 @@ class Command(_WithExamples):
         self.write_options(ctx, formatter, self.headings)
 
 
-class Group(_WithExamples, click.Group):
+class CommandGroup(_WithExamples, click.Group):
     """A group; `headings` are of its commands. Its commands and groups are of these classes, too."""
 
     command_class = Command
@@ -81,9 +81,11 @@ def command(name: str | None = None, *, headings: Headings = NONE) -> Callable[[
     return click.command(name, cls=Command, headings=headings)
 
 
-def group(name: str | None = None, *, headings: Headings = NONE) -> Callable[[Callable[..., Any]], Group]:
+def group(
+    name: str | None = None, *, headings: Headings = NONE
+) -> Callable[[Callable[..., Any]], CommandGroup]:
     """`click.group`, with this help."""
-    return click.group(name, cls=Group, headings=headings)
+    return click.group(name, cls=CommandGroup, headings=headings)
 
 
 def _apart(text: str | None) -> tuple[str | None, tuple[str, ...]]:

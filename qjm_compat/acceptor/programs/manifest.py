@@ -68,14 +68,14 @@ def written(me: Memory, segment: SegmentRecord) -> Program[LedgerEnd]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SegmentLocation:
     """Where to read edits from a txid on: in `log`, or nowhere, `highest_txid` being the last there is."""
 
     log: RemoteEditLog | None
     highest_txid: int
 
 
-def place_of(me: Memory, txid: int) -> Program[Place]:
+def place_of(me: Memory, txid: int) -> Program[SegmentLocation]:
     """Finds the segment that holds `txid`. Searches the latest segments first, which followers ask for."""
     state = yield from me.look_readable()
     in_progress = yield from _logs_in_progress(me, state)
@@ -83,12 +83,12 @@ def place_of(me: Memory, txid: int) -> Program[Place]:
     latest += [_log(segment) for segment in state.finalized(()).values()]
     holding = _holding(without_overlaps(latest), txid)
     if holding is not None:
-        return Place(holding, holding.end_txid)
+        return SegmentLocation(holding, holding.end_txid)
     highest = max((log.end_txid for log in latest), default=0)
     if txid > highest >= max(1, state.last_finalized_start):
-        return Place(None, highest)  # a follower that has everything asks this repeatedly
+        return SegmentLocation(None, highest)  # a follower that has everything asks this repeatedly
     logs = without_overlaps([*(yield from finalized_logs(state)), *in_progress])
-    return Place(_holding(logs, txid), max((log.end_txid for log in logs), default=0))
+    return SegmentLocation(_holding(logs, txid), max((log.end_txid for log in logs), default=0))
 
 
 def _holding(logs: Iterable[RemoteEditLog], txid: int) -> RemoteEditLog | None:

@@ -32,7 +32,7 @@ from .manifest import finalized_logs
 from .memory import CONFLICTS_MAX, Memory
 from .segments import sweep
 
-Step = Callable[[JournalState], JournalState]
+StorageStep = Callable[[JournalState], JournalState]
 
 
 def is_formatted(me: Memory, _: IsFormatted) -> Program[bool]:
@@ -210,7 +210,7 @@ def _upgrading(me: Memory, state: JournalState) -> JournalState:
     return transitions.upgrading(state, me.committed_txid)
 
 
-def _step(me: Memory, step: Step) -> Program[JournalState]:
+def _step(me: Memory, step: StorageStep) -> Program[JournalState]:
     """Makes one change of an existing journal, with all writers fenced."""
     for _ in range(CONFLICTS_MAX):
         found = yield from me.fresh_or_none()

@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Annotated
 
 from ..errors import BrokenOp
-from .field_types import STRING, Kind, Mode, Text, array, record, to_enum
+from .field_types import STRING, FieldType, Mode, Text, array, record, to_enum
 from .java import read_maybe_text, read_text, write_maybe_text, write_text
 from .protobuf import (
     Fields,
@@ -138,5 +138,7 @@ def _change_to_json(change: AclChange) -> object:
 
 
 Permissions = Annotated[Permission, record(Permission)]
-Acl = Annotated[tuple[AclEntry, ...], array(Kind(_read_entry, _write_entry, _entry_to_json), ENTRIES_MAX)]
-AclMessage = Annotated[AclChange, Kind(_read_change, _write_change, _change_to_json)]
+Acl = Annotated[
+    tuple[AclEntry, ...], array(FieldType(_read_entry, _write_entry, _entry_to_json), ENTRIES_MAX)
+]
+AclMessage = Annotated[AclChange, FieldType(_read_change, _write_change, _change_to_json)]

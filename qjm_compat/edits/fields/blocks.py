@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass
 from typing import Annotated
 
-from .field_types import I64, Kind, array, check_count, record
+from .field_types import I64, FieldType, array, check_count, record
 from .java import read_vint, read_vlong, write_vint, write_vlong
 
 BLOCKS_MAX = 64 * 1024 * 1024
@@ -57,4 +57,4 @@ def _write_compact(blocks: tuple[Block, ...]) -> bytes:
 _BLOCKS = array(record(Block), BLOCKS_MAX)
 
 Blocks = Annotated[tuple[Block, ...], _BLOCKS]
-CompactBlocks = Annotated[tuple[Block, ...], Kind(_read_compact, _write_compact, _BLOCKS.to_json)]
+CompactBlocks = Annotated[tuple[Block, ...], FieldType(_read_compact, _write_compact, _BLOCKS.to_json)]

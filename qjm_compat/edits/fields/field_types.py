@@ -45,7 +45,7 @@ def _as_it_is(value: object) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind(Generic[T]):
+class FieldType(Generic[T]):
     """One encoding of a value."""
 
     read: Callable[[bytes, int], tuple[T, int]]
@@ -57,14 +57,14 @@ class Kind(Generic[T]):
     """Struct's format letter for a fixed-width number; such fields are packed together."""
 
 
-def _number(form: str, to_json: Callable[[int], object] = _as_it_is) -> Kind[int]:
+def _number(form: str, to_json: Callable[[int], object] = _as_it_is) -> FieldType[int]:
     packed = struct.Struct(f">{form}")
     unpack, size = packed.unpack_from, packed.size
 
     def read(data: bytes, at: int) -> tuple[int, int]:
         return unpack(data, at)[0], at + size
 
-    return Kind(read, packed.pack, to_json, size, form)
+    return FieldType(read, packed.pack, to_json, size, form)
 
 
 _U16 = struct.Struct(">H")
@@ -127,7 +127,7 @@ def _octal(mode: int) -> object:
 
 
 _MODE = _number("h", _octal)
-STRING = Kind(_read_string, _write_string, size_min=2)
+STRING = FieldType(_read_string, _write_string, size_min=2)
 
 NUMBER_8 = _number("b")
 NUMBER_32 = _number("i")
@@ -137,29 +137,31 @@ I16 = Annotated[int, _number("h")]
 I32 = Annotated[int, NUMBER_32]
 I64 = Annotated[int, _number("q")]
 Mode = Annotated[int, _MODE]
-Flag = Annotated[bool, Kind(_read_flag, _write_flag, form="?")]
+Flag = Annotated[bool, FieldType(_read_flag, _write_flag, form="?")]
 String = Annotated[str, STRING]
-Text = Annotated[str, Kind(_read_text, _write_text)]
-ShortBytes = Annotated[bytes, Kind(_read_short_bytes, _write_short_bytes, _hex, 2)]
-VInt = Annotated[int, Kind(read_vint, write_vint)]
-VLong = Annotated[int, Kind(read_vlong, write_vlong)]
+Text = Annotated[str, FieldType(_read_text, _write_text)]
+ShortBytes = Annotated[bytes, FieldType(_read_short_bytes, _write_short_bytes, _hex, 2)]
+VInt = Annotated[int, FieldType(read_vint, write_vint)]
+VLong = Annotated[int, FieldType(read_vlong, write_vlong)]
 
 
-def fields_of(cls: type) -> list[tuple[str, Kind[Any]]]:
+def fields_of(cls: type) -> list[tuple[str, FieldType[Any]]]:
     """(name, kind) of the encoded fields of a dataclass, in order."""
     hints = get_type_hints(cls, include_extras=True)
     found = [(field.name, _kind_in(hints[field.name])) for field in dataclasses.fields(cls)]
     return [(name, kind) for name, kind in found if kind is not None]
 
 
-def _kind_in(hint: object) -> Kind[Any] | None:
+def _kind_in(hint: object) -> FieldType[Any] | None:
     """The kind in an annotation, also if the value may be None."""
     named = [hint, *get_args(hint)]
-    kinds = [extra for one in named for extra in getattr(one, "__metadata__", ()) if isinstance(extra, Kind)]
+    kinds = [
+        extra for one in named for extra in getattr(one, "__metadata__", ()) if isinstance(extra, FieldType)
+    ]
     return kinds[0] if kinds else None
 
 
-def record(cls: type[T]) -> Kind[T]:
+def record(cls: type[T]) -> FieldType[T]:
     """The fields of a dataclass, in sequence."""
     fields = fields_of(cls)
     readers = [kind.read for _, kind in fields]
@@ -174,10 +176,10 @@ def record(cls: type[T]) -> Kind[T]:
     def to_json(value: T) -> object:
         return {name: kind.to_json(getattr(value, name)) for name, kind in fields}
 
-    return Kind(read, writer_of(fields), to_json, sum(kind.size_min for _, kind in fields))
+    return FieldType(read, writer_of(fields), to_json, sum(kind.size_min for _, kind in fields))
 
 
-def flagged(cls: type[T], required: int) -> Kind[T]:
+def flagged(cls: type[T], required: int) -> FieldType[T]:
     """The first fields of a dataclass, a bit set of which others are present (not None), and those."""
     fields = fields_of(cls)
     always, maybe = fields[:required], fields[required:]
@@ -209,10 +211,10 @@ def flagged(cls: type[T], required: int) -> Kind[T]:
         shown = [(name, kind, getattr(value, name)) for name, kind in fields]
         return {name: kind.to_json(one) for name, kind, one in shown if one is not None}
 
-    return Kind(read, write, to_json, sum(kind.size_min for _, kind in always) + bits.size)
+    return FieldType(read, write, to_json, sum(kind.size_min for _, kind in always) + bits.size)
 
 
-def array(of: Kind[T], count_max: int) -> Kind[tuple[T, ...]]:
+def array(of: FieldType[T], count_max: int) -> FieldType[tuple[T, ...]]:
     """A four-byte count, and so many values of a kind."""
     count_of = struct.Struct(">i")
     none = count_of.pack(0)
@@ -235,7 +237,7 @@ def array(of: Kind[T], count_max: int) -> Kind[tuple[T, ...]]:
     def to_json(values: tuple[T, ...]) -> object:
         return [of.to_json(value) for value in values]
 
-    return Kind(read, write, to_json, count_of.size)
+    return FieldType(read, write, to_json, count_of.size)
 
 
 def check_count(count: int, count_max: int) -> None:
@@ -251,11 +253,11 @@ def to_enum(cls: type[E], value: int) -> E:
         raise BrokenOp(f"{value} is no {cls.__name__}") from error
 
 
-def enum(cls: type[E], number: Kind[int]) -> Kind[E]:
+def enum(cls: type[E], number: FieldType[int]) -> FieldType[E]:
     """An enum member, by its number; in JSON by its name."""
 
     def read(data: bytes, at: int) -> tuple[E, int]:
         value, end = number.read(data, at)
         return to_enum(cls, value), end
 
-    return Kind(read, number.write, lambda value: value.name, number.size_min, number.form)
+    return FieldType(read, number.write, lambda value: value.name, number.size_min, number.form)

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Annotated
 
 from ..errors import BrokenOp
-from .field_types import Kind, to_enum
+from .field_types import FieldType, to_enum
 from .java import read_maybe_text, read_text, write_maybe_text, write_text
 from .protobuf import (
     Fields,
@@ -102,5 +102,5 @@ def _to_json(one: XAttr) -> object:
     return {"namespace": one.namespace.name, "name": one.name, **value}
 
 
-XAttrs = Annotated[tuple[XAttr, ...], Kind(_read_list, _write_list, _list_to_json)]
-XAttrMessage = Annotated[XAttrChange, Kind(_read_change, _write_change, _change_to_json)]
+XAttrs = Annotated[tuple[XAttr, ...], FieldType(_read_list, _write_list, _list_to_json)]
+XAttrMessage = Annotated[XAttrChange, FieldType(_read_change, _write_change, _change_to_json)]

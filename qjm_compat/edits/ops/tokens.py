@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ..errors import BrokenOp
-from ..fields.field_types import I64, NUMBER_8, Kind, Text, VInt, VLong, record, take
+from ..fields.field_types import I64, NUMBER_8, FieldType, Text, VInt, VLong, record, take
 from ..fields.java import read_vint, read_vlong, write_vint, write_vlong
 from ..op import EditOp, edit_op
 
@@ -23,7 +23,7 @@ def _read_version(data: bytes, at: int) -> tuple[int, int]:
     return version, end
 
 
-TokenVersion = Annotated[int, Kind(_read_version, NUMBER_8.write)]
+TokenVersion = Annotated[int, FieldType(_read_version, NUMBER_8.write)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def _key_to_json(value: DelegationKey) -> object:
 
 
 Token = Annotated[DelegationToken, record(DelegationToken)]
-MasterKey = Annotated[DelegationKey, Kind(_read_key, _write_key, _key_to_json)]
+MasterKey = Annotated[DelegationKey, FieldType(_read_key, _write_key, _key_to_json)]
 
 
 @edit_op(18, "OP_GET_DELEGATION_TOKEN")

@@ -22,7 +22,7 @@ from ...edits import EditLogError, check_batch, iter_ops
 from ...errors import JournalError
 from ..inspection.acceptor_seen import AcceptorSeen
 from ..inspection.inspector import JournalInspector
-from .findings import CopyFound, Findings
+from .findings import CopyFound, JournalFindings
 from .state_check import check_state
 
 DIGEST_BYTES = 16
@@ -56,7 +56,7 @@ class AcceptorCheck:
         self,
         inspector: JournalInspector,
         seen: AcceptorSeen,
-        found: Findings,
+        found: JournalFindings,
         *,
         deep: bool,
         on_bytes: Callable[[int], None],

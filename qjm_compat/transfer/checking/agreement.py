@@ -9,7 +9,7 @@ from itertools import groupby
 
 from ledgers.protocol.quorum import majority
 
-from .findings import CopyFound, Findings
+from .findings import CopyFound, JournalFindings
 
 JOURNAL = "journal"
 
@@ -20,7 +20,9 @@ FIRST_TXID = 1
 SYNC = "`bookledger journal sync` copies it"
 
 
-def check_agreement(found: Findings, purged_below: Mapping[str, int], unknown: Collection[str] = ()) -> None:
+def check_agreement(
+    found: JournalFindings, purged_below: Mapping[str, int], unknown: Collection[str] = ()
+) -> None:
     """Adds to the findings what the copies contradict each other in, and where edits are missing or few have them.
 
     `purged_below` says, for every acceptor, what it has forgotten because it was told to. Of the acceptors in
@@ -46,7 +48,7 @@ def check_agreement(found: Findings, purged_below: Mapping[str, int], unknown: C
         found.first_txid, found.last_txid, found.segments = spans[0][0], spans[-1][1], len(spans)
 
 
-def _end_of(found: Findings, first: int, copies: Sequence[CopyFound]) -> int:
+def _end_of(found: JournalFindings, first: int, copies: Sequence[CopyFound]) -> int:
     """The end of a finalized segment; its copies must have the same end and the same edits."""
     ends = sorted({copy.last_txid for copy in copies})
     if len(ends) != 1:
@@ -68,7 +70,10 @@ class _Lacking:
 
 
 def _lacking(
-    found: Findings, final: Sequence[CopyFound], purged_below: Mapping[str, int], unknown: Collection[str]
+    found: JournalFindings,
+    final: Sequence[CopyFound],
+    purged_below: Mapping[str, int],
+    unknown: Collection[str],
 ) -> _Lacking:
     """An acceptor that was about to finalize it has it, too; one that was not looked at may."""
     first, last = final[0].first_txid, max(copy.last_txid for copy in final)
@@ -84,7 +89,7 @@ def _lacking(
     return _Lacking(first, last, names, len(there | about_to | set(unknown)))
 
 
-def _check_copies(found: Findings, segments: Sequence[_Lacking]) -> None:
+def _check_copies(found: JournalFindings, segments: Sequence[_Lacking]) -> None:
     """A segment begins only when the one before it is finalized at a majority; losing one more must not undo it."""
     needed = majority(tuple(range(len(found.acceptors)))).needed
 
@@ -122,7 +127,7 @@ def _in_progress(copies: Sequence[CopyFound], finalized_end: int) -> list[CopyFo
     return [c for c in behind if c.first_txid == first and c.writer_epoch == epoch]
 
 
-def _check_marks(found: Findings, copies: Sequence[CopyFound]) -> None:
+def _check_marks(found: JournalFindings, copies: Sequence[CopyFound]) -> None:
     """What one writer wrote is the same at every acceptor, as far as each of them has it."""
     shared = set.intersection(*(set(copy.marks) for copy in copies)) if copies else set()
     if shared and len({copy.marks[max(shared)] for copy in copies}) > 1:
@@ -137,14 +142,14 @@ def _span(copies: Sequence[CopyFound]) -> Iterator[tuple[int, int]]:
         yield copies[0].first_txid, max(copy.last_txid for copy in copies)
 
 
-def _check_layouts(found: Findings, where: str, copies: Sequence[CopyFound]) -> None:
+def _check_layouts(found: JournalFindings, where: str, copies: Sequence[CopyFound]) -> None:
     """The same frames are other ops under another layout."""
     if len({copy.layout_version for copy in copies}) > 1:
         told = ", ".join(f"{copy.acceptor} has {copy.layout_version}" for copy in copies)
         found.problem(where, f"the copies are of different layouts: {told}")
 
 
-def _check_beginning(found: Findings, first: int, purged_below: int) -> None:
+def _check_beginning(found: JournalFindings, first: int, purged_below: int) -> None:
     """Purging keeps the segment that holds the first txid to keep. Where nothing was purged, none need be known."""
     if 0 < purged_below < first:
         found.problem(
@@ -154,7 +159,7 @@ def _check_beginning(found: Findings, first: int, purged_below: int) -> None:
         found.notes.append(f"the journal begins with txid {first}, and nothing before it was purged")
 
 
-def _check_continuity(found: Findings, spans: Sequence[tuple[int, int]]) -> None:
+def _check_continuity(found: JournalFindings, spans: Sequence[tuple[int, int]]) -> None:
     for (first, last), (following, _) in zip(spans, spans[1:], strict=False):
         if following > last + 1:
             found.problem(JOURNAL, f"{txids(last + 1, following - 1)} missing")

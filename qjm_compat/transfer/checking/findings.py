@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class JournalProblem:
     """Something that is not as it must be. `where` is an acceptor and a segment, or the journal."""
 
     where: str
@@ -35,7 +35,7 @@ class CopyFound:
 
 
 @dataclass(slots=True)
-class Findings:
+class JournalFindings:
     """`ops` and `bytes` were read, of all copies together. `notes` are no problems, but good to know.
 
     `purged_below`: what every acceptor was told to forget ends before it. `lost_copies`: acceptors and first txids of
@@ -51,12 +51,12 @@ class Findings:
     lost_copies: set[tuple[str, int]] = field(default_factory=set)
     ops: int = 0
     bytes: int = 0
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[JournalProblem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     orphans: list[Orphan] = field(default_factory=list)
 
     def problem(self, where: str, what: object) -> None:
-        self.problems.append(Problem(where, str(what)))
+        self.problems.append(JournalProblem(where, str(what)))
 
     def orphan(self, where: str, orphan: Orphan) -> None:
         self.orphans.append(orphan)

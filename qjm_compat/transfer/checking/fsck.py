@@ -16,7 +16,7 @@ from ..inspection.acceptor_seen import AcceptorSeen
 from ..inspection.inspector import JournalInspector
 from .acceptor_check import AcceptorCheck
 from .agreement import JOURNAL, check_agreement
-from .findings import Findings
+from .findings import JournalFindings
 from .orphans import ORPHAN_AGE_SECONDS, find_orphans
 
 ROUNDS_MAX = 3
@@ -31,7 +31,7 @@ async def check_journal(
     deep: bool = False,
     orphan_age_seconds: float = ORPHAN_AGE_SECONDS,
     on_bytes: OnBytes = lambda _: None,
-) -> Findings:
+) -> JournalFindings:
     """Reads the whole journal and says what is wrong with it. `deep` decodes every op as well.
 
     Raises TransferRefused where no acceptor is formatted, JournalUnavailable where the metadata fails meanwhile.
@@ -59,8 +59,8 @@ async def _check(
     *,
     deep: bool,
     on_bytes: OnBytes,
-) -> Findings:
-    found = Findings(acceptors=tuple(inspector.acceptors))
+) -> JournalFindings:
+    found = JournalFindings(acceptors=tuple(inspector.acceptors))
     if len(silent) == len(inspector.acceptors):
         raise next(iter(silent.values()))
     if not any(one.state.storage for one in seen.values()):
@@ -84,7 +84,7 @@ async def _check(
     return found
 
 
-def _check_storage(seen: Mapping[str, AcceptorSeen], found: Findings) -> None:
+def _check_storage(seen: Mapping[str, AcceptorSeen], found: JournalFindings) -> None:
     """All acceptors hold the edits of one namespace."""
     different: dict[JournalStorage, list[str]] = {}
     for name, one in seen.items():

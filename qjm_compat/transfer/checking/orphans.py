@@ -20,7 +20,7 @@ from ...errors import JournalError, JournalUnavailable
 from ..errors import TransferRefused
 from ..inspection.acceptor_seen import AcceptorSeen
 from ..inspection.inspector import JournalInspector
-from .findings import Findings, Orphan
+from .findings import JournalFindings, Orphan
 
 ORPHAN_AGE_SECONDS = 3600.0
 """A ledger is made before anything refers to it, and a copy is written in between: so old is long past that."""
@@ -35,7 +35,7 @@ class Deleted:
 
 
 async def find_orphans(
-    inspector: JournalInspector, uri: str, found: Findings, age_seconds: float
+    inspector: JournalInspector, uri: str, found: JournalFindings, age_seconds: float
 ) -> list[Orphan]:
     """The orphans of one cluster that are older than `age_seconds`, and what each holds that `found` lacks.
 
@@ -47,7 +47,7 @@ async def find_orphans(
     return [replace(one, why_kept=await _why_keep(inspector, one, found)) for one in orphans]
 
 
-def refuse_unless_whole(found: Findings) -> None:
+def refuse_unless_whole(found: JournalFindings) -> None:
     """Raises TransferRefused where anything else is wrong: an orphan may then be the only copy of what is missing."""
     if found.problems_beside_orphans:
         raise TransferRefused(
@@ -56,7 +56,7 @@ def refuse_unless_whole(found: Findings) -> None:
         )
 
 
-async def delete_orphans(inspector: JournalInspector, found: Findings) -> Deleted:
+async def delete_orphans(inspector: JournalInspector, found: JournalFindings) -> Deleted:
     """Deletes those orphans of a check that nothing refers to even now, and of which nothing would be missed.
 
     Each is ended first, so that all of it is read. Raises TransferRefused where the check found more than
@@ -91,7 +91,7 @@ async def _delete(inspector: JournalInspector, orphan: Orphan) -> bool:
 
 
 async def _why_keep(
-    inspector: JournalInspector, orphan: Orphan, found: Findings, *, end: bool = False
+    inspector: JournalInspector, orphan: Orphan, found: JournalFindings, *, end: bool = False
 ) -> str | None:
     """What forbids to delete an orphan, None where everything in it is in the journal or was purged."""
     if inspector.acceptors.get(orphan.acceptor) != orphan.metadata_uri:
@@ -107,7 +107,7 @@ async def _why_keep(
         return f"it cannot be read: {error}"
 
 
-async def _not_held(ledgers: SegmentLedgers, ledger_id: int, found: Findings) -> str | None:
+async def _not_held(ledgers: SegmentLedgers, ledger_id: int, found: JournalFindings) -> str | None:
     async with aclosing(ledgers.batches(ledger_id, 0)) as batches:
         async for batch in batches:
             check_batch(batch.records, batch.first_txid, batch.num_txns)

@@ -38,7 +38,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class DirectoryListing:
     """The segments of a directory in order, none overlapping another, and what was left out."""
 
     segments: tuple[SegmentName, ...]
@@ -65,7 +65,7 @@ def parsed(file: str) -> SegmentName | None:
     return SegmentName(file, first, last)
 
 
-def listing(files: Iterable[str]) -> Listing:
+def listing(files: Iterable[str]) -> DirectoryListing:
     """Raises TransferRefused where two finalized segments overlap: which of them is true nobody can tell."""
     edits = sorted(file for file in files if file.startswith(PREFIX))
     found = {file: parsed(file) for file in edits}
@@ -81,7 +81,7 @@ def listing(files: Iterable[str]) -> Listing:
         else:
             left.append(LeftOut(segment.file, f"{kept[-1].file} has its edits"))
         end = max(end, segment.last_txid or 0)
-    return Listing(tuple(kept), tuple(left))
+    return DirectoryListing(tuple(kept), tuple(left))
 
 
 def _final_first(segment: SegmentName) -> tuple[int, bool]:

@@ -25,7 +25,7 @@ from random import Random
 from bookie.errors import IndexUnusable
 from bookie.index.index import Index
 from bookie.index.ledger_state import LedgerState
-from bookie.index.places import Place
+from bookie.index.places import FrameLocation
 
 PAGE = 4096
 META_BYTES = 2 * PAGE
@@ -78,7 +78,7 @@ def make(directory: Path) -> None:
     index = Index(directory)
     for start, states in ((0, LEDGERS), (FRAMES, 5)):
         for n in range(start, start + FRAMES):
-            index.add(n % 5, Place(n // 5 * 2, 64 + n * 128, n // 5 * 2 + 1, 2, 128))
+            index.add(n % 5, FrameLocation(n // 5 * 2, 64 + n * 128, n // 5 * 2 + 1, 2, 128))
         index.begin_checkpoint()
         rows = [(ledger_id, LedgerState(ledger_id, known=True).encode()) for ledger_id in range(states)]
         index.commit_checkpoint(64 + (start + FRAMES) * 128, rows)

@@ -14,7 +14,7 @@ import pytest
 from bookie.index.ledger_state import Fence, LedgerState
 from bookie.log import segments
 from bookie.log import writer as writer_module
-from bookie.log.format import RECORD_HEADER, SEGMENT_HEADER, Kind, Record, place_of
+from bookie.log.format import RECORD_HEADER, SEGMENT_HEADER, Record, RecordKind, place_of
 from bookie.log.records import Found
 from tests.bookie.entries import frame_of, lac_of
 from tests.bookie.fuzz.mutations import changes
@@ -37,12 +37,12 @@ def _records() -> list[Record]:
         record_of(2, [0, 1, 2]),
         record_of(1, [2, 3], payload_bytes=90),
         fence_of(2),
-        Record(Kind.ENTRIES, 2, recovered.columns, recovered.last_add_confirmed, recovery=True),
+        Record(RecordKind.ENTRIES, 2, recovered.columns, recovered.last_add_confirmed, recovery=True),
         record_of(1, [4]),
-        Record(Kind.ENTRIES, 1, frame_of(1, []).columns, lac_of(4)),
+        Record(RecordKind.ENTRIES, 1, frame_of(1, []).columns, lac_of(4)),
         record_of(1, [5, 7]),
-        Record(Kind.ENTRIES, 3, frame_of(3, [8]).columns, None, verifier=b"v" * 32),
-        Record(Kind.STATE, 3, content=state.encode()),
+        Record(RecordKind.ENTRIES, 3, frame_of(3, [8]).columns, None, verifier=b"v" * 32),
+        Record(RecordKind.STATE, 3, content=state.encode()),
         record_of(1, [8], payload_bytes=300),
         record_of(1, [9]),
         record_of(1, [10]),

@@ -17,7 +17,7 @@ from bookie.disk.disk import OsDisk
 from bookie.errors import BookieError, DamagedLog, DataDirectoryError
 from bookie.index.index import Index
 from bookie.index.ledger_state import Fence, LedgerState
-from bookie.index.places import Place
+from bookie.index.places import FrameLocation
 from bookie.log.format import RECORD_HEADER, SEGMENT_HEADER, place_of
 from bookie.log.records import Found
 from bookie.log.walk import walk
@@ -144,7 +144,7 @@ def test_B2_an_index_made_anew_points_to_whole_records_or_is_not_made(
     assert check(path).problems == []
 
 
-def all_places(path: Path) -> set[tuple[int, Place]]:
+def all_places(path: Path) -> set[tuple[int, FrameLocation]]:
     index = Index(path / "index")
     try:
         return set(index.places())

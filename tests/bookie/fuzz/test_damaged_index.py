@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from bookie.errors import IndexUnusable
 from bookie.index.index import Index
 from bookie.index.ledger_state import Fence, LedgerState
-from bookie.index.places import Place, from_row, to_row
+from bookie.index.places import FrameLocation, from_row, to_row
 from bookie.wire.messages import LacStatement
 from tests.bookie import messages
 from tests.bookie.fuzz.lmdb_damage import OUTCOMES
 from tests.bookie.fuzz.mutations import Change, changed, changes
 
-PLACE = Place(first_entry=12, position=5 << 32 | 640, last_entry=19, entries=8, size=1208)
+PLACE = FrameLocation(first_entry=12, position=5 << 32 | 640, last_entry=19, entries=8, size=1208)
 STATE = LedgerState(7, Fence.DURABLE, True, LacStatement(19, 2000, b"digest"), b"v" * 32, limbo=True)
 SEEDS = 12
 REPOSITORY = Path(__file__).parents[3]

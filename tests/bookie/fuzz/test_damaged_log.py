@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bookie.errors import DamagedLog
-from bookie.index.places import Place, place_of_frame
+from bookie.index.places import FrameLocation, place_of_frame
 from bookie.log import segments
 from bookie.log.format import (
     BODY_BYTES_MAX,
@@ -24,7 +24,7 @@ from bookie.log.format import (
 )
 from bookie.log.records import Found, position_end
 from bookie.log.replay import replay
-from bookie.log.walk import Unreadable, walk
+from bookie.log.walk import UnreadableRecord, walk
 from bookie.storage.frames import SegmentFiles
 from bookie.storage.reading import read_page
 from tests.bookie.entries import entries_of
@@ -168,8 +168,8 @@ def test_a_walk_gives_every_whole_record_and_says_what_lies_between(
     assert disk.read_bytes_max <= READ_BYTES_MAX
 
 
-def extent(one: Found | Unreadable) -> tuple[int, int]:
-    if isinstance(one, Unreadable):
+def extent(one: Found | UnreadableRecord) -> tuple[int, int]:
+    if isinstance(one, UnreadableRecord):
         return one.offset, one.end
     offset = place_of(one.position)[1]
     return offset, offset + one.header.record_bytes
@@ -186,7 +186,7 @@ PLACES = [
 LEDGERS = sorted({ledger_id for ledger_id, _ in PLACES})
 
 
-def places_of(ledger_id: int) -> list[Place]:
+def places_of(ledger_id: int) -> list[FrameLocation]:
     return sorted(place for owner, place in PLACES if owner == ledger_id)
 
 
@@ -199,7 +199,7 @@ def entries_written(ledger_id: int) -> dict[int, tuple[int, bytes, bytes]]:
     }
 
 
-def check_page(files: Files, places: list[Place], ledger_id: int) -> WatchedDisk:
+def check_page(files: Files, places: list[FrameLocation], ledger_id: int) -> WatchedDisk:
     """R6: every entry is served as it was written, or damaged; none is absent."""
     disk = watched_disk(files)
     written = entries_written(ledger_id)

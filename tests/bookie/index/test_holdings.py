@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bookie.index import holdings as holdings_module
 from bookie.index.holdings import Overhead, runs_of
-from bookie.index.places import Place
+from bookie.index.places import FrameLocation
 from bookie.wire.messages import Holding
 from tests.bookie.index.test_index_pages import LEDGER, SIZE, index_of, spans
 
@@ -28,7 +28,8 @@ def test_looks_one_after_the_other_tell_of_every_frame_that_begins_in_the_range_
     frames: list[tuple[int, int]], stored: int, first: int, length: int, step_bytes: int, in_one_look: int
 ) -> None:
     places = [
-        Place(start, 64 + n * SIZE, start + span, span + 1, SIZE) for n, (start, span) in enumerate(frames)
+        FrameLocation(start, 64 + n * SIZE, start + span, span + 1, SIZE)
+        for n, (start, span) in enumerate(frames)
     ]
     last = first + length
     wanted = [one for one in places if first <= one.first_entry <= last]
@@ -52,20 +53,28 @@ def test_looks_one_after_the_other_tell_of_every_frame_that_begins_in_the_range_
 
 
 def test_a_large_frame_behind_small_ones_is_a_run_by_itself() -> None:
-    places = [Place(0, 64, 99, 100, 10), Place(100, 128, 199, 100, 10), Place(200, 192, 200, 1, 5000)]
+    places = [
+        FrameLocation(0, 64, 99, 100, 10),
+        FrameLocation(100, 128, 199, 100, 10),
+        FrameLocation(200, 192, 200, 1, 5000),
+    ]
     told, _ = runs_of(places, 0, 999, 100, NONE)
     assert told == (Holding(0, 199, 200, 20), Holding(200, 200, 1, 5000))
 
 
 def test_a_run_ends_once_it_has_its_bytes_and_never_between_frames_of_one_entry() -> None:
-    twice = [Place(0, 64, 9, 10, 50), Place(0, 128, 9, 10, 50), Place(10, 192, 19, 10, 50)]
+    twice = [
+        FrameLocation(0, 64, 9, 10, 50),
+        FrameLocation(0, 128, 9, 10, 50),
+        FrameLocation(10, 192, 19, 10, 50),
+    ]
     assert runs_of(twice, 0, 99, 1, NONE) == ((Holding(0, 9, 20, 100), Holding(10, 19, 10, 50)), 99)
     assert runs_of(twice, 0, 99, 1000, NONE) == ((Holding(0, 19, 30, 150),), 99)
 
 
 def test_a_look_ends_at_its_limit_of_runs_and_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holdings_module, "HOLDINGS_MAX", 2)
-    places = [Place(n, 64 * n, n, 1, SIZE) for n in range(5)]
+    places = [FrameLocation(n, 64 * n, n, 1, SIZE) for n in range(5)]
     runs, through = runs_of(places, 0, 99, SIZE, NONE)
     assert ([run.first_entry for run in runs], through) == ([0, 1], 1)
     assert runs_of(places, 2, 99, SIZE, NONE)[1] == 3
@@ -76,11 +85,11 @@ def test_so_many_copies_of_one_entry_that_a_look_cannot_pass_them_are_told_as_no
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(holdings_module, "FRAMES_LOOKED_AT_MAX", 3)
-    copies = [Place(7, 64 * n, 7, 1, SIZE) for n in range(5)]
+    copies = [FrameLocation(7, 64 * n, 7, 1, SIZE) for n in range(5)]
     assert runs_of(copies, 7, 99, 1, NONE)[1] < 7
 
 
 def test_what_a_record_holds_besides_payload_does_not_count() -> None:
-    places = [Place(0, 64, 9, 10, 1000), Place(10, 1064, 19, 10, 150)]
+    places = [FrameLocation(0, 64, 9, 10, 1000), FrameLocation(10, 1064, 19, 10, 150)]
     told = runs_of(places, 0, 99, 1, Overhead(80, 16))
     assert [run.payload_bytes for run in told[0]] == [1000 - 80 - 160, 0]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bookie.errors import IndexUnusable
 from bookie.index.index import Index
 from bookie.index.ledger_state import Fence, LedgerState
-from bookie.index.places import SPAN_CLASSES, Place, RecentPlaces, reach, span_class
+from bookie.index.places import SPAN_CLASSES, FrameLocation, RecentPlaces, reach, span_class
 from bookie.wire.messages import VERIFIER_BYTES
 from tests.bookie.entries import lac_of
 
@@ -23,8 +23,8 @@ ENTRY_MAX = 2**63 - 1
 ALL = 10_000
 
 
-def place(first: int, last: int, position: int = 64) -> Place:
-    return Place(first, position, last, min(last - first + 1, 2**20), 128)
+def place(first: int, last: int, position: int = 64) -> FrameLocation:
+    return FrameLocation(first, position, last, min(last - first + 1, 2**20), 128)
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def new_index() -> Iterator[Index]:
             index.close()
 
 
-def held(index: Index, ledger_id: int, first: int, last: int, limit: int = ALL) -> list[Place]:
+def held(index: Index, ledger_id: int, first: int, last: int, limit: int = ALL) -> list[FrameLocation]:
     """A look-up as a reader does it."""
     recent = index.recent_holding(ledger_id, first, last)
     return index.holding(ledger_id, first, last, recent, limit)
@@ -232,7 +232,7 @@ def test_what_a_state_record_says_is_added_to_what_is_known() -> None:
 def test_a_damaged_index_is_one_clear_error_and_not_a_dead_process(tmp_path: Path, harm: str) -> None:
     index = Index(tmp_path)
     for n in range(500):
-        index.add(7, Place(n, n, n, 1, 80))
+        index.add(7, FrameLocation(n, n, n, 1, 80))
     index.begin_checkpoint()
     index.commit_checkpoint(500, [])
     index.end_checkpoint()

@@ -12,7 +12,7 @@ import pytest
 
 from bookie.errors import IndexDamaged, IndexUnusable
 from bookie.index.index import Index
-from bookie.index.places import KEY, Place
+from bookie.index.places import KEY, FrameLocation
 from bookie.storage.bookie import Bookie
 from bookie.wire.messages import EntryRange
 from tests.bookie.bookies import append, bookie_on, entries, open_bookie, read, read_request
@@ -20,8 +20,8 @@ from tests.bookie.entries import entries_of, frame_of
 from tests.support.aio import run
 
 
-def place(n: int, position: int | None = None) -> Place:
-    return Place(n, 64 + n * 128 if position is None else position, n, 1, 128)
+def place(n: int, position: int | None = None) -> FrameLocation:
+    return FrameLocation(n, 64 + n * 128 if position is None else position, n, 1, 128)
 
 
 def checkpoint(index: Index) -> None:

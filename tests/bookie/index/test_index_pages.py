@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from bookie.index import index as index_module
 from bookie.index.index import Index
-from bookie.index.places import Place
+from bookie.index.places import FrameLocation
 
 LEDGER, NEIGHBOUR = 5, 6
 SIZE = 100
 
 
 @contextmanager
-def index_of(frames: list[Place], *, stored: int) -> Iterator[Index]:
+def index_of(frames: list[FrameLocation], *, stored: int) -> Iterator[Index]:
     """The first `stored` frames behind a checkpoint, the others before the next."""
     with TemporaryDirectory() as directory:
         index = Index(Path(directory))
@@ -43,7 +43,7 @@ def checkpoint(index: Index) -> None:
     index.end_checkpoint()
 
 
-def page(index: Index, first: int, last: int, bytes_max: int) -> tuple[list[Place], int]:
+def page(index: Index, first: int, last: int, bytes_max: int) -> tuple[list[FrameLocation], int]:
     return index.page(LEDGER, first, last, index.recent_holding(LEDGER, first, last), bytes_max)
 
 
@@ -62,11 +62,12 @@ def test_pages_one_after_the_other_show_every_frame_that_meets_the_range(
     frames: list[tuple[int, int]], stored: int, first: int, length: int, bytes_max: int
 ) -> None:
     places = [
-        Place(start, 64 + n * SIZE, start + span, span + 1, SIZE) for n, (start, span) in enumerate(frames)
+        FrameLocation(start, 64 + n * SIZE, start + span, span + 1, SIZE)
+        for n, (start, span) in enumerate(frames)
     ]
     last = first + length
     meeting = {one for one in places if one.first_entry <= last and first <= one.last_entry}
-    seen: set[Place] = set()
+    seen: set[FrameLocation] = set()
     with index_of(places, stored=stored) as index:
         while first <= last:
             shown, through = page(index, first, last, bytes_max)
@@ -80,7 +81,7 @@ def test_pages_one_after_the_other_show_every_frame_that_meets_the_range(
 
 
 def test_a_look_up_ends_with_the_page_however_long_the_ledger() -> None:
-    places = [Place(n, 64 + n * SIZE, n, 1, SIZE) for n in range(1000)]
+    places = [FrameLocation(n, 64 + n * SIZE, n, 1, SIZE) for n in range(1000)]
     with index_of(places, stored=500) as index:
         assert page(index, 400, 999, 10 * SIZE) == (places[400:410], 409)
         assert page(index, 495, 999, 10 * SIZE) == (places[495:505], 504)
@@ -90,7 +91,7 @@ def test_a_look_up_ends_with_the_page_however_long_the_ledger() -> None:
 def test_a_page_does_not_speak_for_frames_beyond_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """R6: too many copies of one entry are too many to answer for, which `covered_through` says."""
     monkeypatch.setattr(index_module, "PLACES_PER_PAGE_MAX", 3)
-    copies = [Place(7, 64 + n * SIZE, 7, 1, SIZE) for n in range(4)]
+    copies = [FrameLocation(7, 64 + n * SIZE, 7, 1, SIZE) for n in range(4)]
     with index_of(copies, stored=2) as index:
         shown, through = page(index, 7, 9, 10_000)
         assert len(shown) == 3
@@ -99,14 +100,14 @@ def test_a_page_does_not_speak_for_frames_beyond_the_bound(monkeypatch: pytest.M
 
 def test_a_page_that_begins_within_a_frame_is_as_full_as_others() -> None:
     """Else every window of a reader that does not begin where a frame does would take two calls."""
-    places = [Place(10 * n, 64 + n * SIZE, 10 * n + 9, 10, SIZE) for n in range(4)]
+    places = [FrameLocation(10 * n, 64 + n * SIZE, 10 * n + 9, 10, SIZE) for n in range(4)]
     with index_of(places, stored=4) as index:
         assert page(index, 5, 24, 2 * SIZE) == (places[:3], 24)
 
 
 def test_a_page_reads_no_more_than_a_few_times_what_it_gives() -> None:
     """Frames that reach into it with few of their entries are counted for more than these."""
-    places = [Place(n, 64 + n * SIZE, n + 1000, 1001, SIZE) for n in range(1, 50)]
+    places = [FrameLocation(n, 64 + n * SIZE, n + 1000, 1001, SIZE) for n in range(1, 50)]
     with index_of(places, stored=50) as index:
         shown, through = page(index, 0, 49, 2 * SIZE)
     assert (len(shown), through) == (2 * index_module.READ_TIMES_MAX, 2 * index_module.READ_TIMES_MAX)

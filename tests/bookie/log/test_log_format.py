@@ -17,8 +17,8 @@ from bookie.log.format import (
     RECORD_MAGIC_BYTES,
     SEGMENT_HEADER,
     BadRecordBytes,
-    Kind,
     Record,
+    RecordKind,
     SegmentHeader,
     decode_header,
     decode_record,
@@ -38,12 +38,12 @@ POSITION = position_of(3, 1024)
 SYNCED = position_of(3, 512)
 
 frames = frame_of(7, [4, 5], payload_bytes=3, lac=2)
-SMALL = Record(Kind.ENTRIES, 7, frames.columns, frames.last_add_confirmed, recovery=True)
+SMALL = Record(RecordKind.ENTRIES, 7, frames.columns, frames.last_add_confirmed, recovery=True)
 
 verifiers = st.just(b"") | st.binary(min_size=VERIFIER_BYTES, max_size=VERIFIER_BYTES)
 records = st.builds(
     Record,
-    st.just(Kind.ENTRIES),
+    st.just(RecordKind.ENTRIES),
     messages.natural,
     messages.some_columns(),
     messages.maybe_lac,
@@ -52,7 +52,9 @@ records = st.builds(
     st.just(b""),
     messages.identities,
 ) | st.builds(
-    lambda ledger_id, verifier, identity: Record(Kind.FENCE, ledger_id, verifier=verifier, identity=identity),
+    lambda ledger_id, verifier, identity: Record(
+        RecordKind.FENCE, ledger_id, verifier=verifier, identity=identity
+    ),
     messages.natural,
     verifiers,
     messages.identities,
@@ -162,5 +164,5 @@ def test_arbitrary_bytes_are_no_segment_header(data: bytes) -> None:
 
 
 def test_last_add_confirmed_alone_is_a_record() -> None:
-    record = Record(Kind.ENTRIES, 7, frame_of(7, []).columns, lac_of(5))
+    record = Record(RecordKind.ENTRIES, 7, frame_of(7, []).columns, lac_of(5))
     assert decode_record(encoded(record), position=POSITION)[1] == record

@@ -9,7 +9,7 @@ import pytest
 from bookie.errors import DamagedLog
 from bookie.log import manifest, segments
 from bookie.log.format import SEGMENT_HEADER, Record
-from bookie.log.manifest import Manifest
+from bookie.log.manifest import LogManifest
 from tests.bookie.logs import record_of, records_in, use_small_sizes, write_all
 from tests.bookie.simulated_disk import SimulatedDisk
 
@@ -48,4 +48,4 @@ def test_the_newest_record_that_names_segments_counts(monkeypatch: pytest.Monkey
     said = [manifest.to_record(kept) for kept in ([0], [0, 1])]
     assert manifest.newest(disk_with(monkeypatch, record(0))) is None
     disk = disk_with(monkeypatch, record(0), said[0], said[1], record(3))
-    assert manifest.newest(disk) == Manifest(2, frozenset([0, 1]))
+    assert manifest.newest(disk) == LogManifest(2, frozenset([0, 1]))

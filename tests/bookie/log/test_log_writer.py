@@ -10,7 +10,7 @@ import pytest
 
 from bookie.errors import DamagedLog
 from bookie.log import segments
-from bookie.log.format import SEGMENT_HEADER, Kind, Record, position_of
+from bookie.log.format import SEGMENT_HEADER, Record, RecordKind, position_of
 from bookie.wire.messages import LacStatement
 from tests.bookie.entries import frame_of
 from tests.bookie.logs import (
@@ -314,7 +314,7 @@ def test_what_no_record_can_hold_fails_the_log_rather_than_leave_it_hanging() ->
     disk = SimulatedDisk(Random(0))
     writer, reports = writer_on(disk)
     frame = frame_of(1, [0])
-    writer.submit(Record(Kind.ENTRIES, 1, frame.columns, LacStatement(0, 0, bytes(70_000))), 0)
+    writer.submit(Record(RecordKind.ENTRIES, 1, frame.columns, LacStatement(0, 0, bytes(70_000))), 0)
     writer.start()
     reports.wait_for(failures=1)
     writer.stop()

@@ -10,7 +10,7 @@ import pytest
 from bookie.disk.disk import Disk
 from bookie.index.claims import NO_CLAIMS, Claims
 from bookie.log import segments
-from bookie.log.format import SEGMENT_HEADER, Kind, Record, place_of, position_of, record_bytes
+from bookie.log.format import SEGMENT_HEADER, Record, RecordKind, place_of, position_of, record_bytes
 from bookie.offline.damage import LogScan
 from bookie.offline.salvage import Mended, find, mend
 from tests.bookie.logs import INCARNATION, found_in, record_of, use_small_sizes, writer_on
@@ -24,7 +24,7 @@ PER_SEGMENT = 3
 END = SEGMENT_HEADER.size + PER_SEGMENT * RECORD_BYTES
 """Where a full segment ends."""
 
-LOST = Record(Kind.LOST, -1)
+LOST = Record(RecordKind.LOST, -1)
 """What replay gives for bytes that were lost."""
 
 
@@ -71,5 +71,5 @@ def stretches_of(disk: Disk) -> list[tuple[int, int, int]]:
     return [
         (*place_of(found.position), found.header.record_bytes)
         for found in found_in(disk)
-        if found.record.kind is Kind.LOST
+        if found.record.kind is RecordKind.LOST
     ]

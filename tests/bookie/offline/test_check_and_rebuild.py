@@ -15,10 +15,10 @@ from bookie.errors import DamagedLog, DataDirectoryError
 from bookie.index.index import Index
 from bookie.index.ledger_state import Fence, LedgerState
 from bookie.log import manifest, segments
-from bookie.log.format import NO_LEDGER, SEGMENT_HEADER, Kind, Record, place_of, position_of
+from bookie.log.format import NO_LEDGER, SEGMENT_HEADER, Record, RecordKind, place_of, position_of
 from bookie.log.records import Found
-from bookie.log.walk import Gap, Unreadable, walk
-from bookie.offline.check import Findings, check
+from bookie.log.walk import Gap, UnreadableRecord, walk
+from bookie.offline.check import CheckResult, check
 from bookie.offline.dump import dump
 from bookie.offline.rebuild import NEW, OLD, rebuild_index
 from bookie.offline.salvage import salvage
@@ -64,7 +64,7 @@ def flip(path: Path, offset: int) -> None:
     (path / "log" / FIRST).write_bytes(data)
 
 
-def whats(findings: Findings) -> list[tuple[str, int]]:
+def whats(findings: CheckResult) -> list[tuple[str, int]]:
     return [(problem.file, problem.offset) for problem in findings.problems]
 
 
@@ -275,7 +275,7 @@ def test_an_index_that_has_lost_what_the_log_says_of_a_ledger_is_noticed_and_mad
         async with bookie_on(stopped) as bookie:
             state = bookie.states.hold(2)
             state.limbo = True
-            await bookie.store([Record(Kind.STATE, 2, content=state.encode())])
+            await bookie.store([Record(RecordKind.STATE, 2, content=state.encode())])
 
     run(enter_limbo())
     findings = check(stopped)
@@ -451,7 +451,7 @@ def test_a_walk_says_what_lies_between_records(stopped: Path) -> None:
     third = records(stopped)[2]
     flip(stopped, third.position + 8)
     found = list(walk(OsDisk(stopped / "log"), 0, INCARNATION))
-    (gap,) = [one for one in found if isinstance(one, Unreadable)]
+    (gap,) = [one for one in found if isinstance(one, UnreadableRecord)]
     assert (gap.offset, gap.end) == (third.position, third.position + third.header.record_bytes)
     assert gap.what is Gap.DAMAGE
     assert sum(isinstance(one, Found) for one in found) == 15
@@ -491,9 +491,9 @@ def test_a_dump_shows_what_the_log_says_of_itself(tmp_path: Path, monkeypatch: p
     write_all(
         disk,
         [
-            Record(Kind.STATE, 7, content=state.encode()),
-            Record(Kind.STATE, 8, content=b"?"),
-            Record(Kind.LOST, NO_LEDGER, content=bytes(200)),
+            Record(RecordKind.STATE, 7, content=state.encode()),
+            Record(RecordKind.STATE, 8, content=b"?"),
+            Record(RecordKind.LOST, NO_LEDGER, content=bytes(200)),
             manifest.to_record([0, 3]),
         ],
     )

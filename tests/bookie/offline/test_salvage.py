@@ -12,7 +12,7 @@ from bookie.log import manifest, segments
 from bookie.log.format import (
     RECORD_HEADER,
     SEGMENT_HEADER,
-    Kind,
+    RecordKind,
     SegmentHeader,
     decode_segment_header,
     encode_record,
@@ -205,7 +205,7 @@ def test_a_stretch_longer_than_a_record_can_be_takes_several(
     assert len(covered) == 2
     assert covered[0][1] == offset_of(1)
     assert sum(size for _, _, size in covered) == 2 * RECORD_BYTES
-    assert [record for record in records_in(disk) if record.kind is not Kind.LOST] == [
+    assert [record for record in records_in(disk) if record.kind is not RecordKind.LOST] == [
         RECORDS[0],
         *RECORDS[3:],
     ]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bookie.disk.disk import LogFile
 from bookie.index.claims import NO_CLAIMS, Claims
 from bookie.log import segments
-from bookie.log.format import SEGMENT_HEADER, Kind, place_of, position_of
+from bookie.log.format import SEGMENT_HEADER, RecordKind, place_of, position_of
 from bookie.log.records import Found, position_end
 from bookie.offline import salvage as salvage_module
 from tests.bookie.fuzz.logs import FILES, FOUND, Files, header_is_whole, is_whole, watched_disk
@@ -178,7 +178,7 @@ def test_whatever_was_damaged_all_that_is_whole_is_there_and_the_rest_is_called_
     salvaged(disk, claims)
     assert nothing_more_to_do(disk, claims)
     found, whole = found_in(disk), [one for one in FOUND if stands_in(files, one)]
-    kept = [one for one in found if one.record.kind is not Kind.LOST]
+    kept = [one for one in found if one.record.kind is not RecordKind.LOST]
     assert kept == whole[: len(kept)] or kept == without_torn_tail(whole, kept, found, claims)
     for one in FOUND:
         if one not in kept and is_known_to_be_lost(one, files, found, claims):

@@ -11,11 +11,11 @@ import pytest
 from bookie.errors import DamagedLog, DataDirectoryError
 from bookie.index.index import Index
 from bookie.log import segments
-from bookie.log.format import SEGMENT_HEADER, Kind, Record, record_bytes
+from bookie.log.format import SEGMENT_HEADER, Record, RecordKind, record_bytes
 from bookie.offline.check import check
 from bookie.offline.damage import MISSING
 from bookie.offline.rebuild import rebuild_index
-from bookie.offline.salvage import SALVAGED, Mended, Outcome, salvage
+from bookie.offline.salvage import SALVAGED, Mended, SalvageOutcome, salvage
 from bookie.serving import directory
 from bookie.storage.bookie import Bookie
 from bookie.wire.messages import Frame, Status
@@ -34,7 +34,7 @@ def frame(n: int) -> Frame:
     return frame_of(7, [2 * n, 2 * n + 1], lac=2 * n - 1)
 
 
-FRAME_BYTES = record_bytes(Record(Kind.ENTRIES, 7, frame(0).columns, frame(0).last_add_confirmed))
+FRAME_BYTES = record_bytes(Record(RecordKind.ENTRIES, 7, frame(0).columns, frame(0).last_add_confirmed))
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def cut(path: Path, name: str, size: int) -> None:
         file.truncate(size)
 
 
-def salvaged(path: Path) -> tuple[list[Mended], Outcome]:
+def salvaged(path: Path) -> tuple[list[Mended], SalvageOutcome]:
     done: list[Mended] = []
     return done, salvage(path, done.append)
 
@@ -127,7 +127,7 @@ def has_lost_nothing_unknown(bookie: Bookie) -> None:
 
 def test_a_directory_that_is_whole_is_left_alone(stopped: Path) -> None:
     before = contents(stopped)
-    assert salvaged(stopped) == ([], Outcome("b1", ""))
+    assert salvaged(stopped) == ([], SalvageOutcome("b1", ""))
     assert contents(stopped) == before
     assert not (stopped / SALVAGED).exists()
 
@@ -140,7 +140,7 @@ def test_what_was_lost_before_the_checkpoint_is_damaged_and_nothing_else_is_doub
         (FIRST, offset_of(1)),
         (THIRD, offset_of(6)),
     ]
-    assert outcome == Outcome("b1", "")
+    assert outcome == SalvageOutcome("b1", "")
     assert served(stopped, has_lost_nothing_unknown) == (ALL - ids_of(1, 6), ids_of(1, 6))
     assert salvaged(stopped)[0] == []
 

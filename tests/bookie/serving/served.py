@@ -14,7 +14,7 @@ from bookie.config import BookieConfig
 from bookie.serving.daemon import RunningBookie, serving
 from bookie.serving.directory import format_directory
 from bookie.wire import codec
-from bookie.wire.data.framing import Body, Kind
+from bookie.wire.data.framing import Body, FrameKind
 from bookie.wire.messages import (
     Ack,
     AppendRequest,
@@ -64,7 +64,7 @@ class Client:
         count = sum(len(codec.decode_append_request(b"".join(request)).frames) for request in requests)
         async with self.stream() as stream:
             for request in requests:
-                stream.send(Kind.APPEND, 0, request)
+                stream.send(FrameKind.APPEND, 0, request)
             while len(found) < count:
                 acks = await stream.acks()
                 assert acks is not None, "the bookie has ended the connection"
@@ -75,14 +75,14 @@ class Client:
         request = ReadRequest(
             others.pop("incarnation", self.incarnation), ledger_id, first, last, PAGE_BYTES, **others
         )
-        return codec.decode_read_reply(await self.call(Kind.READ, codec.encode_read_request(request)))
+        return codec.decode_read_reply(await self.call(FrameKind.READ, codec.encode_read_request(request)))
 
     async def last_add_confirmed(self, ledger_id: int, **others: Any) -> LacReply:
         request = LacRequest(others.pop("incarnation", self.incarnation), ledger_id, **others)
         body = codec.encode_lac_request(request)
-        return codec.decode_lac_reply(await self.call(Kind.LAST_ADD_CONFIRMED, body))
+        return codec.decode_lac_reply(await self.call(FrameKind.LAST_ADD_CONFIRMED, body))
 
-    async def call(self, kind: Kind, body: list[bytes | memoryview]) -> Body:
+    async def call(self, kind: FrameKind, body: list[bytes | memoryview]) -> Body:
         async with self.stream() as stream:
             answer = await stream.call(kind, body)
             assert answer.kind is kind, answer

@@ -12,7 +12,7 @@ import pytest
 from bookie.errors import BookieError, DataDirectoryError, LogFailed, NameTaken
 from bookie.serving import daemon, listener
 from bookie.serving.daemon import RunningBookie, serving, until_one_fails
-from bookie.wire.data.framing import Kind
+from bookie.wire.data.framing import FrameKind
 from bookie.wire.messages import (
     Ack,
     LacReply,
@@ -64,11 +64,11 @@ def test_stopping_answers_what_was_accepted_and_waits_for_no_client(tmp_path: Pa
         running = await ready
         client = Client(running)
         async with client.stream() as idle_stream, client.stream() as stream:
-            idle_stream.send(Kind.APPEND, 0, client.request(0, frame_of(8, [0])))
+            idle_stream.send(FrameKind.APPEND, 0, client.request(0, frame_of(8, [0])))
             await idle_stream.acks()
             polling = asyncio.create_task(client.last_add_confirmed(8, wait_ms=60_000))
             for n in range(50):
-                stream.send(Kind.APPEND, 0, client.request(n, frame_of(7, [n])))
+                stream.send(FrameKind.APPEND, 0, client.request(n, frame_of(7, [n])))
             first = await stream.acks()
             assert first is not None
             stopped_at = loop.time()
@@ -134,7 +134,7 @@ def test_a_failed_log_ends_the_bookie_with_the_reason(
                 client = Client(running)
                 disk.fail_sync_after(0, OSError(errno.EIO, "the disk is broken"))
                 async with client.stream() as stream:
-                    stream.send(Kind.APPEND, 0, client.request(0, frame_of(7, [0])))
+                    stream.send(FrameKind.APPEND, 0, client.request(0, frame_of(7, [0])))
                     await until_one_fails(running)
         assert await find_bookie(store, "b1") is None
 

@@ -25,7 +25,7 @@ from bookie.serving.directory import read_cookie
 from bookie.serving.registration import Registrar
 from bookie.storage.bookie import Bookie
 from bookie.wire import codec, rpc
-from bookie.wire.data.framing import Kind
+from bookie.wire.data.framing import FrameKind
 from bookie.wire.data.handshake import ClientHello
 from metadata import open_store
 from metadata.memory import MemoryStore
@@ -135,9 +135,9 @@ async def refusal_from(address: str, method: str) -> grpc.aio.AioRpcError:
 async def goodbye_from(address: str) -> bytes:
     """What a client of the data protocol is told."""
     async with raw_connection(address) as raw:
-        raw.send(Kind.HELLO, 0, [ClientHello().encode()])
+        raw.send(FrameKind.HELLO, 0, [ClientHello().encode()])
         answer = await raw.receive()
-        assert answer is not None and answer.kind is Kind.GOODBYE
+        assert answer is not None and answer.kind is FrameKind.GOODBYE
         assert await raw.receive() is None
         return bytes(answer.body)
 

@@ -20,7 +20,7 @@ from bookie.serving.limits.password_proofs import FALSE_PROOF
 from bookie.serving.service import TOO_MUCH_MAINTENANCE, BookieService
 from bookie.wire import codec
 from bookie.wire.credentials import Purpose
-from bookie.wire.data.framing import HEADER, SMALL_BODY_BYTES_MAX, Kind
+from bookie.wire.data.framing import HEADER, SMALL_BODY_BYTES_MAX, FrameKind
 from bookie.wire.messages import (
     Credential,
     Frame,
@@ -39,7 +39,7 @@ from tests.support.aio import run, until_true
 from tests.support.raw_data import RawConnection, raw_connection
 
 ROOMY = {"received_bytes_a_peer_max": 8 * MIB, "untaken_bytes_a_peer_max": 8 * MIB}
-HALF_A_MESSAGE = HEADER.pack(8 * MIB, 0, Kind.APPEND) + bytes(MIB)
+HALF_A_MESSAGE = HEADER.pack(8 * MIB, 0, FrameKind.APPEND) + bytes(MIB)
 
 
 def with_limits(
@@ -70,10 +70,12 @@ def test_past_the_connections_of_an_address_the_next_is_told_so_and_the_others_g
             streams = [await stack.enter_async_context(client.stream()) for _ in range(3)]
             async with raw_connection(client.bookie.address) as late:
                 answer = await late.receive()
-                assert answer is not None and answer.kind is Kind.GOODBYE
+                assert answer is not None and answer.kind is FrameKind.GOODBYE
                 assert answer.body == b"3 connections of this address are open, and no more may be"
             for stream in streams:
-                assert (await stream.call(Kind.INFO, codec.encode_info_request(None))).kind is Kind.INFO
+                assert (
+                    await stream.call(FrameKind.INFO, codec.encode_info_request(None))
+                ).kind is FrameKind.INFO
         await until_alone(client)
         await still_serves(client)
         connections = (await told(client))["connections"]
@@ -94,7 +96,7 @@ def test_half_a_message_holds_memory_until_another_needs_it(
             request = client.request(0, frame_of(7, [0], payload_bytes=100_000))
             assert [ack.status for ack in await client.append(request)] == [Status.OK]
             answer = await hostile.receive()
-            assert answer is None or answer.kind is Kind.GOODBYE
+            assert answer is None or answer.kind is FrameKind.GOODBYE
         await until_held(client, "received_bytes", 0)
         limits = await told(client)
         assert limits["standstill_cuts"] == 1 and limits["received_bytes"]["past"] == 1
@@ -106,7 +108,7 @@ def test_half_a_message_that_goes_on_in_time_is_taken(tmp_path: Path) -> None:
     async def test(client: Client) -> None:
         body = b"".join(client.request(0, frame_of(7, [0], payload_bytes=3 * MIB)))
         async with client.stream() as stream:
-            stream.writer.write(HEADER.pack(len(body), 0, Kind.APPEND) + body[:MIB])
+            stream.writer.write(HEADER.pack(len(body), 0, FrameKind.APPEND) + body[:MIB])
             await until_held(client, "received_bytes", len(body))
             stream.writer.write(body[MIB:])
             found = await stream.acks()
@@ -126,7 +128,7 @@ def test_pages_that_nobody_takes_are_bounded_and_their_reader_is_cut(
         request = ReadRequest(client.incarnation, 7, 0, 0, 4 * MIB)
         async with client.stream() as hostile:
             for call in range(1, 200):
-                hostile.send(Kind.READ, call, codec.encode_read_request(request))
+                hostile.send(FrameKind.READ, call, codec.encode_read_request(request))
             await until_cut(client)
         limits = await told(client)
         assert limits["untaken_bytes"]["most"] <= 8 * MIB + 4 * MIB, "at most one page turns out larger"
@@ -140,7 +142,7 @@ def test_pages_that_nobody_takes_are_bounded_and_their_reader_is_cut(
 def test_who_does_not_take_its_answers_is_not_read_from(tmp_path: Path) -> None:
     async def test(client: Client) -> None:
         async with client.stream() as hostile:
-            pings = HEADER.pack(0, 0, Kind.PING) * 100_000
+            pings = HEADER.pack(0, 0, FrameKind.PING) * 100_000
             hostile.writer.write(pings * 40)  # 48 MB: more than both kernels' buffers take
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(1):
@@ -159,7 +161,7 @@ def test_past_the_polls_the_oldest_is_answered_at_once(tmp_path: Path) -> None:
         async with client.stream() as stream:
             poll = codec.encode_lac_request(LacRequest(client.incarnation, 7, wait_beyond=5, wait_ms=60_000))
             for call in (1, 2, 3):
-                stream.send(Kind.LAST_ADD_CONFIRMED, call, poll)
+                stream.send(FrameKind.LAST_ADD_CONFIRMED, call, poll)
             answer = await stream.receive()
             assert answer is not None and answer.call == 1
             assert codec.decode_lac_reply(answer.body).status is Status.OK
@@ -176,13 +178,13 @@ def test_past_the_calls_of_all_the_next_is_refused(tmp_path: Path) -> None:
         async with client.stream() as stream:
             poll = codec.encode_lac_request(LacRequest(client.incarnation, 7, wait_beyond=5, wait_ms=60_000))
             for call in (1, 2, 3):
-                stream.send(Kind.LAST_ADD_CONFIRMED, call, poll)
+                stream.send(FrameKind.LAST_ADD_CONFIRMED, call, poll)
             answer = await stream.receive()
-            assert answer is not None and (answer.kind, answer.call) == (Kind.REFUSED, 3)
+            assert answer is not None and (answer.kind, answer.call) == (FrameKind.REFUSED, 3)
             assert answer.body == TOO_MANY_OF_ALL.encode()
-            stream.send(Kind.CANCEL, 1)
+            stream.send(FrameKind.CANCEL, 1)
             await until_held(client, "calls", 1)
-            assert (await stream.call(Kind.INFO, codec.encode_info_request(None))).kind is Kind.INFO
+            assert (await stream.call(FrameKind.INFO, codec.encode_info_request(None))).kind is FrameKind.INFO
 
     with_limits(tmp_path, test, calls_max=2)
 
@@ -191,8 +193,8 @@ def test_past_the_calls_of_all_the_next_is_refused(tmp_path: Path) -> None:
 def test_a_call_that_is_larger_than_any_is_refused(tmp_path: Path, size: int) -> None:
     async def test(client: Client) -> None:
         async with client.stream() as stream:
-            answer = await stream.call(Kind.READ, [bytes(size)])
-            assert answer.kind is Kind.REFUSED and f"a call of {size} bytes".encode() in answer.body
+            answer = await stream.call(FrameKind.READ, [bytes(size)])
+            assert answer.kind is FrameKind.REFUSED and f"a call of {size} bytes".encode() in answer.body
 
     with_limits(tmp_path, test)
 
@@ -200,7 +202,7 @@ def test_a_call_that_is_larger_than_any_is_refused(tmp_path: Path, size: int) ->
 def test_nothing_but_appends_may_be_large(tmp_path: Path) -> None:
     async def test(client: Client) -> None:
         async with client.stream() as stream:
-            stream.writer.write(HEADER.pack(SMALL_BODY_BYTES_MAX + 1, 1, Kind.READ))
+            stream.writer.write(HEADER.pack(SMALL_BODY_BYTES_MAX + 1, 1, FrameKind.READ))
             assert await stream.receive() is None
         assert (await told(client))["received_bytes"]["most"] == 0
         await still_serves(client)
@@ -212,9 +214,9 @@ def test_what_is_refused_or_greets_holds_nothing(tmp_path: Path) -> None:
     async def test(client: Client) -> None:
         async with client.stream() as stream:
             for call in range(1, 4):
-                stream.send(Kind.READ, call, [bytes(SMALL_BODY_BYTES_MAX)])
+                stream.send(FrameKind.READ, call, [bytes(SMALL_BODY_BYTES_MAX)])
                 answer = await stream.receive()
-                assert answer is not None and answer.kind is Kind.REFUSED
+                assert answer is not None and answer.kind is FrameKind.REFUSED
             limits = await told(client)
             assert limits["received_bytes"]["now"] == 0 < limits["received_bytes"]["most"]
 
@@ -230,7 +232,7 @@ def test_the_first_false_proof_ends_the_stream_and_the_next_welcome_takes_its_ti
         false = Credential(LedgerKey(7, b"password").verifier, bytes(64))
         async with client.stream() as stream:
             frames = frame_of(8, [0]), frame_of(7, [0])._replace(credential=false), frame_of(9, [0])
-            stream.send(Kind.APPEND, 0, client.request(0, *frames))
+            stream.send(FrameKind.APPEND, 0, client.request(0, *frames))
             statuses = dict[int, Status]()
             while (found := await stream.acks()) is not None:
                 statuses |= {ack.sequence: ack.status for ack in found}
@@ -243,21 +245,21 @@ def test_the_first_false_proof_ends_the_stream_and_the_next_welcome_takes_its_ti
     with_limits(tmp_path, test)
 
 
-@pytest.mark.parametrize("kind", [Kind.READ, Kind.LAST_ADD_CONFIRMED])
-def test_a_false_proof_of_a_fence_ends_the_connection_too(tmp_path: Path, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [FrameKind.READ, FrameKind.LAST_ADD_CONFIRMED])
+def test_a_false_proof_of_a_fence_ends_the_connection_too(tmp_path: Path, kind: FrameKind) -> None:
     async def test(client: Client) -> None:
         false = Credential(LedgerKey(7, b"password").verifier, bytes(64))
         read = ReadRequest(client.incarnation, 7, 0, 0, 1, fence=True, credential=false)
         lac = LacRequest(client.incarnation, 7, fence=True, credential=false)
-        request = codec.encode_read_request(read) if kind is Kind.READ else codec.encode_lac_request(lac)
+        request = codec.encode_read_request(read) if kind is FrameKind.READ else codec.encode_lac_request(lac)
         async with client.stream() as stream:
             answer = await stream.call(kind, request)
             assert answer.kind is kind
             decode: Callable[[Any], Any] = codec.decode_read_reply
-            reply = (decode if kind is Kind.READ else codec.decode_lac_reply)(answer.body)
+            reply = (decode if kind is FrameKind.READ else codec.decode_lac_reply)(answer.body)
             assert reply.status is Status.UNAUTHORIZED
             last = await stream.receive()
-            assert last is not None and (last.kind, last.body) == (Kind.GOODBYE, FALSE_PROOF.encode())
+            assert last is not None and (last.kind, last.body) == (FrameKind.GOODBYE, FALSE_PROOF.encode())
             assert await stream.receive() is None
 
     with_limits(tmp_path, test)
@@ -277,7 +279,7 @@ def test_a_thousand_proofs_in_one_message_let_the_others_go_on_in_between(tmp_pa
                     before = loop.time()
 
             ticking = asyncio.create_task(tick())
-            stream.send(Kind.APPEND, 0, client.request(0, *frames))
+            stream.send(FrameKind.APPEND, 0, client.request(0, *frames))
             count = 0
             while count < len(frames):
                 found = await stream.acks()
@@ -304,9 +306,9 @@ def test_more_ledgers_in_one_message_than_any_client_sends_are_refused(tmp_path:
                     frames=(frame_of(7, [0]),) * (codec.FRAMES_MAX + 1)
                 )
             )
-            stream.send(Kind.APPEND, 0, body)
+            stream.send(FrameKind.APPEND, 0, body)
             answer = await stream.receive()
-            assert answer is not None and answer.kind is Kind.GOODBYE
+            assert answer is not None and answer.kind is FrameKind.GOODBYE
             assert f"the limit is {codec.FRAMES_MAX}".encode() in answer.body
 
     with_limits(tmp_path, test)
@@ -386,7 +388,7 @@ def test_a_message_is_not_left_behind_that_comes_in_the_turn_in_which_the_one_be
     async def test(client: Client) -> None:
         late.append(b"".join(client.request(1, frame_of(7, [1]))))
         async with client.stream() as stream:
-            stream.send(Kind.APPEND, 0, client.request(0, frame_of(7, [0])))  # whose ledger is looked up
+            stream.send(FrameKind.APPEND, 0, client.request(0, frame_of(7, [0])))  # whose ledger is looked up
             sequences = list[int]()
             while len(sequences) < 2:
                 found = await stream.acks()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bookie.limits_config import Limits
 from bookie.wire import codec
-from bookie.wire.data.framing import Kind
+from bookie.wire.data.framing import FrameKind
 from bookie.wire.messages import HoldingsRequest, Status
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import OK, Client, served, with_client
@@ -33,7 +33,7 @@ def test_what_is_refused_is_counted_by_request_and_status(tmp_path: Path) -> Non
         assert (await client.read(404, 0, 1)).status is Status.NO_SUCH_LEDGER
         assert (await client.last_add_confirmed(9)).status is Status.NO_SUCH_LEDGER
         holdings = HoldingsRequest("another", 8, 0, 1, 1)
-        await client.call(Kind.HOLDINGS, codec.encode_holdings_request(holdings))
+        await client.call(FrameKind.HOLDINGS, codec.encode_holdings_request(holdings))
         found = {
             ("append", Status.FENCED): 1,
             ("append", Status.WRONG_INCARNATION): 1,

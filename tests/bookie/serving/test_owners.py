@@ -13,7 +13,7 @@ import pytest
 from bookie.serving.lookups import owners, verifiers
 from bookie.serving.lookups.owners import Owners
 from bookie.wire import AppendRequest, codec
-from bookie.wire.data.framing import Kind
+from bookie.wire.data.framing import FrameKind
 from bookie.wire.messages import Status
 from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.identity import CONFINED, Identity, NoIdentity, parse_identity
@@ -44,8 +44,10 @@ async def owned_bookie(tmp_path: Path) -> AsyncIterator[tuple[Client, TestAuthor
         yield client, authority
 
 
-async def status_of(raw: RawConnection, kind: Kind, body: list[bytes | memoryview]) -> tuple[Status, str]:
-    if kind is Kind.APPEND:
+async def status_of(
+    raw: RawConnection, kind: FrameKind, body: list[bytes | memoryview]
+) -> tuple[Status, str]:
+    if kind is FrameKind.APPEND:
         raw.send(kind, 0, body)
         acks = await raw.acks()
         assert acks is not None
@@ -53,10 +55,10 @@ async def status_of(raw: RawConnection, kind: Kind, body: list[bytes | memoryvie
     answer = await raw.call(kind, body)
     assert answer.kind is kind, bytes(answer.body)
     decode = {
-        Kind.READ: codec.decode_read_reply,
-        Kind.SCAN: codec.decode_read_reply,
-        Kind.LAST_ADD_CONFIRMED: codec.decode_lac_reply,
-        Kind.HOLDINGS: codec.decode_holdings_reply,
+        FrameKind.READ: codec.decode_read_reply,
+        FrameKind.SCAN: codec.decode_read_reply,
+        FrameKind.LAST_ADD_CONFIRMED: codec.decode_lac_reply,
+        FrameKind.HOLDINGS: codec.decode_holdings_reply,
     }[kind]
     reply: Any = decode(answer.body)
     return reply.status, reply.detail
@@ -71,7 +73,7 @@ def test_every_call_that_names_a_ledger_is_refused_for_those_of_others(
         async with owned_bookie(tmp_path) as (client, authority):
             tls = Certificates(authority.of(role, owner="team-a")).client
             for name, (kind, right, body) in calls_of(client.incarnation, ledger_id).items():
-                if right not in MAY[role] or kind is Kind.INFO:
+                if right not in MAY[role] or kind is FrameKind.INFO:
                     continue
                 async with after_handshake(client.bookie.address, tls) as raw:
                     for _ in range(2):  # looked up, and then known
@@ -90,7 +92,7 @@ def test_of_frames_in_one_message_those_for_others_ledgers_are_refused(tmp_path:
             async with after_handshake(client.bookie.address, tls) as raw:
                 for _ in range(2):
                     request = AppendRequest(client.incarnation, 0, frames)
-                    raw.send(Kind.APPEND, 0, codec.encode_append_request(request))
+                    raw.send(FrameKind.APPEND, 0, codec.encode_append_request(request))
                     found: dict[int, Status] = {}
                     while len(found) < len(frames):
                         acks = await raw.acks()

@@ -14,7 +14,7 @@ import pytest
 from bookie.serving.data import protocol_detection, session
 from bookie.serving.service import OVER_THE_DATA_PROTOCOL
 from bookie.wire import codec, rpc
-from bookie.wire.data.framing import Kind
+from bookie.wire.data.framing import FrameKind
 from bookie.wire.data.handshake import ClientHello
 from bookie.wire.messages import LacRequest
 from tests.bookie.entries import frame_of
@@ -58,9 +58,9 @@ def test_a_client_of_an_older_version_is_told_in_words(tmp_path: Path, method: s
 def test_a_client_of_a_version_to_come_is_told_which_versions_are_spoken(tmp_path: Path) -> None:
     async def test(client: Client) -> None:
         async with raw_connection(client.bookie.address) as raw:
-            raw.send(Kind.HELLO, 0, [ClientHello(7, 9).encode()])
+            raw.send(FrameKind.HELLO, 0, [ClientHello(7, 9).encode()])
             answer = await raw.receive()
-            assert answer is not None and answer.kind is Kind.GOODBYE
+            assert answer is not None and answer.kind is FrameKind.GOODBYE
             assert b"was offered 7 to 9: run programs of one version" in answer.body
             assert await raw.receive() is None
 
@@ -73,7 +73,7 @@ def test_strangers_are_told_goodbye_or_cut_and_nobody_else_notices(tmp_path: Pat
         assert await said_to(client, os.urandom(500)) == b""
         request = client.request(0, frame_of(7, [0]))
         async with raw_connection(client.bookie.address) as raw:
-            raw.send(Kind.APPEND, 0, request)  # without a hello
+            raw.send(FrameKind.APPEND, 0, request)  # without a hello
             answer = await raw.receive()
             assert (
                 answer is not None
@@ -106,12 +106,12 @@ def test_a_call_that_nobody_waits_for_any_more_ends_at_the_bookie(tmp_path: Path
             before = len(asyncio.all_tasks())
             poll = whole(codec.encode_lac_request(lac_poll(client)))
             for call in range(1, 6):
-                stream.send(Kind.LAST_ADD_CONFIRMED, call, [poll])
+                stream.send(FrameKind.LAST_ADD_CONFIRMED, call, [poll])
             await until_tasks(before + 5)
             for call in range(1, 6):
-                stream.send(Kind.CANCEL, call)
+                stream.send(FrameKind.CANCEL, call)
             await until_tasks(before)
-            assert (await stream.call(Kind.INFO, codec.encode_info_request(None))).kind is Kind.INFO
+            assert (await stream.call(FrameKind.INFO, codec.encode_info_request(None))).kind is FrameKind.INFO
 
     with_client(tmp_path, test)
 
@@ -123,7 +123,7 @@ def test_a_bookie_that_has_stopped_leaves_nothing_behind(tmp_path: Path) -> None
     async def test(client: Client) -> None:
         ours.update(inside() - before)
         async with client.stream() as stream:
-            await stream.call(Kind.INFO, codec.encode_info_request(None))
+            await stream.call(FrameKind.INFO, codec.encode_info_request(None))
 
     with_client(tmp_path, test)
     assert ours and not ours & inside()

@@ -20,7 +20,7 @@ from grpc_reflection.v1alpha import reflection_pb2
 
 from bookie.serving import grpc_tools, service
 from bookie.wire import AppendRequest, HoldingsRequest, LacRequest, ReadRequest, ScanRequest, codec, rpc
-from bookie.wire.data.framing import Kind
+from bookie.wire.data.framing import FrameKind
 from bookie.wire.messages import MaintainRequest, MaintenanceAction, Status
 from bookie.wire.trust.certificates import CA, CERTIFICATE, KEY, Certificates
 from bookie.wire.trust.identity import Peer
@@ -31,70 +31,70 @@ from tests.support.aio import run, until_true
 from tests.support.authority import TestAuthority, wrong_credentials
 from tests.support.raw_data import RawConnection, after_handshake, raw_connection
 
-SAID_BY_BOOKIES = {Kind.SERVER_HELLO, Kind.GOODBYE, Kind.ACKS, Kind.REFUSED}
+SAID_BY_BOOKIES = {FrameKind.SERVER_HELLO, FrameKind.GOODBYE, FrameKind.ACKS, FrameKind.REFUSED}
 
 Body = Iterable[bytes | memoryview]
 
 
-def calls_of(incarnation: str, ledger_id: int = 7) -> dict[str, tuple[Kind, Right, Body]]:
+def calls_of(incarnation: str, ledger_id: int = 7) -> dict[str, tuple[FrameKind, Right, Body]]:
     """Every call there is, those that fence apart, and the right it takes."""
     append = AppendRequest(incarnation, 0, (frame_of(ledger_id, [0]),))
     other = 8 if ledger_id == 7 else ledger_id
     return {
-        "append": (Kind.APPEND, Right.APPEND, codec.encode_append_request(append)),
+        "append": (FrameKind.APPEND, Right.APPEND, codec.encode_append_request(append)),
         "read": (
-            Kind.READ,
+            FrameKind.READ,
             Right.READ,
             codec.encode_read_request(ReadRequest(incarnation, ledger_id, 0, 0, 1024)),
         ),
         "read, fencing": (
-            Kind.READ,
+            FrameKind.READ,
             Right.FENCE,
             codec.encode_read_request(ReadRequest(incarnation, other, 0, 0, 1024, fence=True)),
         ),
         "scan": (
-            Kind.SCAN,
+            FrameKind.SCAN,
             Right.READ,
             codec.encode_scan_request(ScanRequest(incarnation, ledger_id, 0, 0, 1024, 1024)),
         ),
         "LAC": (
-            Kind.LAST_ADD_CONFIRMED,
+            FrameKind.LAST_ADD_CONFIRMED,
             Right.READ,
             codec.encode_lac_request(LacRequest(incarnation, ledger_id)),
         ),
         "LAC, fencing": (
-            Kind.LAST_ADD_CONFIRMED,
+            FrameKind.LAST_ADD_CONFIRMED,
             Right.FENCE,
             codec.encode_lac_request(LacRequest(incarnation, other, fence=True)),
         ),
         "holdings": (
-            Kind.HOLDINGS,
+            FrameKind.HOLDINGS,
             Right.READ,
             codec.encode_holdings_request(HoldingsRequest(incarnation, ledger_id, 0, 0, 1024)),
         ),
-        "info": (Kind.INFO, Right.INFO, codec.encode_info_request(None)),
+        "info": (FrameKind.INFO, Right.INFO, codec.encode_info_request(None)),
     }
 
 
-async def is_let(raw: RawConnection, kind: Kind, body: Body) -> bool:
+async def is_let(raw: RawConnection, kind: FrameKind, body: Body) -> bool:
     """Whether the bookie does what is asked, and not refuses it for what we are."""
-    if kind is Kind.APPEND:
+    if kind is FrameKind.APPEND:
         raw.send(kind, 0, body)
         acks = await raw.acks()
         assert acks is not None
         status, detail = acks[0].status, acks[0].detail
     else:
         answer = await raw.call(kind, body)
-        if answer.kind is Kind.REFUSED:
+        if answer.kind is FrameKind.REFUSED:
             assert b"may not" in answer.body, answer
             return False
-        if kind is Kind.INFO:
+        if kind is FrameKind.INFO:
             return True
         decode = {
-            Kind.READ: codec.decode_read_reply,
-            Kind.SCAN: codec.decode_read_reply,
-            Kind.LAST_ADD_CONFIRMED: codec.decode_lac_reply,
-            Kind.HOLDINGS: codec.decode_holdings_reply,
+            FrameKind.READ: codec.decode_read_reply,
+            FrameKind.SCAN: codec.decode_read_reply,
+            FrameKind.LAST_ADD_CONFIRMED: codec.decode_lac_reply,
+            FrameKind.HOLDINGS: codec.decode_holdings_reply,
         }[kind]
         reply: Any = decode(answer.body)
         status, detail = reply.status, reply.detail
@@ -160,7 +160,7 @@ async def answered(channel: grpc.aio.Channel, method: str) -> None:
 
 
 def test_every_kind_of_frame_has_a_rule() -> None:
-    assert CALLS.keys() | FREE | SAID_BY_BOOKIES == set(Kind)
+    assert CALLS.keys() | FREE | SAID_BY_BOOKIES == set(FrameKind)
     assert not CALLS.keys() & (FREE | SAID_BY_BOOKIES)
     assert {kind for kind, _, _ in calls_of("i").values()} == CALLS.keys()
     asked = {right for _, right, _ in calls_of("i").values()}
@@ -233,7 +233,7 @@ def test_with_wrong_credentials_nobody_gets_an_answer_over_the_data_protocol(
     on_tls_bookie(tmp_path, test)
 
 
-async def is_answered(address: str, tls: ssl.SSLContext | None, kind: Kind, body: Body) -> bool:
+async def is_answered(address: str, tls: ssl.SSLContext | None, kind: FrameKind, body: Body) -> bool:
     """Whether anything comes that a client understands."""
     try:
         async with after_handshake(address, tls) as raw:
@@ -271,7 +271,7 @@ def test_a_certificate_that_names_nobody_is_told_so(tmp_path: Path) -> None:
         tls = Certificates(authority.nameless()).client
         async with raw_connection(client.bookie.address, tls) as raw:
             answer = await raw.receive()
-            assert answer is not None and answer.kind is Kind.GOODBYE
+            assert answer is not None and answer.kind is FrameKind.GOODBYE
             assert b"names nobody" in answer.body
 
     on_tls_bookie(tmp_path, test)

@@ -12,7 +12,7 @@ import pytest
 from bookie.serving.data import scan as module
 from bookie.serving.data.scan import NOT_TAKEN, UNTAKEN_SECONDS_MAX
 from bookie.wire import codec
-from bookie.wire.data.framing import Kind
+from bookie.wire.data.framing import FrameKind
 from bookie.wire.messages import ReadReply, ScanRequest, Status
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import Client, served, with_client
@@ -41,21 +41,21 @@ async def scanning(
 ) -> AsyncIterator[RawConnection]:
     async with client.stream() as stream:
         request = ScanRequest(client.incarnation, 7, first, last, page_bytes, window_bytes)
-        stream.send(Kind.SCAN, SCAN, codec.encode_scan_request(request))
+        stream.send(FrameKind.SCAN, SCAN, codec.encode_scan_request(request))
         yield stream
 
 
 async def page(stream: RawConnection) -> tuple[ReadReply, int]:
     answer = await stream.receive()
-    assert answer is not None and (answer.kind, answer.call) == (Kind.SCAN, SCAN), answer
+    assert answer is not None and (answer.kind, answer.call) == (FrameKind.SCAN, SCAN), answer
     return codec.decode_read_reply(answer.body), len(answer.body)
 
 
 async def is_silent(client: Client, stream: RawConnection) -> bool:
     """Whether another call is answered, and nothing else."""
-    stream.send(Kind.INFO, 9, codec.encode_info_request(None))
+    stream.send(FrameKind.INFO, 9, codec.encode_info_request(None))
     answer = await stream.receive()
-    return answer is not None and (answer.kind, answer.call) == (Kind.INFO, 9)
+    return answer is not None and (answer.kind, answer.call) == (FrameKind.INFO, 9)
 
 
 def test_a_scan_gives_every_entry_once_a_frame_to_a_page(tmp_path: Path) -> None:
@@ -97,14 +97,14 @@ def test_what_is_not_taken_is_never_more_than_the_window(tmp_path: Path) -> None
             sizes = [(await page(stream))[1] for _ in range(3)]
             assert sum(sizes) <= window
             assert await is_silent(client, stream), "the window is full"
-            stream.send(Kind.TAKEN, SCAN, codec.encode_taken(sizes[0]))
+            stream.send(FrameKind.TAKEN, SCAN, codec.encode_taken(sizes[0]))
             sizes.append((await page(stream))[1])
             assert await is_silent(client, stream)
-            stream.send(Kind.TAKEN, SCAN, codec.encode_taken(sizes[0]))  # said before
-            stream.send(Kind.TAKEN, SCAN, codec.encode_taken(sum(sizes) + 1))  # more than was sent
+            stream.send(FrameKind.TAKEN, SCAN, codec.encode_taken(sizes[0]))  # said before
+            stream.send(FrameKind.TAKEN, SCAN, codec.encode_taken(sum(sizes) + 1))  # more than was sent
             assert await is_silent(client, stream)
             while len(sizes) < FRAMES:
-                stream.send(Kind.TAKEN, SCAN, codec.encode_taken(sum(sizes)))
+                stream.send(FrameKind.TAKEN, SCAN, codec.encode_taken(sum(sizes)))
                 sizes.append((await page(stream))[1])
 
     with_client(tmp_path, test)
@@ -118,7 +118,7 @@ def test_a_page_that_is_larger_than_the_window_comes_when_nothing_is_untaken(tmp
             for _ in range(FRAMES):
                 taken += (await page(stream))[1]
                 assert await is_silent(client, stream)
-                stream.send(Kind.TAKEN, SCAN, codec.encode_taken(taken))
+                stream.send(FrameKind.TAKEN, SCAN, codec.encode_taken(taken))
 
     with_client(tmp_path, test)
 
@@ -146,7 +146,7 @@ def test_a_scan_of_which_nothing_is_taken_is_ended_in_words(
             await page(stream)
             answer = await stream.receive()
             assert answer is not None
-            assert (answer.kind, answer.call, answer.body) == (Kind.REFUSED, SCAN, NOT_TAKEN.encode())
+            assert (answer.kind, answer.call, answer.body) == (FrameKind.REFUSED, SCAN, NOT_TAKEN.encode())
             await until_held(client, "calls", 0)
             assert await is_silent(client, stream), "its connection goes on"
 
@@ -158,8 +158,8 @@ def test_a_cancelled_scan_sends_nothing_more(tmp_path: Path) -> None:
         await write(client)
         async with scanning(client, window_bytes=0) as stream:
             _, size = await page(stream)
-            stream.send(Kind.CANCEL, SCAN)
-            stream.send(Kind.TAKEN, SCAN, codec.encode_taken(size))
+            stream.send(FrameKind.CANCEL, SCAN)
+            stream.send(FrameKind.TAKEN, SCAN, codec.encode_taken(size))
             assert await is_silent(client, stream)
             await until_held(client, "calls", 0)
 
@@ -171,9 +171,11 @@ def test_garbage_in_place_of_what_was_taken_ends_that_scan_alone(tmp_path: Path)
         await write(client)
         async with scanning(client, window_bytes=0) as stream:
             await page(stream)
-            stream.send(Kind.TAKEN, SCAN, [b"\xff garbage"])
+            stream.send(FrameKind.TAKEN, SCAN, [b"\xff garbage"])
             answer = await stream.receive()
-            assert answer is not None and answer.kind is Kind.REFUSED and b"wrong checksum" in answer.body
+            assert (
+                answer is not None and answer.kind is FrameKind.REFUSED and b"wrong checksum" in answer.body
+            )
             assert await is_silent(client, stream)
 
     with_client(tmp_path, test)
@@ -194,7 +196,7 @@ def test_what_cannot_be_scanned_is_told_once(
         await write(client)
         async with client.stream() as stream:
             request = ScanRequest(incarnation or client.incarnation, ledger_id, 0, 1, 1, NO_LIMIT)
-            stream.send(Kind.SCAN, SCAN, codec.encode_scan_request(request))
+            stream.send(FrameKind.SCAN, SCAN, codec.encode_scan_request(request))
             reply, _ = await page(stream)
             assert reply.status is status
             assert await is_silent(client, stream)
@@ -226,7 +228,7 @@ def test_a_bookie_that_stops_waits_for_no_scan(tmp_path: Path) -> None:
                 began = asyncio.get_running_loop().time()
             assert asyncio.get_running_loop().time() - began < UNTAKEN_SECONDS_MAX / 4
             answer = await stream.receive()
-            assert answer is not None and (answer.kind, answer.call) == (Kind.REFUSED, SCAN)
+            assert answer is not None and (answer.kind, answer.call) == (FrameKind.REFUSED, SCAN)
             assert b"stopping" in answer.body
 
     run(main())

@@ -7,7 +7,7 @@ from pathlib import Path
 from bookie.serving.data.calls import CALL_BYTES_MAX
 from bookie.wire import codec
 from bookie.wire.columns import ENTRY_BYTES_MAX
-from bookie.wire.data.framing import Kind
+from bookie.wire.data.framing import FrameKind
 from bookie.wire.messages import (
     Ack,
     AppendRequest,
@@ -42,7 +42,7 @@ def test_a_frame_is_acknowledged_while_the_stream_stays_open(tmp_path: Path) -> 
     async def test(client: Client) -> None:
         async with client.stream() as stream:
             for sequence in range(3):
-                stream.send(Kind.APPEND, 0, client.request(sequence, frame_of(7, [sequence])))
+                stream.send(FrameKind.APPEND, 0, client.request(sequence, frame_of(7, [sequence])))
                 assert await stream.acks() == (Ack(sequence, OK),)
 
     with_client(tmp_path, test)
@@ -99,11 +99,11 @@ def test_an_entry_that_is_too_large_is_a_bad_request_and_its_neighbours_are_stor
 def test_a_message_that_is_garbage_ends_its_connection_and_nobody_elses(tmp_path: Path) -> None:
     async def test(client: Client) -> None:
         async with client.stream() as stream:
-            stream.send(Kind.APPEND, 0, client.request(0, frame_of(7, [0])))
+            stream.send(FrameKind.APPEND, 0, client.request(0, frame_of(7, [0])))
             assert await stream.acks() == (Ack(0, OK),)
-            stream.send(Kind.APPEND, 0, [b"\xff garbage"])
+            stream.send(FrameKind.APPEND, 0, [b"\xff garbage"])
             answer = await stream.receive()
-            assert answer is not None and answer.kind is Kind.GOODBYE
+            assert answer is not None and answer.kind is FrameKind.GOODBYE
             assert b"wrong checksum" in answer.body
             assert await stream.receive() is None
         assert entries_of((await client.read(7, 0, 9)).columns) == entries(7, [0])
@@ -114,15 +114,21 @@ def test_a_message_that_is_garbage_ends_its_connection_and_nobody_elses(tmp_path
 def test_a_call_that_is_garbage_is_refused_and_its_connection_goes_on(tmp_path: Path) -> None:
     async def test(client: Client) -> None:
         async with client.stream() as stream:
-            for kind in (Kind.READ, Kind.SCAN, Kind.LAST_ADD_CONFIRMED, Kind.HOLDINGS, Kind.INFO):
+            for kind in (
+                FrameKind.READ,
+                FrameKind.SCAN,
+                FrameKind.LAST_ADD_CONFIRMED,
+                FrameKind.HOLDINGS,
+                FrameKind.INFO,
+            ):
                 answer = await stream.call(kind, [b"\xff garbage"])
-                assert answer.kind is Kind.REFUSED and b"wrong checksum" in answer.body
-            answer = await stream.call(Kind.READ, [bytes(CALL_BYTES_MAX + 1)])
-            assert answer.kind is Kind.REFUSED and b"the limit is" in answer.body
-            answer = await stream.call(Kind.ACKS, [])
-            assert answer.kind is Kind.REFUSED and b"a call of kind ACKS" in answer.body
-            answer = await stream.call(Kind.INFO, codec.encode_info_request(None))
-            assert answer.kind is Kind.INFO
+                assert answer.kind is FrameKind.REFUSED and b"wrong checksum" in answer.body
+            answer = await stream.call(FrameKind.READ, [bytes(CALL_BYTES_MAX + 1)])
+            assert answer.kind is FrameKind.REFUSED and b"the limit is" in answer.body
+            answer = await stream.call(FrameKind.ACKS, [])
+            assert answer.kind is FrameKind.REFUSED and b"a call of kind ACKS" in answer.body
+            answer = await stream.call(FrameKind.INFO, codec.encode_info_request(None))
+            assert answer.kind is FrameKind.INFO
 
     with_client(tmp_path, test)
 
@@ -133,7 +139,7 @@ def test_a_last_add_confirmed_no_record_can_hold_harms_nobody_else(tmp_path: Pat
         assert frame.last_add_confirmed is not None
         bad = Frame(7, frame.columns, type(frame.last_add_confirmed)(0, 0, bytes(70_000)))
         async with client.stream() as stream:
-            stream.send(Kind.APPEND, 0, client.request(0, bad))
+            stream.send(FrameKind.APPEND, 0, client.request(0, bad))
             assert await stream.acks() is None
         assert plain(await client.append(client.request(0, frame))) == [(0, OK)]
 
@@ -143,7 +149,7 @@ def test_a_last_add_confirmed_no_record_can_hold_harms_nobody_else(tmp_path: Pat
 def test_a_client_that_goes_away_leaves_the_others_alone(tmp_path: Path) -> None:
     async def test(client: Client) -> None:
         async with client.stream() as stream:
-            stream.send(Kind.APPEND, 0, client.request(0, frame_of(7, [0])))
+            stream.send(FrameKind.APPEND, 0, client.request(0, frame_of(7, [0])))
             await stream.acks()
             stream.writer.transport.abort()
         assert plain(await client.append(client.request(0, frame_of(7, [1])))) == [(0, OK)]
@@ -186,7 +192,7 @@ def test_a_ledger_of_tiny_entries_is_read_page_by_page(tmp_path: Path) -> None:
 def test_a_bookie_tells_who_it_is_and_what_it_has_done(tmp_path: Path) -> None:
     async def test(client: Client) -> None:
         await client.append(client.request(0, frame_of(7, range(3))))
-        info = codec.decode_info_reply(await client.call(Kind.INFO, codec.encode_info_request(None)))
+        info = codec.decode_info_reply(await client.call(FrameKind.INFO, codec.encode_info_request(None)))
         cookie = client.bookie.cookie
         assert (info.bookie_id, info.incarnation, info.cluster_id) == (
             cookie.bookie_id,

@@ -24,7 +24,7 @@ from bookie.serving.data.session import UNTAKEN_BYTES_MAX
 from bookie.serving.listener import Listener
 from bookie.wire import LacRequest, ReadRequest, codec
 from bookie.wire.data.connection import Connection
-from bookie.wire.data.framing import HEADER, Body, Kind
+from bookie.wire.data.framing import HEADER, Body, FrameKind
 from bookie.wire.data.outbox import SLICE_BYTES
 from bookie.wire.trust.certificates import CERTIFICATE, KEY, Certificates
 from bookie.wire.trust.roles import Role
@@ -103,7 +103,7 @@ def test_the_buffers_of_a_connection_go_with_it_and_wait_for_no_collection(tmp_p
             with no_collection(), patch.object(Connection, "connection_made", connection_made):
                 for _ in range(5):
                     async with after_handshake(client.bookie.address, tls) as raw:
-                        raw.writer.write(HEADER.pack(8 * MIB, 0, Kind.APPEND) + bytes(MIB))
+                        raw.writer.write(HEADER.pack(8 * MIB, 0, FrameKind.APPEND) + bytes(MIB))
                         await raw.writer.drain()
                         assert left
                 await until_true(lambda: none_is_left(left))
@@ -163,7 +163,7 @@ class Ear:
         self.received_bytes = 0
         self.why: str | None = None
 
-    def received(self, kind: Kind, call: int, body: Body) -> None:
+    def received(self, kind: FrameKind, call: int, body: Body) -> None:
         self.received_bytes += len(body)
 
     def writable(self) -> None:
@@ -211,7 +211,7 @@ def test_what_a_peer_does_not_take_is_counted_over_tls(tmp_path: Path) -> None:
     async def main() -> None:
         async with sender(tmp_path) as (connection, reader, _):
             for _ in range(8):
-                connection.send(Kind.READ, 1, [bytes(4 * MIB)])
+                connection.send(FrameKind.READ, 1, [bytes(4 * MIB)])
             assert not connection.is_writable and connection.is_held
             await asyncio.sleep(0.2)
             assert connection.taken_bytes < 8 * MIB, "no more than the kernel's buffers take"
@@ -231,7 +231,7 @@ def test_who_takes_slowly_and_steadily_is_not_cut(tmp_path: Path) -> None:
     async def main() -> None:
         async with sender(tmp_path, silence_seconds_max=1.0) as (connection, reader, _):
             for _ in range(2):
-                connection.send(Kind.READ, 1, [bytes(4 * MIB)])
+                connection.send(FrameKind.READ, 1, [bytes(4 * MIB)])
             left = connection.sent_bytes
             while piece := await reader.read(SLICE_BYTES):
                 left -= len(piece)
@@ -246,7 +246,7 @@ def test_who_takes_slowly_and_steadily_is_not_cut(tmp_path: Path) -> None:
 def test_who_takes_nothing_is_cut(tmp_path: Path) -> None:
     async def main() -> None:
         async with sender(tmp_path, silence_seconds_max=0.3) as (connection, _, _w):
-            connection.send(Kind.READ, 1, [bytes(32 * MIB)])
+            connection.send(FrameKind.READ, 1, [bytes(32 * MIB)])
             await until_true(lambda: is_lost(connection))
 
     async def is_lost(connection: Connection) -> bool:
@@ -258,7 +258,7 @@ def test_who_takes_nothing_is_cut(tmp_path: Path) -> None:
 def test_what_was_sent_before_a_close_arrives(tmp_path: Path) -> None:
     async def main() -> None:
         async with sender(tmp_path) as (connection, reader, _):
-            connection.send(Kind.READ, 1, [bytes(8 * MIB)])
+            connection.send(FrameKind.READ, 1, [bytes(8 * MIB)])
             wanted = connection.sent_bytes
             connection.close()
             found = 0
@@ -280,20 +280,20 @@ def told(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
     return lambda: [record.message for record in caplog.records if '"what": "fence"' in record.message]
 
 
-@pytest.mark.parametrize("kind", [Kind.READ, Kind.LAST_ADD_CONFIRMED])
+@pytest.mark.parametrize("kind", [FrameKind.READ, FrameKind.LAST_ADD_CONFIRMED])
 def test_a_fence_is_told_once_however_it_is_asked_for(
-    tmp_path: Path, kind: Kind, told: Callable[[], list[str]]
+    tmp_path: Path, kind: FrameKind, told: Callable[[], list[str]]
 ) -> None:
     async def main() -> None:
         async with served(tmp_path) as client, after_handshake(client.bookie.address) as raw:
             me = client.incarnation
             for _ in range(3):
-                if kind is Kind.READ:
+                if kind is FrameKind.READ:
                     body = codec.encode_read_request(ReadRequest(me, 8, 0, 0, 1024, fence=True))
                 else:
                     body = codec.encode_lac_request(LacRequest(me, 8, fence=True))
                 await raw.call(kind, body)
-            await raw.call(Kind.READ, codec.encode_read_request(ReadRequest(me, 9, 0, 0, 1024)))
+            await raw.call(FrameKind.READ, codec.encode_read_request(ReadRequest(me, 9, 0, 0, 1024)))
 
     run(main())
     (line,) = told()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookie.index.ledger_state import Fence, LedgerState
-from bookie.log.format import Kind, Record
+from bookie.log.format import Record, RecordKind
 from bookie.storage.core import Answer, BookieCore, Write, remember
 from bookie.wire.messages import PROOF_BYTES, VERIFIER_BYTES, Credential, Frame, Status
 from tests.bookie.entries import frame_of, lac_of
@@ -22,10 +22,12 @@ class Ledgers:
 
 
 def record_of(frame: Frame) -> Record:
-    return Record(Kind.ENTRIES, frame.ledger_id, frame.columns, frame.last_add_confirmed, frame.recovery)
+    return Record(
+        RecordKind.ENTRIES, frame.ledger_id, frame.columns, frame.last_add_confirmed, frame.recovery
+    )
 
 
-FENCE = Record(Kind.FENCE, 7)
+FENCE = Record(RecordKind.FENCE, 7)
 ADD = frame_of(7, [0, 1], lac=-1)
 RECOVERY_ADD = frame_of(7, [2], lac=1, recovery=True)
 
@@ -124,9 +126,9 @@ def test_a_bookie_that_is_read_only_takes_fences_and_recovery_adds_and_no_others
 
 def test_a_record_on_disk_changes_what_is_known_of_its_ledger() -> None:
     state = LedgerState(7)
-    remember(state, Record(Kind.ENTRIES, 7, frame_of(7, []).columns, lac_of(3)))
+    remember(state, Record(RecordKind.ENTRIES, 7, frame_of(7, []).columns, lac_of(3)))
     assert state == LedgerState(7, last_add_confirmed=lac_of(3), verifier=b"", identity=b"")
-    remember(state, Record(Kind.FENCE, 7))
+    remember(state, Record(RecordKind.FENCE, 7))
     fenced = LedgerState(7, Fence.DURABLE, last_add_confirmed=lac_of(3), verifier=b"", identity=b"")
     assert state == fenced
     remember(state, record_of(ADD))
@@ -218,13 +220,13 @@ def test_a_recovery_add_must_show_the_verifier_too() -> None:
 def test_a_fence_record_carries_the_verifier_it_was_asked_with() -> None:
     """R1: the fence stands alone, and so does who may recover the ledger."""
     state = LedgerState(7)
-    remember(state, Record(Kind.FENCE, 7, verifier=V1))
+    remember(state, Record(RecordKind.FENCE, 7, verifier=V1))
     assert (state.fence, state.verifier) == (Fence.DURABLE, V1)
 
 
 def test_the_verifier_of_what_is_on_disk_is_known_after_a_restart() -> None:
     state = LedgerState(7)
-    remember(state, Record(Kind.ENTRIES, 7, ADD.columns, verifier=V1))
+    remember(state, Record(RecordKind.ENTRIES, 7, ADD.columns, verifier=V1))
     core = BookieCore(lambda _: state)
     assert core.append(keyed(V2), "a") == [Answer("a", Status.UNAUTHORIZED)]
 

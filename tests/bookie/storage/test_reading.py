@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bookie.index.places import Place
-from bookie.log.format import SEGMENT_HEADER, Kind, Record
+from bookie.index.places import FrameLocation
+from bookie.log.format import SEGMENT_HEADER, Record, RecordKind
 from bookie.storage import frames
 from bookie.storage.frames import SegmentFiles
 from bookie.storage.reading import PAGE_BYTES_MAX, EntryPage, read_page
@@ -30,9 +30,11 @@ class Stored:
 
     def __init__(self, frames: Sequence[Columns], ledger_id: int = LEDGER) -> None:
         self.disk = SimulatedDisk(Random(0))
-        reports = write_all(self.disk, [Record(Kind.ENTRIES, ledger_id, columns) for columns in frames])
+        reports = write_all(self.disk, [Record(RecordKind.ENTRIES, ledger_id, columns) for columns in frames])
         self.in_log_order = [
-            Place(columns.first_entry, written.position, columns.last_entry, len(columns), written.size)
+            FrameLocation(
+                columns.first_entry, written.position, columns.last_entry, len(columns), written.size
+            )
             for columns, written in zip(frames, reports.durable, strict=True)
         ]
         self.files = SegmentFiles(self.disk)
@@ -95,13 +97,13 @@ def test_a_disk_that_cannot_be_read_makes_entries_damaged_never_absent() -> None
 def test_a_place_that_points_at_something_else_is_damaged_never_absent() -> None:
     """R6: another ledger's record, a fence, another frame, the middle of a record."""
     disk = SimulatedDisk(Random(0))
-    records = [Record(Kind.ENTRIES, 8, frame_of(8, [0]).columns), fence_of(LEDGER)]
-    records.append(Record(Kind.ENTRIES, LEDGER, of_ids(0, 1)))
+    records = [Record(RecordKind.ENTRIES, 8, frame_of(8, [0]).columns), fence_of(LEDGER)]
+    records.append(Record(RecordKind.ENTRIES, LEDGER, of_ids(0, 1)))
     reports = write_all(disk, records)
     files = SegmentFiles(disk)
     positions = [written.position for written in reports.durable]
     for position in (*positions, positions[0] + 8, SEGMENT_HEADER.size - 8):
-        page = read_page(files, [Place(0, position, 0, 1, 128)], LEDGER, 0, 0, NO_LIMIT)
+        page = read_page(files, [FrameLocation(0, position, 0, 1, 128)], LEDGER, 0, 0, NO_LIMIT)
         assert page == EntryPage(NO_ENTRIES, 0, (EntryRange(0, 0),))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bookie.disk.disk import Disk
-from bookie.index.places import Place
+from bookie.index.places import FrameLocation
 from bookie.log.format import place_of
 from bookie.log.segments import name_of
 from bookie.storage.bookie import Bookie
@@ -134,7 +134,7 @@ class Mended:
         """As after a loss of which nobody knows what it was."""
         await enter_limbo(self.bookie, self.ledgers, ME)
 
-    def places(self, ledger_id: int) -> list[Place]:
+    def places(self, ledger_id: int) -> list[FrameLocation]:
         """Where the ledger's frames stood at the last checkpoint, in order."""
         return sorted(place for _, place in self.bookie.index.places(ledger_id))
 
@@ -195,7 +195,7 @@ def flip(log: Path, segment: int, offset: int, bit: int) -> None:
     overwrite(log, segment, offset, bytes([(log / name_of(segment)).read_bytes()[offset] ^ 1 << bit]))
 
 
-def flip_in(log: Path, place: Place, offset: int = 100) -> None:
+def flip_in(log: Path, place: FrameLocation, offset: int = 100) -> None:
     """One bit of this frame's record is another, by default in its columns."""
     segment, start = place_of(place.position)
     flip(log, segment, start + offset, 3)

@@ -10,7 +10,7 @@ import pytest
 from bookie.errors import DamagedLog, DiskIsFull
 from bookie.index.places import key_of
 from bookie.log import segments
-from bookie.log.format import Kind
+from bookie.log.format import RecordKind
 from bookie.log.manifest import newest
 from bookie.log.records import Found
 from bookie.log.walk import walk
@@ -257,7 +257,7 @@ def test_a_frame_that_an_interrupted_run_has_copied_is_not_copied_again(tmp_path
                 found.record._replace(recovery=False)
                 for found in walk(bookie.disk, 0)
                 if isinstance(found, Found)
-                and found.record.kind is Kind.ENTRIES
+                and found.record.kind is RecordKind.ENTRIES
                 and found.record.ledger_id == 1
             ]
             await bookie.store(copies)  # as a run does that dies before its checkpoint

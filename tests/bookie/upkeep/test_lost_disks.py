@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from bookie.errors import DataDirectoryError
-from bookie.log.format import NO_LEDGER, Kind, Record
+from bookie.log.format import NO_LEDGER, Record, RecordKind
 from bookie.serving.history import directory_generation
 from bookie.wire.messages import Status
 from metadata.backup import hold
@@ -203,7 +203,7 @@ def test_a_loss_in_the_log_is_remembered_until_every_ledger_it_may_concern_is_in
     async def test() -> None:
         disk = SimulatedDisk(Random(1))
         bookie = await open_bookie(tmp_path, disk)
-        await bookie.store([Record(Kind.LOST, NO_LEDGER, content=bytes(16))])
+        await bookie.store([Record(RecordKind.LOST, NO_LEDGER, content=bytes(16))])
         disk.power_off_before(0)
         await bookie.close()
         disk.crash()

@@ -10,12 +10,12 @@ from random import Random
 
 import pytest
 
-from bookie.index.places import Place
-from bookie.log.format import Kind
+from bookie.index.places import FrameLocation
+from bookie.log.format import RecordKind
 from bookie.log.records import Found
 from bookie.log.walk import walk
 from bookie.upkeep.inventory import inventory
-from bookie.upkeep.mending import mending
+from bookie.upkeep.mending import gap_filling
 from bookie.upkeep.rate_limit import RateLimit
 from bookie.upkeep.reports import Repaired, Unrepaired
 from bookie.wire.columns import FRAME_BYTES_MAX
@@ -193,7 +193,7 @@ def test_a_ledger_of_which_entry_after_entry_fails_is_left_for_another_time(tmp_
             await world.limbo()
             done = await world.repair.repair_ledger(7)
             assert done.entries == 10
-            assert len(peers.asked) == mending.FAILURES_MAX
+            assert len(peers.asked) == gap_filling.FAILURES_MAX
             assert world.is_in_limbo(7)
 
     run(test())
@@ -413,7 +413,7 @@ def test_R6_frames_that_were_not_come_to_stay_damaged(tmp_path: Path, away: bool
                 flip_in(tmp_path / "log", place)
             done = await world.repair.mend(7, world.places(7)[:2])
             assert (done.entries, done.frames_removed) == (0, 0)
-            assert len(peers.asked) == (1 if away else mending.FAILURES_MAX)
+            assert len(peers.asked) == (1 if away else gap_filling.FAILURES_MAX)
             assert await world.read(7, 0, LAST) == (list(range(60, 100)), set(range(60)))
 
     run(test())
@@ -535,7 +535,7 @@ def test_a_frame_that_claims_to_be_endless_is_not_looked_for_without_end(tmp_pat
 def test_copies_reach_the_log_in_frames_and_batches_of_bounded_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mending, "STORE_BYTES", FRAME_BYTES_MAX)
+    monkeypatch.setattr(gap_filling, "STORE_BYTES", FRAME_BYTES_MAX)
 
     async def test() -> None:
         ledgers = LedgerStore(MemoryStore())
@@ -553,7 +553,7 @@ def test_copies_reach_the_log_in_frames_and_batches_of_bounded_size(
     run(test())
 
 
-def places_of_recent(world: Mended, ledger_id: int) -> list[Place]:
+def places_of_recent(world: Mended, ledger_id: int) -> list[FrameLocation]:
     return world.bookie.index.recent_holding(ledger_id, 0, 1 << 40)
 
 
@@ -567,7 +567,7 @@ def test_copies_bear_no_last_add_confirmed_and_the_ledgers_own_verifier(tmp_path
         async with mended(tmp_path, ledgers) as world:
             assert (await world.repair.repair_ledger(7)).entries == 100
             records = [one.record for one in walk(world.bookie.disk, 0) if isinstance(one, Found)]
-            assert {one.kind for one in records} == {Kind.ENTRIES}
+            assert {one.kind for one in records} == {RecordKind.ENTRIES}
             assert {one.verifier for one in records} == {verifier}
             assert {one.last_add_confirmed for one in records} == {None}
             assert {one.recovery for one in records} == {False}

@@ -16,7 +16,7 @@ import pytest
 from bookie.index.ledger_state import Fence, LedgerState
 from bookie.index.places import to_row
 from bookie.log import segments
-from bookie.log.format import RECORD_HEADER, SEGMENT_HEADER, Kind, Record, place_of
+from bookie.log.format import RECORD_HEADER, SEGMENT_HEADER, Record, RecordKind, place_of
 from bookie.log.manifest import newest
 from bookie.log.records import Found
 from bookie.log.walk import walk
@@ -76,7 +76,7 @@ async def filled(world: Mended, shape: Shape, *ledger_ids: int, per_frame: int =
     return records
 
 
-def kinds(world: Mended, *wanted: Kind) -> list[Record]:
+def kinds(world: Mended, *wanted: RecordKind) -> list[Record]:
     """The records of these kinds that can be read anywhere in the log."""
     found = []
     for number in segments.numbers(world.bookie.disk):
@@ -266,11 +266,11 @@ def test_R1_a_fence_that_has_rotted_is_written_anew(tmp_path: Path) -> None:
             await world.limbo()
             await filled(world, WHOLE, 7)
             flip(tmp_path / "log", 0, SEGMENT_HEADER.size + 20, 0)
-            before = len(kinds(world, Kind.STATE))
+            before = len(kinds(world, RecordKind.STATE))
             report = await world.scrubber.scrub_once()
             assert (report.damaged, report.frames_damaged, report.states_rewritten) == (1, 0, 2)
-            assert kinds(world, Kind.FENCE) == []
-            written = kinds(world, Kind.STATE)[before:]
+            assert kinds(world, RecordKind.FENCE) == []
+            written = kinds(world, RecordKind.STATE)[before:]
             states = {one.ledger_id: LedgerState.decode(one.ledger_id, one.content) for one in written}
             assert states.keys() == {404, 5}
             assert states[404].fence is Fence.DURABLE
@@ -531,7 +531,7 @@ def test_R6_places_that_point_at_something_else_are_mended(tmp_path: Path, point
     async def test() -> None:
         async with mended(tmp_path) as world:
             await filled(world, WHOLE, 7, 8)
-            await world.bookie.store([Record(Kind.LOST, -1, content=bytes(90))])
+            await world.bookie.store([Record(RecordKind.LOST, -1, content=bytes(90))])
             await world.bookie.checkpoint()
             true, other = world.places(7)[2:4]
             lost = world.bookie.index.checkpoint_position - 176

@@ -12,7 +12,7 @@ from bookie.log import segments
 from bookie.log.format import RECORD_HEADER, SEGMENT_HEADER, aligned, place_of
 from bookie.log.replay import replay
 from bookie.upkeep.scrubbing import segment_check
-from bookie.upkeep.scrubbing.segment_check import Step, check_segment
+from bookie.upkeep.scrubbing.segment_check import CheckStep, check_segment
 from tests.bookie.logs import INCARNATION, fence_of, record_of, use_small_sizes, write_all
 from tests.bookie.simulated_disk import SimulatedDisk
 
@@ -32,9 +32,9 @@ def a_log(monkeypatch: pytest.MonkeyPatch, *, segment: int = 1 << 20) -> Simulat
     return disk
 
 
-def whole(disk: SimulatedDisk, segment: int = 0, synced: int | None = None) -> Step:
+def whole(disk: SimulatedDisk, segment: int = 0, synced: int | None = None) -> CheckStep:
     """All steps as one."""
-    total = Step()
+    total = CheckStep()
     for step in check_segment(disk, segment, INCARNATION, synced):
         total.bytes += step.bytes
         total.records += step.records

@@ -22,7 +22,7 @@ from bookie.wire import (
 )
 from bookie.wire.credentials import NONCE_BYTES, StreamProofs
 from bookie.wire.data.connection import Connection, Handler
-from bookie.wire.data.framing import FrameReader, Kind, framed
+from bookie.wire.data.framing import FrameKind, FrameReader, framed
 from bookie.wire.data.handshake import ServerHello
 from ledgers.bookie_client import LaneTerms
 from ledgers.bookies.append_stream import AppendStream
@@ -62,9 +62,9 @@ class Peer(asyncio.Transport):
         return self.connection
 
     def answer(self, *acks: Ack) -> None:
-        self.say(Kind.ACKS, codec.encode_append_reply(AppendReply(acks)))
+        self.say(FrameKind.ACKS, codec.encode_append_reply(AppendReply(acks)))
 
-    def say(self, kind: Kind, body: list[bytes | memoryview]) -> None:
+    def say(self, kind: FrameKind, body: list[bytes | memoryview]) -> None:
         assert self.connection is not None
         with suppress(LookupError):  # the connection has told its handler, and the loop hears of it too
             self.connection.feed(b"".join(framed(kind, 0, body)))
@@ -80,7 +80,7 @@ class Peer(asyncio.Transport):
             while self._reader.has_more:
                 frames += self._reader.more()
             for frame in frames:
-                assert frame.kind is Kind.APPEND
+                assert frame.kind is FrameKind.APPEND
                 self.requests.append(codec.decode_append_request(frame.body))
             if self._reader.wanted:
                 self._reader.go_on()

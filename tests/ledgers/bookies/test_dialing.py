@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from bookie.wire.data.framing import HEADER, Body, Kind, framed
+from bookie.wire.data.framing import HEADER, Body, FrameKind, framed
 from ledgers.bookies.dialing import dial
 from ledgers.errors import BookieUnavailable
 from metadata.records.ledger_record import BookieRef
@@ -22,7 +22,7 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 class Nobody:
     """A handler that nothing may reach."""
 
-    def received(self, kind: Kind, call: int, body: Body) -> None:
+    def received(self, kind: FrameKind, call: int, body: Body) -> None:
         raise AssertionError
 
     def writable(self) -> None:
@@ -89,9 +89,9 @@ def test_one_that_accepts_and_is_silent_is_given_up_in_time() -> None:
     ("said", "why"),
     [
         (b"", "it ended the connection"),
-        (b"".join(framed(Kind.GOODBYE, 0, [b"the bookie is starting"])), "the bookie is starting"),
-        (b"".join(framed(Kind.ACKS, 0, [])), "it does not answer the client hello"),
-        (b"".join(framed(Kind.SERVER_HELLO, 0, [b"{}"])), "no client hello of the data protocol"),
+        (b"".join(framed(FrameKind.GOODBYE, 0, [b"the bookie is starting"])), "the bookie is starting"),
+        (b"".join(framed(FrameKind.ACKS, 0, [])), "it does not answer the client hello"),
+        (b"".join(framed(FrameKind.SERVER_HELLO, 0, [b"{}"])), "no client hello of the data protocol"),
         (b"\x00\x00\x12\x04\x00\x00\x00\x00\x00\x00\x03", "it ended the connection"),
         (
             b"HTTP/1.1 400 Bad Request\r\n\r\n",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bookie.wire import NO_ENTRIES, Columns, EntryRange, ReadReply, Status, merge, of_payloads
 from ledgers.integrity.digest import Crc32cDigester
-from ledgers.recovering.held_copies import ENTRY_ID_MAX, AskHolder, Gap, HeldCopies, Holder
+from ledgers.recovering.held_copies import ENTRY_ID_MAX, AskHolder, CopyHolder, Gap, HeldCopies
 
 DIGEST = Crc32cDigester(7)
 PAGE_ENTRIES = 3
@@ -62,7 +62,7 @@ def salvaged(
     bookies: dict[str, Bookie], *, through: int = -1, last: int = ENTRY_ID_MAX
 ) -> tuple[list[int], list[Gap], HeldCopies]:
     """The ids of what is found, the gaps, and who found them."""
-    copies = HeldCopies([Holder(name) for name in bookies], DIGEST, through=through, last_entry=last)
+    copies = HeldCopies([CopyHolder(name) for name in bookies], DIGEST, through=through, last_entry=last)
     found: list[int] = []
     gaps: list[Gap] = []
     while (step := copies.step()) is not None:
@@ -172,9 +172,9 @@ def test_every_entry_is_found_or_in_one_gap(bookies: list[Bookie], through: int)
 
 
 def test_a_refusal_is_the_end_of_asking() -> None:
-    holder = Holder("b1")
+    holder = CopyHolder("b1")
     holder.answered(0, ReadReply(Status.UNAUTHORIZED, detail="no"), DIGEST)
     assert holder.failure == "unauthorized: no"
-    holder = Holder("b1")
+    holder = CopyHolder("b1")
     holder.answered(5, ReadReply(Status.OK, NO_ENTRIES, covered_through=4), DIGEST)
     assert "says nothing" in holder.failure

@@ -20,7 +20,7 @@ from qjm_compat.edits.fields.access import (
     Permissions,
 )
 from qjm_compat.edits.fields.blocks import Block, Blocks, CompactBlocks
-from qjm_compat.edits.fields.field_types import Kind
+from qjm_compat.edits.fields.field_types import FieldType
 from qjm_compat.edits.fields.xattrs import XAttr, XAttrChange, XAttrMessage, XAttrNamespace, XAttrs
 from qjm_compat.edits.op import layout_of
 from qjm_compat.edits.ops.attributes import StorageType, TypeOfStorage
@@ -72,9 +72,9 @@ def _maybe(some: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.none() | some
 
 
-def _kind(annotated: object) -> Kind[Any]:
+def _kind(annotated: object) -> FieldType[Any]:
     found = get_args(annotated)[1]
-    assert isinstance(found, Kind)
+    assert isinstance(found, FieldType)
     return found
 
 

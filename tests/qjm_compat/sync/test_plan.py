@@ -7,7 +7,7 @@ from dataclasses import replace
 from metadata.records.journal_record import JournalStorage
 from qjm_compat.acceptor.programs.syncing import SegmentsHeld
 from qjm_compat.requests import RemoteEditLog
-from qjm_compat.sync.plan import Step, SyncPlan, plan
+from qjm_compat.sync.plan import SyncPlan, SyncStep, plan
 
 STORAGE = JournalStorage(-63, 7, "CID")
 
@@ -35,24 +35,26 @@ def test_where_everybody_has_everything_there_is_nothing_to_do() -> None:
 
 def test_each_gets_what_it_lacks_the_oldest_first_from_all_that_have_it() -> None:
     found = planned(held(ONE, TWO, THREE), held(TWO), held(ONE, TWO))
-    assert found == SyncPlan((Step("b", ONE, ("a", "c")), Step("b", THREE, ("a",)), Step("c", THREE, ("a",))))
+    assert found == SyncPlan(
+        (SyncStep("b", ONE, ("a", "c")), SyncStep("b", THREE, ("a",)), SyncStep("c", THREE, ("a",)))
+    )
     assert str(found.steps[0]) == "acceptor b, segment 1-10"
 
 
 def test_only_those_get_something_who_are_to() -> None:
     found = planned(held(ONE, TWO), held(), held(TWO), targets="c")
-    assert found.steps == (Step("c", ONE, ("a",)),)
+    assert found.steps == (SyncStep("c", ONE, ("a",)),)
 
 
 def test_a_segment_that_somebody_may_be_writing_is_told_apart() -> None:
     found = planned(held(ONE, TWO), replace(held(ONE), unsealed=frozenset({11, 21})), held(ONE, TWO))
-    assert found.steps == (Step("b", TWO, ("a", "c"), is_open=True),)
+    assert found.steps == (SyncStep("b", TWO, ("a", "c"), is_open=True),)
 
 
 def test_what_anybody_has_purged_is_nobodys_to_copy() -> None:
     """Not even from one that missed the purge; the segment that the limit lies in stays."""
     found = planned(held(ONE, TWO, THREE), held(TWO, THREE, purged_below=15), held(THREE))
-    assert found.steps == (Step("c", TWO, ("a", "b")),)
+    assert found.steps == (SyncStep("c", TWO, ("a", "b")),)
 
 
 def test_finalized_copies_that_differ_are_told_and_not_touched() -> None:
@@ -70,7 +72,7 @@ def test_finalized_copies_that_differ_are_told_and_not_touched() -> None:
 
 def test_a_copy_whose_writer_is_not_known_is_like_any() -> None:
     found = planned(held(log(1, 10, 0)), held(log(1, 10, 3)), held())
-    assert found == SyncPlan((Step("c", log(1, 10, 3), ("a", "b")),))
+    assert found == SyncPlan((SyncStep("c", log(1, 10, 3), ("a", "b")),))
 
 
 def test_segments_that_reach_into_each_other_are_told_and_not_touched() -> None:
@@ -93,7 +95,7 @@ def test_acceptors_of_different_namespaces_give_each_other_nothing() -> None:
 def test_what_one_of_them_may_have_dropped_waits_for_a_writer() -> None:
     """Whoever has it may be the one that a discard has not reached yet, or has been taken out of the journal."""
     found = planned(held(ONE, TWO), held(ONE, vouched=10), held())
-    assert found.steps == (Step("c", ONE, ("a", "b")),)
+    assert found.steps == (SyncStep("c", ONE, ("a", "b")),)
     (waits,) = found.waits
     assert waits.startswith("segment 11-20 waits: edits were dropped at acceptor b by a discard, ")
     assert waits.endswith("since that txid 20 is committed")

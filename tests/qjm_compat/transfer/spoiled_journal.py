@@ -15,7 +15,7 @@ from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.batch import Batch
 from qjm_compat.config import AcceptorConfig, JournalConfig
 from qjm_compat.requests import NamespaceInfo
-from qjm_compat.transfer.checking.findings import Findings
+from qjm_compat.transfer.checking.findings import JournalFindings
 from qjm_compat.transfer.checking.fsck import check_journal
 from qjm_compat.transfer.inspection.inspector import JournalInspector
 from tests.qjm_compat.transfer.made_directories import CLUSTER_ID, LAYOUT, NAMESPACE_ID, frames
@@ -55,7 +55,7 @@ class Journal:
     def inspector(self) -> JournalInspector:
         return JournalInspector("ns1", self.acceptors, client_config=QUICK)
 
-    async def check(self, *, deep: bool = False, orphan_age_seconds: float = 3600) -> Findings:
+    async def check(self, *, deep: bool = False, orphan_age_seconds: float = 3600) -> JournalFindings:
         async with self.inspector() as inspector:
             return await check_journal(inspector, deep=deep, orphan_age_seconds=orphan_age_seconds)
 

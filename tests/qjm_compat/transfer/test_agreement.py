@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from qjm_compat.transfer.checking.agreement import check_agreement
-from qjm_compat.transfer.checking.findings import CopyFound, Findings
+from qjm_compat.transfer.checking.findings import CopyFound, JournalFindings
 
 ACCEPTORS = ("a", "b", "c")
 
@@ -22,13 +22,15 @@ def unfinished(
     return CopyFound(acceptor, first, last, False, epoch, -63, b"any", marks or {})
 
 
-def checked(*copies: CopyFound, acceptors: tuple[str, ...] = ACCEPTORS, **purged_below: int) -> Findings:
-    found = Findings(acceptors=acceptors, copies=list(copies))
+def checked(
+    *copies: CopyFound, acceptors: tuple[str, ...] = ACCEPTORS, **purged_below: int
+) -> JournalFindings:
+    found = JournalFindings(acceptors=acceptors, copies=list(copies))
     check_agreement(found, {name: purged_below.get(name, 0) for name in acceptors})
     return found
 
 
-def problems(found: Findings) -> list[str]:
+def problems(found: JournalFindings) -> list[str]:
     return [str(problem) for problem in found.problems]
 
 
@@ -156,7 +158,7 @@ def test_who_is_about_to_finalize_a_segment_has_it() -> None:
 
 
 def test_of_one_that_does_not_answer_it_is_not_said_what_it_lacks() -> None:
-    found = Findings(acceptors=ACCEPTORS, copies=[final("a", 1, 10), final("b", 1, 10)])
+    found = JournalFindings(acceptors=ACCEPTORS, copies=[final("a", 1, 10), final("b", 1, 10)])
     check_agreement(found, {"a": 0, "b": 0}, unknown=["c"])
     assert problems(found) == found.notes == []
 

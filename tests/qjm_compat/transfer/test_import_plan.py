@@ -6,17 +6,17 @@ import pytest
 
 from qjm_compat.transfer.errors import TransferRefused
 from qjm_compat.transfer.files.names import SegmentName, finalized_name
-from qjm_compat.transfer.import_plan import Held, Source, check_gaps, plan
+from qjm_compat.transfer.import_plan import Held, ImportSource, check_gaps, plan
 
 
-def source(first: int, last: int) -> Source:
-    return Source(SegmentName(finalized_name(first, last), first, last), last)
+def source(first: int, last: int) -> ImportSource:
+    return ImportSource(SegmentName(finalized_name(first, last), first, last), last)
 
 
 FILES = [source(1, 10), source(11, 20), source(21, 30)]
 
 
-def begins(files: list[Source], held: list[Held], *, allow_gaps: bool = False) -> list[int | None]:
+def begins(files: list[ImportSource], held: list[Held], *, allow_gaps: bool = False) -> list[int | None]:
     return [step.from_txid for step in plan(files, held, allow_gaps=allow_gaps)]
 
 

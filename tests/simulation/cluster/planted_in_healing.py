@@ -18,7 +18,7 @@ from bookie.upkeep.healing.view import ClusterView
 from bookie.upkeep.healing.worker import Worker
 from bookie.upkeep.mending import healer as healer_module
 from bookie.upkeep.mending import limbo
-from bookie.upkeep.mending.mending import Mender
+from bookie.upkeep.mending.gap_filling import Mender
 from bookie.upkeep.mending.replication_task import ReplicationTask
 from ledgers.protocol.recovery import Recovery
 from ledgers.protocol.shortfall import Shortfall

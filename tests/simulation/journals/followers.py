@@ -8,7 +8,7 @@ from typing import Any
 
 from qjm_compat.acceptor.copying import checked_part
 from qjm_compat.acceptor.edits_cache import EditsCache, cut
-from qjm_compat.acceptor.programs.manifest import Place
+from qjm_compat.acceptor.programs.manifest import SegmentLocation
 from qjm_compat.batch import Batch
 from qjm_compat.errors import EditsNotCached, JournalError, NewerTxid
 from qjm_compat.requests import GetJournaledEdits, JournaledEdits, RemoteEditLog
@@ -52,14 +52,14 @@ class Followers:
         self._place(request, partial(self._placed, request, reply))
 
     def _placed(
-        self, request: GetJournaledEdits, reply: Reply, place: Place, error: JournalError | None
+        self, request: GetJournaledEdits, reply: Reply, place: SegmentLocation, error: JournalError | None
     ) -> None:
         if error is not None:
             reply(None, error)
         else:
             self._site.at(self._host, READ_SECONDS, self._read, request, reply, place)
 
-    def _read(self, request: GetJournaledEdits, reply: Reply, place: Place) -> None:
+    def _read(self, request: GetJournaledEdits, reply: Reply, place: SegmentLocation) -> None:
         try:
             edits = self._edits_at(place, request)
         except JournalError as failure:
@@ -67,7 +67,7 @@ class Followers:
         else:
             reply(edits, None)
 
-    def _edits_at(self, place: Place, request: GetJournaledEdits) -> JournaledEdits:
+    def _edits_at(self, place: SegmentLocation, request: GetJournaledEdits) -> JournaledEdits:
         since = request.since_txid
         if since == place.highest_txid + 1:
             return JournaledEdits(0)

@@ -18,7 +18,7 @@ from qjm_compat.acceptor.programs.syncing import (
 from qjm_compat.errors import BadJournalState, JournalError, JournalNotEmpty, RuleViolated
 from qjm_compat.requests import RemoteEditLog
 from qjm_compat.sync.joining import epochs_above, format_to_join
-from qjm_compat.sync.plan import Step, SyncPlan, plan
+from qjm_compat.sync.plan import SyncPlan, SyncStep, plan
 from tests.simulation.engine.world import Violation
 
 from .client import Sleep
@@ -47,7 +47,7 @@ class Looking:
 class Taking:
     """What it has copied."""
 
-    step: Step
+    step: SyncStep
     source: str
 
 
@@ -172,7 +172,7 @@ class Operator:
                 held[name] = answer
         return held
 
-    def _brought(self, step: Step, servers: dict[str, Server]) -> Generator[Any, Any, None]:
+    def _brought(self, step: SyncStep, servers: dict[str, Server]) -> Generator[Any, Any, None]:
         server = servers[step.target]
         for source in step.sources:
             request = Taking(step, source)

@@ -17,7 +17,7 @@ from bookie.index.places import RecentPlaces
 from bookie.log import appender, records, replay, segments
 from bookie.log import format as log_format
 from bookie.log.appender import LogAppender
-from bookie.log.format import Kind, Record, RecordHeader
+from bookie.log.format import Record, RecordHeader, RecordKind
 from bookie.log.writer import LogWriter, Written
 from bookie.storage import core, frames, reading
 from bookie.storage.core import Answer, BookieCore, Effect
@@ -142,7 +142,7 @@ def forgets_fences_in_replay(patch: Patch) -> None:
     """R1, F13: a fence record in the log is passed over."""
 
     def broken(state: LedgerState, record: Record) -> bool:
-        return record.kind is not Kind.FENCE and core.remember(state, record)
+        return record.kind is not RecordKind.FENCE and core.remember(state, record)
 
     patch.setattr(storage, "remember", broken)
 

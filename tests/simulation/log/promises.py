@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from bookie.log.format import Kind, Record
+from bookie.log.format import Record, RecordKind
 from bookie.wire import Columns, Frame, ReadReply, ReadRequest
 from tests.bookie.simulated_disk import SimulatedDisk
 from tests.simulation.engine.world import Violation
@@ -74,7 +74,7 @@ class Promises:
         self.placed[position] = record, size
         if self._verifiers.setdefault(record.ledger_id, record.verifier) != record.verifier:
             raise Violation("owner", f"{self._name} lets two owners write to ledger {record.ledger_id}")
-        if record.kind is Kind.FENCE:
+        if record.kind is RecordKind.FENCE:
             self.fenced.add(record.ledger_id)
         if record.last_add_confirmed is not None:
             known = self.lacs.get(record.ledger_id, -1)

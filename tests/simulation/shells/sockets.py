@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any, Protocol
 
-from bookie.wire.data.framing import HEADER, Kind
+from bookie.wire.data.framing import HEADER, FrameKind
 from tests.simulation.engine.loop import VirtualLoop
 from tests.simulation.engine.processes import PROCESS
 
@@ -33,13 +33,13 @@ READ_BYTES_MAX = 256 * 1024
 """Read at a time by a protocol that has no buffer of its own."""
 
 KINDS = {
-    Kind.APPEND: "add",
-    Kind.ACKS: "ack",
-    Kind.READ: "read",
-    Kind.SCAN: "read",
-    Kind.LAST_ADD_CONFIRMED: "lac",
-    Kind.INFO: "info",
-    Kind.HOLDINGS: "holdings",
+    FrameKind.APPEND: "add",
+    FrameKind.ACKS: "ack",
+    FrameKind.READ: "read",
+    FrameKind.SCAN: "read",
+    FrameKind.LAST_ADD_CONFIRMED: "lac",
+    FrameKind.INFO: "info",
+    FrameKind.HOLDINGS: "holdings",
 }
 
 Factory = Callable[[], asyncio.BaseProtocol]
@@ -187,7 +187,7 @@ class VirtualSocket(asyncio.Transport):
         if len(data) < HEADER.size:
             return "bytes"
         try:
-            kind = Kind(HEADER.unpack_from(data)[2])
+            kind = FrameKind(HEADER.unpack_from(data)[2])
         except ValueError:
             return "bytes"
         name = KINDS.get(kind, kind.name.lower())

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from bookie.errors import BookieError
 from bookie.index.index import Index
 from bookie.index.ledger_state import Fence, LedgerState
-from bookie.log.format import Kind
+from bookie.log.format import RecordKind
 from bookie.storage.frames import SegmentFiles
 from bookie.storage.reading import read_page
 from bookie.wire.columns import Columns
@@ -74,7 +74,7 @@ def look_at_log_alone(site: Site) -> None:
 
 def note_fences_without_record(site: Site) -> None:
     """The index is about to be lost."""
-    recorded = {record.ledger_id for _, record in site.durable if record.kind is Kind.FENCE}
+    recorded = {record.ledger_id for _, record in site.durable if record.kind is RecordKind.FENCE}
     if any(one.is_fenced and one.ledger_id not in recorded for one in site.ledgers):
         site.reached(UpkeepProbe.STATE_NEEDED)
 

@@ -9,7 +9,7 @@ import pytest
 
 from bookie.index.index import Index
 from bookie.index.ledger_state import Fence
-from bookie.index.places import Place
+from bookie.index.places import FrameLocation
 from bookie.index.usage import UsageTable
 from bookie.log import manifest
 from bookie.log.format import Record
@@ -20,8 +20,8 @@ from bookie.upkeep.collecting import compactor
 from bookie.upkeep.collecting.collector import Collector
 from bookie.upkeep.collecting.compactor import Compactor
 from bookie.upkeep.inventory.inventory import Inventory
-from bookie.upkeep.mending import limbo, mending
-from bookie.upkeep.mending.mending import Mender, Tally
+from bookie.upkeep.mending import gap_filling, limbo
+from bookie.upkeep.mending.gap_filling import Mender, Tally
 from bookie.upkeep.mending.repair import Repair
 from bookie.wire import NO_ENTRIES, Columns
 from metadata.errors import MetadataError
@@ -71,7 +71,7 @@ def does_not_move_states(patch: Patch) -> None:
 def takes_another_frame_for_a_copy(patch: Patch) -> None:
     """A frame with the same place in its ledger, whatever can be read there, needs no copy."""
 
-    def broken(self: Compactor, found: Any, place: Place) -> bool:
+    def broken(self: Compactor, found: Any, place: FrameLocation) -> bool:
         first = place.first_entry
         others = self._bookie.index.holding(found.record.ledger_id, first, first, (), 64)
         return any(
@@ -171,7 +171,7 @@ def drops_misplaced_frames_of_open_ledgers(patch: Patch) -> None:
     def is_elsewhere(self: Collector, record: LedgerRecord) -> bool:
         return not all(self._me in fragment.ensemble for fragment in record.fragments)
 
-    def misplaced(self: Collector, record: LedgerRecord) -> list[tuple[int, Place]]:
+    def misplaced(self: Collector, record: LedgerRecord) -> list[tuple[int, FrameLocation]]:
         if record.is_closed:
             return was(self, record)
         last = record.fragments[-1]
@@ -309,7 +309,7 @@ def names_itself_before_it_has_the_entries(patch: Patch) -> None:
     async def broken(self: Any, *_: Any, **__: Any) -> None:
         """Fetches nothing."""
 
-    patch.setattr(mending.Mender, "_fetch", broken)
+    patch.setattr(gap_filling.Mender, "_fetch", broken)
 
 
 # --- reading, states ----------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from bookie.storage.page_reader import PageReader
 from bookie.upkeep.collecting import collector, compactor
 from bookie.upkeep.collecting.compactor import Compactor
 from bookie.upkeep.inventory import inventory
-from bookie.upkeep.mending import limbo, mending
+from bookie.upkeep.mending import gap_filling, limbo
 from bookie.upkeep.scrubbing import scrubber, segment_check
 from bookie.upkeep.scrubbing.scrubber import Scrubber
 from tests.simulation.engine.loop import LoopStuck
@@ -181,7 +181,7 @@ def _small_sizes(sizes: Sizes) -> Iterator[None]:
         (ledger_states, "STATES_MAX", sizes.states),
         (index, "ROWS_PER_CALL", sizes.few),
         (frames, "OPEN_SEGMENTS_MAX", sizes.few),
-        (mending, "STORE_BYTES", sizes.batch),
+        (gap_filling, "STORE_BYTES", sizes.batch),
         (inventory, "WINDOW_ENTRIES", 4 * sizes.few),
         (inventory, "FRAMES_PER_WINDOW", sizes.few),
         (inventory, "BATCH_BYTES", sizes.batch),

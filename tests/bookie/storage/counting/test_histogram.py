@@ -10,13 +10,13 @@ from prometheus_client.samples import Sample
 
 from bookie.storage.counting.histogram import CheapHistogram
 from bookie.storage.counting.metrics import GROUP_BYTES, SECONDS
-from metadata.counting.declared import Declaration, Kind
+from metadata.counting.declared import Declaration, MetricKind
 
 AMOUNTS = st.floats(0, 2**25) | st.sampled_from([*SECONDS, *GROUP_BYTES])
 
 
 def declared(bounds: tuple[float, ...]) -> Declaration:
-    return Declaration("some_seconds", Kind.HISTOGRAM, "Told.", buckets=bounds)
+    return Declaration("some_seconds", MetricKind.HISTOGRAM, "Told.", buckets=bounds)
 
 
 def told_by(registry: CollectorRegistry) -> list[Sample]:

@@ -12,7 +12,7 @@ import pytest
 from bookie.storage.counting import slow_appends
 from bookie.storage.counting.slow_appends import SlowAppends
 from bookie.storage.intake_queue import Arrival
-from bookie.wire.data.framing import HEADER, Kind
+from bookie.wire.data.framing import HEADER, FrameKind
 from bookie.wire.messages import Status
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import served
@@ -90,7 +90,7 @@ def test_what_a_large_message_takes_to_come_is_told_as_the_networks(
     async def main() -> None:
         async with served(tmp_path, slow_append_seconds=PAUSE_SECONDS) as client, client.stream() as stream:
             body = b"".join(client.request(0, frame_of(7, [0], payload_bytes=300_000)))
-            stream.writer.write(HEADER.pack(len(body), 0, Kind.APPEND) + body[:200_000])
+            stream.writer.write(HEADER.pack(len(body), 0, FrameKind.APPEND) + body[:200_000])
             await stream.writer.drain()
             await asyncio.sleep(PAUSE_SECONDS)  # what is measured
             stream.writer.write(body[200_000:])

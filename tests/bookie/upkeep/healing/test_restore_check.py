@@ -8,7 +8,7 @@ from typing import cast
 
 from bookie.upkeep.healing.local_check import LocalCheck
 from bookie.upkeep.healing.restore_check import RestoreCheck
-from metadata.backup.hold import Kind, Restored
+from metadata.backup.hold import HoldKind, Restored
 from tests.bookie.bookies import append
 from tests.bookie.entries import frame_of
 from tests.bookie.upkeep.test_collector import ME, OK, Site, on_site
@@ -25,7 +25,7 @@ def test_W8_ledgers_closed_before_an_entry_that_the_bookie_proves_to_be_confirme
             await site.ledgers.change(found.record.closed(last_entry, 20), found.version)
         check = RestoreCheck(site.bookie, site.store, ME, asyncio.Lock(), cast(LocalCheck, None))
         misfits = await check._compare(Restored(0, 1, b"nonce"))
-        assert misfits.cut_short == Kind.of([2])
+        assert misfits.cut_short == HoldKind.of([2])
         assert not misfits.fits
 
     on_site(tmp_path, test)

@@ -14,7 +14,7 @@ import pytest
 from bookie.wire.data import connection as module
 from bookie.wire.data import sockets
 from bookie.wire.data.connection import WRITE_BUFFER_BYTES_MAX, Connection
-from bookie.wire.data.framing import FRAMES_AT_ONCE_MAX, Body, Kind, framed
+from bookie.wire.data.framing import FRAMES_AT_ONCE_MAX, Body, FrameKind, framed
 from tests.support.aio import run, until_true
 
 MIB = 1024 * 1024
@@ -26,7 +26,7 @@ class Ear:
     def __init__(
         self, *, asks: bool, silence_seconds_max: float = 20.0, untaken_bytes_max: int | None = None
     ) -> None:
-        self.heard: list[tuple[Kind, int, Body]] = []
+        self.heard: list[tuple[FrameKind, int, Body]] = []
         self.why: list[str] = []
         self.times_writable = 0
         self.fails_with: Exception | None = None
@@ -38,7 +38,7 @@ class Ear:
         )
         self.connection.reader.handshake_done()
 
-    def received(self, kind: Kind, call: int, body: Body) -> None:
+    def received(self, kind: FrameKind, call: int, body: Body) -> None:
         if self.fails_with is not None:
             raise self.fails_with
         self.heard.append((kind, call, body))
@@ -93,8 +93,8 @@ def test_frames_of_every_size_arrive_in_order_both_ways() -> None:
     async def test(client: Ear, server: Ear) -> None:
         sizes = [0, 1, 4095, 65_524, 65_525, MIB, 3, 7 * MIB, 5]
         for number, size in enumerate(sizes):
-            client.connection.send(Kind.APPEND, number, [bytes(size // 2), bytes(size - size // 2)])
-            server.connection.send(Kind.ACKS, number, [bytes(size)])
+            client.connection.send(FrameKind.APPEND, number, [bytes(size // 2), bytes(size - size // 2)])
+            server.connection.send(FrameKind.ACKS, number, [bytes(size)])
         await until(lambda: len(client.heard) == len(server.heard) == len(sizes))
         assert [(call, len(body)) for _, call, body in server.heard] == list(enumerate(sizes))
         assert [(call, len(body)) for _, call, body in client.heard] == list(enumerate(sizes))
@@ -108,7 +108,7 @@ def test_who_is_held_is_not_read_and_the_sender_is_told_when_there_is_room_again
         server.connection.hold("another")
         sent = 0
         while client.connection.is_writable:
-            client.connection.send(Kind.APPEND, 0, [bytes(MIB)])
+            client.connection.send(FrameKind.APPEND, 0, [bytes(MIB)])
             sent += 1
             assert sent < 64, "nobody holds the sender back"
         await asyncio.sleep(0.05)
@@ -127,12 +127,12 @@ def test_who_is_held_is_not_read_and_the_sender_is_told_when_there_is_room_again
 
 def test_what_was_sent_before_a_close_arrives_and_then_the_end() -> None:
     async def test(client: Ear, server: Ear) -> None:
-        client.connection.send(Kind.APPEND, 1, [bytes(5 * MIB)])
+        client.connection.send(FrameKind.APPEND, 1, [bytes(5 * MIB)])
         client.connection.close("done")
         await until(lambda: server.why)
-        assert [(kind, len(body)) for kind, _, body in server.heard] == [(Kind.APPEND, 5 * MIB)]
+        assert [(kind, len(body)) for kind, _, body in server.heard] == [(FrameKind.APPEND, 5 * MIB)]
         assert (client.why, server.why) == (["done"], ["it ended the connection"])
-        client.connection.send(Kind.APPEND, 2, [b"into the void"])
+        client.connection.send(FrameKind.APPEND, 2, [b"into the void"])
 
     on_both(test)
 
@@ -144,11 +144,11 @@ def test_nothing_is_sent_on_a_connection_that_this_side_has_ended(
     """Its owners may not have heard of it yet; asyncio would complain of each time."""
 
     async def test(client: Ear, server: Ear) -> None:
-        client.connection.send(Kind.APPEND, 1, [b"the last"])
+        client.connection.send(FrameKind.APPEND, 1, [b"the last"])
         await until(lambda: server.heard)
         getattr(client.connection, end)("enough")
         for _ in range(20):
-            client.connection.send(Kind.CANCEL, 1)
+            client.connection.send(FrameKind.CANCEL, 1)
         await until(lambda: server.why)
         assert len(server.heard) == 1
 
@@ -173,8 +173,8 @@ def test_a_handler_that_fails_ends_its_connection_and_hears_so_once() -> None:
             lambda _, context: problems.append(context["exception"])
         )
         server.fails_with = LookupError("a bug")
-        client.connection.send(Kind.APPEND)
-        client.connection.send(Kind.APPEND)
+        client.connection.send(FrameKind.APPEND)
+        client.connection.send(FrameKind.APPEND)
         await until(lambda: server.why and client.why)
         assert server.why == ["its stream failed: LookupError('a bug')"]
         assert problems == [server.fails_with], "it is not swallowed"
@@ -261,7 +261,7 @@ def test_nobody_is_given_up_who_was_not_asked_first_however_late_the_timers_are(
             assert not transport.is_aborted, f"given up at the {look}th look"
             if len(transport.asked) > asked:
                 loop.now += 0.002
-                connection.feed(b"".join(bytes(part) for part in framed(Kind.PONG, 0, ())))
+                connection.feed(b"".join(bytes(part) for part in framed(FrameKind.PONG, 0, ())))
         silences = [after - before for before, after in pairwise(transport.asked)]
         assert max(silences) < module.SILENCE_SECONDS_MAX
 
@@ -272,10 +272,10 @@ def test_a_server_reads_nothing_from_one_that_takes_nothing_and_ends_it_in_time(
     async def test(client: Ear, server: Ear) -> None:
         client.connection.hold("it takes nothing")
         while server.connection.is_writable:
-            server.connection.send(Kind.READ, 1, [bytes(MIB)])
+            server.connection.send(FrameKind.READ, 1, [bytes(MIB)])
             await asyncio.sleep(0)
         assert server.connection.is_held
-        client.connection.send(Kind.INFO, 2, [b"heard by nobody"])
+        client.connection.send(FrameKind.INFO, 2, [b"heard by nobody"])
         await until(lambda: server.why)
         assert server.why == [module.UNTAKEN] and not server.heard
 
@@ -284,9 +284,9 @@ def test_a_server_reads_nothing_from_one_that_takes_nothing_and_ends_it_in_time(
 
 def test_many_small_frames_are_taken_a_few_a_turn_in_order() -> None:
     async def test(client: Ear, server: Ear) -> None:
-        client.connection.send(Kind.PING)
+        client.connection.send(FrameKind.PING)
         for number in range(500):
-            client.connection.send(Kind.INFO, number, [b""])
+            client.connection.send(FrameKind.INFO, number, [b""])
         await until(lambda: len(server.heard) == 500)
         assert [call for _, call, _ in server.heard] == list(range(500))
         assert not server.connection.is_held and not client.why
@@ -299,8 +299,8 @@ def test_who_asks_too_often_for_signs_of_life_is_heard_again_later(monkeypatch: 
 
     async def test(client: Ear, server: Ear) -> None:
         for number in range(20):
-            client.connection.send(Kind.PING)
-            client.connection.send(Kind.INFO, number, [b""])
+            client.connection.send(FrameKind.PING)
+            client.connection.send(FrameKind.INFO, number, [b""])
         began = asyncio.get_running_loop().time()
         await until(lambda: len(server.heard) > FRAMES_AT_ONCE_MAX)  # what came with the first two questions
         assert asyncio.get_running_loop().time() - began > 0.2, "nothing of it was heard meanwhile"

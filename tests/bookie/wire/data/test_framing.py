@@ -15,8 +15,8 @@ from bookie.wire.data.framing import (
     RECEIVE_BYTES,
     RECEIVE_BYTES_MIN,
     BadFrame,
+    FrameKind,
     FrameReader,
-    Kind,
     Received,
     framed,
 )
@@ -25,7 +25,7 @@ from bookie.wire.rpc import MESSAGE_BYTES_MAX
 FRAMES = st.lists(
     st.builds(
         Received,
-        st.sampled_from(Kind),
+        st.sampled_from(FrameKind),
         st.integers(0, 2**32 - 1),
         st.one_of(
             st.binary(max_size=300),
@@ -79,9 +79,9 @@ def test_frames_come_back_as_they_were_sent_however_the_bytes_are_cut(
 
 def test_byte_by_byte_is_as_good_as_all_at_once() -> None:
     frames = [
-        Received(Kind.APPEND, 0, b"abc"),
-        Received(Kind.PING, 0, b""),
-        Received(Kind.READ, 7, b"x" * 50),
+        Received(FrameKind.APPEND, 0, b"abc"),
+        Received(FrameKind.PING, 0, b""),
+        Received(FrameKind.READ, 7, b"x" * 50),
     ]
     sent = as_bytes(frames)
     assert received(greeted_reader(), sent, list(range(1, len(sent)))) == frames
@@ -89,9 +89,11 @@ def test_byte_by_byte_is_as_good_as_all_at_once() -> None:
 
 def test_a_frame_has_the_bytes_that_it_had_in_earlier_versions() -> None:
     """Golden bytes: whoever changes them makes another version of the protocol."""
-    assert b"".join(framed(Kind.READ, 0x01020304, [b"ab", b"c"])).hex() == "030000000403020106000000616263"
-    assert [kind.value for kind in Kind] == list(range(1, 16))
-    assert " ".join(kind.name for kind in Kind) == (
+    assert (
+        b"".join(framed(FrameKind.READ, 0x01020304, [b"ab", b"c"])).hex() == "030000000403020106000000616263"
+    )
+    assert [kind.value for kind in FrameKind] == list(range(1, 16))
+    assert " ".join(kind.name for kind in FrameKind) == (
         "HELLO SERVER_HELLO GOODBYE APPEND ACKS READ LAST_ADD_CONFIRMED HOLDINGS INFO CANCEL PING PONG REFUSED "
         "SCAN TAKEN"
     )
@@ -100,7 +102,7 @@ def test_a_frame_has_the_bytes_that_it_had_in_earlier_versions() -> None:
 @pytest.mark.parametrize("size", [MESSAGE_BYTES_MAX, MESSAGE_BYTES_MAX + 1, 2**32 - 1])
 def test_a_frame_may_be_as_large_as_a_message_and_no_larger(size: int) -> None:
     reader = greeted_reader()
-    header = HEADER.pack(size, 0, Kind.APPEND)
+    header = HEADER.pack(size, 0, FrameKind.APPEND)
     if size <= MESSAGE_BYTES_MAX:
         assert received(reader, header, []) == []
         assert len(reader.buffer()) == size
@@ -110,9 +112,9 @@ def test_a_frame_may_be_as_large_as_a_message_and_no_larger(size: int) -> None:
 
 
 def test_a_stranger_makes_nobody_keep_more_than_a_greeting() -> None:
-    assert received(FrameReader(), as_bytes([Received(Kind.HELLO, 0, bytes(GREETING_BYTES_MAX))]), [])
+    assert received(FrameReader(), as_bytes([Received(FrameKind.HELLO, 0, bytes(GREETING_BYTES_MAX))]), [])
     with pytest.raises(BadFrame, match="the limit is"):
-        received(FrameReader(), HEADER.pack(GREETING_BYTES_MAX + 1, 0, Kind.HELLO), [])
+        received(FrameReader(), HEADER.pack(GREETING_BYTES_MAX + 1, 0, FrameKind.HELLO), [])
 
 
 @pytest.mark.parametrize("kind", [0, 16, 2**32 - 1])
@@ -132,7 +134,7 @@ def test_a_large_body_is_received_where_it_stays() -> None:
     """What is left of it is not copied once more: the buffer that is received into is the body's own."""
     reader = greeted_reader()
     body = bytes(range(256)) * 2000
-    sent = as_bytes([Received(Kind.APPEND, 0, body)])
+    sent = as_bytes([Received(FrameKind.APPEND, 0, body)])
     assert received(reader, sent[:RECEIVE_BYTES], []) == []
     room = reader.buffer()
     assert len(room) == len(sent) - RECEIVE_BYTES
@@ -144,8 +146,8 @@ def test_a_large_body_is_received_where_it_stays() -> None:
 def test_a_connection_that_says_little_takes_little_and_one_that_says_much_receives_much_at_a_time() -> None:
     reader = greeted_reader()
     for _ in range(100):
-        assert len(received(reader, as_bytes([Received(Kind.PING, 0, b"")]), [])) == 1
+        assert len(received(reader, as_bytes([Received(FrameKind.PING, 0, b"")]), [])) == 1
         assert len(reader.buffer()) == RECEIVE_BYTES_MIN
-    many = [Received(Kind.ACKS, 0, bytes(100))] * 100
+    many = [Received(FrameKind.ACKS, 0, bytes(100))] * 100
     assert received(reader, as_bytes(many), []) == many
     assert len(reader.buffer()) == RECEIVE_BYTES

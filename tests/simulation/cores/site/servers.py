@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bookie.index.ledger_state import Fence
 from bookie.index.ledger_state import LedgerState as BookiesView
-from bookie.log.format import Kind, Record
+from bookie.log.format import Record, RecordKind
 from bookie.storage.core import Answer, BookieCore, Effect, Write, remember
 from bookie.wire import (
     NO_ENTRIES,
@@ -299,7 +299,7 @@ class SimulatedBookie(Node):
         """Nothing that is not written yet goes into the log; returns what was written before, and is synced."""
         self.world.note("%s is full", self.name)
         refused = [(waiting.ticket, waiting.record) for waiting in group if waiting.ticket is not None]
-        fences = any(record.kind is Kind.FENCE for _, record in refused)
+        fences = any(record.kind is RecordKind.FENCE for _, record in refused)
         self.world.reached(Probe.DISK_FULL_FENCE if fences else Probe.DISK_FULL)
         self._perform(self.core.refused(refused, "disk full"))
         return [waiting for waiting in group if waiting.ticket is None]

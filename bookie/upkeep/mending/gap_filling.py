@@ -17,8 +17,8 @@ from typing import NoReturn
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 
 from ...errors import DiskIsFull
-from ...index.places import Place
-from ...log.format import Kind, Record
+from ...index.places import FrameLocation
+from ...log.format import Record, RecordKind
 from ...storage.bookie import Bookie
 from ...wire.columns import FRAME_BYTES_MAX, FRAME_ENTRIES_MAX, Columns
 from ...wire.messages import EntryRange
@@ -113,7 +113,7 @@ class Mender:
         *,
         without: BookieRef,
         examined: Sequence[EntryRange] = (),
-        unreadable: Iterable[Place] = (),
+        unreadable: Iterable[FrameLocation] = (),
         verify: bool = True,
     ) -> None:
         """Reads every frame that may hold entries of these parts, and fetches entries that are in none of them.
@@ -213,7 +213,7 @@ class Mender:
         await self._bookie.store(batch)
 
     async def _remove(
-        self, ledger_id: int, bad: Iterable[Place], tally: Tally, examined: Sequence[EntryRange]
+        self, ledger_id: int, bad: Iterable[FrameLocation], tally: Tally, examined: Sequence[EntryRange]
     ) -> None:
         gone = [place for place in bad if _is_replaced(span_of(place), tally.lacking, examined)]
         for place in gone:
@@ -228,7 +228,9 @@ def _is_replaced(span: EntryRange, lacking: Sequence[EntryRange], examined: Sequ
 
 
 def _entries_of(record: LedgerRecord, frame: Columns) -> Record:
-    return Record(Kind.ENTRIES, record.ledger_id, frame, verifier=record.verifier, identity=record.identity)
+    return Record(
+        RecordKind.ENTRIES, record.ledger_id, frame, verifier=record.verifier, identity=record.identity
+    )
 
 
 def frames_of(columns: Columns) -> Iterator[Columns]:
