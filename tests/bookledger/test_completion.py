@@ -43,22 +43,43 @@ def test_commands_groups_and_options_are_finished() -> None:
     assert completed("bookledger ledger append --json-l", 3) == ["--json-lines"]
 
 
-def test_a_real_bash_finishes_a_command(tmp_path: Path) -> None:
-    bash = shutil.which("bash")
-    if bash is None:
-        pytest.skip("there is no bash")
+REAL = {
+    "bash": (
+        "--norc",
+        (
+            'eval "$(bookledger completion bash)"; COMP_WORDS=(bookledger autor); COMP_CWORD=1; '
+            '_bookledger_completion bookledger autor bookledger; echo "${COMPREPLY[@]}"'
+        ),
+        "autorecovery",
+    ),
+    "zsh": (
+        "-f",
+        'eval "$(bookledger completion zsh)"; print $_comps[bookledger]',
+        "_bookledger_completion",
+    ),
+    "fish": (
+        "--no-config",
+        'bookledger completion fish | source; complete -C "bookledger autor"',
+        "autorecovery",
+    ),
+}
+"""How each shell is started without anybody's settings, what it runs, and the first word of what it says then."""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_real_shell_finishes_a_command(tmp_path: Path, shell: str) -> None:
+    found = shutil.which(shell)
+    if found is None:
+        pytest.skip(f"there is no {shell}")
     program = tmp_path / "bookledger"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m bookledger "$@"\n')
     program.chmod(0o755)
-    script = (
-        'eval "$(bookledger completion bash)"; COMP_WORDS=(bookledger autor); COMP_CWORD=1; '
-        '_bookledger_completion bookledger autor bookledger; echo "${COMPREPLY[@]}"'
-    )
+    plain, script, said = REAL[shell]
     done = subprocess.run(
-        [bash, "--norc", "-c", script],
+        [found, plain, "-c", script],
         capture_output=True,
-        env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)},
         timeout=SECONDS_MAX,
         check=False,
     )
-    assert (done.stdout.decode().strip(), done.stderr.decode()) == ("autorecovery", "")
+    assert (done.stdout.decode().split()[:1], done.stderr.decode()) == ([said], "")

@@ -11,6 +11,9 @@ PROGRAM = "bookledger"
 VARIABLE = "_BOOKLEDGER_COMPLETE"
 """By this the shell's function asks the program; click has it so."""
 
+WITH_COMPDEF = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }"
+"""zsh has no completion until somebody asks for it, and click's script takes it for granted."""
+
 SHELLS: dict[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 
 
@@ -30,4 +33,5 @@ def completion(context: click.Context, shell: str) -> None:
     whole = context.find_root().command
     complete = SHELLS[shell](whole, {}, PROGRAM, VARIABLE)
     # Not `source()`: it runs bash to ask for its version, on machines that may have none.
-    click.echo(complete.source_template % complete.source_vars())
+    source = complete.source_template % complete.source_vars()
+    click.echo(source.replace("\n", f"\n{WITH_COMPDEF}\n", 1) if shell == "zsh" else source)
