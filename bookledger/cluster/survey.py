@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -85,6 +85,11 @@ class Copy:
     def bookie(self) -> BookieRef:
         return self.fragment.ensemble[self.position]
 
+    @property
+    def may_have_entries(self) -> bool:
+        """False of a ledger that was closed without any."""
+        return self.last_entry is None or self.last_entry >= self.fragment.first_entry
+
 
 @dataclass(slots=True)
 class BookieHolding:
@@ -100,7 +105,8 @@ class Survey:
     """The result. `amiss` are the ledgers with bad copies, and those copies.
 
     `to_copy_bytes`: estimated payload of the copies to be made; `moving`: ledgers with copies to be moved
-    for balance. `open_on`: ledgers still being written, by the bookies that are to leave. `is_held_back`: the
+    for balance. `copies_left`: fragments, by the fewest copies that an entry of theirs has on bookies that live.
+    `open_on`: ledgers still being written, by the bookies that are to leave. `is_held_back`: the
     metadata came from a backup that is not accepted.
     """
 
@@ -114,6 +120,7 @@ class Survey:
     healing: dict[int, LeaseLock] = field(default_factory=dict)
     ledgers: Counter[str] = field(default_factory=Counter)
     fragments: Counter[Condition] = field(default_factory=Counter)
+    copies_left: Counter[int] = field(default_factory=Counter)
     amiss: dict[int, list[Copy]] = field(default_factory=dict)
     left_behind: list[int] = field(default_factory=list)
     holdings: dict[BookieRef, BookieHolding] = field(default_factory=dict)
@@ -279,8 +286,11 @@ def _take(seen: Survey, record: LedgerRecord) -> None:
     found = list(copies(record, seen.view))
     size = record.shape.ensemble_size
     for start in range(0, len(found), size):
-        conditions = {copy.condition for copy in found[start : start + size]}
+        part = found[start : start + size]
+        conditions = {copy.condition for copy in part}
         seen.fragments[next(one for one in _FROM_BAD if one in conditions)] += 1
+        if part[0].may_have_entries:
+            seen.copies_left[_copies_left(part, record.shape.write_quorum, seen.view)] += 1
     sizes = {fragment.first_entry: size for fragment, size in copy_bytes(record)}
     seen.to_copy_bytes += sum(
         sizes[copy.fragment.first_entry] for copy in found if copy.condition in TO_BE_COPIED
@@ -290,6 +300,12 @@ def _take(seen: Survey, record: LedgerRecord) -> None:
         seen.amiss[record.ledger_id] = bad
     if is_left_behind(record, seen.view) and len(seen.left_behind) < LEDGERS_LISTED_MAX:
         seen.left_behind.append(record.ledger_id)
+
+
+def _copies_left(fragment: Sequence[Copy], write_quorum: int, view: ClusterView) -> int:
+    """The fewest copies that an entry of the fragment has on bookies that live. One that may lack some has none."""
+    there = [copy.bookie in view.living and copy.condition is not Condition.LACKING for copy in fragment]
+    return min(sum((there * 2)[first : first + write_quorum]) for first in range(len(there)))
 
 
 def _count_holdings(seen: Survey, record: LedgerRecord) -> None:

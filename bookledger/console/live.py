@@ -26,11 +26,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The result of one poll. `silent`: why live bookies did not answer."""
+    """The result of one poll. `silent`: why live bookies did not answer; `at`: monotonic seconds."""
 
     rates: dict[str, Rates] = field(default_factory=dict)
     silent: dict[str, str] = field(default_factory=dict)
     whole: Rates = field(default_factory=Rates)
+    at: float = 0.0
 
 
 class Live:
@@ -100,7 +101,7 @@ class Live:
             self._before[name] = now, answer
             if (found := between(before, answer, now - then)) is not None:
                 rates[name] = found
-        self.moments.append(Moment(rates, silent, together(rates.values())))
+        self.moments.append(Moment(rates, silent, together(rates.values()), now))
 
     async def _ask(self, client: LedgerClient, bookie: BookieRef) -> InfoReply | str:
         try:

@@ -21,6 +21,7 @@ from metadata.keys import LEDGER_ID_MAX
 
 from . import entries
 from .live import Live
+from .rates import Chart
 from .rendering import page
 from .sources import Sources
 from .stripes import drawn
@@ -73,7 +74,7 @@ async def overview(_: web.Request, sources: Sources) -> web.Response:
         cluster=found,
         **_bookies_live(everybody, sources.live),
         whole=moment.whole,
-        lines=_lines(sources.live),
+        charts=_charts(sources.live),
     )
 
 
@@ -181,12 +182,14 @@ def _bookies_live(found: dict[str, Any], live: Live) -> dict[str, Any]:
     }
 
 
-def _lines(live: Live) -> dict[str, list[float]]:
-    """Series for the charts, oldest first; a poll without appends has no latency, and is drawn as 0."""
+def _charts(live: Live) -> dict[str, Chart]:
+    """Of the polls that are kept; one without appends has no latency, and is drawn as 0."""
     wholes = [moment.whole for moment in live.moments]
-    return {
+    seconds = live.moments[-1].at - live.moments[0].at if live.moments else 0.0
+    series = {
         "entries": [one.entries for one in wholes],
         "bytes": [one.bytes for one in wholes],
         "reads": [one.entries_read for one in wholes],
         "latency": [one.quantile(0.99) or 0.0 for one in wholes],
     }
+    return {name: Chart(tuple(values), seconds) for name, values in series.items()}

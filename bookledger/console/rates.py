@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bookie.wire import InfoReply
@@ -34,6 +34,32 @@ class Rates:
                 return lower + (bound - lower) * wanted / count
             wanted, lower = wanted - count, bound
         return lower
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A line of values, the oldest first, over so many seconds; from 0 at the bottom to `top`."""
+
+    values: tuple[float, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def top(self) -> float:
+        return max(self.values, default=0.0)
+
+    @property
+    def is_drawn(self) -> bool:
+        """One value makes no line."""
+        return len(self.values) > 1
+
+    def points(self, width: int, height: int) -> str:
+        """The points of its SVG polyline."""
+        top = self.top or 1.0
+        step = width / max(1, len(self.values) - 1)
+        return " ".join(
+            f"{n * step:.1f},{1 + (height - 2) * (1 - value / top):.1f}"
+            for n, value in enumerate(self.values)
+        )
 
 
 def between(before: InfoReply, after: InfoReply, seconds: float) -> Rates | None:
@@ -70,15 +96,6 @@ def together(rates: Iterable[Rates]) -> Rates:
         sum(one.syncs for one in every),
         bounds,
         tuple(map(sum, zip(*alike, strict=True))) if alike else (),
-    )
-
-
-def line(values: Sequence[float], width: int, height: int) -> str:
-    """The points of an SVG polyline through the values, the oldest at the left, 0 at the bottom."""
-    top = max(values, default=0.0) or 1.0
-    step = width / max(1, len(values) - 1)
-    return " ".join(
-        f"{n * step:.1f},{1 + (height - 2) * (1 - value / top):.1f}" for n, value in enumerate(values)
     )
 
 

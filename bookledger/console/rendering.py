@@ -9,7 +9,6 @@ from typing import Any
 from aiohttp import web
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from .rates import line
 from .stripes import GLYPHS, MEANINGS, MISSING
 
 HEADERS = {
@@ -50,7 +49,7 @@ def _environment() -> Environment:
         "rate": rate,
         "words": lambda text: str(text).replace("_", " "),
     }
-    made.globals |= {"line": line, "glyphs": GLYPHS, "meanings": MEANINGS, "missing": MISSING}
+    made.globals |= {"glyphs": GLYPHS, "meanings": MEANINGS, "missing": MISSING}
     return made
 
 

@@ -113,6 +113,8 @@ def test_every_answer_of_a_cluster_is_what_the_document_says() -> None:
             assert cluster["condition"] == "wounded"
             assert cluster["absent"] == ["b4"]
             assert cluster["counts"]["ledgers"] == {"closed": 4}
+            assert cluster["counts"]["copies_left"] == {"2": 5, "3": 1}
+            assert cluster["lost_after_seconds"] == 600
             bookies = (await told(url, "/bookies"))["bookies"]
             assert [one["bookie_id"] for one in bookies] == ["b1", "b2", "b3", "b4"]
             assert (bookies[3]["state"], bookies[3]["address"]) == ("away", None)

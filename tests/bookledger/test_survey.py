@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bookie.upkeep.healing.view import ClusterView
+from bookledger.admin.api.census import Counted
 from bookledger.cluster.survey import BookieHolding, Condition, Copy, Survey, bookies_seen
+from bookledger.cluster.survey import survey as survey_of
+from metadata import open_store
 from metadata.healing.lease_lock import LeaseLock
 from metadata.healing.operator_requests import OrderKind
-from metadata.records.ledger_record import BookieRef, Fragment
+from metadata.records.ledger_record import BookieRef, Fragment, Shape
+from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
 from metadata.store import StoreHealth
+from tests.support.aio import run
+from tests.support.made_clusters import a_cluster_in_memory, a_record
 
 B1, B2 = BookieRef("b1", "i1"), BookieRef("b2", "i2")
 FORMATTED = {"b1": "i1", "b2": "i2"}
@@ -70,3 +78,25 @@ def test_a_lost_bookie_is_told_from_one_that_is_away(
     seen.amiss[7] = [Copy(fragment, 4, 1, Condition.LOST), Copy(fragment, 4, 0, Condition.LACKING)]
     assert seen.lost_of(7) == lost
     assert seen.lost_of(8) == []
+
+
+@pytest.mark.parametrize(
+    ("living", "write_quorum", "left"),
+    [(4, 3, {3: 1}), (3, 3, {2: 1}), (3, 2, {1: 1}), (2, 2, {0: 1}), (1, 3, {0: 1})],
+)
+def test_a_fragment_has_as_many_copies_left_as_the_entry_with_the_fewest(
+    living: int, write_quorum: int, left: dict[int, int]
+) -> None:
+    """Of ledger 1 on b2, b3 and b4, of which the first bookies live; one without entries has nothing to lose."""
+
+    async def scenario() -> None:
+        store = await open_store(await a_cluster_in_memory(living=living))
+        for record in (a_record(1), a_record(2, last_entry=-1, length_bytes=0)):
+            await LedgerStore(store).create(replace(record, shape=Shape(3, write_quorum, 2)))
+        seen = await survey_of(store, now_ms=0, wait_ms=0)
+        assert seen is not None and seen.copies_left == left
+        counted = Counted(seen, 0.0, 0.0, {})
+        assert counted.copies_left(seen.view) == {str(copies): count for copies, count in left.items()}
+        assert counted.copies_left(ClusterView(0, 1)) is None, "others live now than were counted with"
+
+    run(scenario())

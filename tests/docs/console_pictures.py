@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import sys
 import tempfile
 import threading
@@ -19,12 +21,16 @@ from tests.support import browser as chromium
 from tests.support.browser import Chrome, browser, look_as
 from tests.support.console import console
 from tests.support.http import HttpBookie
+from tests.support.journal_node_daemons import journal_nodes
+from tests.support.lagging_journal import write_lagging_journal
 from tests.support.waiting import until
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 PICTURE_BYTES_MAX = 150 * 1024
+SKUS = ("tea-250g", "teapot", "cup-blue", "kettle-1l")
 RACKS = ("/room1/rack1", "/room1/rack1", "/room1/rack2", "/room2/rack3", "/room2/rack3")
 WIDTH = 1100
+PHONE_WIDTH = 390
 
 
 def main() -> int:
@@ -50,12 +56,16 @@ def take_all(path: Path, driver: Chrome) -> None:
         LedgerClient(uri) as client,
     ):
         for n in range(1, 9):
-            _write(client, f"order {n}", 50 * n)
+            _write(client, n, 50 * n)
+        driver.get(f"{url}/ledgers/1/entries")
+        _wait_for(driver, '"order": 1')
+        take(driver, "entries", 480)
         with _somebody_writes(client):
             driver.get(f"{url}/")
             _wait_for(driver, "The cluster is whole")
             until(lambda: _points(driver) >= 12)
             take(driver, "cluster", 860)
+            take(driver, "cluster-phone", 844, width=PHONE_WIDTH)
         changed = client.create_ledger(ensemble_size=3, custom_metadata={"application": b"orders"})
         _append(changed, 400)
         for lost in sorted(changed.record.fragments[0].ensemble)[:2]:
@@ -67,15 +77,22 @@ def take_all(path: Path, driver: Chrome) -> None:
         bookie.kill()
         driver.get(f"{url}/healing")
         _wait_for(driver, f"lost on {lost.bookie_id}")
+        _wait_for(driver, "nothing is copied at this moment")  # the ledgers have been counted since
         take(driver, "healing", 620)
         driver.get(f"{url}/")
         _wait_for(driver, "The cluster is not whole")
-        until(lambda: "lost" in _text(driver))
+        _wait_for(driver, "lack copies")
         take(driver, "cluster-wounded", 880, dark=True)
         for name, height in (("bookies", 620), (f"ledgers/{changed.ledger_id}", 780)):
             driver.get(f"{url}/{name}")
             until(lambda: "live" in _text(driver))
             take(driver, f"{name.partition('/')[0].removesuffix('s')}-wounded", height)
+        take(driver, "ledger-phone", 844, width=PHONE_WIDTH)
+        with journal_nodes(uri, path, 3, "--ensemble", "1") as nodes:
+            asyncio.run(write_lagging_journal(nodes, url))
+            driver.get(f"{url}/journals")
+            _wait_for(driver, "writer's epoch 1")
+            take(driver, "journals-wounded", 390)
 
 
 @contextmanager
@@ -90,8 +107,8 @@ def _auditor(path: Path, uri: str) -> Iterator[None]:
         child.stop()
 
 
-def take(driver: Chrome, name: str, height: int, *, dark: bool = False) -> None:
-    look_as(driver, (WIDTH, height), dark=dark)
+def take(driver: Chrome, name: str, height: int, *, width: int = WIDTH, dark: bool = False) -> None:
+    look_as(driver, (width, height), dark=dark)
     file = PICTURES / f"{name}.png"
     driver.save_screenshot(str(file))
     assert file.stat().st_size <= PICTURE_BYTES_MAX, f"{file} is too large for a document"
@@ -104,9 +121,10 @@ def _bookie(path: Path, uri: str, number: int, rack: str) -> HttpBookie:
     return HttpBookie(f"host{number}", path / f"host{number}", uri, lease_seconds=1, options=options)
 
 
-def _write(client: LedgerClient, text: str, entries: int) -> None:
+def _write(client: LedgerClient, customer: int, entries: int) -> None:
+    orders = [{"customer": customer, "order": n, "sku": SKUS[n % len(SKUS)]} for n in range(entries)]
     with client.create_ledger(ensemble_size=3, custom_metadata={"application": b"orders"}) as writer:
-        writer.append_batch([f"{text}.{n}".encode() * 20 for n in range(entries)])
+        writer.append_batch([json.dumps(one).encode() for one in orders])
 
 
 def _append(writer: WriteHandle, entries: int) -> None:

@@ -153,7 +153,12 @@ def test_a_drain_that_stands_still_says_why(tmp_path: Path) -> None:
             )
             bookies[next(name for name in bookies if name not in used)].kill()
             writer.close()
-            until(lambda: b"no other living bookie may take its place: add one" in said.read_bytes())
+            until(
+                lambda: (
+                    b"no other bookie that lives, is writable and heals may take its place: add one"
+                    in said.read_bytes()
+                )
+            )
             draining.kill()
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,16 +18,14 @@ from metadata import open_store
 from metadata.records.ledger_record import LedgerState
 from metadata.records.ledger_store import LedgerStore
 from metadata.sqlite.uri import uri_of
-from qjm_compat.aio import QuorumJournalManager
-from qjm_compat.requests import NamespaceInfo
-from tests.qjm_compat.acceptor.one_writer import edits
 from tests.support import browser as chromium
 from tests.support.browser import DESKTOP, PHONE, Chrome, browser, complaints, look_as, violations
 from tests.support.command_line import bookledger
 from tests.support.console import console
 from tests.support.etcd import EtcdServer
 from tests.support.http import NO_PROXY, HttpBookie, get
-from tests.support.journal_node_daemons import JournalNodeDaemon, journal_nodes, qjournal
+from tests.support.journal_node_daemons import journal_nodes
+from tests.support.lagging_journal import write_lagging_journal
 from tests.support.made_clusters import a_large_cluster, a_record
 from tests.support.waiting import until
 
@@ -155,6 +153,11 @@ def test_every_page_of_a_cluster_that_is_well_and_then_wounded(
             looked_at(driver, url + path, f"wounded{path.replace('/', '-')}", manners)
         driver.get(f"{url}/")
         assert "b2 is absent: since when." in text_of(driver)
+        soon(lambda: "Everything that is closed can be read: each entry has at least" in text_of(driver))
+        assert "Half, or 99 of 100, of the appends" not in text_of(driver)
+        driver.find_element("tag name", "summary").click()
+        assert "Half, or 99 of 100, of the appends" in text_of(driver)
+        assert violations(driver) == []
 
         bookie_url = all_three[0].url  # the same is shown by each bookie, but entries
         told = looked_at(driver, f"{bookie_url}/ledgers/1", "on-a-bookie")
@@ -178,7 +181,23 @@ def test_throughput_and_latency_are_shown_while_somebody_writes(tmp_path: Path, 
             return value[0] not in ("0", "–") and value[3].endswith(" ms")
 
         soon(is_shown)
+        soon(lambda: is_shown() and len(chart_labels(driver)) == 4)
+        entries, size, reads, latency = chart_labels(driver)
+        span = r"in the last \d+ s: from 0 to"
+        assert re.fullmatch(rf"Entries stored a second, {span} [1-9][\d.\u202f]*/s", entries)
+        assert re.fullmatch(rf"Stored a second, {span} [1-9][\d.]* [KM]?i?B/s", size)
+        assert re.fullmatch(rf"Entries read a second, {span} 0/s", reads)
+        assert re.fullmatch(rf"Append on disk, p99, {span} [1-9][\d.]* ms", latency)
+        assert violations(driver) == []
         assert complaints(driver) == []
+
+
+def chart_labels(driver: Chrome) -> list[str]:
+    """What each chart that has a line says to those who do not see it, in one step."""
+    found: list[str] = driver.execute_script(
+        "return [...document.querySelectorAll('.chart svg[role=img]')].map(one => one.getAttribute('aria-label'))"
+    )
+    return found
 
 
 def test_every_page_of_an_empty_cluster(tmp_path: Path, driver: Chrome) -> None:
@@ -209,41 +228,18 @@ def test_journals_with_one_acceptor_that_lags(
         console(tmp_path, uri) as url,
         journal_nodes(uri, tmp_path, 3, *options) as nodes,
     ):
-        asyncio.run(_write_journal(nodes, url))
+        asyncio.run(write_lagging_journal(nodes, url))
         driver.get(f"{url}/journals")
         soon(lambda: "writer's epoch 1" in text_of(driver))
         told = looked_at(driver, f"{url}/journals", "journals", manners)
         assert "from 7 in ledger" in told
+        assert "2 of 3 acceptors here have all that is finalized." in told
         rows = rows_of(driver)
         assert rows["jn1"][:5] == rows["jn2"][:5] == ["0", "0", "6", "1", "1"]
         assert rows["jn3"][:1] == ["3"]
         assert int(rows["jn3"][1].replace("\u202f", "")) > 0
         assert rows["jn3"][2:5] == ["3", "1", "1"]
         assert len(driver.find_elements("css selector", "td .warn")) == 2
-
-
-async def _write_journal(nodes: list[JournalNodeDaemon], url: str) -> None:
-    """Two segments, the second without the last node, and the beginning of a third."""
-    async with QuorumJournalManager(qjournal([one.address for one in nodes])) as manager:
-        await manager.format(NamespaceInfo(7, "CID-x", layout_version=-63))
-        await manager.recover_unfinalized_segments()
-        for first in (1, 4, 7):
-            out = await manager.start_log_segment(first)
-            out.write_raw(edits(first, first + 2, 1), 3)
-            out.set_ready_to_flush()
-            await out.flush()
-            await out.close()
-            if first < 7:
-                await manager.finalize_log_segment(first, first + 2)
-            if first == 1:  # a quorum has it, and the last one soon
-                await asyncio.to_thread(soon, lambda: _finalized(url) == [3, 3, 3])
-                await asyncio.to_thread(nodes[-1].kill)
-
-
-def _finalized(url: str) -> list[int | None]:
-    """The last finalized transaction of each acceptor."""
-    (found,) = json.loads(get(f"{url}/api/v1/journals")[1])["journals"]
-    return [one["last_finalized_txid"] for one in found["acceptors"]]
 
 
 @pytest.mark.timeout(600)
@@ -301,7 +297,7 @@ def test_the_keyboard_reaches_all_that_can_be_used_and_the_first_key_skips_to_it
     with console(tmp_path, uri) as url:
         driver.get(url + path)
         wanted = driver.execute_script(
-            "return document.querySelectorAll('a[href], button, input, select, [tabindex=\"0\"]').length"
+            "return document.querySelectorAll('a[href], button, input, select, summary, [tabindex=\"0\"]').length"
         )
         body, reached = driver.find_element("tag name", "body"), 0
         driver.execute_script("window.reached = new Set()")

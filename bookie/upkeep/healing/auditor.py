@@ -48,7 +48,7 @@ BRAKE_TOLD_SECONDS = 30.0
 """How long so many bookies are absent before it is logged: longer than it takes to start a cluster."""
 
 NOT_CLOSED = "it is not closed, and seems to have nobody who does it"
-NO_TAKER = "no other living bookie may take its place: add one"
+NO_TAKER = "no other bookie that lives, is writable and heals may take its place: add one"
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bookie.upkeep.healing.view import ClusterView
 from bookledger.cluster.survey import Survey, survey
 from metadata.errors import MetadataError
 from metadata.records.ledger_record import BookieRef
@@ -31,6 +32,13 @@ class Counted:
     at: float
     seconds: float
     behind: Mapping[BookieRef, int]
+
+    def copies_left(self, view: ClusterView) -> dict[str, int] | None:
+        """Fragments by the fewest copies that an entry of theirs has on living bookies; None where other bookies live
+        now than when they were counted."""
+        if self.survey.view.living.keys() != view.living.keys():
+            return None
+        return {str(copies): count for copies, count in sorted(self.survey.copies_left.items())}
 
 
 class Census:

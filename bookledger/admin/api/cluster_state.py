@@ -66,6 +66,7 @@ async def cluster(sight: MetadataView) -> Facts:
         "auditor": None if auditor is None else auditor.bookie.bookie_id,
         "braked": view.is_braked,
         "restored": is_restored,
+        "lost_after_seconds": sight.wait_ms / 1000,
         "metadata": {
             "kind": health.kind,
             "version": health.version,
@@ -78,7 +79,7 @@ async def cluster(sight: MetadataView) -> Facts:
             "total_bytes": sum(one.disk_bytes_total for one in view.living.values()),
             "free_bytes": sum(one.disk_bytes_free for one in view.living.values()),
         },
-        "counts": None if counted is None else _counts(counted),
+        "counts": None if counted is None else _counts(counted, view),
     }
 
 
@@ -183,6 +184,7 @@ async def healing(sight: MetadataView) -> Facts:
         "healing": rows,
         "more": page.next_after is not None,
         "to_copy_bytes": left,
+        "counted_seconds_ago": None if counted is None else _seconds_ago(counted),
         "bytes_per_second": rate,
         "seconds_left": round(left / rate) if left and rate else None,
         "moving_ledgers": None if counted is None else counted.survey.moving,
@@ -210,12 +212,17 @@ def _bookies_amiss(view: ClusterView, counted: Counted | None) -> list[str]:
     return [*absent, *counted.survey.of_bookies]
 
 
-def _counts(counted: Counted) -> Facts:
+def _seconds_ago(counted: Counted) -> float:
+    return round(max(0.0, time.monotonic() - counted.at), 1)
+
+
+def _counts(counted: Counted, view: ClusterView) -> Facts:
     seen: Survey = counted.survey
     return {
-        "seconds_ago": round(max(0.0, time.monotonic() - counted.at), 1),
+        "seconds_ago": _seconds_ago(counted),
         "ledgers": dict(sorted(seen.ledgers.items())),
         "fragments": {one.value: count for one, count in sorted(seen.fragments.items())},
+        "copies_left": counted.copies_left(view),
         "under_replicated_ledgers": len(seen.amiss),
         "left_behind_ledgers": len(seen.left_behind),
         "to_copy_bytes": seen.to_copy_bytes,

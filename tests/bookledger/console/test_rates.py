@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bookie.wire import InfoReply
-from bookledger.console.rates import Rates, between, line, together
+from bookledger.console.rates import Chart, Rates, between, together
 
 BEFORE = InfoReply(
     "b1", "i1", "c1", "1", 10, 5, 100, 1000, 10, False, 7, 70, (0.001, 0.01, 0.1), (10, 0, 0, 0)
@@ -46,6 +46,7 @@ def test_bookies_together_do_what_each_does() -> None:
 
 
 def test_a_line_has_its_highest_value_at_the_top_and_nothing_outside() -> None:
-    assert line([0, 5, 10], 100, 32) == "0.0,31.0 50.0,16.0 100.0,1.0"
-    assert line([0, 0], 100, 32) == "0.0,31.0 100.0,31.0"
-    assert line([], 100, 32) == ""
+    assert Chart((0, 5, 10)).points(100, 32) == "0.0,31.0 50.0,16.0 100.0,1.0"
+    assert Chart((0, 0)).points(100, 32) == "0.0,31.0 100.0,31.0"
+    assert [Chart(values).is_drawn for values in ((), (7,), (7, 7))] == [False, False, True]
+    assert [Chart(values).top for values in ((), (7, 9, 8))] == [0, 9]

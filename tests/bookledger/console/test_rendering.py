@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from bookledger.console.rates import Chart
 from bookledger.console.rendering import ENVIRONMENT, count, duration, moment, rate, size, took
 
 
@@ -36,3 +39,51 @@ def test_words_of_strangers_are_no_markup() -> None:
     assert "<script>" not in shown.partition("</head>")[2]
     assert "<img src=x>" not in shown
     assert "&lt;img src=x&gt;" in shown
+
+
+MARKED_NOW = {"ledger_id": 7, "since_seconds": 3, "reasons": ["b4 is lost"], "tries": 0, "why_not": ""}
+LOST = {"condition": "lost", "bookie_id": "b4"}
+
+
+@pytest.mark.parametrize(
+    ("counted_seconds_ago", "to_copy_bytes", "copies", "told"),
+    [
+        (None, None, [], ("–", "not known", "being counted")),
+        (4.0, 0, [LOST], ("–", "not known", "being counted")),
+        (2.0, 0, [LOST], ("0 B", "nothing to do", "estimated from the metadata")),
+        (4.0, 0, [], ("0 B", "nothing to do", "estimated from the metadata")),
+        (4.0, 1536, [LOST], ("1.5 KiB", "not known", "nothing is copied at this moment")),
+    ],
+)
+def test_healing_does_not_say_that_there_is_nothing_to_do_before_that_was_counted(
+    counted_seconds_ago: float | None, to_copy_bytes: int | None, copies: list[object], told: tuple[str, ...]
+) -> None:
+    found = {
+        "braked": False,
+        "absent": [],
+        "auditor": "b1",
+        "healing": [],
+        "more": False,
+        "moving_ledgers": 0,
+        "bytes_per_second": 0,
+        "seconds_left": None,
+        "to_copy_bytes": to_copy_bytes,
+        "counted_seconds_ago": counted_seconds_ago,
+    }
+    marked = {"under_replicated": [{**MARKED_NOW, "copies": copies}], "next": None}
+    shown = ENVIRONMENT.get_template("healing.html").render(
+        page="healing", title="Healing", found=found, marked=marked, first=0
+    )
+    size, left, note = told
+    assert f"<dt>To be copied</dt>\n  <dd>{size}</dd>" in shown
+    assert f"<dt>Time left</dt>\n  <dd>{left}</dd>" in shown
+    assert note in shown and ("being counted" in shown) is (note == "being counted")
+
+
+def test_a_chart_has_a_scale_that_is_read_aloud_too() -> None:
+    parts = ENVIRONMENT.get_template("parts.html").make_module({})
+    shown = parts.tile("Stored", "5", "", Chart((0, 10, 5), 178.2), "10 B/s")  # type: ignore[attr-defined]
+    assert 'role="img"' in shown and 'aria-label="Stored, in the last 2 min 58 s: from 0 to 10 B/s"' in shown
+    assert re.findall(r'aria-hidden="true">([^<]*)<', shown) == ["10 B/s", "0", "2 min 58 s ago", "now"]
+    first = parts.tile("Stored", "5", "", Chart((5,)), "5 B/s")  # type: ignore[attr-defined]
+    assert "polyline" not in first and "ago" not in first, "one value makes no line"
