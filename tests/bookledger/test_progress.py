@@ -147,7 +147,7 @@ HANGING = (
     ("cluster status", "looking at ledgers", "nothing was changed; begin again with: "),
     ("cluster bookies", "looking at ledgers", "nothing was changed; begin again with: "),
     ("cluster audit", "looking at ledgers", "what it has marked stays, and is healed; go on with: "),
-    ("ledger list", "looking at ledgers", "no ledger is printed; begin again with: "),
+    ("ledger list", "looking at ledgers", "no ledger is printed for certain; begin again with: "),
     ("metadata backup FILE", "backing up", " is not there; begin again with: "),
     ("metadata check", "looking at ledgers", "nothing was changed; begin again with: "),
     ("journal list", "asking the metadata", "nothing was changed; begin again with: "),

@@ -1,4 +1,4 @@
-"""What comes from the network: frames, greetings, messages. Checksums are made to fit, or all would end there."""
+"""What comes from the network: frames, handshakes, messages. Checksums are made to fit, or all would end there."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def targets() -> list[Target]:
         Target("frames", frames, (BadFrame,), lambda: [_some_frames()]),
         Target("hello", decode_hello, (BadHandshake,), lambda: [ClientHello().encode()]),
         Target(
-            "welcome",
+            "server_hello",
             decode_server_hello,
             (BadHandshake,),
             lambda: [ServerHello(1, "i1", bytes(16)).encode()],

@@ -56,7 +56,7 @@ def test_after_a_crash_it_is_said_how_much_of_the_log_was_read_again(tmp_path: P
         bookie.kill()
         bookie.start()
         (begins,) = [line for line in bookie.log.read_text().splitlines()[1:] if "serves: version" in line]
-    records, size = begins.split(" and read ")[1].split(" records (")
+    records, size = begins.split(" and replayed ")[1].split(" records (")
     assert int(records) >= 1 and int(size.split(" bytes")[0]) >= 20_000
 
 

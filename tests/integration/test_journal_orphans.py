@@ -111,7 +111,7 @@ def test_ledgers_of_an_acceptor_whose_state_is_lost_are_kept(tmp_path: Path) -> 
             "acceptor b: it is not formatted: `bookledger journal format`"
         )
         assert len(found.orphans) == 2, "nothing refers to its ledgers now"
-        with pytest.raises(TransferRefused, match=r"other problems \(1\)"):
+        with pytest.raises(TransferRefused, match=r"other problems \(2\)"):
             await delete(journal, found)
         del journal.acceptors[1]
         found = await journal.check(orphan_age_seconds=0)

@@ -111,7 +111,7 @@ class _Shown:
 
     def how(self) -> str:
         if self.last_ledger is None:
-            return f"no ledger is printed; {again(so='begin again')}"
+            return f"no ledger is printed for certain; {again(so='begin again')}"
         return f"the ledgers to {self.last_ledger} are printed, perhaps more; go on with --first {self.last_ledger + 1}"
 
 
