@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.siege.attacks import Stranger
+from tests.siege.attacks import DATA_ATTACKS, Stranger
 from tests.siege.fortress import BOOKIES
 from tests.siege.http_attacks import HTTP_ATTACKS, HttpStranger
 from tests.siege.http_rounds import P50_FACTOR_MAX, P99_FACTOR_MAX, starved
-from tests.siege.run import MEMORY_MIB_MAX, play
+from tests.siege.run import AT_ONCE, MEMORY_MIB_MAX, play
 
 
 @pytest.mark.long
@@ -22,8 +22,9 @@ def test_a_writer_goes_on_while_strangers_besiege_its_bookies(tmp_path: Path, *,
     assert came["bookies_alive"] == BOOKIES
     assert came["memory_mib_max"] <= MEMORY_MIB_MAX
     assert came["entries_read"] == came["entries_confirmed"] > 0
-    assert came["besieged"]["appends_per_second"] > 0
-    assert came["attacks"], "nobody came"
+    assert set(came["besieged"]) == set(AT_ONCE)
+    assert all(one["appends_per_second"] > 0 for one in came["besieged"].values())
+    assert set(came["attacks"]) == {*DATA_ATTACKS, *HTTP_ATTACKS}
     assert set(came["http"]["attacks"]) == set(HTTP_ATTACKS)
 
 

@@ -203,6 +203,8 @@ class Stranger:
         ]
 
 
+DATA_ATTACKS = tuple(attack.__name__ for attack in Stranger("", "", 0, b"").attacks())
+
 OWN_LEDGER = 10**9
 KEY = LedgerKey(OWN_LEDGER, b"a password of its own")
 
