@@ -32,7 +32,9 @@ async def rounds(
 ) -> dict[str, Any]:
     """So many seconds all together; prints a line for each attack, and returns the factors of each."""
     attacks = [name for name in HTTP_ATTACKS if not only or name in only.split(",")]
-    each = seconds / max(1, len(attacks))
+    if not attacks:
+        return {"attacks": {}}
+    each = seconds / len(attacks)
     quiet, beside = list[Written](), dict[str, Written]()
     for name in attacks:
         quiet.append(await write(writer, each * QUIET_SHARE, IN_FLIGHT))

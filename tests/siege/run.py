@@ -114,8 +114,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.siege.run")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--only", default="", help="attacks by their names, separated by commas")
+    names = DATA_ATTACKS + HTTP_ATTACKS
     parser.add_argument("--tls", action="store_true", help="with certificates; the strangers have some, too")
     arguments = parser.parse_args()
+    if unknown := {one for one in arguments.only.split(",") if one and one not in names}:
+        parser.error(f"there is no attack {', '.join(sorted(unknown))}; there are: {', '.join(names)}")
     with tempfile.TemporaryDirectory() as scratch:
         came = asyncio.run(play(Path(scratch), arguments.seconds, arguments.only, tls=arguments.tls))
     print(json.dumps(came), flush=True)
