@@ -19,6 +19,7 @@ from sybil.parsers.markdown import CodeBlockParser
 from bookledger.cli.processes import bookie_processes
 from tests.docs.console_pictures import PICTURE_BYTES_MAX, PICTURES
 from tests.docs.shell import PROMPT, Shell
+from tests.docs.test_runbooks import ON_IPV6
 from tests.qjm_compat.transfer.made_directories import finalized, version
 from tests.support.etcd import EtcdServer
 
@@ -76,6 +77,7 @@ def test_every_command_and_program_of_a_document_runs(
         ". .venv/bin/activate": "true",
         "--host 0.0.0.0 --advertise $(hostname -f) --insecure": "--port 0 --free-space-min 64",
         "--http 0.0.0.0:9181": "--http 127.0.0.1:0",
+        **ON_IPV6,
         "/srv/": f"{tmp_path}/srv-",
     }
     if name == "docs/operators.md":
