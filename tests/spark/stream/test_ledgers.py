@@ -135,7 +135,7 @@ def listed_by(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     really = stream_ledgers.listed
 
-    async def listed(*args: Any, **named: Any) -> stream_ledgers.Listing:
+    async def listed(*args: Any, **named: Any) -> stream_ledgers.LedgerListing:
         listing = await really(*args, **named)
         sizes.append(len(listing.known))
         return listing
