@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ledgers.aio import LedgerClient
+from metadata.records.journal_store import JournalStore
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.config import JournalConfig
 from qjm_compat.errors import EditsNotCached, QuorumFailed, SegmentUnreadable
@@ -18,7 +19,7 @@ from qjm_compat.hadoop.wire.methods import METHODS
 from qjm_compat.hadoop.wire.rpc import JOURNAL_PROTOCOL
 from qjm_compat.requests import GetJournaledEdits
 from tests.qjm_compat.journals import NAMESPACE, write, write_segment
-from tests.support.aio import run
+from tests.support.aio import run, until_true
 from tests.support.in_process import QUICK, cluster_of
 from tests.support.served_journal_node import served_node
 
@@ -69,6 +70,13 @@ def test_what_is_not_at_hand_is_read_from_the_segments_as_far_as_a_quorum_has_it
             await out.close()
             await writer.finalize_log_segment(5, 8)
             await writer.purge(5)
+            stores = [JournalStore(cluster.store, "ns1", name) for name in ("jn1", "jn2", "jn3")]
+
+            async def have_purged() -> bool:  # a majority has at once
+                found = [await store.read_state() for store in stores]
+                return all(one is not None and one.state.purged_below == 5 for one in found)
+
+            await until_true(have_purged)
             async with aclosing(reader.tail(2)) as edits:
                 with pytest.raises(SegmentUnreadable, match=r"txids 2 to 4 .* the oldest edit is 5"):
                     await anext(edits)
