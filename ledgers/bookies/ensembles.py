@@ -11,7 +11,7 @@ from metadata.records.registration import Registration
 from ..cluster import Cluster
 from ..creating.known_bookies import Listed
 from ..errors import NotEnoughBookies
-from .health_probes import choose_alive
+from .health_probes import NOT_WRITABLE, choose_alive
 
 
 async def choose_ensemble(cluster: Cluster, shape: Shape) -> tuple[BookieRef, ...]:
@@ -29,7 +29,7 @@ async def choose_ensemble(cluster: Cluster, shape: Shape) -> tuple[BookieRef, ..
 
 
 async def _chosen(cluster: Cluster, shape: Shape, listed: Listed) -> tuple[BookieRef, ...]:
-    rejected = {r.bookie.bookie_id: "is read-only" for r in listed.bookies if not r.writable}
+    rejected = {r.bookie.bookie_id: NOT_WRITABLE for r in listed.bookies if not r.writable}
     candidates = [r for r in listed.bookies if r.writable]
     found = await choose_alive(cluster, candidates, shape.ensemble_size, (), rejected)
     if (

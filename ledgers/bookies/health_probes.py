@@ -19,6 +19,9 @@ SLOW_ANSWER_SECONDS = 0.5
 HEARD_SECONDS_MAX = 1.0
 """A bookie that sent anything so recently counts as alive."""
 
+NOT_WRITABLE = "is read-only, drained or given up: `bookledger cluster status` says which"
+"""Why a registered bookie gets no new entries."""
+
 REMEMBERED_SECONDS_MAX = 1.0
 """Time limit of the probe of a bookie that failed lately; it is probed only if there is no other."""
 

@@ -14,7 +14,7 @@ from metadata.records.registration import Registration
 
 from ..cluster import Cluster
 from ..protocol.effects import FindReplacements
-from .health_probes import choose_alive, takes_entries
+from .health_probes import NOT_WRITABLE, choose_alive, takes_entries
 
 ORDERS_MAX = 120
 """Permutations tried when several bookies are replaced at once: all of five."""
@@ -94,7 +94,7 @@ def _is_candidate(registration: Registration, effect: FindReplacements, rejected
             rejected[name] = effect.failed.get(position, "is in the ensemble")
             return False
     if not registration.writable:
-        rejected[name] = "is read-only"
+        rejected[name] = NOT_WRITABLE
         return False
     return True
 

@@ -11,7 +11,7 @@ import pytest
 from bookie.wire import InfoReply
 from ledgers.bookie_client import BookieClient
 from ledgers.bookies.connected_bookies import ConnectedBookies
-from ledgers.bookies.health_probes import REMEMBERED_SECONDS_MAX, choose_alive
+from ledgers.bookies.health_probes import NOT_WRITABLE, REMEMBERED_SECONDS_MAX, choose_alive
 from ledgers.bookies.replacements import find_replacements
 from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
@@ -96,7 +96,7 @@ def test_in_place_only_the_failed_bookie_itself_is_looked_at() -> None:
 def test_a_bookie_that_says_it_is_read_only_takes_no_place() -> None:
     """Its registration may not say so yet."""
     chosen, rejected = found([*ENSEMBLE, B4], 0, alive=[B4], read_only=[B4])
-    assert (chosen, rejected["b4"]) == ({}, "is read-only")
+    assert (chosen, rejected["b4"]) == ({}, NOT_WRITABLE)
 
 
 def test_every_bookie_that_cannot_be_used_is_named_with_the_reason() -> None:
