@@ -67,7 +67,7 @@ class FencedReads:
         self._witnesses: list[Replica] = []
 
     def add_witness(self, name: str, first_entry: int) -> None:
-        """A fenced bookie outside of the ensemble that holds the ledger; its position is the next one."""
+        """Adds a bookie outside of the ensemble that holds the ledger; its position is the next one."""
         witness = Replica(name, first_entry - 1)
         self._witnesses.append(witness)
         self.replicas.append(witness)

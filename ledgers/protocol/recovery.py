@@ -134,7 +134,7 @@ class Recovery:
     # --- reading ------------------------------------------------------------------------------
 
     def witnessed(self, holders: Iterable[BookieRef]) -> list[RecoveryEffect]:
-        """Bookies outside of the last ensemble have been asked; these hold the ledger, and are fenced."""
+        """Bookies outside of the last ensemble were asked; these hold the ledger. Reading from them fences them."""
         self._awaits_witnesses = False
         for bookie in holders:
             self._sources.append(bookie)

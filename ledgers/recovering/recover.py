@@ -39,7 +39,7 @@ from ..protocol.recovery import Recovery
 from ..record_change import Conflict, RecordVersion, change_record
 from ..tasks import Tasks
 from .retries import with_tries
-from .witnesses import Witnesses
+from .witnesses import WITNESS_READ_SECONDS_MAX, Witnesses
 
 RESTART_PAUSE_SECONDS_MAX = 2.0
 
@@ -131,6 +131,7 @@ class _RecoveryRun:
         self._version = RecordVersion(cluster.ledgers, marked, cluster.marks)
         self._machine = Recovery(marked.record, digester, awaits_witnesses=True)
         self._ledger_id = marked.record.ledger_id
+        self._ensemble_size = marked.record.shape.ensemble_size
         self._write_quorum = marked.record.shape.write_quorum
         self._key = key
         self._identity = marked.record.identity
@@ -243,12 +244,24 @@ class _RecoveryRun:
 
     async def _read_fenced(self, effect: ReadFenced) -> None:
         try:
-            reply = await with_tries(self._cluster.config, lambda: self._read_once(effect))
+            if effect.position < self._ensemble_size:
+                reply = await with_tries(self._cluster.config, lambda: self._read_once(effect))
+            else:
+                reply = await self._read_witness(effect)
             self._progress_at = self._loop.time()
         except BookieUnavailable as error:
             self._perform(self._machine.read_failed(effect.position, error.why))
         else:
             self._perform(self._machine.read_answered(effect.position, reply))
+
+    async def _read_witness(self, effect: ReadFenced) -> ReadReply:
+        """Once, and not for long: a witness whose disk hangs is not to stall the recoveries of all ledgers it had."""
+        try:
+            async with asyncio.timeout(WITNESS_READ_SECONDS_MAX):
+                return await self._read_once(effect)
+        except TimeoutError:
+            why = f"no answer within {WITNESS_READ_SECONDS_MAX:g} s"
+            raise BookieUnavailable(str(effect.bookie), why) from None
 
     async def _read_once(self, effect: ReadFenced) -> ReadReply:
         request = ReadRequest(

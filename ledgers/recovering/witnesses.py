@@ -30,6 +30,9 @@ WITNESSES_AT_ONCE_MAX = 32
 WITNESS_SECONDS_MAX = 1.0
 """From the recovery's start until it goes on without those that have not answered."""
 
+WITNESS_READ_SECONDS_MAX = 2.0
+"""For one page of a bookie that holds the ledger; it is not asked again after that."""
+
 
 class Witnesses:
     """The bookies that are registered, and not in the last ensemble. Asked once, by `ask`."""
@@ -44,9 +47,10 @@ class Witnesses:
         self._done = asyncio.get_running_loop().create_future()
 
     async def ask(self) -> list[BookieRef]:
-        """Asks all of them; returns those that hold the ledger, which are fenced now.
+        """Asks all of them; returns those that hold the ledger, to be read with fencing.
 
-        Raises MetadataError where they cannot be listed.
+        Of a ledger without an identity that is none: what they hold may be another ledger of its id. Raises
+        MetadataError where they cannot be listed.
         """
         try:
             async with asyncio.timeout(WITNESS_SECONDS_MAX):
@@ -60,7 +64,7 @@ class Witnesses:
         finally:
             if not self._done.done():
                 self._done.set_result(None)
-        return self._holders
+        return self._holders if self._record.identity else []
 
     async def check(self, last_entry: int) -> None:
         """Waits for the answers. Raises LedgerRecoveryFailed where one proves a later entry to be confirmed."""
