@@ -123,7 +123,7 @@ async def takes_entries(cluster: Cluster, bookie: BookieRef, rejected: dict[str,
         rejected[str(bookie)] = f"did not answer within {REMEMBERED_SECONDS_MAX:g} s, having failed before"
     else:
         if info.read_only:
-            rejected[bookie.bookie_id] = "is read-only"
+            rejected[bookie.bookie_id] = NOT_WRITABLE
         return not info.read_only
     cluster.note_failure(bookie)
     return False
