@@ -12,19 +12,18 @@ from collections.abc import Callable, Sequence
 
 from metadata import placement
 from metadata.backup import hold
-from metadata.counting.outage import weight
-from metadata.errors import BadRecord, MetadataError
+from metadata.errors import BadRecord
 from metadata.healing import planned_moves
 from metadata.healing.planned_moves import Move
 from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 from metadata.store import MetadataStore
 
-from ...errors import BookieError, LogFailed
 from ...upkeep_config import UpkeepConfig
 from ..mending.gap_filling import Tally
 from ..mending.healer import Healer
 from ..mending.repair import COULD_NOT
 from ..mending.replication_task import Reason, ReplicationTask
+from .polling import poll
 from .replication_tasks import replication_tasks
 from .view import ClusterView, look
 
@@ -52,14 +51,7 @@ class Rebalancer:
 
     async def run(self) -> None:
         """Polls planned moves until cancelled, or until the log has failed."""
-        while True:
-            await asyncio.sleep(self._config.heal_look_seconds)
-            try:
-                await self.look_once()
-            except LogFailed:
-                return  # the process is about to end
-            except (BookieError, MetadataError, OSError) as error:
-                log.log(weight(error), "rebalancing was interrupted, and will be tried again: %s", error)
+        await poll(self.look_once, self._config.heal_look_seconds, log, "rebalancing")
 
     async def look_once(self) -> None:
         """Executes the present moves to this bookie. Raises BookieError, MetadataError and OSError."""

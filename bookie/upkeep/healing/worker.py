@@ -16,7 +16,6 @@ from functools import partial
 
 from metadata import keys
 from metadata.backup import hold
-from metadata.counting.outage import weight
 from metadata.errors import BadRecord, LeaseLost, MetadataError
 from metadata.healing import lease_lock
 from metadata.healing.lease_lock import LeaseLock
@@ -25,7 +24,6 @@ from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import Lease, MetadataStore
 
-from ...errors import BookieError, LogFailed
 from ...upkeep_config import UpkeepConfig
 from ..inventory.inventory import Inventory
 from ..mending.gap_filling import Tally
@@ -33,6 +31,7 @@ from ..mending.healer import Healer
 from ..mending.repair import COULD_NOT, Repair
 from ..mending.replication_task import Reason, ReplicationTask
 from ..peers import Peers
+from .polling import poll
 from .replication_tasks import is_left_behind, replication_tasks, takers, to_fence
 from .view import ClusterView, look
 
@@ -96,14 +95,7 @@ class Worker:
 
     async def run(self) -> None:
         """Polls the marks until cancelled, or until the log has failed."""
-        while True:
-            await asyncio.sleep(self._config.heal_look_seconds)
-            try:
-                await self.look_once()
-            except LogFailed:
-                return  # the process is about to end
-            except (BookieError, MetadataError, OSError) as error:
-                log.log(weight(error), "healing was interrupted, and will be tried again: %s", error)
+        await poll(self.look_once, self._config.heal_look_seconds, log, "healing")
 
     async def look_once(self) -> None:
         """Re-replicates what can be done now. Raises BookieError, MetadataError and OSError.

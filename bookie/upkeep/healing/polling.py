@@ -1,0 +1,29 @@
+"""Polls the metadata for work, and goes on after errors: the loop of whoever heals or moves copies."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from metadata.counting.outage import weight
+from metadata.errors import MetadataError
+
+from ...errors import BookieError, LogFailed
+
+
+async def poll(
+    look_once: Callable[[], Awaitable[object]], look_seconds: float, log: logging.Logger, what: str
+) -> None:
+    """Calls `look_once` every `look_seconds` until cancelled, or until the log has failed.
+
+    An error is logged, as an interruption of `what`, and the next look tries again.
+    """
+    while True:
+        await asyncio.sleep(look_seconds)
+        try:
+            await look_once()
+        except LogFailed:
+            return  # the process is about to end
+        except (BookieError, MetadataError, OSError) as error:
+            log.log(weight(error), "%s was interrupted, and will be tried again: %s", what, error)
