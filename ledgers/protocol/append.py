@@ -35,7 +35,6 @@ from bookie.wire import Columns
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState
 
 from ..errors import LedgerError, LedgerFenced, NoSuchLedger, UnconfirmedError
-from .close_outcome import is_closed_at, taken_over, without_quorum
 from .effects import (
     Accept,
     AppendEffect,
@@ -49,7 +48,7 @@ from .effects import (
     Send,
 )
 from .pending import PendingEntries
-from .phase import Phase
+from .phase import Phase, is_closed_at, taken_over, without_quorum
 from .positions import Positions
 from .shortfall import Shortfall
 from .striping import Striping

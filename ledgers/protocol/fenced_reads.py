@@ -56,11 +56,20 @@ class FencedReads:
     """Collects the answers of an ensemble's bookies from `first_entry` on.
 
     Bookies outside of the ensemble may be read, too (`add_witness`): what they have counts, what they lack does not.
+    With `is_outdated` the record that names the ensemble is older than the ledger: an entry may have its ack quorum
+    elsewhere, and is absent only if every bookie of its write set lacks it.
     """
 
     def __init__(
-        self, striping: Striping, names: tuple[str, ...], first_entry: int, digester: Digester
+        self,
+        striping: Striping,
+        names: tuple[str, ...],
+        first_entry: int,
+        digester: Digester,
+        *,
+        is_outdated: bool = False,
     ) -> None:
+        self._is_outdated = is_outdated
         self._striping = striping
         self._digester = digester
         self.replicas = [Replica(name, first_entry - 1) for name in names]
@@ -113,7 +122,8 @@ class FencedReads:
         lacking = [p for p in quorum.voters if self.replicas[p].lacks(entry_id)]
         if not all(witness.is_done_with(entry_id) for witness in self._witnesses):
             return Verdict.OPEN
-        if quorum.outcome(lacking) is Outcome.WON:
+        is_absent = quorum.outcome(lacking) is Outcome.WON
+        if is_absent and (not self._is_outdated or len(lacking) == len(quorum.voters)):
             return Verdict.ABSENT
         if all(self.replicas[p].is_done_with(entry_id) for p in quorum.voters):
             return Verdict.UNDECIDED

@@ -12,11 +12,13 @@ timeout, damage, a wrong digest or limbo count for neither side (F11, F12).
 
 The record may be older than the ledger (W8): bookies that it does not name in the last ensemble, and that hold the
 ledger, are witnesses. A verified copy that one of them has is found like any other; that it lacks one says nothing.
+Where one shows that the record is older, the ensemble's LAC may lie behind entries that only witnesses have: then the
+walk begins with the last fragment. Nothing is closed before an entry that anybody has proven to be confirmed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 
 from bookie.wire import NO_ENTRY, LacReply, LacStatement, ReadReply, Status, of_payloads, status_text
@@ -36,6 +38,7 @@ from .effects import (
     StartOver,
 )
 from .fenced_reads import FencedReads, Verdict
+from .proven_end import ProvenEnd, may_be_read, outdates
 from .quorum import Outcome
 from .striping import Striping
 
@@ -59,10 +62,18 @@ class Stage(Enum):
 class Recovery:
     """Recovers one ledger from a record in state IN_RECOVERY. Every method returns effects to perform.
 
-    With `awaits_witnesses` the end is not decided before `witnessed`.
+    With `awaits_witnesses` nothing is read before `witnessed`. With `accepts_loss` the ledger is closed where the walk
+    ends, whatever is proven (R7).
     """
 
-    def __init__(self, record: LedgerRecord, digester: Digester, *, awaits_witnesses: bool = False) -> None:
+    def __init__(
+        self,
+        record: LedgerRecord,
+        digester: Digester,
+        *,
+        awaits_witnesses: bool = False,
+        accepts_loss: bool = False,
+    ) -> None:
         assert record.state is LedgerState.IN_RECOVERY
         self.record = record
         self.stage = Stage.FENCING
@@ -71,6 +82,9 @@ class Recovery:
         self._last_fragment = record.fragments[-1]  # as it stood when recovery began (R4)
         self._sources = list(self._last_fragment.ensemble)
         self._awaits_witnesses = awaits_witnesses
+        self._accepts_loss = accepts_loss
+        self._is_outdated = False
+        self.proven = ProvenEnd(digester)
         self._fenced: set[int] = set()
         self._failed: dict[int, str] = {}
         self.last_add_confirmed: LacStatement | None = None
@@ -97,16 +111,14 @@ class Recovery:
         A statement with a wrong digest is ignored. The bookie is fenced all the same: the walk starts at the
         highest verified entry, and an earlier start is always safe.
         """
-        statement = reply.last_add_confirmed
         if reply.status not in (Status.OK, Status.NO_SUCH_LEDGER):
             return self.lac_failed(position, status_text(reply))
+        proven = self.proven.hear(self._sources[position], reply.last_add_confirmed)
         if self.stage is not Stage.FENCING:
             return []
         self._fenced.add(position)
-        if statement is not None and not self._digester.is_valid_lac(statement):
-            statement = None
-        if statement is not None and statement.last_entry > self._best_lac():
-            self.last_add_confirmed = statement
+        if proven > self._best_lac():
+            self.last_add_confirmed = reply.last_add_confirmed
         return self._read_if_fenced()
 
     def lac_failed(self, position: int, why: str) -> list[RecoveryEffect]:
@@ -129,29 +141,39 @@ class Recovery:
                 ]
                 return self._fail(f"too few bookies could be fenced ({', '.join(names)})", is_undecided=True)
             case Outcome.WON:
-                return self._begin_reading()
+                return [] if self._awaits_witnesses else self._begin_reading()
+
+    def witnessed(self, replies: Mapping[BookieRef, LacReply]) -> list[RecoveryEffect]:
+        """What the bookies outside of the last ensemble have answered, as many as could be asked.
+
+        Those that hold the ledger are read from, which fences them.
+        """
+        self._awaits_witnesses = False
+        for bookie, reply in replies.items():
+            proven = self.proven.hear(bookie, reply.last_add_confirmed)
+            self._is_outdated |= outdates(self.record, bookie, reply, proven)
+            if may_be_read(self.record, reply):
+                self._sources.append(bookie)
+        return self._read_if_fenced() if self.stage is Stage.FENCING else []
 
     # --- reading ------------------------------------------------------------------------------
 
-    def witnessed(self, holders: Iterable[BookieRef]) -> list[RecoveryEffect]:
-        """Bookies outside of the last ensemble were asked; these hold the ledger. Reading from them fences them."""
-        self._awaits_witnesses = False
-        for bookie in holders:
-            self._sources.append(bookie)
-            if self._reads is not None:
-                self._reads.add_witness(str(bookie), self._next)
-        return self._walk()
-
     def _begin_reading(self) -> list[RecoveryEffect]:
-        """From max(LAC, first entry of the last fragment − 1) on: earlier fragments are final (F2)."""
+        """From max(LAC, first entry of the last fragment − 1) on: earlier fragments are final (F2).
+
+        Where the record is older than the ledger, the whole last fragment: who told the LAC may have left meanwhile.
+        """
         fragment, lac = self._last_fragment, self.last_add_confirmed
         self.stage = Stage.READING
-        self._next = self._walked_from = max(self._best_lac(), fragment.first_entry - 1) + 1
+        known = NO_ENTRY if self._is_outdated else self._best_lac()
+        self._next = self._walked_from = max(known, fragment.first_entry - 1) + 1
         length = fragment.length_before
         if lac is not None and lac.last_entry == self._next - 1:
             length = lac.length_bytes
         names = tuple(str(bookie) for bookie in fragment.ensemble)
-        self._reads = FencedReads(self._striping, names, self._next, self._digester)
+        self._reads = FencedReads(
+            self._striping, names, self._next, self._digester, is_outdated=self._is_outdated
+        )
         for witness in self._sources[len(names) :]:
             self._reads.add_witness(str(witness), self._next)
         self._write_back = AppendPipeline(
@@ -162,6 +184,7 @@ class Recovery:
     def read_answered(self, position: int, reply: ReadReply) -> list[RecoveryEffect]:
         """A page from a bookie, read behind its durable fence."""
         assert self._reads is not None
+        self.proven.hear(self._sources[position], reply.last_add_confirmed)
         self._reads.answered(position, reply)
         return self._walk()
 
@@ -194,10 +217,11 @@ class Recovery:
             effects += self._put_back(found)
         self._reads.forget_before(self._next)
         match self._reads.verdict(self._next):
-            case Verdict.ABSENT if not self._awaits_witnesses:
-                self._last_entry = self._next - 1
-                return effects + self._close_if_written_back()
-            case Verdict.UNDECIDED if not self._awaits_witnesses:
+            case Verdict.ABSENT:
+                return effects + self._end_before(self._next)
+            case Verdict.UNDECIDED if self._accepts_loss:
+                return effects + self._end_before(self._next)
+            case Verdict.UNDECIDED:
                 said = self._reads.describe(self._next)
                 why = f"nobody can tell whether entry {self._next} exists ({said})"
                 return effects + self._fail(why, is_undecided=True)
@@ -269,11 +293,19 @@ class Recovery:
 
     # --- closing --------------------------------------------------------------------------------
 
+    def _end_before(self, entry_id: int) -> list[RecoveryEffect]:
+        self._last_entry = entry_id - 1
+        return self._close_if_written_back()
+
     def _close_if_written_back(self) -> list[RecoveryEffect]:
         """Closes once every recovered entry has its ack quorum, with the fragments as they are now (R4)."""
         pipeline, last = self._write_back, self._last_entry
         assert pipeline is not None and last is not None
-        if self.stage is not Stage.READING or pipeline.last_add_confirmed < last:
+        if self.stage is not Stage.READING:
+            return []
+        if last < self.proven.last_entry and not self._accepts_loss:
+            return self._fail(self.proven.why_not_at(self.record.ledger_id, last))
+        if pipeline.last_add_confirmed < last:
             return []
         self.stage = Stage.CLOSING
         return [ChangeRecord(self._with_doubt(pipeline.closed_record()))]

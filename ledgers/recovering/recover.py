@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Callable
 from contextlib import ExitStack
 
-from bookie.wire import LacRequest, LacStatement, ReadReply, ReadRequest
-from bookie.wire.credentials import Purpose
+from bookie.wire import LacStatement, ReadReply
 from metadata.audit import Act, tell
 from metadata.backup import hold
 from metadata.errors import MetadataRestored
@@ -38,8 +39,11 @@ from ..protocol.effects import (
 from ..protocol.recovery import Recovery
 from ..record_change import Conflict, RecordVersion, change_record
 from ..tasks import Tasks
+from .requests import LedgerRequests
 from .retries import with_tries
 from .witnesses import WITNESS_READ_SECONDS_MAX, Witnesses
+
+log = logging.getLogger(__name__)
 
 RESTART_PAUSE_SECONDS_MAX = 2.0
 
@@ -75,7 +79,7 @@ async def _recover(
         marked = await mark_in_recovery(cluster, found)
         if marked.record.is_closed:
             return marked
-        outcome = await _RecoveryRun(cluster, marked, digester, key).run()
+        outcome = await RecoveryRun(cluster, marked, digester, key).run()
         if outcome is not None:
             tell(
                 Act.RECOVER,
@@ -123,20 +127,34 @@ async def mark_in_recovery(cluster: Cluster, found: VersionedRecord) -> Versione
     raise LedgerRecoveryFailed(found.record.ledger_id, "its writer kept changing its metadata; try again")
 
 
-class _RecoveryRun:
-    """One run of the machine over one record."""
+class RecoveryRun:
+    """One run of the machine over one record.
 
-    def __init__(self, cluster: Cluster, marked: VersionedRecord, digester: Digester, key: LedgerKey) -> None:
+    `accept`: closes the ledger where the walk ends, though more may be proven; it is given the closed record and the
+    last entry that is proven, and returns what is written in its place (rule R7).
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        marked: VersionedRecord,
+        digester: Digester,
+        key: LedgerKey,
+        *,
+        accept: Callable[[LedgerRecord, int], LedgerRecord] | None = None,
+    ) -> None:
         self._cluster = cluster
         self._version = RecordVersion(cluster.ledgers, marked, cluster.marks)
-        self._machine = Recovery(marked.record, digester, awaits_witnesses=True)
+        self._accept = accept
+        self._machine = Recovery(
+            marked.record, digester, awaits_witnesses=True, accepts_loss=accept is not None
+        )
         self._ledger_id = marked.record.ledger_id
         self._ensemble_size = marked.record.shape.ensemble_size
         self._write_quorum = marked.record.shape.write_quorum
-        self._key = key
-        self._identity = marked.record.identity
-        terms = LaneTerms(self._ledger_id, key, recovery=True, identity=self._identity)
-        self._witnesses = Witnesses(cluster, marked.record, digester, key)
+        self._requests = LedgerRequests(marked.record, key, cluster.config.page_bytes)
+        terms = LaneTerms(self._ledger_id, key, recovery=True, identity=marked.record.identity)
+        self._witnesses = Witnesses(cluster, marked.record, self._requests)
         self._lanes = Lanes(cluster, terms, self, self._frozen_lac, cluster.lane_traces(self._ledger_id))
         self._tasks = Tasks(self._background_failed)
         self._loop = asyncio.get_running_loop()
@@ -210,6 +228,7 @@ class _RecoveryRun:
                 case ChangeRecord(record):
                     self._tasks.start(self._change(record))
                 case Recovered(record):
+                    self._warn_if_cut_short(record)
                     self._end(VersionedRecord(record, self._version.version))
                 case StartOver():
                     self._end(None)
@@ -227,13 +246,11 @@ class _RecoveryRun:
         self._fail(LedgerRecoveryFailed(self._ledger_id, f"no progress for {limit:g} s ({said})"))
 
     async def _fence(self, effect: FenceLac) -> None:
-        incarnation, config = effect.bookie.incarnation, self._cluster.config
-        credential = self._key.credential(Purpose.FENCE, incarnation)
-        request = LacRequest(
-            incarnation, self._ledger_id, fence=True, credential=credential, identity=self._identity
-        )
+        request = self._requests.lac(effect.bookie, fence=True)
         try:
-            reply = await with_tries(config, lambda: self._cluster.fence(effect.bookie, request))
+            reply = await with_tries(
+                self._cluster.config, lambda: self._cluster.fence(effect.bookie, request)
+            )
         except BookieUnavailable as error:
             self._perform(self._machine.lac_failed(effect.position, error.why))
         else:
@@ -264,16 +281,7 @@ class _RecoveryRun:
             raise BookieUnavailable(str(effect.bookie), why) from None
 
     async def _read_once(self, effect: ReadFenced) -> ReadReply:
-        request = ReadRequest(
-            effect.bookie.incarnation,
-            self._ledger_id,
-            effect.first_entry,
-            effect.last_entry,
-            self._cluster.config.page_bytes,
-            fence=True,
-            credential=self._key.credential(Purpose.FENCE, effect.bookie.incarnation),
-            identity=self._identity,
-        )
+        request = self._requests.page(effect.bookie, effect.first_entry, effect.last_entry, fence=True)
         return await self._cluster.read(effect.bookie, request)
 
     async def _find_replacements(self, effect: FindReplacements) -> None:
@@ -285,14 +293,27 @@ class _RecoveryRun:
         self._perform(self._machine.retry_replacements())
 
     async def _change(self, record: LedgerRecord) -> None:
-        assert record.last_entry is not None, "a recovery changes the record by closing the ledger"
-        await self._witnesses.check(record.last_entry)
+        if self._accept is not None:
+            record = self._accept(record, self._machine.proven.last_entry)
         await check_accepted(self._cluster, self._ledger_id)  # bookies may have noticed meanwhile
         self._perform(await self._version.change(record, self._machine))
 
     def _note_drained(self) -> None:
         if self._outcome.done() and not self._drained.done() and self._lanes.are_drained:
             self._drained.set_result(None)
+
+    def _warn_if_cut_short(self, record: LedgerRecord) -> None:
+        """Another client, which has not heard as much, may have closed it meanwhile."""
+        proven = self._machine.proven
+        if record.last_entry is not None and record.last_entry < proven.last_entry and self._accept is None:
+            line = (
+                "ledger %d was closed at entry %d by another client, and bookie %s proves that entry %d was confirmed; "
+                "see `bookledger metadata check`"
+            )
+            about = {"ledger": self._ledger_id}
+            log.error(
+                line, self._ledger_id, record.last_entry, proven.proven_by, proven.last_entry, extra=about
+            )
 
     def _end(self, outcome: VersionedRecord | None) -> None:
         if not self._outcome.done():

@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Collection, Sequence
 
-from bookie.wire import Columns, Credential, LacRequest, ReadRequest, Status, status_text
-from bookie.wire.credentials import Purpose
+from bookie.wire import Columns, Status, status_text
 from metadata.healing.presence import Presence, whereabouts
 from metadata.records import bookie_registry
 from metadata.records.ledger_record import BookieRef, LedgerRecord
@@ -22,6 +21,7 @@ from ..cluster import Cluster
 from ..errors import BookieUnavailable, EntryUnreadable, LedgerError
 from ..integrity.encryption import cipher_of
 from .held_copies import ENTRY_ID_MAX, AskHolder, CopyHolder, Gap, HeldCopies
+from .requests import LedgerRequests
 from .retries import with_tries
 
 Part = Columns | Gap
@@ -54,7 +54,8 @@ class Salvage:
         self.proven_through = found.record.confirmed_through
         self.silent: dict[str, str] = {}
         self._cluster = cluster
-        self._digester, self._key = keys
+        self._digester, key = keys
+        self._requests = LedgerRequests(found.record, key, cluster.config.page_bytes)
         self._cipher = cipher_of(found.record, encryption_key)
         self._refs: dict[str, BookieRef] = {}
         self._copies: HeldCopies | None = None
@@ -119,12 +120,7 @@ class Salvage:
     async def _ask_lac(self, holder: CopyHolder, turns: asyncio.Semaphore) -> None:
         """A statement that can be trusted counts; one that is away is asked nothing more."""
         ref = self._refs[holder.name]
-        request = LacRequest(
-            ref.incarnation,
-            self.record.ledger_id,
-            credential=self._credential(ref),
-            identity=self.record.identity,
-        )
+        request = self._requests.lac(ref)
         try:
             async with turns:
                 reply = await with_tries(
@@ -146,15 +142,7 @@ class Salvage:
 
     async def _read(self, holder: CopyHolder, first_entry: int) -> None:
         ref = self._refs[holder.name]
-        request = ReadRequest(
-            ref.incarnation,
-            self.record.ledger_id,
-            first_entry,
-            self._last,
-            self._cluster.config.page_bytes,
-            credential=self._credential(ref),
-            identity=self.record.identity,
-        )
+        request = self._requests.page(ref, first_entry, self._last)
         try:
             reply = await with_tries(self._cluster.config, lambda: self._cluster.read(ref, request))
         except BookieUnavailable as error:
@@ -166,9 +154,6 @@ class Salvage:
 
     def _gives_no_more(self, holder: CopyHolder, why: str) -> None:
         holder.failure = self.silent[holder.name] = why
-
-    def _credential(self, ref: BookieRef) -> Credential:
-        return self._key.credential(Purpose.READ, ref.incarnation)
 
     def _opened(self, columns: Columns) -> list[Part]:
         """As they were appended. An entry that the ledger's key does not open is a gap."""

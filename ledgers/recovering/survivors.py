@@ -3,6 +3,10 @@
 The walk is that of a recovery (rule R3), over the same answers. It differs where a recovery fails: an entry of which no
 survivor has a copy, and of which nobody can tell whether it was confirmed, is where the survivors end. Whether a
 recovery would have come to an end is told, too.
+
+Where the record is older than the ledger (rule W8), bookies outside that ensemble hold the ledger as well. They are
+fenced, too, and what they prove counts as confirmed. What they have counts where enough of the ensemble answer for a
+recovery to write it back; else it is only told that they have it.
 """
 
 from __future__ import annotations
@@ -10,26 +14,19 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from bookie.wire import (
-    NO_ENTRY,
-    LacReply,
-    LacRequest,
-    LacStatement,
-    ReadReply,
-    ReadRequest,
-    Status,
-    status_text,
-)
-from bookie.wire.credentials import Purpose
+from bookie.wire import NO_ENTRY, LacReply, LacStatement, ReadReply, Status, status_text
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 
 from ..authorized import Keys
 from ..cluster import Cluster
 from ..errors import BookieUnavailable, LedgerError, Unauthorized
 from ..protocol.fenced_reads import FencedReads, Verdict
+from ..protocol.proven_end import ProvenEnd, may_be_read, outdates
 from ..protocol.quorum import Outcome
 from ..protocol.striping import Striping
+from .requests import LedgerRequests
 from .retries import with_tries
+from .witnesses import Witnesses
 
 READ_AHEAD_ENTRIES = 4096
 """How far past the first undecided entry bookies are read."""
@@ -44,7 +41,9 @@ class SurvivingEnd:
     survivors end. `missing`: those of the last ensemble that did not answer, and why; `gone`: those of them in whose
     place another one answers, or which hold another ledger of this id. `unreadable`: entries of the last fragment up to
     that end of which only those have copies. `behind`: what each bookie says of the entry at which the walk ended.
-    `is_provable`: a recovery that heard the same would close the ledger, and lose nothing."""
+    `is_provable`: a recovery that heard the same would close the ledger, and lose nothing. `elsewhere`:
+    bookies outside the last ensemble that show the record to be older than the ledger, and what they prove to be
+    confirmed. `takes_recovery`: what these have counts, and is to be written back."""
 
     proven_through: int
     last_entry: int
@@ -54,12 +53,15 @@ class SurvivingEnd:
     unreadable: int = 0
     behind: str = ""
     is_provable: bool = False
+    takes_recovery: bool = False
+    elsewhere: dict[BookieRef, int] = field(default_factory=dict)
 
 
 async def find_end(cluster: Cluster, record: LedgerRecord, keys: Keys, *, fence: bool) -> SurvivingEnd:
-    """Asks every bookie of the last ensemble. With `fence` each that answers refuses the ledger's writer before.
+    """Asks every bookie of the last ensemble, and all others whether they hold the ledger. With `fence` each that holds
+    it refuses the ledger's writer before it answers.
 
-    Raises Unauthorized, and LedgerError for a bookie that answers and does not do it.
+    Raises Unauthorized, MetadataError, and LedgerError for a bookie that answers and does not do it.
     """
     return await _Survivors(cluster, record, keys, fence=fence).end()
 
@@ -70,37 +72,68 @@ class _Survivors:
     def __init__(self, cluster: Cluster, record: LedgerRecord, keys: Keys, *, fence: bool) -> None:
         self._cluster = cluster
         self._record = record
-        self._digester, self._key = keys
+        self._digester, key = keys
+        self._requests = LedgerRequests(record, key, cluster.config.page_bytes)
         self._fence = fence
         self._fragment = record.fragments[-1]
+        self._sources: list[BookieRef] = []
+        self._holders: list[BookieRef] = []
         self._striping = Striping(record.shape)
         self._vouching: set[int] = set()
         self._missing: dict[int, str] = {}
         self._gone: set[int] = set()
         self._lac: LacStatement | None = None
+        self._proven = ProvenEnd(self._digester)
+        self._elsewhere: dict[BookieRef, int] = {}
         self._behind = ""
 
     async def end(self) -> SurvivingEnd:
-        await asyncio.gather(*(self._ask_lac(n) for n in range(len(self._fragment.ensemble))))
-        proven, length = self._proven()
-        last, more_bytes, verdict = await self._walk(proven + 1)
-        is_covered = self._striping.coverage.outcome(self._vouching, self._missing) is Outcome.WON
-        is_provable = is_covered and verdict is Verdict.ABSENT
-        length += more_bytes
-        if not is_provable and last == proven:
-            last, length = await self._before(proven, length)
-        ensemble = self._fragment.ensemble
-        missing = {ensemble[n]: why for n, why in sorted(self._missing.items())}
-        gone = frozenset(ensemble[n] for n in self._gone)
-        unreadable = self._striping.held_by_none_but(self._missing, self._fragment.first_entry, last)
-        return SurvivingEnd(proven, last, length, missing, gone, unreadable, self._behind, is_provable)
+        members = range(len(self._fragment.ensemble))
+        await asyncio.gather(self._ask_others(), *(self._ask_lac(n) for n in members))
+        while True:
+            is_covered = self._is_covered
+            end = await self._end_of(is_outdated=is_covered and bool(self._elsewhere))
+            if is_covered is self._is_covered:  # one may have failed while it was read
+                return end
 
-    def _proven(self) -> tuple[int, int]:
-        """The last entry that the record or a bookie proves to be confirmed, and the length up to it."""
-        by_record = self._fragment.first_entry - 1
-        if self._lac is not None and self._lac.last_entry > by_record:
-            return self._lac.last_entry, self._lac.length_bytes
-        return by_record, self._fragment.length_before
+    @property
+    def _is_covered(self) -> bool:
+        """Whether so many of the ensemble answer that a recovery can walk."""
+        return self._striping.coverage.outcome(self._vouching, self._missing) is Outcome.WON
+
+    async def _end_of(self, *, is_outdated: bool) -> SurvivingEnd:
+        """With `is_outdated` by what all others have, too: a recovery writes that back."""
+        ensemble = self._fragment.ensemble
+        self._sources = [*ensemble, *(self._holders if is_outdated else ())]
+        first, length = self._first_unproven(is_outdated=is_outdated)
+        last, more_bytes, verdict = await self._walk(first)
+        proven = max(first - 1, self._proven.last_entry)
+        is_provable = self._is_covered and verdict is Verdict.ABSENT and last >= proven
+        length += more_bytes
+        if not is_provable and last == first - 1:
+            last, length = await self._before(last, length)
+        return SurvivingEnd(
+            proven,
+            last,
+            length,
+            missing={ensemble[n]: why for n, why in sorted(self._missing.items())},
+            gone=frozenset(ensemble[n] for n in self._gone),
+            unreadable=self._striping.held_by_none_but(self._missing, self._fragment.first_entry, last),
+            behind=self._behind,
+            is_provable=is_provable,
+            takes_recovery=is_outdated,
+            elsewhere=self._elsewhere,
+        )
+
+    def _first_unproven(self, *, is_outdated: bool) -> tuple[int, int]:
+        """The entry behind the last one that the record or the ensemble proves to be confirmed, and the length before.
+
+        With `is_outdated` the first entry of the last fragment: see `Recovery`.
+        """
+        first = self._fragment.first_entry
+        if is_outdated or self._lac is None or self._lac.last_entry < first:
+            return first, self._fragment.length_before
+        return self._lac.last_entry + 1, self._lac.length_bytes
 
     # --- the walk -----------------------------------------------------------------------------
 
@@ -132,8 +165,17 @@ class _Survivors:
         return last, length + size
 
     def _reads(self, first_entry: int) -> FencedReads:
-        names = tuple(str(bookie) for bookie in self._fragment.ensemble)
-        reads = FencedReads(self._striping, names, first_entry, self._digester)
+        names = [str(bookie) for bookie in self._sources]
+        size = len(self._fragment.ensemble)
+        reads = FencedReads(
+            self._striping,
+            tuple(names[:size]),
+            first_entry,
+            self._digester,
+            is_outdated=bool(self._elsewhere),
+        )
+        for witness in names[size:]:
+            reads.add_witness(witness, first_entry)
         for position, why in self._missing.items():
             reads.failed(position, why)
         return reads
@@ -144,22 +186,19 @@ class _Survivors:
             silent = [
                 n
                 for n, one in enumerate(reads.replicas)
-                if not one.failure and one.covered_through < entry_id and self._striping.holds(n, entry_id)
+                if not one.is_done_with(entry_id) and self._is_asked(n, entry_id)
             ]
             await asyncio.gather(*(self._read(reads, n, entry_id) for n in silent))
         return verdict
+
+    def _is_asked(self, position: int, entry_id: int) -> bool:
+        return position >= len(self._fragment.ensemble) or self._striping.holds(position, entry_id)
 
     # --- asking -------------------------------------------------------------------------------
 
     async def _ask_lac(self, position: int) -> None:
         bookie = self._fragment.ensemble[position]
-        request = LacRequest(
-            bookie.incarnation,
-            self._record.ledger_id,
-            fence=self._fence,
-            credential=self._key.credential(self._purpose, bookie.incarnation),
-            identity=self._record.identity,
-        )
+        request = self._requests.lac(bookie, fence=self._fence)
         try:
             reply = await with_tries(self._cluster.config, lambda: self._cluster.fence(bookie, request))
         except BookieUnavailable as error:
@@ -174,48 +213,63 @@ class _Survivors:
             self._gone.add(position)
             return
         if reply.status not in (Status.OK, Status.NO_SUCH_LEDGER, Status.UNKNOWN):
-            raise self._refused(position, reply)
+            raise self._refused(self._fragment.ensemble[position], reply)
         if reply.status is not Status.UNKNOWN:
             self._vouching.add(position)
-        statement = reply.last_add_confirmed
-        if statement is not None and self._digester.is_valid_lac(statement):
-            best = NO_ENTRY if self._lac is None else self._lac.last_entry
-            self._lac = statement if statement.last_entry > best else self._lac
+        proven = self._proven.hear(self._fragment.ensemble[position], reply.last_add_confirmed)
+        if self._lac is None or proven > self._lac.last_entry:
+            self._lac = reply.last_add_confirmed if proven > NO_ENTRY else None
+
+    async def _ask_others(self) -> None:
+        """Those that hold the ledger are read, too; where all are fenced, they are fenced first."""
+        replies = await Witnesses(self._cluster, self._record, self._requests).ask()
+        for bookie, reply in replies.items():
+            if may_be_read(self._record, reply):
+                self._holders.append(bookie)
+                if self._fence:
+                    reply = await self._fence_other(bookie)
+            proven = self._proven.hear(bookie, reply.last_add_confirmed)
+            if outdates(self._record, bookie, reply, proven):
+                self._elsewhere[bookie] = proven
+
+    async def _fence_other(self, bookie: BookieRef) -> LacReply:
+        request = self._requests.lac(bookie, fence=True)
+        try:
+            reply = await with_tries(self._cluster.config, lambda: self._cluster.fence(bookie, request))
+        except BookieUnavailable as error:
+            raise self._failed(bookie, error.why) from None
+        if reply.status not in (Status.OK, Status.UNKNOWN):
+            raise self._refused(bookie, reply)
+        return reply
 
     async def _read(self, reads: FencedReads, position: int, first_entry: int) -> None:
-        bookie = self._fragment.ensemble[position]
+        bookie = self._sources[position]
         reads.replicas[position].asked_from = first_entry
-        request = ReadRequest(
-            bookie.incarnation,
-            self._record.ledger_id,
-            first_entry,
-            first_entry + READ_AHEAD_ENTRIES - 1,
-            self._cluster.config.page_bytes,
-            fence=self._fence,
-            credential=self._key.credential(self._purpose, bookie.incarnation),
-            identity=self._record.identity,
-        )
+        last_entry = first_entry + READ_AHEAD_ENTRIES - 1
+        request = self._requests.page(bookie, first_entry, last_entry, fence=self._fence)
         try:
             reply = await with_tries(self._cluster.config, lambda: self._cluster.read(bookie, request))
         except BookieUnavailable as error:
+            if position >= len(self._fragment.ensemble):
+                raise self._failed(bookie, error.why) from None
             self._missing[position] = error.why
             reads.failed(position, error.why)
         else:
+            self._proven.hear(bookie, reply.last_add_confirmed)
             reads.answered(position, reply)
             if why := reads.replicas[position].failure:
-                raise self._refused(position, reply, why)
+                raise self._refused(bookie, reply, why)
 
-    @property
-    def _purpose(self) -> Purpose:
-        return Purpose.FENCE if self._fence else Purpose.READ
-
-    def _refused(self, position: int, reply: LacReply | ReadReply, why: str = "") -> LedgerError:
+    def _refused(self, bookie: BookieRef, reply: LacReply | ReadReply, why: str = "") -> LedgerError:
         if reply.status is Status.UNAUTHORIZED:
             return Unauthorized(self._record.ledger_id, by_bookie=True, why=reply.detail)
-        what, why = "fenced" if self._fence else "read", why or status_text(reply)
+        return self._failed(bookie, why or status_text(reply))
+
+    def _failed(self, bookie: BookieRef, why: str) -> LedgerError:
+        what = "fenced" if self._fence else "read"
         return LedgerError(
-            f"bookie {self._fragment.ensemble[position]} lives, and could not be {what}: {why}; what "
-            "it holds must not be given up: try again when it is well"
+            f"bookie {bookie} lives, and could not be {what}: {why}; what it holds must not be given up: try again "
+            "when it is well"
         )
 
 

@@ -8,7 +8,7 @@ from metadata.errors import MetadataError
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore
 
-from ..protocol.close_outcome import is_closed_at
+from ..protocol.phase import is_closed_at
 
 log = logging.getLogger(__name__)
 

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from bookie.wire import EntryRange, ReadReply, Status
+from dataclasses import replace
+
+from bookie.wire import EntryRange, LacReply, ReadReply, Status
 from ledgers.errors import LedgerRecoveryFailed
 from ledgers.protocol.effects import ChangeRecord, Confirm, OpenLane, ReadFenced, RecoveryEffect, Send
 from ledgers.protocol.recovery import READ_AHEAD_ENTRIES, Recovery
-from metadata.records.ledger_record import LedgerState
+from metadata.records.ledger_record import Fragment, LedgerRecord, LedgerState, Shape
 
 from .ledger7 import (
     ALL,
     B0,
     B1,
+    B2,
     B3,
     B4,
+    B5,
     DIGESTER,
     KNOWS_NOTHING,
     entries,
     failure,
     forged,
+    lac,
     page,
     proposed,
     record,
@@ -26,7 +31,9 @@ from .ledger7 import (
 )
 
 PAIR = (2, 2, 2)
-RECOVERING = record(PAIR, state=LedgerState.IN_RECOVERY)
+RECOVERING = replace(record(PAIR, state=LedgerState.IN_RECOVERY), identity=b"\7" * 16)
+HOLDS_IT = LacReply(Status.OK)
+TWO_FRAGMENTS = replace(RECOVERING, fragments=(Fragment(0, (B0, B3), 0), Fragment(5, (B0, B1), 10)))
 
 
 def reads(first: int, *positions: int) -> list[RecoveryEffect]:
@@ -35,47 +42,109 @@ def reads(first: int, *positions: int) -> list[RecoveryEffect]:
     return [ReadFenced(n, sources[n], first, first + READ_AHEAD_ENTRIES - 1) for n in positions]
 
 
-def reading(lac_through: int = -1) -> Recovery:
-    """2/2/2: B0 and B1 are fenced and read from lac_through+1 on; the others have not been heard."""
-    recovery = Recovery(RECOVERING, DIGESTER, awaits_witnesses=True)
+def fenced(recovering: LedgerRecord = RECOVERING, *, lac_through: int = -1) -> Recovery:
+    """2/2/2: B0 and B1 are fenced; the others have not been heard, and nothing is read."""
+    recovery = Recovery(recovering, DIGESTER, awaits_witnesses=True)
     recovery.start()
     answer = told(lac_through) if lac_through >= 0 else KNOWS_NOTHING
-    assert recovery.lac_answered(0, answer) == reads(lac_through + 1, 0, 1)
-    recovery.lac_answered(1, answer)
+    assert recovery.lac_answered(0, answer) + recovery.lac_answered(1, answer) == []
     return recovery
 
 
-def test_W8_the_end_is_not_decided_before_the_others_were_asked() -> None:
-    recovery = reading()
-    assert recovery.read_answered(0, page()) + recovery.read_answered(1, page()) == []
-    assert proposed(recovery.witnessed(())) == RECOVERING.closed(-1, 0)
+def reading(**witnesses: LacReply) -> Recovery:
+    """B0, B1 and these are read from entry 0 on."""
+    recovery = fenced()
+    replies = {{"b3": B3, "b4": B4}[name]: reply for name, reply in witnesses.items()}
+    assert recovery.witnessed(replies) == reads(0, *range(2 + len(witnesses)))
+    return recovery
 
 
-def test_W8_nor_is_it_called_undecided_before_that() -> None:
-    recovery = reading()
-    assert recovery.read_failed(0, "timeout") + recovery.read_failed(1, "timeout") == []
-    assert recovery.witnessed((B3,)) == reads(0, 2)
-    assert isinstance(failure(recovery.read_answered(2, page())), LedgerRecoveryFailed)
+def test_W8_nothing_is_read_before_the_others_were_asked() -> None:
+    recovery = fenced(lac_through=4)
+    assert recovery.witnessed({}) == reads(5, 0, 1)
 
 
-def test_W8_a_witness_is_read_from_where_the_walk_stands() -> None:
-    recovery = reading(lac_through=4)
-    recovery.read_answered(0, page(5))
-    assert recovery.witnessed((B3, B4)) == reads(6, 2, 3)
-
-
-def test_W8_a_witness_that_is_heard_while_fencing_is_read_with_the_ensemble() -> None:
+def test_W8_who_answers_while_the_ensemble_is_being_fenced_is_read_with_it() -> None:
     recovery = Recovery(RECOVERING, DIGESTER, awaits_witnesses=True)
     recovery.start()
-    assert recovery.witnessed((B3,)) == []
+    assert recovery.witnessed({B3: HOLDS_IT}) == []
     assert recovery.lac_answered(0, KNOWS_NOTHING) == reads(0, 0, 1, 2)
 
 
+def test_W8_who_holds_the_ledger_or_cannot_tell_is_read_and_nobody_else() -> None:
+    recovery = fenced()
+    replies = {B3: HOLDS_IT, B5: KNOWS_NOTHING, B4: LacReply(Status.UNKNOWN)}
+    assert recovery.witnessed(replies) == reads(0, 0, 1, 2, 3)
+
+
+def test_W8_of_a_ledger_without_an_identity_no_witness_is_read_and_what_is_proven_counts() -> None:
+    """What it holds may be another ledger of that id."""
+    recovery = fenced(record(PAIR, state=LedgerState.IN_RECOVERY))
+    assert recovery.witnessed({B3: told(3)}) == reads(0, 0, 1)
+    recovery.read_answered(0, page())
+    assert "b3 proves that entry 3 was confirmed" in str(failure(recovery.read_answered(1, page())))
+
+
+def test_W8_where_a_witness_knows_of_the_last_fragment_all_of_it_is_read() -> None:
+    """B0 left the ensemble and was chosen again: its LAC lies behind entries that only witnesses have."""
+    recovery = fenced(lac_through=8)
+    assert recovery.witnessed({B3: told(2)}) == reads(0, 0, 1, 2)
+    recovery.read_answered(0, page(0, 1, 2, 8, 9))
+    recovery.read_answered(1, page(0, 1, 2, 3))
+    recovery.read_answered(2, page(3, 4, 5, 6, 7, 8, 9))
+    assert recovery.acked(1, 9) == []
+    closing = recovery.acked(2, 9)[-1]
+    assert isinstance(closing, ChangeRecord)
+    assert closing.record == RECOVERING.closed(9, 20), "and no copy is in doubt"
+
+
+def test_W8_a_witness_that_left_before_the_last_fragment_began_changes_nothing() -> None:
+    recovery = fenced(TWO_FRAGMENTS, lac_through=8)
+    assert recovery.witnessed({B3: told(4)}) == reads(9, 0, 1, 2)
+
+
+def test_W8_one_that_no_fragment_names_may_have_its_first_entry_when_it_knows_the_one_before() -> None:
+    recovery = fenced(TWO_FRAGMENTS, lac_through=8)
+    assert recovery.witnessed({B3: told(4), B4: told(4)}) == reads(5, 0, 1, 2, 3)
+    recovery = fenced(TWO_FRAGMENTS, lac_through=8)
+    assert recovery.witnessed({B3: told(4), B4: told(3)}) == reads(9, 0, 1, 2, 3)
+
+
+def test_W8_nothing_is_closed_before_an_entry_that_a_witness_proves() -> None:
+    recovery = reading(b3=told(3), b4=HOLDS_IT)
+    recovery.read_answered(2, page())
+    recovery.read_failed(3, "killed")
+    recovery.read_answered(0, page(0))
+    error = failure(recovery.read_answered(1, page()))
+    assert isinstance(error, LedgerRecoveryFailed) and not error.is_undecided
+    assert "b3 proves that entry 3 was confirmed, and no bookie that answers has entry 1" in str(error)
+
+
+def test_W8_nor_before_one_that_is_proven_when_the_ensemble_was_fenced_already() -> None:
+    three = replace(RECOVERING, shape=Shape(3, 3, 2), fragments=(Fragment(0, (B0, B1, B2)),))
+    recovery = Recovery(three, DIGESTER, awaits_witnesses=True)
+    recovery.start()
+    recovery.witnessed({})
+    recovery.lac_answered(0, told(5))
+    recovery.lac_answered(1, told(5))
+    assert recovery.lac_answered(2, told(99)) == []
+    recovery.read_answered(0, page())
+    assert "b2 proves that entry 99" in str(failure(recovery.read_answered(1, page())))
+
+
+def test_W8_nor_before_one_that_is_proven_by_a_page() -> None:
+    recovery = reading(b3=HOLDS_IT)
+    recovery.read_answered(2, replace(page(0, through=0), last_add_confirmed=lac(150)))
+    recovery.read_failed(2, "killed")
+    recovery.read_answered(0, page())
+    assert "b3 proves that entry 150" in str(failure(recovery.read_answered(1, page())))
+
+
 def test_W8_what_a_witness_has_is_written_back_to_the_ensemble_that_the_record_names() -> None:
-    recovery = reading(lac_through=4)
+    recovery = fenced(TWO_FRAGMENTS, lac_through=4)
+    assert recovery.witnessed({B3: HOLDS_IT}) == reads(5, 0, 1, 2)
     recovery.read_answered(0, page())
     recovery.read_answered(1, page())
-    assert recovery.witnessed((B3,)) == reads(5, 2)
     assert recovery.read_answered(2, page(5, 6)) == [
         OpenLane(1, B0),
         OpenLane(2, B1),
@@ -91,8 +160,7 @@ def test_W8_what_a_witness_has_is_written_back_to_the_ensemble_that_the_record_n
 
 
 def test_W8_while_a_witness_has_not_answered_the_end_stays_open() -> None:
-    recovery = reading()
-    recovery.witnessed((B3, B4))
+    recovery = reading(b3=HOLDS_IT, b4=HOLDS_IT)
     effects = recovery.read_answered(0, page()) + recovery.read_answered(1, page())
     assert effects + recovery.read_answered(2, page()) == []
     assert proposed(recovery.read_answered(3, page())) == RECOVERING.closed(-1, 0)
@@ -104,22 +172,40 @@ def test_W8_silence_damage_and_wrong_digests_of_a_witness_neither_keep_an_entry_
         forged(0),
         ReadReply(Status.UNKNOWN),
     ):
-        recovery = reading()
-        recovery.witnessed((B3,))
+        recovery = reading(b3=HOLDS_IT)
         recovery.read_answered(0, page())
         recovery.read_answered(1, page())
         assert proposed(recovery.read_answered(2, answer)) == RECOVERING.closed(-1, 0)
-    recovery = reading()
-    recovery.witnessed((B3,))
+    recovery = reading(b3=HOLDS_IT)
     recovery.read_answered(0, page())
     recovery.read_answered(1, page())
     assert proposed(recovery.read_failed(2, "timeout")) == RECOVERING.closed(-1, 0)
 
 
+def test_W8_nor_does_a_statement_with_a_wrong_digest() -> None:
+    recovery = reading(b3=LacReply(Status.OK, lac(9)._replace(last_entry=10)))
+    for position in range(2):
+        assert recovery.read_answered(position, page()) == []
+    assert proposed(recovery.read_answered(2, page())) == RECOVERING.closed(-1, 0)
+
+
+def test_W8_of_an_older_record_an_entry_is_absent_only_if_all_of_its_write_set_lack_it() -> None:
+    """It may have its ack quorum with a bookie that the record does not name, and that is away."""
+    recovery = reading(b3=told(0))
+    recovery.read_answered(2, page(0))
+    assert [type(one) for one in recovery.read_answered(0, page(0))].count(ChangeRecord) == 0
+    sent = recovery.read_answered(1, page(0, 1))
+    assert sent == [Send(1, entries(1)), Send(2, entries(1))]
+    recovery = reading(b3=told(0))
+    recovery.read_answered(2, page(0))
+    recovery.read_answered(0, page(0))
+    error = failure(recovery.read_failed(1, "timeout"))
+    assert isinstance(error, LedgerRecoveryFailed) and error.is_undecided
+
+
 def test_W8_that_a_witness_lacks_an_entry_ends_no_ledger() -> None:
     """R3: only bookies of the write set can say that an entry has no ack quorum."""
-    recovery = reading()
-    recovery.witnessed((B3, B4))
+    recovery = reading(b3=HOLDS_IT, b4=HOLDS_IT)
     recovery.read_answered(2, page())
     recovery.read_answered(3, page())
     recovery.read_failed(0, "timeout")

@@ -82,7 +82,7 @@ def _accepted(client: LedgerClient, ledger_id: int, password: bytes, *, yes: boo
     if not yes:
         end = assessment.last_entry
         confirm(
-            f"give up what they hold, and close ledger {ledger_id} "
+            f"give that up, and close ledger {ledger_id} "
             f"{f'at entry {end}' if end >= 0 else 'as an empty one'}, for good?"
         )
     with (
@@ -116,6 +116,12 @@ def _shown(assessment: LossAssessment) -> Iterator[str]:
                 f"{one.bookie} is only away: {one.why}. If it comes back, it may prove where the ledger ends "
                 f"(`bookledger ledger recover {ledger_id}`); what only it holds is given up now"
             )
+    for bookie, through in assessment.elsewhere:
+        yield (
+            f"{bookie} is not in its last ensemble, and has more of it than its record knows"
+            f"{f', confirmed to entry {through}' if through >= 0 else ''}: the metadata is older than the ledger. What "
+            "is behind that end is given up, and removed from this bookie later"
+        )
     if any(not one.is_lost for one in assessment.missing):
         yield (
             "make sure that the ledger's writer has ended: with those that are away it may go on confirming entries, "

@@ -1,8 +1,9 @@
-"""Bookies outside a ledger's last ensemble are asked what they have of it (rule W8)."""
+"""Bookies outside a ledger's last ensemble are asked what they know of it (rule W8)."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,74 +12,109 @@ import pytest
 
 from bookie.wire import LacReply, LacRequest, Status
 from ledgers.cluster import Cluster
-from ledgers.errors import BookieUnavailable, LedgerRecoveryFailed
+from ledgers.errors import BookieUnavailable
 from ledgers.integrity.digest import Crc32cDigester
 from ledgers.integrity.ledger_keys import LedgerKey
 from ledgers.recovering import witnesses
-from ledgers.recovering.witnesses import Witnesses
+from ledgers.recovering.requests import LedgerRequests
+from ledgers.recovering.witnesses import WITNESSES_AT_ONCE_MAX, Witnesses
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.registration import Registration
 from tests.support.aio import run
 
 DIGESTER = Crc32cDigester(7)
-NAMED, HOLDER, STRANGER, GONE, HUNG = (BookieRef(f"b{n}", "i") for n in range(5))
-RECORD = replace(LedgerRecord(7, Shape(1, 1, 1), (Fragment(0, (NAMED,)),)).in_recovery(), identity=b"\7" * 16)
+NAMED, FORMER, HOLDER, STRANGER, GONE = (
+    BookieRef(name, "i") for name in ("named", "former", "holder", "stranger", "gone")
+)
+HUNG = tuple(BookieRef(f"hung-{n}", "i") for n in range(2 * WITNESSES_AT_ONCE_MAX))
+RECORD = replace(
+    LedgerRecord(7, Shape(1, 1, 1), (Fragment(0, (FORMER,)), Fragment(2, (NAMED,), 4))).in_recovery(),
+    identity=b"\7" * 16,
+)
+HOLDS_IT = LacReply(Status.OK, DIGESTER.sign_lac(3, 8))
+LACKS_IT = LacReply(Status.NO_SUCH_LEDGER)
 
 
-class Bookies:
-    """`HOLDER` has the ledger to entry 3; it is noted who is asked."""
+class Here:
+    """A cluster of these bookies; `asked`: in which order. `HOLDER` has the ledger to entry 3."""
 
-    def __init__(self) -> None:
+    def __init__(self, *there: BookieRef) -> None:
+        self._there = there
         self.asked: list[BookieRef] = []
+        self.slow: list[BookieRef] = []
+        self.failed: list[BookieRef] = []
+
+    def witnesses(self) -> Witnesses:
+        async def now() -> Any:
+            return SimpleNamespace(bookies=[Registration(one, "h:1") for one in self._there])
+
+        cluster = SimpleNamespace(
+            bookies=self,
+            known_bookies=SimpleNamespace(now=now),
+            rng=random.Random(7),
+            note_slowness=self.slow.append,
+            note_failure=self.failed.append,
+            slow_or_failed_lately=lambda: frozenset(self.slow + self.failed),
+        )
+        requests = LedgerRequests(RECORD, LedgerKey(7, b""), 1)
+        return Witnesses(cast(Cluster, cluster), RECORD, requests)
 
     async def last_add_confirmed(self, bookie: BookieRef, request: LacRequest) -> LacReply:
         assert not request.fence, "who lacks the ledger is not to remember a fence for it"
+        assert request.identity == RECORD.identity
         self.asked.append(bookie)
         if bookie == GONE:
             raise BookieUnavailable(str(bookie), "connection refused")
-        if bookie == HUNG:
+        if bookie in HUNG:
             await asyncio.Event().wait()
-        if bookie == HOLDER:
-            return LacReply(Status.OK, DIGESTER.sign_lac(3, 8))
-        return LacReply(Status.NO_SUCH_LEDGER)
+        return HOLDS_IT if bookie == HOLDER else LACKS_IT
 
 
-def asked(record: LedgerRecord, *there: BookieRef) -> tuple[Witnesses, Bookies]:
-    bookies = Bookies()
-
-    async def now() -> Any:
-        return SimpleNamespace(bookies=[Registration(one, "h:1") for one in there])
-
-    cluster = cast(Cluster, SimpleNamespace(bookies=bookies, known_bookies=SimpleNamespace(now=now)))
-    return Witnesses(cluster, record, DIGESTER, LedgerKey(7, b"")), bookies
-
-
-def test_who_holds_the_ledger_is_read_from_and_nobody_else() -> None:
+def test_everybody_else_is_asked_and_those_first_that_earlier_fragments_name() -> None:
     async def scenario() -> None:
-        found, bookies = asked(RECORD, NAMED, HOLDER, STRANGER, GONE)
-        assert await found.ask() == [HOLDER]
-        assert sorted(bookies.asked) == [HOLDER, STRANGER, GONE]
+        here = Here(NAMED, HOLDER, STRANGER, GONE, FORMER)
+        assert await here.witnesses().ask() == {HOLDER: HOLDS_IT, STRANGER: LACKS_IT, FORMER: LACKS_IT}
+        assert here.asked[0] == FORMER
+        assert sorted(here.asked) == sorted((HOLDER, STRANGER, GONE, FORMER))
+        assert (here.failed, here.slow) == ([GONE], [])
 
     run(scenario())
 
 
-def test_of_a_ledger_without_an_identity_nothing_is_read_and_what_is_proven_counts() -> None:
+def test_whoever_hangs_is_not_waited_for_and_asked_last_the_next_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(witnesses, "WITNESSES_SECONDS_MAX", 0.05)
+
     async def scenario() -> None:
-        found, _ = asked(replace(RECORD, identity=b""), HOLDER)
-        assert await found.ask() == []
-        with pytest.raises(LedgerRecoveryFailed, match="proves that entry 3 was confirmed"):
-            await found.check(2)
-        await found.check(3)
+        hung = HUNG[0]
+        here = Here(hung, HOLDER)
+        assert await here.witnesses().ask() == {HOLDER: HOLDS_IT}
+        assert here.slow == [hung]
+        here.asked.clear()
+        await here.witnesses().ask()
+        assert here.asked == [HOLDER, hung]
 
     run(scenario())
 
 
-def test_whoever_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(witnesses, "WITNESS_SECONDS_MAX", 0.05)
+def test_many_that_hang_keep_nobody_else_from_being_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(witnesses, "WITNESS_TURN_SECONDS", 0.01)
 
     async def scenario() -> None:
-        found, _ = asked(RECORD, HUNG, HOLDER)
-        assert await found.ask() == [HOLDER]
-        await found.check(3)
+        here = Here(*HUNG, HOLDER, STRANGER)
+        assert await here.witnesses().ask() == {HOLDER: HOLDS_IT, STRANGER: LACKS_IT}
+
+    run(scenario())
+
+
+def test_so_many_are_asked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(witnesses, "WITNESSES_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(witnesses, "WITNESS_TURN_SECONDS", 60)
+
+    async def scenario() -> None:
+        here = Here(*HUNG)
+        assert await here.witnesses().ask() == {}
+        assert len(here.asked) == len(here.slow) == WITNESSES_AT_ONCE_MAX
 
     run(scenario())

@@ -20,7 +20,7 @@ from tests.support.in_process import QUICK, InProcessCluster, on_bookies
 def test_a_witness_whose_disk_hangs_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(witnesses, "WITNESS_SECONDS_MAX", 60)
+    monkeypatch.setattr(witnesses, "WITNESSES_SECONDS_MAX", 60)
     monkeypatch.setattr(recover, "WITNESS_READ_SECONDS_MAX", 0.1)
 
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:

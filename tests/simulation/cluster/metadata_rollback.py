@@ -7,6 +7,7 @@ What must hold of the ledgers that are made before, meanwhile and afterwards, wh
                copy, ledgers were deleted and every bookie has collected; but for ledgers that were deleted
     noticed    the cluster holds back soon, where nobody writes while the store goes back
     cut short  whoever recovers a ledger reads all that was acknowledged before, or is told that it cannot be recovered
+    unreadable whoever recovers a ledger reads all entries that it ends with, where every bookie lives
 
 The checkers of the other runs (`seen.py`) know ledgers by their ids, and are told nothing here.
 """
@@ -15,14 +16,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from bookie.wire import ReadRequest, Status
 from bookie.wire.messages import MaintenanceAction
 from ledgers.aio import LedgerClient, ReadHandle, WriteHandle
-from ledgers.errors import LedgerError
+from ledgers.errors import EntryUnreadable, LedgerError
 from metadata.backup import hold
 from metadata.memory import MemoryData
 from metadata.records.ledger_record import BookieRef
@@ -277,7 +278,7 @@ class ReplacedEnsemble(RollbackCluster):
         await asyncio.sleep(chance.exponential(1.0))
         copy = Copy(site.metadata.data)
         site.world.note("a copy of the metadata is made")
-        for bookie in writer.record.fragments[-1].ensemble:
+        for bookie in self._to_replace(writer, chance):
             await self._is_replaced(writer, bookie)
             await asyncio.sleep(chance.exponential(0.5))
         copy.put_back(site.metadata.data)
@@ -292,6 +293,16 @@ class ReplacedEnsemble(RollbackCluster):
         if await self._holds_back():
             await self._accept()
         await self._ends(Faults(site, self.hosts, {}))
+
+    def _to_replace(self, writer: WriteHandle, _: Stream) -> Iterable[BookieRef]:
+        """One after the other."""
+        return writer.record.fragments[-1].ensemble
+
+    async def _is_not_mixed(self, reader: ReadHandle) -> None:
+        try:
+            await super()._is_not_mixed(reader)
+        except EntryUnreadable as error:
+            self.site.violated(Violation("unreadable", str(error)))
 
     async def _writes_on(
         self,
@@ -322,6 +333,14 @@ class ReplacedEnsemble(RollbackCluster):
         while bookie in writer.record.fragments[-1].ensemble:  # noqa: ASYNC110 — a record is polled
             await asyncio.sleep(0.1)
         host.start()
+
+
+class EnsembleThatComesBack(ReplacedEnsemble):
+    """More bookies are replaced than there are others: who has left is chosen again, and lacks what came meanwhile."""
+
+    def _to_replace(self, writer: WriteHandle, chance: Stream) -> Iterable[BookieRef]:
+        for _ in range(3 + chance.below(4)):
+            yield chance.choice(writer.record.fragments[-1].ensemble)
 
 
 def _payload(identity: bytes, entry_id: int) -> bytes:

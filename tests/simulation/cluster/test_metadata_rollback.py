@@ -10,12 +10,13 @@ import pytest
 from bookie.index.ledger_state import LedgerState
 from bookie.serving.history.metadata_rollback import RollbackDetector
 from bookie.upkeep.collecting.collector import Collector
-from ledgers.protocol.recovery import Recovery
+from bookie.wire import LacReply
+from ledgers.protocol import recovery
 from ledgers.recovering.witnesses import Witnesses
 from metadata.records.ledger_record import BookieRef
 from tests.simulation.engine.runs import Failed
 
-from .metadata_rollback import ReplacedEnsemble, RollbackCluster
+from .metadata_rollback import EnsembleThatComesBack, ReplacedEnsemble, RollbackCluster
 from .plan import Plan
 from .run import play
 
@@ -34,6 +35,11 @@ def run_with_all_bookies_replaced(seed: int) -> str:
     return played(Plan(seed=seed, shape=(2, 2, 2), hosts=5), ReplacedEnsemble)
 
 
+def run_with_bookies_chosen_again(seed: int) -> str:
+    """The same, with so many changes that bookies which left the ensemble come back to it."""
+    return played(Plan(seed=seed, shape=(2, 2, 2), hosts=5), EnsembleThatComesBack)
+
+
 def played(plan: Plan, kind: type[RollbackCluster]) -> str:
     try:
         play(plan, tracing=False, kind=kind)
@@ -49,6 +55,11 @@ def test_W8_nothing_acknowledged_is_mixed_or_collected() -> None:
 def test_W8_no_recovery_loses_what_was_acknowledged_by_bookies_that_the_older_copy_does_not_name() -> None:
     seeds = range(max(1, SEEDS // 2))
     assert [(seed, why) for seed in seeds if (why := run_with_all_bookies_replaced(seed))] == []
+
+
+def test_W8_no_recovery_leaves_a_hole_where_a_bookie_left_the_ensemble_and_came_back() -> None:
+    seeds = range(max(1, SEEDS // 2))
+    assert [(seed, why) for seed in seeds if (why := run_with_bookies_chosen_again(seed))] == []
 
 
 def bookies_know_no_identities(patch: pytest.MonkeyPatch) -> None:
@@ -75,20 +86,20 @@ def nobody_looks(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_recovery_asks_nobody_else(patch: pytest.MonkeyPatch) -> None:
-    async def unasked(_: Witnesses) -> list[BookieRef]:
-        return []
-
-    async def unchecked(_: Witnesses, last_entry: int) -> None:
-        pass
+    async def unasked(_: Witnesses) -> dict[BookieRef, LacReply]:
+        return {}
 
     patch.setattr(Witnesses, "ask", unasked)
-    patch.setattr(Witnesses, "check", unchecked)
 
 
 def a_recovery_goes_by_what_others_know_to_be_confirmed(patch: pytest.MonkeyPatch) -> None:
     """And does not read what they have."""
-    hear = Recovery.witnessed
-    patch.setattr(Recovery, "witnessed", lambda self, _: hear(self, ()))
+    patch.setattr(recovery, "may_be_read", lambda *_: False)
+
+
+def a_recovery_goes_on_from_the_ensemble_alone(patch: pytest.MonkeyPatch) -> None:
+    """From its last-add-confirmed, also of a record that is older than the ledger."""
+    patch.setattr(recovery, "outdates", lambda *_: False)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +110,7 @@ def a_recovery_goes_by_what_others_know_to_be_confirmed(patch: pytest.MonkeyPatc
         (nobody_looks, "noticed", 3, run),
         (a_recovery_asks_nobody_else, "cut short", 0, run_with_all_bookies_replaced),
         (a_recovery_goes_by_what_others_know_to_be_confirmed, "cut short", 87, run_with_all_bookies_replaced),
+        (a_recovery_goes_on_from_the_ensemble_alone, "unreadable", 0, run_with_bookies_chosen_again),
     ],
 )
 def test_such_a_bug_is_found_by_the_seed_that_is_known(

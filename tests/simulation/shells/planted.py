@@ -187,7 +187,7 @@ def never_misses_a_sign_of_life(patch: Patch) -> None:
 
 def believes_in_its_close_before_it_stands(patch: Patch) -> None:
     """A recovery returns the closed record when it has sent the closing change, not when that is made."""
-    perform = recover._RecoveryRun._perform
+    perform = recover.RecoveryRun._perform
 
     def broken(self: Any, effects: list[RecoveryEffect]) -> None:
         for effect in effects:
@@ -195,12 +195,12 @@ def believes_in_its_close_before_it_stands(patch: Patch) -> None:
             if isinstance(effect, ChangeRecord):
                 self._end(VersionedRecord(effect.record, self._version.version))
 
-    patch.setattr(recover._RecoveryRun, "_perform", broken)
+    patch.setattr(recover.RecoveryRun, "_perform", broken)
 
 
 def takes_silence_for_absence(patch: Patch) -> None:
     """A fenced read that is not answered counts as "no such entry" (F12)."""
-    read_once = recover._RecoveryRun._read_once
+    read_once = recover.RecoveryRun._read_once
 
     async def broken(self: Any, effect: ReadFenced) -> ReadReply:
         try:
@@ -208,7 +208,7 @@ def takes_silence_for_absence(patch: Patch) -> None:
         except BookieUnavailable:
             return ReadReply(Status.NO_SUCH_LEDGER, covered_through=effect.last_entry)
 
-    patch.setattr(recover._RecoveryRun, "_read_once", broken)
+    patch.setattr(recover.RecoveryRun, "_read_once", broken)
 
 
 def takes_a_lost_answer_for_success(patch: Patch) -> None:

@@ -1,0 +1,122 @@
+"""R7 and W8 together: what an operator gives up where the ledger's record is older than the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from bookie.index.ledger_state import Fence
+from ledgers import LedgerClosed, LedgerError, LedgerFenced, LedgerRecoveryFailed
+from ledgers.aio import LedgerClient, WriteHandle
+from metadata.records.ledger_store import LedgerStore
+from tests.support.aio import until_true
+from tests.support.in_process import InProcessCluster, on_bookies, payloads
+
+BOOKIES = 6
+
+
+@dataclass
+class Rewound:
+    """Entry 0 is at the `named` bookies, 1 at `early` and `named`, 2 at `early` and `middle`, 3 at `middle` and `late`,
+    4 at `late`. The record knows of entry 0 alone; `early` and `middle` are stopped."""
+
+    writer: WriteHandle
+    named: list[str]
+    early: str
+    middle: str
+    late: list[str]
+
+
+async def rewound(cluster: InProcessCluster, client: LedgerClient) -> Rewound:
+    writer = await client.create_ledger(ensemble_size=2, write_quorum=2, ack_quorum=2)
+    await writer.append(b"0")
+    older = writer.record
+    ensemble = list(map(str, older.fragments[0].ensemble))
+    chosen: list[str] = []
+    stopped = list(ensemble)
+    for n in range(1, 5):
+        await cluster.stop(stopped[n - 1])
+        assert await writer.append(b"%d" % n) == n
+        (new,) = {str(one) for one in writer.record.fragments[-1].ensemble} - {*ensemble, *chosen}
+        chosen.append(new)
+        stopped.append(new)
+    for name in ensemble:
+        await cluster.start(name)
+    store = LedgerStore(cluster.store)
+    found = await store.read(writer.ledger_id)
+    assert found is not None
+    await store.change(replace(found.record, fragments=older.fragments), found.version)
+    await until_true(lambda: _knows(cluster, writer.ledger_id, chosen[2], 3))
+    return Rewound(writer, ensemble, chosen[0], chosen[1], chosen[2:])
+
+
+async def _knows(cluster: InProcessCluster, ledger_id: int, name: str, entry: int) -> bool:
+    told = cluster.running[name].bookie.states.peek(ledger_id).last_add_confirmed
+    return told is not None and told.last_entry >= entry
+
+
+async def is_fenced(writer: WriteHandle) -> None:
+    with pytest.raises(LedgerError) as ended:
+        await writer.append(b"late")
+    assert isinstance(ended.value, LedgerFenced | LedgerClosed)
+
+
+def test_R7_what_others_have_is_kept_up_to_the_first_entry_that_is_at_nobody(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        was = await rewound(cluster, client)
+        ledger_id = was.writer.ledger_id
+        with pytest.raises(
+            LedgerRecoveryFailed, match=r"no bookie that answers has entry 2: .* --accept-loss"
+        ):
+            await client.open_ledger(ledger_id)
+        assessment = await client.assess_loss(ledger_id)
+        assert (assessment.last_entry, assessment.missing) == (1, ())
+        assert assessment.proven_through >= 3
+        assert {str(bookie) for bookie, _ in assessment.elsewhere} == set(was.late)
+        closed = await client.accept_loss(assessment)
+        assert (closed.last_entry, closed.length_bytes) == (1, 2)
+        assert closed.accepted_loss is not None
+        assert closed.accepted_loss.proven_through >= 3
+        await is_fenced(was.writer)
+        for name in was.late:
+            await cluster.stop(name)
+        assert await payloads(await client.open_ledger(ledger_id)) == [b"0", b"1"]
+
+    on_bookies(tmp_path, BOOKIES, scenario)
+
+
+def test_R7_nothing_is_given_up_once_the_bookie_is_back_that_has_it(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        was = await rewound(cluster, client)
+        ledger_id = was.writer.ledger_id
+        assessment = await client.assess_loss(ledger_id)
+        await cluster.start(was.middle)
+        with pytest.raises(LedgerError, match=f"use `bookledger ledger recover {ledger_id}`"):
+            await client.accept_loss(assessment)
+        reader = await client.open_ledger(ledger_id)
+        assert await payloads(reader) == [b"%d" % n for n in range(5)]
+        assert reader.record.accepted_loss is None
+
+    on_bookies(tmp_path, BOOKIES, scenario)
+
+
+def test_R7_where_no_recovery_can_walk_it_is_told_who_has_more_and_they_refuse_the_writer(
+    tmp_path: Path,
+) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        was = await rewound(cluster, client)
+        for name in was.named:
+            await cluster.stop(name)
+        assessment = await client.assess_loss(was.writer.ledger_id)
+        assert (assessment.last_entry, len(assessment.missing)) == (-1, 2)
+        assert assessment.confirmed_and_lost >= 4
+        assert {str(bookie) for bookie, _ in assessment.elsewhere} == set(was.late)
+        closed = await client.accept_loss(assessment)
+        assert (closed.last_entry, closed.accepted_loss is not None) == (-1, True)
+        for name in was.late:
+            assert cluster.running[name].bookie.states.peek(was.writer.ledger_id).fence is Fence.DURABLE
+        await is_fenced(was.writer)
+
+    on_bookies(tmp_path, BOOKIES, scenario)
