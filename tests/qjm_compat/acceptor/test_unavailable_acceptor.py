@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,15 @@ from tests.qjm_compat.journals import ACCEPTORS, JOURNAL, NAMESPACE, write, writ
 from tests.support.aio import run
 from tests.support.in_process import QUICK, InProcessCluster, cluster_of
 
+PATIENT = replace(QUICK, append_seconds_max=60, read_seconds_max=60)
+"""Nobody hangs here: an acceptor that is away says so at once."""
+
 
 def manager_of(uris: list[str]) -> QuorumJournalManager:
     acceptors = [AcceptorConfig(name, uri) for name, uri in zip(ACCEPTORS, uris, strict=True)]
     config = JournalConfig(ensemble_size=1)
     return QuorumJournalManager(
-        uris[0], JOURNAL, namespace=NAMESPACE, acceptors=acceptors, config=config, client_config=QUICK
+        uris[0], JOURNAL, namespace=NAMESPACE, acceptors=acceptors, config=config, client_config=PATIENT
     )
 
 
