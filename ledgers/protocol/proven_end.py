@@ -46,14 +46,9 @@ def may_be_read(record: LedgerRecord, reply: LacReply) -> bool:
     return bool(record.identity) and reply.status in HOLDS_SOMETHING
 
 
-def outdates(record: LedgerRecord, bookie: BookieRef, reply: LacReply, proven: int) -> bool:
-    """Whether a bookie outside the last ensemble that answers this, and knows `proven` to be confirmed, shows that the
-    record is older than the ledger.
+def outdates(record: LedgerRecord, proven: int) -> bool:
+    """Whether the record is older than the ledger, where a bookie outside its last ensemble proves this entry.
 
-    Whoever left before the last fragment began knows of no confirmed entry in it. A bookie that no fragment names may
-    have taken entries of it already when it knows the entry before: every entry comes with a last-add-confirmed of at
-    least the entry before its fragment (rule W4).
+    Whoever left before the last fragment began knows of no confirmed entry in it (rule W4).
     """
-    is_named = any(bookie in fragment.ensemble for fragment in record.fragments)
-    earliest = record.fragments[-1].first_entry - (0 if is_named else 1)
-    return reply.status in HOLDS_SOMETHING and proven >= earliest
+    return proven >= record.fragments[-1].first_entry

@@ -151,7 +151,7 @@ class Recovery:
         self._awaits_witnesses = False
         for bookie, reply in replies.items():
             proven = self.proven.hear(bookie, reply.last_add_confirmed)
-            self._is_outdated |= outdates(self.record, bookie, reply, proven)
+            self._is_outdated |= outdates(self.record, proven)
             if may_be_read(self.record, reply):
                 self._sources.append(bookie)
         return self._read_if_fenced() if self.stage is Stage.FENCING else []
@@ -184,7 +184,10 @@ class Recovery:
     def read_answered(self, position: int, reply: ReadReply) -> list[RecoveryEffect]:
         """A page from a bookie, read behind its durable fence."""
         assert self._reads is not None
-        self.proven.hear(self._sources[position], reply.last_add_confirmed)
+        proven = self.proven.hear(self._sources[position], reply.last_add_confirmed)
+        is_witness = position >= len(self._last_fragment.ensemble)
+        if is_witness and not self._is_outdated and outdates(self.record, proven):
+            return self._end(StartOver(self.record))  # its writer went on before it was fenced here
         self._reads.answered(position, reply)
         return self._walk()
 

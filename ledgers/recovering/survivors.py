@@ -229,7 +229,7 @@ class _Survivors:
                 if self._fence:
                     reply = await self._fence_other(bookie)
             proven = self._proven.hear(bookie, reply.last_add_confirmed)
-            if outdates(self._record, bookie, reply, proven):
+            if outdates(self._record, proven):
                 self._elsewhere[bookie] = proven
 
     async def _fence_other(self, bookie: BookieRef) -> LacReply:

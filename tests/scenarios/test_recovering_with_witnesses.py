@@ -6,7 +6,15 @@ from dataclasses import replace
 
 from bookie.wire import EntryRange, LacReply, ReadReply, Status
 from ledgers.errors import LedgerRecoveryFailed
-from ledgers.protocol.effects import ChangeRecord, Confirm, OpenLane, ReadFenced, RecoveryEffect, Send
+from ledgers.protocol.effects import (
+    ChangeRecord,
+    Confirm,
+    OpenLane,
+    ReadFenced,
+    RecoveryEffect,
+    Send,
+    StartOver,
+)
 from ledgers.protocol.recovery import READ_AHEAD_ENTRIES, Recovery
 from metadata.records.ledger_record import Fragment, LedgerRecord, LedgerState, Shape
 
@@ -103,11 +111,11 @@ def test_W8_a_witness_that_left_before_the_last_fragment_began_changes_nothing()
     assert recovery.witnessed({B3: told(4)}) == reads(9, 0, 1, 2)
 
 
-def test_W8_one_that_no_fragment_names_may_have_its_first_entry_when_it_knows_the_one_before() -> None:
-    recovery = fenced(TWO_FRAGMENTS, lac_through=8)
-    assert recovery.witnessed({B3: told(4), B4: told(4)}) == reads(5, 0, 1, 2, 3)
-    recovery = fenced(TWO_FRAGMENTS, lac_through=8)
-    assert recovery.witnessed({B3: told(4), B4: told(3)}) == reads(9, 0, 1, 2, 3)
+def test_W8_nor_does_one_that_failed_before_anything_was_confirmed_and_that_no_fragment_names() -> None:
+    recovery = fenced(lac_through=8)
+    assert recovery.witnessed({B3: HOLDS_IT}) == reads(9, 0, 1, 2)
+    closing = recovery.read_answered(2, page()) + recovery.read_failed(1, "killed")
+    assert proposed(closing + recovery.read_answered(0, page())).last_entry == 8, "B0 alone can say so"
 
 
 def test_W8_nothing_is_closed_before_an_entry_that_a_witness_proves() -> None:
@@ -133,11 +141,16 @@ def test_W8_nor_before_one_that_is_proven_when_the_ensemble_was_fenced_already()
 
 
 def test_W8_nor_before_one_that_is_proven_by_a_page() -> None:
-    recovery = reading(b3=HOLDS_IT)
+    recovery = reading(b3=told(0))
     recovery.read_answered(2, replace(page(0, through=0), last_add_confirmed=lac(150)))
     recovery.read_failed(2, "killed")
     recovery.read_answered(0, page())
     assert "b3 proves that entry 150" in str(failure(recovery.read_answered(1, page())))
+
+
+def test_W8_where_a_witness_knows_of_the_last_fragment_only_when_it_is_fenced_all_begins_anew() -> None:
+    recovery = reading(b3=HOLDS_IT)
+    assert recovery.read_answered(2, replace(page(0), last_add_confirmed=lac(0))) == [StartOver(RECOVERING)]
 
 
 def test_W8_what_a_witness_has_is_written_back_to_the_ensemble_that_the_record_names() -> None:
