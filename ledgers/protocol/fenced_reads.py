@@ -56,20 +56,11 @@ class FencedReads:
     """Collects the answers of an ensemble's bookies from `first_entry` on.
 
     Bookies outside of the ensemble may be read, too (`add_witness`): what they have counts, what they lack does not.
-    With `is_outdated` the record that names the ensemble is older than the ledger: an entry may have its ack quorum
-    elsewhere, and is absent only if every bookie of its write set lacks it.
     """
 
     def __init__(
-        self,
-        striping: Striping,
-        names: tuple[str, ...],
-        first_entry: int,
-        digester: Digester,
-        *,
-        is_outdated: bool = False,
+        self, striping: Striping, names: tuple[str, ...], first_entry: int, digester: Digester
     ) -> None:
-        self._is_outdated = is_outdated
         self._striping = striping
         self._digester = digester
         self.replicas = [Replica(name, first_entry - 1) for name in names]
@@ -114,20 +105,19 @@ class FencedReads:
                 return copy
         return None
 
-    def verdict(self, entry_id: int) -> Verdict:
+    def verdict(self, entry_id: int, *, hears_all: bool = False) -> Verdict:
+        """With `hears_all` nothing is absent before every bookie of the write set has answered or failed."""
         if self.copy_of(entry_id) is not None:
             return Verdict.PRESENT
         residue = entry_id % self._striping.shape.ensemble_size
         quorum = self._striping.absent_quorums[residue]
         lacking = [p for p in quorum.voters if self.replicas[p].lacks(entry_id)]
+        is_heard = all(self.replicas[p].is_done_with(entry_id) for p in quorum.voters)
         if not all(witness.is_done_with(entry_id) for witness in self._witnesses):
             return Verdict.OPEN
-        is_absent = quorum.outcome(lacking) is Outcome.WON
-        if is_absent and (not self._is_outdated or len(lacking) == len(quorum.voters)):
+        if quorum.outcome(lacking) is Outcome.WON and (is_heard or not hears_all):
             return Verdict.ABSENT
-        if all(self.replicas[p].is_done_with(entry_id) for p in quorum.voters):
-            return Verdict.UNDECIDED
-        return Verdict.OPEN
+        return Verdict.UNDECIDED if is_heard else Verdict.OPEN
 
     def describe(self, entry_id: int) -> str:
         """What each bookie of the entry's write set said, for an error message."""

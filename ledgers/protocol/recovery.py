@@ -171,9 +171,7 @@ class Recovery:
         if lac is not None and lac.last_entry == self._next - 1:
             length = lac.length_bytes
         names = tuple(str(bookie) for bookie in fragment.ensemble)
-        self._reads = FencedReads(
-            self._striping, names, self._next, self._digester, is_outdated=self._is_outdated
-        )
+        self._reads = FencedReads(self._striping, names, self._next, self._digester)
         for witness in self._sources[len(names) :]:
             self._reads.add_witness(str(witness), self._next)
         self._write_back = AppendPipeline(
@@ -219,10 +217,11 @@ class Recovery:
         while found := self._present_run():
             effects += self._put_back(found)
         self._reads.forget_before(self._next)
-        match self._reads.verdict(self._next):
+        is_proven = self._next <= self.proven.last_entry
+        match self._reads.verdict(self._next, hears_all=is_proven or self._is_outdated):
             case Verdict.ABSENT:
                 return effects + self._end_before(self._next)
-            case Verdict.UNDECIDED if self._accepts_loss:
+            case Verdict.UNDECIDED if is_proven or self._accepts_loss:
                 return effects + self._end_before(self._next)
             case Verdict.UNDECIDED:
                 said = self._reads.describe(self._next)

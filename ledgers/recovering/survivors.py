@@ -167,13 +167,7 @@ class _Survivors:
     def _reads(self, first_entry: int) -> FencedReads:
         names = [str(bookie) for bookie in self._sources]
         size = len(self._fragment.ensemble)
-        reads = FencedReads(
-            self._striping,
-            tuple(names[:size]),
-            first_entry,
-            self._digester,
-            is_outdated=bool(self._elsewhere),
-        )
+        reads = FencedReads(self._striping, tuple(names[:size]), first_entry, self._digester)
         for witness in names[size:]:
             reads.add_witness(witness, first_entry)
         for position, why in self._missing.items():
@@ -182,7 +176,7 @@ class _Survivors:
 
     async def _verdict(self, reads: FencedReads, entry_id: int) -> Verdict:
         """What is said of the entry once it is decided, or all have spoken of it."""
-        while (verdict := reads.verdict(entry_id)) is Verdict.OPEN:
+        while (verdict := reads.verdict(entry_id, hears_all=bool(self._elsewhere))) is Verdict.OPEN:
             silent = [
                 n
                 for n, one in enumerate(reads.replicas)
@@ -221,7 +215,7 @@ class _Survivors:
             self._lac = reply.last_add_confirmed if proven > NO_ENTRY else None
 
     async def _ask_others(self) -> None:
-        """Those that hold the ledger are read, too; where all are fenced, they are fenced first."""
+        """Hears all other bookies; of an older record those that hold the ledger are read, too (see `_end_of`)."""
         replies = await Witnesses(self._cluster, self._record, self._requests).ask()
         for bookie, reply in replies.items():
             if may_be_read(self._record, reply):
@@ -269,7 +263,7 @@ class _Survivors:
         what = "fenced" if self._fence else "read"
         return LedgerError(
             f"bookie {bookie} lives, and could not be {what}: {why}; what it holds must not be given up: try again "
-            "when it is well"
+            "when it is well, or stop it"
         )
 
 

@@ -118,9 +118,8 @@ def _shown(assessment: LossAssessment) -> Iterator[str]:
             )
     for bookie, through in assessment.elsewhere:
         yield (
-            f"{bookie} is not in its last ensemble, and has more of it than its record knows"
-            f"{f', confirmed to entry {through}' if through >= 0 else ''}: the metadata is older than the ledger. What "
-            "is behind that end is given up, and removed from this bookie later"
+            f"{bookie} is not in its last ensemble, and proves entries to {through} to be confirmed: the metadata is "
+            "older than the ledger. What it has behind that end is given up, and removed there later"
         )
     if any(not one.is_lost for one in assessment.missing):
         yield (
