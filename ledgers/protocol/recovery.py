@@ -12,8 +12,9 @@ timeout, damage, a wrong digest or limbo count for neither side (F11, F12).
 
 The record may be older than the ledger (W8): bookies that it does not name in the last ensemble, and that hold the
 ledger, are witnesses. A verified copy that one of them has is found like any other; that it lacks one says nothing.
-Where one shows that the record is older, the ensemble's LAC may lie behind entries that only witnesses have: then the
-walk begins with the last fragment. Nothing is closed before an entry that anybody has proven to be confirmed.
+Where one proves an entry of the last fragment, the record is older, and the ensemble's LAC may lie behind entries that
+only witnesses have: if one holds entries before that LAC (PROBING), the walk begins with the last fragment. Nothing is
+closed before an entry that anybody has proven to be confirmed.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ WRITE_BACK_BATCH_ENTRIES = 1024
 
 class Stage(Enum):
     FENCING = "fencing"
+    PROBING = "asking witnesses for entries before the ensemble's last-add-confirmed"
     READING = "reading"
     CLOSING = "closing"
     ENDED = "ended"
@@ -63,7 +65,9 @@ class Recovery:
     """Recovers one ledger from a record in state IN_RECOVERY. Every method returns effects to perform.
 
     With `awaits_witnesses` nothing is read before `witnessed`. With `accepts_loss` the ledger is closed where the walk
-    ends, whatever is proven (R7).
+    ends, whatever is proven (R7); `gives_up` tells whether that gave something up.
+
+    `outdated_by`: witnesses that prove the record to be older than the ledger.
     """
 
     def __init__(
@@ -83,8 +87,11 @@ class Recovery:
         self._sources = list(self._last_fragment.ensemble)
         self._awaits_witnesses = awaits_witnesses
         self._accepts_loss = accepts_loss
-        self._is_outdated = False
+        self.gives_up = False
+        self.outdated_by: list[BookieRef] = []
         self.proven = ProvenEnd(digester)
+        self._probed: set[int] = set()
+        self._whole_fragment = False
         self._fenced: set[int] = set()
         self._failed: dict[int, str] = {}
         self.last_add_confirmed: LacStatement | None = None
@@ -141,7 +148,7 @@ class Recovery:
                 ]
                 return self._fail(f"too few bookies could be fenced ({', '.join(names)})", is_undecided=True)
             case Outcome.WON:
-                return [] if self._awaits_witnesses else self._begin_reading()
+                return [] if self._awaits_witnesses else self._probe()
 
     def witnessed(self, replies: Mapping[BookieRef, LacReply]) -> list[RecoveryEffect]:
         """What the bookies outside of the last ensemble have answered, as many as could be asked.
@@ -150,22 +157,42 @@ class Recovery:
         """
         self._awaits_witnesses = False
         for bookie, reply in replies.items():
-            proven = self.proven.hear(bookie, reply.last_add_confirmed)
-            self._is_outdated |= outdates(self.record, proven)
+            if outdates(self.record, self.proven.hear(bookie, reply.last_add_confirmed)):
+                self.outdated_by.append(bookie)
             if may_be_read(self.record, reply):
                 self._sources.append(bookie)
         return self._read_if_fenced() if self.stage is Stage.FENCING else []
 
     # --- reading ------------------------------------------------------------------------------
 
+    def _probe(self) -> list[RecoveryEffect]:
+        """Asks the witnesses that outdate the record for what they hold before the ensemble's last-add-confirmed.
+
+        In a ledger whose record is not older there may be such witnesses, too: bookies to which a recovery wrote back
+        that did not come to its end. They hold nothing before the LAC with which it began.
+        """
+        first, lac = self._last_fragment.first_entry, self._best_lac()
+        witnesses = range(len(self._last_fragment.ensemble), len(self._sources))
+        self._probed = {n for n in witnesses if lac >= first and self._sources[n] in self.outdated_by}
+        if not self._probed:
+            return self._begin_reading()
+        self.stage = Stage.PROBING
+        return [ReadFenced(n, self._sources[n], first, lac) for n in sorted(self._probed)]
+
+    def _probe_ended(self, position: int, *, holds_some: bool) -> list[RecoveryEffect]:
+        self._probed.discard(position)
+        self._whole_fragment |= holds_some
+        return [] if self._probed else self._begin_reading()
+
     def _begin_reading(self) -> list[RecoveryEffect]:
         """From max(LAC, first entry of the last fragment − 1) on: earlier fragments are final (F2).
 
-        Where the record is older than the ledger, the whole last fragment: who told the LAC may have left meanwhile.
+        Where a witness holds entries before that, the whole last fragment: who told the LAC may have left the ensemble,
+        and come back.
         """
         fragment, lac = self._last_fragment, self.last_add_confirmed
         self.stage = Stage.READING
-        known = NO_ENTRY if self._is_outdated else self._best_lac()
+        known = NO_ENTRY if self._whole_fragment else self._best_lac()
         self._next = self._walked_from = max(known, fragment.first_entry - 1) + 1
         length = fragment.length_before
         if lac is not None and lac.last_entry == self._next - 1:
@@ -181,16 +208,22 @@ class Recovery:
 
     def read_answered(self, position: int, reply: ReadReply) -> list[RecoveryEffect]:
         """A page from a bookie, read behind its durable fence."""
-        assert self._reads is not None
-        proven = self.proven.hear(self._sources[position], reply.last_add_confirmed)
+        bookie = self._sources[position]
+        proven = self.proven.hear(bookie, reply.last_add_confirmed)
+        if self.stage is Stage.PROBING:
+            has_some = bool(len(reply.columns) or reply.damaged) or reply.covered_through < self._best_lac()
+            return self._probe_ended(position, holds_some=has_some)
         is_witness = position >= len(self._last_fragment.ensemble)
-        if is_witness and not self._is_outdated and outdates(self.record, proven):
+        if is_witness and bookie not in self.outdated_by and outdates(self.record, proven):
             return self._end(StartOver(self.record))  # its writer went on before it was fenced here
+        assert self._reads is not None
         self._reads.answered(position, reply)
         return self._walk()
 
     def read_failed(self, position: int, why: str) -> list[RecoveryEffect]:
         """A bookie could not be read, after all tries."""
+        if self.stage is Stage.PROBING:
+            return self._probe_ended(position, holds_some=True)  # for all that is known
         assert self._reads is not None
         self._reads.failed(position, why)
         return self._walk()
@@ -218,10 +251,11 @@ class Recovery:
             effects += self._put_back(found)
         self._reads.forget_before(self._next)
         is_proven = self._next <= self.proven.last_entry
-        match self._reads.verdict(self._next, hears_all=is_proven or self._is_outdated):
+        match self._reads.verdict(self._next, hears_all=is_proven or bool(self.outdated_by)):
             case Verdict.ABSENT:
                 return effects + self._end_before(self._next)
             case Verdict.UNDECIDED if is_proven or self._accepts_loss:
+                self.gives_up = self._accepts_loss
                 return effects + self._end_before(self._next)
             case Verdict.UNDECIDED:
                 said = self._reads.describe(self._next)
@@ -305,6 +339,7 @@ class Recovery:
         assert pipeline is not None and last is not None
         if self.stage is not Stage.READING:
             return []
+        self.gives_up |= self._accepts_loss and last < self.proven.last_entry
         if last < self.proven.last_entry and not self._accepts_loss:
             return self._fail(self.proven.why_not_at(self.record.ledger_id, last))
         if pipeline.last_add_confirmed < last:

@@ -32,6 +32,7 @@ from metadata.records.ledger_store import VersionedRecord
 from ..authorized import Keys, found_of, keys_of
 from ..cluster import Cluster
 from ..errors import LedgerClosed, LedgerError, LedgerRecoveryFailed, NoSuchLedger, Unauthorized
+from ..protocol.recovery import Recovery
 from ..protocol.striping import Striping
 from ..record_change import Conflict, change_record, tell_lacking
 from .recover import RecoveryRun, check_accepted, mark_in_recovery
@@ -96,7 +97,7 @@ async def accept_loss(cluster: Cluster, told: LossAssessment, password: bytes) -
     await _given_up(cluster, told.ledger_id, end)
     _check_no_more_is_lost(told, end)
     if end.takes_recovery:
-        return await _recover(cluster, marked, keys, told)
+        return await _recover(cluster, marked, keys, told, end)
     return await _close(cluster, marked, end)
 
 
@@ -140,10 +141,14 @@ async def _where(cluster: Cluster, bookie: BookieRef, end: SurvivingEnd) -> Wher
 
 def _check_no_more_is_lost(told: LossAssessment, end: SurvivingEnd) -> None:
     before = {one.bookie for one in told.missing}
-    gone = [str(bookie) for bookie in end.missing if bookie not in before]
-    if gone:
-        raise _more_is_lost(told, f"{', '.join(gone)} does not answer any more")
+    _check_nobody_is_gone(told, [bookie for bookie in end.missing if bookie not in before])
+    _check_nobody_is_gone(told, [bookie for bookie, _ in told.elsewhere if bookie not in end.elsewhere])
     _check_end(told, end.last_entry, end.proven_through)
+
+
+def _check_nobody_is_gone(told: LossAssessment, gone: list[BookieRef]) -> None:
+    if gone:
+        raise _more_is_lost(told, f"no answer any more from {', '.join(map(str, gone))}")
 
 
 def _check_end(told: LossAssessment, last_entry: int, proven_through: int) -> None:
@@ -163,16 +168,16 @@ def _more_is_lost(told: LossAssessment, why: str) -> LedgerRecoveryFailed:
 
 
 async def _recover(
-    cluster: Cluster, marked: VersionedRecord, keys: Keys, told: LossAssessment
+    cluster: Cluster, marked: VersionedRecord, keys: Keys, told: LossAssessment, end: SurvivingEnd
 ) -> LedgerRecord:
-    """By a recovery that ends where nobody has the next entry. It loses nothing where they have come back."""
+    """By a recovery that ends where nobody has the next entry. It gives up nothing where they have come back."""
 
-    def accept(closed: LedgerRecord, proven: int) -> LedgerRecord:
+    def accept(closed: LedgerRecord, recovery: Recovery) -> LedgerRecord:
+        heard, proven = recovery.outdated_by, recovery.proven.last_entry
+        _check_nobody_is_gone(told, [bookie for bookie, _ in told.elsewhere if bookie not in heard])
         assert closed.last_entry is not None
         _check_end(told, closed.last_entry, proven)
-        if proven <= closed.last_entry:
-            return closed
-        return replace(closed, accepted_loss=AcceptedLoss(_now_ms(), _who(cluster), proven, (), ()))
+        return replace(closed, accepted_loss=_loss(cluster, end, proven)) if recovery.gives_up else closed
 
     outcome = await RecoveryRun(cluster, marked, *keys, accept=accept).run()
     if outcome is None:
@@ -182,14 +187,18 @@ async def _recover(
     return outcome.record
 
 
+def _loss(cluster: Cluster, end: SurvivingEnd, proven_through: int) -> AcceptedLoss:
+    missing = tuple(end.missing)
+    to_fence = tuple(bookie for bookie in missing if bookie not in end.gone)
+    return AcceptedLoss(_now_ms(), _who(cluster), proven_through, missing, to_fence)
+
+
 def _others_change(ledger_id: int) -> LedgerRecoveryFailed:
     return LedgerRecoveryFailed(ledger_id, "others kept changing its metadata; look again")
 
 
 async def _close(cluster: Cluster, marked: VersionedRecord, end: SurvivingEnd) -> LedgerRecord:
-    missing = tuple(end.missing)
-    to_fence = tuple(bookie for bookie in missing if bookie not in end.gone)
-    loss = AcceptedLoss(_now_ms(), _who(cluster), end.proven_through, missing, to_fence)
+    loss = _loss(cluster, end, end.proven_through)
     record = replace(_closed(marked.record, end), accepted_loss=loss)
     match await change_record(cluster.ledgers, record, marked.version):
         case VersionedRecord(stands):

@@ -130,8 +130,8 @@ async def mark_in_recovery(cluster: Cluster, found: VersionedRecord) -> Versione
 class RecoveryRun:
     """One run of the machine over one record.
 
-    `accept`: closes the ledger where the walk ends, though more may be proven; it is given the closed record and the
-    last entry that is proven, and returns what is written in its place (rule R7).
+    `accept`: closes the ledger where the walk ends, though more may be proven (rule R7); it is given the closed record,
+    and returns what is written in its place, or raises LedgerError.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class RecoveryRun:
         digester: Digester,
         key: LedgerKey,
         *,
-        accept: Callable[[LedgerRecord, int], LedgerRecord] | None = None,
+        accept: Callable[[LedgerRecord, Recovery], LedgerRecord] | None = None,
     ) -> None:
         self._cluster = cluster
         self._version = RecordVersion(cluster.ledgers, marked, cluster.marks)
@@ -261,7 +261,7 @@ class RecoveryRun:
 
     async def _read_fenced(self, effect: ReadFenced) -> None:
         try:
-            if effect.position < self._ensemble_size:
+            if effect.position < self._ensemble_size or effect.bookie in self._machine.outdated_by:
                 reply = await with_tries(self._cluster.config, lambda: self._read_once(effect))
             else:
                 reply = await self._read_witness(effect)
@@ -272,7 +272,7 @@ class RecoveryRun:
             self._perform(self._machine.read_answered(effect.position, reply))
 
     async def _read_witness(self, effect: ReadFenced) -> ReadReply:
-        """Once, and not for long: a witness whose disk hangs is not to stall the recoveries of all ledgers it had."""
+        """Once, and not for long: a bookie whose disk hangs is not to stall the recoveries of all ledgers it had."""
         try:
             async with asyncio.timeout(WITNESS_READ_SECONDS_MAX):
                 return await self._read_once(effect)
@@ -294,7 +294,7 @@ class RecoveryRun:
 
     async def _change(self, record: LedgerRecord) -> None:
         if self._accept is not None:
-            record = self._accept(record, self._machine.proven.last_entry)
+            record = self._accept(record, self._machine)
         await check_accepted(self._cluster, self._ledger_id)  # bookies may have noticed meanwhile
         self._perform(await self._version.change(record, self._machine))
 

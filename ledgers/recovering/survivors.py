@@ -12,6 +12,7 @@ recovery to write it back; else it is only told that they have it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass, field
 
 from bookie.wire import NO_ENTRY, LacReply, LacStatement, ReadReply, Status, status_text
@@ -21,12 +22,14 @@ from ..authorized import Keys
 from ..cluster import Cluster
 from ..errors import BookieUnavailable, LedgerError, Unauthorized
 from ..protocol.fenced_reads import FencedReads, Verdict
-from ..protocol.proven_end import ProvenEnd, may_be_read, outdates
+from ..protocol.proven_end import HOLDS_SOMETHING, ProvenEnd, may_be_read, outdates
 from ..protocol.quorum import Outcome
 from ..protocol.striping import Striping
 from .requests import LedgerRequests
 from .retries import with_tries
 from .witnesses import Witnesses
+
+log = logging.getLogger(__name__)
 
 READ_AHEAD_ENTRIES = 4096
 """How far past the first undecided entry bookies are read."""
@@ -218,23 +221,33 @@ class _Survivors:
         """Hears all other bookies; of an older record those that hold the ledger are read, too (see `_end_of`)."""
         replies = await Witnesses(self._cluster, self._record, self._requests).ask()
         for bookie, reply in replies.items():
+            self._hear_other(bookie, reply)
             if may_be_read(self._record, reply):
                 self._holders.append(bookie)
-                if self._fence:
-                    reply = await self._fence_other(bookie)
-            proven = self._proven.hear(bookie, reply.last_add_confirmed)
-            if outdates(self._record, proven):
-                self._elsewhere[bookie] = proven
+        if self._fence:
+            await asyncio.gather(*(self._fence_other(bookie) for bookie in tuple(self._holders)))
 
-    async def _fence_other(self, bookie: BookieRef) -> LacReply:
+    def _hear_other(self, bookie: BookieRef, reply: LacReply) -> None:
+        proven = self._proven.hear(bookie, reply.last_add_confirmed)
+        if outdates(self._record, proven):
+            self._elsewhere[bookie] = proven
+
+    async def _fence_other(self, bookie: BookieRef) -> None:
+        """Raises LedgerError for one that cannot be fenced, where its writer may be going on with it."""
         request = self._requests.lac(bookie, fence=True)
         try:
             reply = await with_tries(self._cluster.config, lambda: self._cluster.fence(bookie, request))
+            why = "" if reply.status in HOLDS_SOMETHING else status_text(reply)
         except BookieUnavailable as error:
-            raise self._failed(bookie, error.why) from None
-        if reply.status not in (Status.OK, Status.UNKNOWN):
-            raise self._refused(bookie, reply)
-        return reply
+            why = error.why
+        if not why:
+            self._hear_other(bookie, reply)
+        elif bookie in self._elsewhere:
+            raise self._failed(bookie, why)
+        else:
+            line = "bookie %s, which holds an earlier part of ledger %d, is not fenced: %s"
+            log.info(line, bookie, request.ledger_id, why, extra={"ledger": request.ledger_id})
+            self._holders.remove(bookie)
 
     async def _read(self, reads: FencedReads, position: int, first_entry: int) -> None:
         bookie = self._sources[position]

@@ -33,7 +33,7 @@ WITNESSES_SECONDS_MAX = 1.0
 """From the list of bookies until it goes on without those that have not answered."""
 
 WITNESS_READ_SECONDS_MAX = 2.0
-"""For one page of a bookie that holds the ledger; it is not asked again after that."""
+"""For one page of a bookie that holds the ledger, and does not prove the record to be older than the ledger."""
 
 
 class Witnesses:
@@ -87,7 +87,7 @@ class Witnesses:
         try:
             self._replies[bookie] = await self._cluster.bookies.last_add_confirmed(bookie, request)
         except BookieUnavailable as error:
-            self._cluster.note_failure(bookie)
+            self._cluster.note_slowness(bookie)
             line = "bookie %s does not say what it knows of ledger %d: %s"
             about = {"ledger": request.ledger_id, "bookie": bookie.bookie_id}
             log.info(line, bookie, request.ledger_id, error, extra=about)

@@ -6,15 +6,24 @@ import time
 from dataclasses import replace
 
 from metadata.audit import Act, tell
+from metadata.backup import hold
 from metadata.errors import KeyExists
 from metadata.records.ledger_codec import ACCEPTED_LOSS
-from metadata.records.ledger_record import IDENTITY_BYTES, OWNER, Fragment, LedgerRecord, is_of
+from metadata.records.ledger_record import (
+    IDENTITY_BYTES,
+    OWNER,
+    BookieRef,
+    Fragment,
+    LedgerRecord,
+    Shape,
+    is_of,
+)
 from metadata.records.ledger_store import VersionedRecord
 
 from ..bookies.ensembles import choose_ensemble
 from ..cluster import Cluster
 from ..creating.new_ledger import NewLedger
-from ..errors import LedgerExists, NotAllowed
+from ..errors import LedgerExists, NotAllowed, NotEnoughBookies
 from ..integrity.encryption import ENCRYPTION, new_envelope
 from ..integrity.ledger_keys import LedgerKey
 from ..integrity.stretching import salt_of_this_process
@@ -44,7 +53,7 @@ async def create_record(
     record = LedgerRecord(
         ledger_id=new.ledger_id or 0,
         shape=new.shape,
-        fragments=(Fragment(0, await choose_ensemble(cluster, new.shape)),),
+        fragments=(Fragment(0, await _ensemble(cluster, new.shape)),),
         digest_type=new.digest,
         custom_metadata=custom_metadata,
         created_ms=time.time_ns() // 1_000_000,
@@ -59,6 +68,15 @@ async def create_record(
             return await _with_id(cluster, replace(record, ledger_id=await cluster.ids.next()), secret)
         except LedgerExists:
             continue  # another client chose this id by hand: the counter has moved on, take the next
+
+
+async def _ensemble(cluster: Cluster, shape: Shape) -> tuple[BookieRef, ...]:
+    """Chooses bookies. Where some have not registered again since the store went back, that is what is told."""
+    try:
+        return await choose_ensemble(cluster, shape)
+    except NotEnoughBookies:
+        await hold.check_accepted(cluster.store)
+        raise
 
 
 async def _with_id(cluster: Cluster, record: LedgerRecord, secret: bytes) -> VersionedRecord:

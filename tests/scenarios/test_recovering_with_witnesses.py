@@ -93,17 +93,44 @@ def test_W8_of_a_ledger_without_an_identity_no_witness_is_read_and_what_is_prove
     assert "b3 proves that entry 3 was confirmed" in str(failure(recovery.read_answered(1, page())))
 
 
-def test_W8_where_a_witness_knows_of_the_last_fragment_all_of_it_is_read() -> None:
+def probe(last: int, *positions: int) -> list[RecoveryEffect]:
+    """What has each of these witnesses from entry 0 to the ensemble's LAC?"""
+    return [ReadFenced(n, (B0, B1, B3, B4)[n], 0, last) for n in positions]
+
+
+def test_W8_where_a_witness_holds_entries_before_the_ensembles_lac_the_whole_last_fragment_is_read() -> None:
     """B0 left the ensemble and was chosen again: its LAC lies behind entries that only witnesses have."""
     recovery = fenced(lac_through=8)
-    assert recovery.witnessed({B3: told(2)}) == reads(0, 0, 1, 2)
+    assert recovery.witnessed({B3: told(2), B4: told(7)}) == probe(8, 2, 3)
+    assert recovery.read_answered(3, page(through=8)) == []
+    assert recovery.read_answered(2, page(3, 4, 5, 6, 7, 8, through=8)) == reads(0, 0, 1, 2, 3)
     recovery.read_answered(0, page(0, 1, 2, 8, 9))
     recovery.read_answered(1, page(0, 1, 2, 3))
+    recovery.read_answered(3, page())
     recovery.read_answered(2, page(3, 4, 5, 6, 7, 8, 9))
     assert recovery.acked(1, 9) == []
     closing = recovery.acked(2, 9)[-1]
     assert isinstance(closing, ChangeRecord)
     assert closing.record == RECOVERING.closed(9, 20), "and no copy is in doubt"
+
+
+def test_W8_so_it_is_where_nobody_can_tell_what_the_witness_holds() -> None:
+    for answer in (page(damaged=(EntryRange(2, 2),)), page(through=7)):
+        recovery = fenced(lac_through=8)
+        recovery.witnessed({B3: told(2)})
+        assert recovery.read_answered(2, answer) == reads(0, 0, 1, 2)
+    recovery = fenced(lac_through=8)
+    recovery.witnessed({B3: told(2)})
+    assert recovery.read_failed(2, "timeout") == reads(0, 0, 1, 2)
+
+
+def test_W8_a_bookie_to_which_a_recovery_wrote_back_that_did_not_end_makes_no_difference() -> None:
+    """It is named by no record, and was told the LAC; all that it holds comes after that."""
+    recovery = fenced(lac_through=8)
+    assert recovery.witnessed({B3: told(8)}) == probe(8, 2)
+    assert recovery.read_answered(2, page(through=8)) == reads(9, 0, 1, 2)
+    assert recovery.read_failed(1, "killed") + recovery.read_answered(2, page()) == []
+    assert proposed(recovery.read_answered(0, page())).last_entry == 8, "B0 alone can say so"
 
 
 def test_W8_a_witness_that_left_before_the_last_fragment_began_changes_nothing() -> None:

@@ -118,8 +118,8 @@ def _shown(assessment: LossAssessment) -> Iterator[str]:
             )
     for bookie, through in assessment.elsewhere:
         yield (
-            f"{bookie} is not in its last ensemble, and proves entries to {through} to be confirmed: the metadata is "
-            "older than the ledger. What it has behind that end is given up, and removed there later"
+            f"{bookie} is not in its last ensemble, and proves entries to {through} to be confirmed: the metadata may "
+            "be older than the ledger. What it has behind that end is given up, and removed there later"
         )
     if any(not one.is_lost for one in assessment.missing):
         yield (

@@ -1,0 +1,102 @@
+"""Recoveries of one ledger at once or after one another (rule R5), and what those leave that did not end."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ledgers.aio import LedgerClient
+from ledgers.cluster import Cluster
+from ledgers.errors import MetadataUnavailable
+from ledgers.protocol.effects import RecoveryEffect
+from ledgers.record_change import RecordVersion
+from ledgers.recovering import recover
+from metadata.records.ledger_record import LedgerRecord, LedgerState
+from metadata.records.ledger_store import LedgerStore
+from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloads
+
+
+def test_R5_an_end_before_what_is_proven_is_adopted_and_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        writer = await client.create_ledger(ensemble_size=1)
+        for payload in (b"a", b"tells that the first is confirmed"):
+            await writer.append(payload)
+        await writer.abandon()
+        store, check = LedgerStore(cluster.store), recover.check_accepted
+
+        async def overtaken(asking: Cluster, ledger_id: int) -> None:
+            """Before the recovery writes its own end."""
+            found = await store.read(ledger_id)
+            if found is not None and found.record.state is LedgerState.IN_RECOVERY:
+                await store.change(found.record.closed(-1, 0), found.version)
+            await check(asking, ledger_id)
+
+        monkeypatch.setattr(recover, "check_accepted", overtaken)
+        assert (await client.open_ledger(writer.ledger_id)).last_add_confirmed == -1
+        (told,) = [one.getMessage() for one in caplog.records if one.name == recover.__name__]
+        assert "closed at entry -1 by another client, and bookie b1 proves that entry" in told
+
+    on_bookies(tmp_path, 1, scenario)
+
+
+async def abandoned(cluster: InProcessCluster, client: LedgerClient) -> int:
+    """Five entries at two bookies, of which one is gone, and so is their writer."""
+    writer = await client.create_ledger(ensemble_size=2, write_quorum=2, ack_quorum=2)
+    for n in range(5):
+        await writer.append(b"%d" % n)
+    await writer.abandon()
+    await cluster.stop(str(writer.record.fragments[-1].ensemble[-1]))
+    return writer.ledger_id
+
+
+async def is_whole(client: LedgerClient, ledger_id: int) -> None:
+    assert await payloads(await client.open_ledger(ledger_id)) == [b"%d" % n for n in range(5)]
+
+
+def test_R5_what_a_recovery_wrote_back_that_did_not_end_keeps_no_other_from_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bookie that it chose in place of the one that is gone is named by no record, and knows the LAC."""
+
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        ledger_id = await abandoned(cluster, client)
+
+        async def is_away(_: RecordVersion, record: LedgerRecord, machine: object) -> list[RecoveryEffect]:
+            raise MetadataUnavailable("just before the close")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(RecordVersion, "change", is_away)
+            with pytest.raises(MetadataUnavailable):
+                await client.open_ledger(ledger_id)
+        await is_whole(client, ledger_id)
+
+    on_bookies(tmp_path, 4, scenario)
+
+
+def test_R5_two_at_once_come_to_the_same_end_where_a_bookie_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        ledger_id = await abandoned(cluster, client)
+        change, is_about_to_close, goes_on = RecordVersion.change, asyncio.Event(), asyncio.Event()
+
+        async def waits(self: RecordVersion, *args: Any) -> Any:
+            is_about_to_close.set()
+            await goes_on.wait()
+            return await change(self, *args)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(RecordVersion, "change", waits)
+            first = asyncio.ensure_future(is_whole(client, ledger_id))
+            await is_about_to_close.wait()
+        async with LedgerClient(cluster.uri, config=QUICK) as another:
+            await is_whole(another, ledger_id)
+        goes_on.set()
+        await first
+
+    on_bookies(tmp_path, 4, scenario)
