@@ -106,7 +106,11 @@ def _settle_end(file: LogFile, segment: int, last_group: int, end: int, *, newes
             f"no valid record, yet the one at offset {witness} was written later",
         )
     if has_content(file, end):
-        log.warning("cut the torn tail of %s at offset %d", segments.name_of(segment), end)
+        line = (
+            "cut the torn tail of %s at offset %d: it was never acknowledged, or was damaged since; what is missing "
+            "is fetched from other copies soon, or at once by `bookledger bookie repair`"
+        )
+        log.warning(line, segments.name_of(segment), end)
     # What was replayed will be served: it must not vanish in the next power loss.
     file.truncate(end)
     file.write([file.read(end - last_group, last_group)], last_group)

@@ -15,7 +15,10 @@ from ..disk.space_guard import SpaceGuard
 
 log = logging.getLogger(__name__)
 
-DRAINED = "the bookie is being drained"
+WHY_READ_ONLY = {
+    OrderKind.DRAIN: "the bookie is being drained",
+    OrderKind.GIVEN_UP: "the bookie was given up; `bookledger cluster decommission NAME --cancel` takes that back",
+}
 
 
 async def obey_operator_requests(
@@ -30,8 +33,7 @@ async def obey_operator_requests(
             log.info("cannot read the orders for this bookie, will try again: %s", error)
         else:
             stands = _told(bookie_id, stands, order.kind if order is not None else None)
-            is_leaving = order is not None and order.kind is not OrderKind.MAINTENANCE
-            space.ordered(DRAINED if is_leaving else "")
+            space.ordered("" if stands is None else WHY_READ_ONLY.get(stands, ""))
         await asyncio.sleep(look_seconds)
 
 

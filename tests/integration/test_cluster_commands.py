@@ -48,6 +48,11 @@ def ensemble(meta: str) -> list[str]:
     return [bookie.bookie_id for bookie in record.fragments[0].ensemble]
 
 
+def takes_entries(meta: str, name: str) -> bool:
+    with LedgerClient(meta.removeprefix("--metadata=")) as client:
+        return any(one.writable for one in client.list_bookies() if one.bookie.bookie_id == name)
+
+
 def test_status_says_that_everything_is_whole_and_when_it_is_not(tmp_path: Path) -> None:
     with cluster(tmp_path, 4) as (meta, bookies):
         until(lambda: printed("cluster", "status", meta)[0]["whole"])
@@ -124,7 +129,9 @@ def test_H1_a_bookie_that_came_back_is_not_forgotten_while_it_lives(tmp_path: Pa
         bookies[dead].kill()
         bookies[dead].start()  # its cookie is still there
         until(lambda: dead in living(meta))
+        until(lambda: not takes_entries(meta, dead))
         printed("cluster", "decommission", "--cancel", meta, dead)
+        assert takes_entries(meta, dead), "when the command ends"
         until(lambda: printed("cluster", "status", meta)[0]["whole"])
         assert dead in [row["bookie_id"] for row in printed("cluster", "bookies", meta)]
 
@@ -328,7 +335,9 @@ def test_one_order_does_not_silently_end_another(tmp_path: Path) -> None:
         printed("bookie", "drain", name, meta)
         assert "drain NAME --cancel" in fails_with_one_line("cluster", "maintenance", name, meta)
         assert "drain NAME --cancel" in fails_with_one_line("cluster", "maintenance", name, "--end", meta)
+        until(lambda: not takes_entries(meta, name))
         printed("bookie", "drain", name, "--cancel", meta)
+        assert takes_entries(meta, name), "when the command ends"
         printed("cluster", "maintenance", name, meta)
         assert "maintenance NAME --end" in fails_with_one_line("bookie", "drain", name, "--cancel", meta)
         assert "maintenance NAME --end" in fails_with_one_line("bookie", "drain", name, meta)

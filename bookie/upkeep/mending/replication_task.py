@@ -14,7 +14,7 @@ class Reason(StrEnum):
 
     LACKING = "lacks entries"
     LOST = "is lost"
-    DRAINING = "is being drained"
+    DRAINING = "is drained or given up"
     MOVED = "is to hold less"
     MISPLACED = "shares its fault domain with another copy"
 

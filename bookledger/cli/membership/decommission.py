@@ -31,6 +31,7 @@ from ..told.interruption import again, nothing_changed, told_when_stopped
 from ..told.sizes import bytes_told
 from .authorization import acting
 from .cluster_survey import lost_after_option, surveyed, with_store
+from .taking_back import print_taken_back
 
 LOOK_SECONDS = 2.0
 
@@ -71,7 +72,7 @@ def drain(
     """
     if cancel:
         give(metadata_uri, name, None, instead_of=(OrderKind.DRAIN,))
-        print_record({"bookie_id": name, "ordered": None}, as_json=as_json)
+        print_taken_back(metadata_uri, name, as_json=as_json)
         return
     with told_when_stopped(nothing_changed):
         seen = surveyed(metadata_uri, lost_after)
@@ -116,7 +117,7 @@ def decommission(
     if cancel:
         give(metadata_uri, name, None, instead_of=(OrderKind.GIVEN_UP,))
         with_store(metadata_uri, lambda store: _stays(store, name))
-        print_record({"bookie_id": name, "ordered": None}, as_json=as_json)
+        print_taken_back(metadata_uri, name, as_json=as_json)
         return
     with told_when_stopped(nothing_changed):
         seen = surveyed(metadata_uri, lost_after)

@@ -290,7 +290,9 @@ def test_where_nobody_can_take_what_is_to_leave_a_living_bookie_the_mark_says_so
             await operator_requests.give(one.store, Order(B2.bookie_id, OrderKind.DRAIN, 0))
             await one.auditor.look_once()
             mark = await one.marks.read(7)
-            assert mark is not None and mark.why_not == f"entries 0 to 99: b2 is being drained: {NO_TAKER}"
+            assert (
+                mark is not None and mark.why_not == f"entries 0 to 99: b2 is drained or given up: {NO_TAKER}"
+            )
 
     run(test())
 
@@ -314,7 +316,7 @@ def test_H2_what_is_closed_on_a_bookie_that_is_to_leave_is_marked_soon(
             await one.ledgers.change(found.record.closed(LAST, 1000), found.version)
             await one.auditor.look_once()
             mark = await one.marks.read(7)
-            assert mark is not None and mark.reasons == ("entries 0 to 99: b2 is being drained",)
+            assert mark is not None and mark.reasons == ("entries 0 to 99: b2 is drained or given up",)
 
     run(test())
 

@@ -1,0 +1,43 @@
+"""Waits, after an order was taken back, until its bookie takes entries again: bookies look at their orders in turns."""
+
+from __future__ import annotations
+
+import asyncio
+
+from metadata.records import bookie_registry
+from metadata.store import MetadataStore
+
+from ..output import print_record
+from ..terminal import say
+from ..told.interruption import told_when_stopped
+from .cluster_survey import with_store
+
+TAKES_ENTRIES_SECONDS_MAX = 15.0
+"""Three times what bookies wait between two looks, if they are not told otherwise (`heal_look_seconds`)."""
+
+LOOK_SECONDS = 0.2
+
+
+def print_taken_back(metadata_uri: str, name: str, *, as_json: bool) -> None:
+    """Prints that no order stands, once a living bookie takes entries; says so where it does not within the limit."""
+    with told_when_stopped(lambda: f"the order is taken back; {name} takes entries when it has seen that"):
+        takes_entries = with_store(metadata_uri, lambda store: _takes_entries(store, name))
+    print_record({"bookie_id": name, "ordered": None}, as_json=as_json)
+    if not takes_entries:
+        say(f"{name} takes no entries yet; `bookledger cluster status` says why", err=True)
+
+
+async def _takes_entries(store: MetadataStore, name: str) -> bool:
+    """Whether it does in time, or is not there."""
+    try:
+        async with asyncio.timeout(TAKES_ENTRIES_SECONDS_MAX):
+            while not await _is_writable(store, name):  # noqa: ASYNC110 — a key is polled
+                await asyncio.sleep(LOOK_SECONDS)
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _is_writable(store: MetadataStore, name: str) -> bool:
+    found = await bookie_registry.find_bookie(store, name)
+    return found is None or found.writable
