@@ -6,17 +6,44 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from ..membership.cluster_survey import check_is_cluster
 from ..options import json_option, metadata_option
 from ..output import Progress, print_json, print_record, print_records
+from ..told.exit_codes import ExitCode
 from ..told.help import command
 from ..told.interruption import nothing_changed, told_when_stopped
 from .options import JournalPlace, journal_place
 
 if TYPE_CHECKING:
+    from ledgers import LedgerError
+    from qjm_compat.errors import JournalUnavailable
     from qjm_compat.transfer.checking.acceptor_check import Expected
     from qjm_compat.transfer.inspection.acceptor_seen import AcceptorSeen
     from qjm_compat.transfer.inspection.inspector import JournalInspector
+
+    Unread = dict[int, LedgerError | JournalUnavailable]
+
+Fields = dict[str, Any]
+
+FORMATTED, NOT_FORMATTED, UNKNOWN = "formatted", "not formatted", "unknown"
+"""States of an acceptor."""
+
+OF_STATE = (
+    "namespace_id",
+    "promised_epoch",
+    "writer_epoch",
+    "segments_kept",
+    "first_txid",
+    "last_txid",
+    "cluster_id",
+    "layout_version",
+    "c_time",
+    "purged_before",
+    "keeps_rollback",
+)
+"""Fields that only an acceptor with a state has."""
 
 
 @command("list")
@@ -41,6 +68,8 @@ def list_(metadata_uri: str, as_json: bool) -> None:
 def show(place: JournalPlace, as_json: bool) -> None:
     """Show a journal's state and its segments, at every acceptor that this metadata knows or --acceptor names.
 
+    Exit code 1: something could not be read; `error` says what, and the rest is shown.
+
     Examples:
         bookledger journal show ns1
     """
@@ -50,15 +79,26 @@ def show(place: JournalPlace, as_json: bool) -> None:
         if as_json:
             print_json({**fields, "segments": segments})
         else:
-            print_record(fields, as_json=False)
-            print_records(segments, as_json=False, none="it has no segments")
+            _print(fields, segments)
+    if any(fields["error"] is not None for fields, _ in described):
+        click.get_current_context().exit(ExitCode.FAILED)
+
+
+def _print(fields: Fields, segments: list[Fields]) -> None:
+    if fields["state"] == FORMATTED:
+        hidden = ["error"] if fields["error"] is None else []
+    else:
+        hidden = [name for name, value in fields.items() if value is None]
+    print_record({name: value for name, value in fields.items() if name not in hidden}, as_json=False)
+    if fields["state"] == FORMATTED:
+        print_records(segments, as_json=False, none="it has no segments")
 
 
 def _looking(title: str) -> Progress:
     return Progress(title, None, of="", is_mostly_quick=True)
 
 
-async def _all(metadata_uri: str) -> list[dict[str, Any]]:
+async def _all(metadata_uri: str) -> list[Fields]:
     """One that a newer program has written is named on stderr, and hides no other."""
     from metadata.errors import BadRecord
     from metadata.records import unreadable
@@ -76,38 +116,76 @@ async def _all(metadata_uri: str) -> list[dict[str, Any]]:
     return rows
 
 
-async def _rows(metadata_uri: str, journal_id: str, acceptor: str) -> list[dict[str, Any]]:
+async def _rows(metadata_uri: str, journal_id: str, acceptor: str) -> list[Fields]:
     from qjm_compat.config import AcceptorConfig
     from qjm_compat.transfer.inspection.inspector import JournalInspector
 
     async with JournalInspector(journal_id, [AcceptorConfig(acceptor, metadata_uri)]) as inspector:
         seen = await inspector.look(acceptor)
-        return [] if seen is None else [_row(journal_id, seen, await _segments(inspector, seen))]
+        if seen is None:
+            return []
+        segments, unread = await _segments(inspector, seen)
+        for error in unread.values():
+            raise error
+        return [_row(journal_id, seen, segments)]
 
 
-async def _described(place: JournalPlace) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+async def _described(place: JournalPlace) -> list[tuple[Fields, list[Fields]]]:
+    """Every acceptor's fields and segments, of those that are not formatted or cannot be looked at, too."""
     from qjm_compat.config import AcceptorConfig
     from qjm_compat.errors import JournalNotFormatted
     from qjm_compat.transfer.inspection.inspector import journals_in
 
-    await place.check_known()
     if not place.acceptors:
         names = [
             name for journal, name in await journals_in(place.metadata_uri) if journal == place.journal_id
         ]
         place = replace(place, acceptors=tuple(AcceptorConfig(n, place.metadata_uri) for n in names))
     async with place.inspector() as inspector:
-        found = await inspector.look_at_all()
-        if not found:
-            raise JournalNotFormatted(place.journal_id)
-        described = []
-        for seen in found.values():
-            segments = await _segments(inspector, seen)
-            described.append(({**_row(place.journal_id, seen, segments), **_more(seen)}, segments))
-        return described
+        looked = {name: await _look(inspector, name) for name in inspector.acceptors}
+        errors = [one for one in looked.values() if isinstance(one, Exception)]
+        if not any(_is_seen(one) for one in looked.values()):
+            await place.check_known()
+            raise errors[0] if errors else JournalNotFormatted(place.journal_id)
+        return [await _one(inspector, name, one) for name, one in looked.items()]
 
 
-def _row(journal_id: str, seen: AcceptorSeen, segments: list[dict[str, Any]]) -> dict[str, Any]:
+async def _look(inspector: JournalInspector, name: str) -> AcceptorSeen | JournalUnavailable | None:
+    """An acceptor, None if the journal is not formatted there, or why it cannot be looked at."""
+    from qjm_compat.errors import JournalUnavailable
+
+    try:
+        return await inspector.look(name)
+    except JournalUnavailable as error:
+        return error
+
+
+def _is_seen(one: AcceptorSeen | JournalUnavailable | None) -> bool:
+    return one is not None and not isinstance(one, Exception)
+
+
+async def _one(
+    inspector: JournalInspector, name: str, looked: AcceptorSeen | JournalUnavailable | None
+) -> tuple[Fields, list[Fields]]:
+    if looked is None:
+        return _unseen(inspector.journal_id, name, NOT_FORMATTED), []
+    if isinstance(looked, Exception):
+        return _unseen(inspector.journal_id, name, UNKNOWN, str(looked)), []
+    segments, unread = await _segments(inspector, looked)
+    row = {**_named(inspector.journal_id, name, FORMATTED), **_row(inspector.journal_id, looked, segments)}
+    told = "; ".join(f"segment {first}: {error}" for first, error in unread.items()) or None
+    return {**row, **_more(looked), "error": told}, segments
+
+
+def _unseen(journal_id: str, acceptor: str, state: str, error: str | None = None) -> Fields:
+    return {**_named(journal_id, acceptor, state), **dict.fromkeys(OF_STATE), "error": error}
+
+
+def _named(journal_id: str, acceptor: str, state: str) -> Fields:
+    return {"journal": journal_id, "acceptor": acceptor, "state": state}
+
+
+def _row(journal_id: str, seen: AcceptorSeen, segments: list[Fields]) -> Fields:
     storage = seen.state.storage
     ends = [segment["last"] for segment in segments if segment["last"] is not None]
     return {
@@ -122,7 +200,7 @@ def _row(journal_id: str, seen: AcceptorSeen, segments: list[dict[str, Any]]) ->
     }
 
 
-def _more(seen: AcceptorSeen) -> dict[str, Any]:
+def _more(seen: AcceptorSeen) -> Fields:
     storage = seen.state.storage
     return {
         "cluster_id": storage.cluster_id if storage is not None else None,
@@ -133,14 +211,17 @@ def _more(seen: AcceptorSeen) -> dict[str, Any]:
     }
 
 
-async def _segments(inspector: JournalInspector, seen: AcceptorSeen) -> list[dict[str, Any]]:
-    from ledgers import NoSuchLedger
+async def _segments(inspector: JournalInspector, seen: AcceptorSeen) -> tuple[list[Fields], Unread]:
+    """In order, and why the ledgers of some could not be read."""
+    from ledgers import LedgerError, NoSuchLedger
+    from qjm_compat.errors import JournalUnavailable
     from qjm_compat.transfer.checking.acceptor_check import expected_segments
 
     client = inspector.clients[inspector.acceptors[seen.name]]
     ledgers = inspector.ledgers(seen.name)
+    unread: Unread = {}
 
-    async def described(segment: Expected) -> dict[str, Any]:
+    async def described(segment: Expected) -> Fields:
         last, state, size = segment.end_txid, _state(segment), None
         try:
             size = (await client.describe_ledger(segment.ledger_id)).length_bytes
@@ -148,6 +229,9 @@ async def _segments(inspector: JournalInspector, seen: AcceptorSeen) -> list[dic
                 last = (await ledgers.look(segment.ledger_id)).end_txid
         except NoSuchLedger:
             state += ", its ledger is gone"
+        except (LedgerError, JournalUnavailable) as error:
+            state += ", its ledger cannot be read"
+            unread[segment.start_txid] = error
         return {
             "first": segment.start_txid,
             "last": last,
@@ -159,7 +243,7 @@ async def _segments(inspector: JournalInspector, seen: AcceptorSeen) -> list[dic
         }
 
     in_order = sorted(expected_segments(seen), key=lambda segment: segment.start_txid)
-    return [await described(segment) for segment in in_order]
+    return [await described(segment) for segment in in_order], unread
 
 
 def _state(segment: Expected) -> str:
