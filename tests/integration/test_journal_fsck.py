@@ -80,7 +80,7 @@ def test_a_frame_with_one_bit_wrong_is_found(tmp_path: Path) -> None:
             records[byte] ^= 1
             await journal.replace_ledger("b", await journal.ledger("b", batch_of(bytes(records))))
             (problem,) = await journal.problems()
-            assert problem.startswith("acceptor b, segment 1: behind txid 0: at offset"), byte
+            assert problem.startswith("acceptor b, segment 1: after txid 0: at offset"), byte
 
     on_a_journal(tmp_path, scenario)
 

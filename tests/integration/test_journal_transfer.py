@@ -281,7 +281,7 @@ def test_an_acceptor_that_takes_no_segments_is_told_of_and_does_not_hinder(
             found = await check_journal(seen, orphan_age_seconds=0)
         (problem,) = map(str, found.problems)
         assert problem.startswith(
-            "3 segments, 1-10 to 21-30: acceptor c does not have it finalized: with one more"
+            "3 segments, 1-10 to 21-30: acceptor c does not have them finalized: with one more"
         )
 
     on_a_journal(tmp_path, scenario, ("a", "b", "c"))

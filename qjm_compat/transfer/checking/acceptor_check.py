@@ -90,7 +90,7 @@ class AcceptorCheck:
             await self._read(segment, read)
             whole = self._ends_well(segment, read, where)
         except (JournalError, EditLogError) as error:
-            self._found.problem(where, f"behind txid {read.next_txid - 1}: {error}")
+            self._found.problem(where, f"after txid {read.next_txid - 1}: {error}")
             whole = False
         self._note_copy(segment, read, whole=whole)
 

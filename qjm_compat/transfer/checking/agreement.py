@@ -17,9 +17,6 @@ FIRST_TXID = 1
 """What a new namespace begins with."""
 
 
-SYNC = "`bookledger journal sync` copies it"
-
-
 def check_agreement(
     found: JournalFindings, purged_below: Mapping[str, int], unknown: Collection[str] = ()
 ) -> None:
@@ -100,14 +97,20 @@ def _check_copies(found: JournalFindings, segments: Sequence[_Lacking]) -> None:
     for (names, is_safe, has_majority), group in groupby(segments, kind):
         if not names:
             continue
-        where = _where(list(group))
-        what = f"acceptor {', '.join(names)} does not have it finalized"
+        lacked = list(group)
+        where, them = _where(lacked), "it" if len(lacked) == 1 else "them"
+        what = f"{_do_not(names)} have {them} finalized"
+        sync = f"`bookledger journal sync` copies {them}"
         if is_safe:
             found.notes.append(f"{where}: {what}")
         elif has_majority:
-            found.problem(where, f"{what}: with one more acceptor lost no majority would have it; {SYNC}")
+            found.problem(where, f"{what}: with one more acceptor lost no majority would have {them}; {sync}")
         else:
-            found.problem(where, f"no majority has it: {what}; {SYNC}")
+            found.problem(where, f"no majority has {them}: {what}; {sync}")
+
+
+def _do_not(names: Sequence[str]) -> str:
+    return f"acceptor {names[0]} does not" if len(names) == 1 else f"acceptors {', '.join(names)} do not"
 
 
 def _where(segments: Sequence[_Lacking]) -> str:

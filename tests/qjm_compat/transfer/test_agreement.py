@@ -125,7 +125,7 @@ def test_what_so_many_have_that_one_may_be_lost_is_only_noted() -> None:
     assert found.notes == ["segment 1-10: acceptor e does not have it finalized"]
     (problem,) = problems(checked(*four[:3], acceptors=names))
     assert problem.startswith(
-        "segment 1-10: acceptor d, e does not have it finalized: with one more acceptor lost"
+        "segment 1-10: acceptors d, e do not have it finalized: with one more acceptor lost"
     )
     both = [final(name, 1, 10) for name in ("a", "b")]
     assert problems(checked(*both, acceptors=("a", "b"))) == [], "there is nobody to copy it to"
@@ -134,7 +134,7 @@ def test_what_so_many_have_that_one_may_be_lost_is_only_noted() -> None:
 
 def test_a_segment_that_no_majority_has_is_a_problem_and_the_latest_one_too() -> None:
     lacking = (
-        "no majority has it: acceptor b, c does not have it finalized; `bookledger journal sync` copies it"
+        "no majority has it: acceptors b, c do not have it finalized; `bookledger journal sync` copies it"
     )
     assert problems(checked(final("a", 1, 10))) == [f"segment 1-10: {lacking}"]
     assert problems(checked(final("a", 1, 10), *everywhere(11, 20))) == [f"segment 1-10: {lacking}"]
@@ -143,10 +143,19 @@ def test_a_segment_that_no_majority_has_is_a_problem_and_the_latest_one_too() ->
 def test_segments_in_a_row_that_the_same_acceptors_lack_are_one_problem() -> None:
     segments = [final(name, first, first + 9) for first in range(1, 50, 10) for name in ("a", "b")]
     found = checked(*segments, final("c", 21, 30))
-    assert [problem.partition(": ")[0] for problem in problems(found)] == [
-        "2 segments, 1-10 to 11-20",
-        "2 segments, 31-40 to 41-50",
+    lacking = (
+        "acceptor c does not have them finalized: with one more acceptor lost no majority would have them; "
+        "`bookledger journal sync` copies them"
+    )
+    assert problems(found) == [
+        f"2 segments, 1-10 to 11-20: {lacking}",
+        f"2 segments, 31-40 to 41-50: {lacking}",
     ]
+    (alone,) = problems(checked(final("a", 1, 10), final("a", 11, 20)))
+    assert alone == (
+        "2 segments, 1-10 to 11-20: no majority has them: acceptors b, c do not have them finalized; "
+        "`bookledger journal sync` copies them"
+    )
 
 
 def test_who_is_about_to_finalize_a_segment_has_it() -> None:
