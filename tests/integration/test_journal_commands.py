@@ -88,13 +88,24 @@ def test_a_journal_is_formatted_once_and_forgotten_only_by_force(uri: str) -> No
     meta = f"--metadata={uri}"
     about = ("--namespace-id=7", "--cluster-id=c7")
     journal("format", meta, "ns2", *about)
-    assert "force it if its edits may be forgotten" in fails_with_one_line(
-        "journal", "format", meta, "ns2", *about
+    assert fails_with_one_line("journal", "format", meta, "ns2", *about) == (
+        "nothing was done; --force would forget the edits that are there: journal ns2 is formatted already "
+        "(InconsistentFSStateException)"
     )
     journal("format", meta, "ns2", *about, "--force", "--yes")
     (recovered,) = journal("recover", meta, "ns2")
     assert (recovered["segment"], recovered["was_in_progress"]) == (None, False)
     assert journal("tail", meta, "ns2") == []
+
+
+def test_what_is_formatted_at_all_acceptors_is_told_once(uri: str) -> None:
+    about = (f"--metadata={uri}", "ns12", "--namespace-id=7", "--cluster-id=c7")
+    three = tuple(f"--acceptor={name}" for name in "abc")
+    journal("format", *about, *three)
+    assert fails_with_one_line("journal", "format", *about, *three) == (
+        "nothing was done; --force would forget the edits that are there: "
+        "journal ns12 is formatted already at a, b and c (InconsistentFSStateException)"
+    )
 
 
 def test_a_segment_left_in_progress_is_recovered_and_purged(uri: str, tmp_path: Path) -> None:

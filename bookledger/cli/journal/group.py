@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -181,9 +182,22 @@ def purge(place: JournalPlace, before: int, take_over: bool, as_json: bool) -> N
 
 
 async def _format(place: JournalPlace, namespace: NamespaceInfo, *, force: bool) -> Formatted:
+    from qjm_compat.errors import JournalNotEmpty, QuorumFailed
+
     await place.check_named()
     async with place.manager() as manager:
-        return await manager.format(namespace, force=force)
+        try:
+            return await manager.format(namespace, force=force)
+        except QuorumFailed as error:
+            refused = [name for name, one in error.errors.items() if isinstance(one, JournalNotEmpty)]
+            if len(refused) < len(place.all_acceptors()):
+                raise
+            raise JournalNotEmpty(_formatted_already(place.journal_id, refused)) from error
+
+
+def _formatted_already(journal_id: str, names: Sequence[str]) -> str:
+    at = f" at {', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else ""
+    return f"journal {journal_id} is formatted already{at}"
 
 
 async def _recover(place: JournalPlace) -> tuple[int | None, SegmentState | None]:

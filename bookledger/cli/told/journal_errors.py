@@ -8,7 +8,7 @@ from qjm_compat.errors import HalfFormatted, JournalError, QuorumFailed
 MEANINGS: dict[type[JournalError], str] = {
     errors.JournalNotFormatted: "there is no such journal: `bookledger journal list` shows those that are, "
     "`bookledger journal format` makes one",
-    errors.JournalNotEmpty: "there is a journal already, and --force would forget its edits",
+    errors.JournalNotEmpty: "nothing was done; --force would forget the edits that are there",
     errors.StaleEpoch: "a later writer has taken over, and this one must stop",
     errors.JournalOutOfSync: "an acceptor missed something, and takes part again from the next segment on",
     errors.LoggerTooFarBehind: "an acceptor is too slow, and takes part again from the next segment on",
