@@ -10,6 +10,9 @@ from metadata.errors import MetadataError
 
 from .errors import JournalUnavailable
 
+METADATA_FAILED = "the metadata store under the journal failed"
+"""In front of what the metadata said."""
+
 
 @contextmanager
 def ledger_errors(doing: str) -> Iterator[None]:
@@ -26,4 +29,4 @@ def metadata_errors() -> Iterator[None]:
     try:
         yield
     except MetadataError as error:
-        raise JournalUnavailable(f"the metadata store under the journal failed: {error}") from error
+        raise JournalUnavailable(f"{METADATA_FAILED}: {error}") from error

@@ -9,7 +9,9 @@ import pytest
 import qjm_compat.hadoop.errors
 import qjm_compat.transfer.errors
 from bookledger.cli import main as command_line
-from bookledger.cli.told.journal_errors import MEANINGS, hadoop_name, journal_error_told
+from bookledger.cli.told.journal_errors import MEANINGS, hadoop_name, journal_error_told, outage_told
+from metadata.errors import StoreUnavailable
+from qjm_compat.error_translation import metadata_errors
 from qjm_compat.errors import (
     JournalError,
     JournalNotFormatted,
@@ -82,6 +84,28 @@ def test_of_a_quorum_every_acceptor_is_told_with_hadoops_names() -> None:
 def test_of_a_quorum_that_kept_silent_it_is_told_who() -> None:
     told = journal_error_told(QuorumTimeout("newEpoch(2)", 1.5, "jn1, jn2", {}))
     assert "1500 ms" in told and "jn1, jn2" in told and told.endswith(" (IOException)")
+
+
+def unavailable(said: str) -> JournalUnavailable:
+    with pytest.raises(JournalUnavailable) as raised, metadata_errors():
+        raise StoreUnavailable(said)
+    return raised.value
+
+
+def test_of_an_outage_only_the_cause_is_told_and_no_acceptor_where_there_is_one() -> None:
+    etcd = "etcd did not answer within 5 s: 127.0.0.1:23790: Stream removed"
+    alone = QuorumFailed("getJournaledEdits", 1, 1, {"main": unavailable(etcd)})
+    assert outage_told(alone, is_alone=True) == outage_told(unavailable(etcd), is_alone=True) == etcd
+    said = {
+        "a": unavailable(etcd),
+        "b": JournalUnavailable("ledger 2 could not be read: b3: it did not answer"),
+        "c": unavailable(etcd),
+    }
+    assert outage_told(QuorumFailed("getJournaledEdits", 2, 3, said), is_alone=False) == (
+        f"a, c: {etcd}; b: ledger 2 could not be read: b3: it did not answer"
+    )
+    silent = QuorumTimeout("getJournaledEdits", 1.5, "a, b", {"c": unavailable(etcd)})
+    assert outage_told(silent, is_alone=False) == journal_error_told(silent), "it says who is silent"
 
 
 def test_what_came_from_a_journal_node_is_told_so_too() -> None:

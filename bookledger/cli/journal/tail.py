@@ -120,13 +120,15 @@ async def _tail(place: JournalPlace, printed: _Printed, outages: Outages | None)
         if outages is None:
             await _print_durable(manager, printed, waits=False)
         else:
-            await _follow(manager, printed, outages)
+            await _follow(manager, printed, outages, is_alone=len(place.all_acceptors()) == 1)
 
 
-async def _follow(manager: QuorumJournalManager, printed: _Printed, outages: Outages) -> None:
+async def _follow(
+    manager: QuorumJournalManager, printed: _Printed, outages: Outages, *, is_alone: bool
+) -> None:
     from qjm_compat.errors import JournalError
 
-    from ..told.journal_errors import journal_error_told
+    from ..told.journal_errors import outage_told
 
     while True:
         try:
@@ -134,7 +136,7 @@ async def _follow(manager: QuorumJournalManager, printed: _Printed, outages: Out
         except JournalError as error:
             if not _is_outage(error):
                 raise
-            outages.failed(journal_error_told(error), printed.how_to_go_on)
+            outages.failed(outage_told(error, is_alone=is_alone), printed.how_to_go_on)
             await asyncio.sleep(PAUSE_SECONDS)
 
 

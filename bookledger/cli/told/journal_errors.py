@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from qjm_compat import errors
-from qjm_compat.errors import HalfFormatted, JournalError, QuorumFailed
+from qjm_compat.error_translation import METADATA_FAILED
+from qjm_compat.errors import HalfFormatted, JournalError, JournalUnavailable, QuorumFailed, QuorumTimeout
 
 MEANINGS: dict[type[JournalError], str] = {
     errors.JournalNotFormatted: "there is no such journal: `bookledger journal list` shows those that are, "
@@ -34,6 +35,24 @@ def journal_error_told(error: JournalError) -> str:
     meaning = next((MEANINGS[kind] for kind in type(error).__mro__ if kind in MEANINGS), "")
     parts = [meaning, _detail(error)]
     return f"{': '.join(part for part in parts if part)} ({hadoop_name(error)})"
+
+
+def outage_told(error: JournalError, *, is_alone: bool) -> str:
+    """A clause for a wait: only what did not answer. `is_alone`: of the one acceptor, which need not be named."""
+    if isinstance(error, JournalUnavailable):
+        return _cause(error)
+    if not isinstance(error, QuorumFailed) or isinstance(error, QuorumTimeout) or not error.errors:
+        return journal_error_told(error)
+    names: dict[str, list[str]] = {}
+    for name, one in error.errors.items():
+        names.setdefault(_cause(one), []).append(name)
+    return "; ".join(cause if is_alone else f"{', '.join(who)}: {cause}" for cause, who in names.items())
+
+
+def _cause(error: Exception) -> str:
+    if isinstance(error, JournalUnavailable):
+        return "; ".join(str(error).removeprefix(f"{METADATA_FAILED}: ").splitlines())
+    return _said_by_one(error)
 
 
 def hadoop_name(error: JournalError) -> str:
