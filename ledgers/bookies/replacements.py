@@ -13,7 +13,7 @@ from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 
 from ..cluster import Cluster
-from ..protocol.effects import FindReplacements
+from ..protocol.effects import IN_ENSEMBLE, FindReplacements
 from .health_probes import NOT_WRITABLE, choose_alive, takes_entries
 
 ORDERS_MAX = 120
@@ -91,7 +91,7 @@ def _is_candidate(registration: Registration, effect: FindReplacements, rejected
     name = registration.bookie.bookie_id
     for position, bookie in enumerate(effect.ensemble):
         if name == bookie.bookie_id:
-            rejected[name] = effect.failed.get(position, "is in the ensemble")
+            rejected[name] = effect.failed.get(position, IN_ENSEMBLE)
             return False
     if not registration.writable:
         rejected[name] = NOT_WRITABLE

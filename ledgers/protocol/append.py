@@ -394,6 +394,4 @@ class AppendPipeline:
 
     def _end_without_quorum(self) -> list[AppendEffect]:
         """Ends the writer, and says why each bookie is unusable; for a failed one, its answer to the last try."""
-        return self._end(
-            without_quorum(self.record, self._positions.failures(only_now=True) | self._rejected)
-        )
+        return self._end(without_quorum(self.record, self.failures, self._rejected))

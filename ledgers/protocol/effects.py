@@ -55,6 +55,10 @@ class Force:
     lane: int
 
 
+IN_ENSEMBLE = "is in the ensemble"
+"""Why a bookie that is fine does not replace another one."""
+
+
 @dataclass(frozen=True, slots=True)
 class FindReplacements:
     """Choose a bookie for each of these positions of the ensemble; answer with `replacements`.

@@ -8,6 +8,7 @@ from enum import Enum
 from metadata.records.ledger_record import LedgerRecord
 
 from ..errors import LedgerFenced, NotEnoughBookies
+from .effects import IN_ENSEMBLE
 
 
 class Phase(Enum):
@@ -30,7 +31,13 @@ def taken_over(found: LedgerRecord) -> LedgerFenced:
     return LedgerFenced(found.ledger_id, how)
 
 
-def without_quorum(record: LedgerRecord, unusable: Mapping[str, str]) -> NotEnoughBookies:
-    """The error of a writer without an ack quorum; `unusable` says why each bookie is not used."""
+def without_quorum(
+    record: LedgerRecord, failures: Mapping[str, str], rejected: Mapping[str, str]
+) -> NotEnoughBookies:
+    """The error of a writer without an ack quorum: what failed at bookies of its ensemble, and why others are not used.
+
+    `rejected` is the result of the last search: a bookie that was fine then may be among the `failures` now.
+    """
     needed = f"ledger {record.ledger_id} (ensemble/write/ack quorum {record.shape})"
-    return NotEnoughBookies(needed, unusable)
+    found = {name: why for name, why in rejected.items() if why != IN_ENSEMBLE or name not in failures}
+    return NotEnoughBookies(needed, {**failures, **found})

@@ -117,10 +117,9 @@ class Positions:
         """The positions without a lane, and why."""
         return {n: p.failure for n, p in enumerate(self._positions) if p.lane is None}
 
-    def failures(self, *, only_now: bool = False) -> dict[str, str]:
-        """Failures by bookie, of those that have acknowledged nothing since; `only_now`: of those without a lane."""
-        failed = [p for p in self._positions if (p.lane is None if only_now else p.failure)]
-        return {str(position.bookie): position.failure for position in failed}
+    def failures(self) -> dict[str, str]:
+        """Failures by bookie, of those that have acknowledged nothing since."""
+        return {str(position.bookie): position.failure for position in self._positions if position.failure}
 
     def wanting(self) -> dict[int, str]:
         """Positions to be replaced, failed or behind, and why."""

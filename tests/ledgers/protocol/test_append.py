@@ -8,6 +8,7 @@ from bookie.wire import Columns, of_payloads
 from ledgers.errors import NotEnoughBookies
 from ledgers.protocol.append import AppendPipeline
 from ledgers.protocol.effects import (
+    IN_ENSEMBLE,
     Accept,
     AppendEffect,
     ChangeRecord,
@@ -203,3 +204,36 @@ def test_M1_a_change_whose_answer_was_lost_is_known_by_its_last_fragment() -> No
     assert len(change.record.fragments) == 2
     effects = pipeline.conflicted(replace(change.record, custom_metadata={"touched": b"meanwhile"}))
     assert [effect.bookie for effect in effects if isinstance(effect, OpenLane)] == [SPARE]
+
+
+def test_who_gives_up_tells_what_failed_at_each_bookie_also_at_one_that_was_fine_in_the_last_search_or_is_back() -> (
+    None
+):
+    """Nobody can mend what "is in the ensemble" says of a failed one; of one that is fine it is true."""
+    pipeline = started()
+    pipeline.lane_failed(1, "gone")
+    pipeline.lane_failed(2, "no descriptor left")
+    pipeline.replacements({0: ENSEMBLE[0]}, {"b2": IN_ENSEMBLE, "b3": IN_ENSEMBLE, "b4": "is read-only"})
+    assert not pipeline.is_without_quorum, "b1 is on trial"
+    pipeline.lane_failed(4, "no space left")
+    (error,) = [effect.error for effect in pipeline.give_up() if isinstance(effect, Finish)]
+    assert isinstance(error, NotEnoughBookies)
+    assert error.reasons == {
+        "b1": "no space left",
+        "b2": "no descriptor left",
+        "b3": IN_ENSEMBLE,
+        "b4": "is read-only",
+    }
+
+
+def test_who_gives_up_tells_what_failed_at_a_bookie_that_is_taken_back_and_has_not_answered() -> None:
+    record = LedgerRecord(7, Shape(3, 3, 3), (Fragment(0, ENSEMBLE),))
+    pipeline = AppendPipeline(record)
+    pipeline.start()
+    pipeline.append(entry(0))
+    pipeline.lane_failed(1, "gone")
+    pipeline.replacements({0: ENSEMBLE[0]}, {"b2": IN_ENSEMBLE, "b3": IN_ENSEMBLE})
+    pipeline.lane_failed(2, "hangs")
+    (error,) = [effect.error for effect in pipeline.give_up() if isinstance(effect, Finish)]
+    assert isinstance(error, NotEnoughBookies)
+    assert error.reasons == {"b1": "gone", "b2": "hangs", "b3": IN_ENSEMBLE}
