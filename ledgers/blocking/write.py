@@ -37,6 +37,11 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         self._appender = Appender(thread, threading.Condition())
         thread.call_soon(self._listen)
 
+    @property
+    def failure(self) -> LedgerError | None:
+        """What ended this writer, if it was not a close; None while it goes on."""
+        return self._handle.failure
+
     def append(self, payload: bytes) -> int:
         """Appends one entry; returns its id when the ack quorum has it on disk (with deferred sync: in its logs)."""
         self._thread.check_may_wait()

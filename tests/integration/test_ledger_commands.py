@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -208,6 +209,37 @@ def test_an_append_notices_that_its_ledger_was_recovered(uri: str) -> None:
         with contextlib.suppress(BrokenPipeError):
             appending.stdin.close()
         assert appending.wait(30) == 1
+
+
+def test_an_append_whose_writer_has_failed_ends_though_its_pipe_stays_open(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    settings = tmp_path / "bookledger.toml"
+    settings.write_text("[client]\nappend_seconds_max = 1\nappend_quorum_seconds_max = 2\n")
+    with (
+        bookie_processes(3, tmp_path, uri) as bookies,
+        subprocess.Popen(
+            [sys.executable, "-m", "bookledger", "ledger", "append", f"--metadata={uri}"],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "BOOKLEDGER_CONFIG": str(settings)},
+        ) as appending,
+    ):
+        assert appending.stdin is not None and appending.stderr is not None
+        appending.stdin.write(b"before\n")
+        appending.stdin.flush()
+        while bookledger("ledger", "read", f"--metadata={uri}", "1").stdout != b"0\tbefore\n":
+            pass
+        for bookie in bookies[:2]:
+            bookie.kill()
+        appending.stdin.write(b"after\n")
+        appending.stdin.flush()
+        try:
+            assert appending.wait(60) == 1, "nothing more comes, and the pipe is open"
+        finally:
+            appending.kill()
+        said = appending.stderr.read().decode().splitlines()[-1]
+        assert "not enough bookies for ledger 1" in said
+        assert "its last confirmed entry is 0; `bookledger ledger recover 1` finds its end" in said
 
 
 def test_recover_closes_a_ledger_whose_writer_is_gone(uri: str) -> None:

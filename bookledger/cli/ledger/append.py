@@ -21,6 +21,7 @@ from ..output import Progress, print_record
 from ..told.help import command
 from ..told.interruption import told_when_stopped
 from . import records
+from .watched_input import watched
 
 
 @command(
@@ -65,13 +66,18 @@ def append(
         find . -name '*.conf' -print0 | bookledger ledger append --delimiter '\\0'
         bookledger ledger read 7 --json | bookledger ledger append --json-lines
     """
-    found = _records(file, delimiter, record_bytes, json_lines=json_lines)
+    writer: WriteHandle | None = None
+
+    def check() -> None:
+        if writer is not None and writer.failure is not None:
+            raise writer.failure
+
+    found = _records(watched(file, check), delimiter, record_bytes, json_lines=json_lines)
     ended = b"" if record_bytes is not None else delimiter or b"\n"
     if file.fileno() == standard_files.STDIN and standard_files.input_was_closed():
         raise click.UsageError("standard input is closed: name a FILE, or send something there")
     if ledger_id is not None:
         refuse_new_ledger_options("is for a new ledger; that of --ledger was settled by `ledger create`")
-    writer: WriteHandle | None = None
 
     def how() -> str:
         if writer is not None:
