@@ -191,8 +191,13 @@ class Survey:
             yield f"alive, and given up, so that it gets nothing: {_names(out)}; {TAKE_BACK}"
 
         known = {} if self.auditor is None else self.auditor.unreachable
-        if unreached := [ref for ref in sorted(living) if ref.bookie_id in known]:
-            said = "; ".join(f"{living[ref].address}: {known[ref.bookie_id]}" for ref in unreached)
+        unreached = {
+            ref: known[ref.bookie_id]
+            for ref, one in sorted(living.items())
+            if ref.bookie_id in known and known[ref.bookie_id].is_at(one.address)
+        }
+        if unreached:
+            said = "; ".join(_at_address(living[ref].address, one.why) for ref, one in unreached.items())
             yield f"alive, and out of the auditor's reach: {_names(unreached)} ({said}); look at --advertise"
 
     def lost_of(self, ledger_id: int) -> list[str]:
@@ -208,6 +213,10 @@ class Survey:
                 or view.formatted.get(ref.bookie_id, ref.incarnation) != ref.incarnation
             }
         )
+
+
+def _at_address(address: str, why: str) -> str:
+    return why if address in why else f"{address}: {why}"
 
 
 def _names(bookies: Iterable[BookieRef]) -> str:

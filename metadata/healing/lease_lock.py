@@ -19,16 +19,28 @@ FORMAT_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
+class Unreachable:
+    """Where a bookie was called in vain, and why. `address` is empty of an auditor that did not tell it yet."""
+
+    address: str
+    why: str
+
+    def is_at(self, address: str) -> bool:
+        """Whether this says something of a bookie that is at this address now."""
+        return self.address in ("", address)
+
+
+@dataclass(frozen=True, slots=True)
 class LeaseLock:
     """Holder of a lease lock, since when, and how much was copied so far.
 
-    `unreachable`: live bookies that the auditor cannot reach, by name, and why.
+    `unreachable`: live bookies that the auditor cannot reach, by name.
     """
 
     bookie: BookieRef
     since_ms: int
     bytes_done: int = 0
-    unreachable: Mapping[str, str] = field(default_factory=dict)
+    unreachable: Mapping[str, Unreachable] = field(default_factory=dict)
 
 
 async def take(store: MetadataStore, key: str, holder: LeaseLock, lease: Lease) -> int | None:
@@ -64,7 +76,10 @@ def decode(key: str, value: bytes) -> LeaseLock:
     """Decodes a holder. Raises BadRecord."""
     message = parsed(pb.Holder, key, value, FORMAT_VERSION, "holder")
     bookie = BookieRef(message.bookie_id, message.incarnation)
-    return LeaseLock(bookie, message.since_ms, message.bytes_done, dict(message.unreachable))
+    unreachable = {
+        name: Unreachable(message.called_at.get(name, ""), why) for name, why in message.unreachable.items()
+    }
+    return LeaseLock(bookie, message.since_ms, message.bytes_done, unreachable)
 
 
 def _encode(holder: LeaseLock) -> bytes:
@@ -74,6 +89,7 @@ def _encode(holder: LeaseLock) -> bytes:
         incarnation=holder.bookie.incarnation,
         since_ms=holder.since_ms,
         bytes_done=holder.bytes_done,
-        unreachable=dict(holder.unreachable),
+        unreachable={name: one.why for name, one in holder.unreachable.items()},
+        called_at={name: one.address for name, one in holder.unreachable.items()},
         nonce=settled_writes.new_nonce(),
     ).SerializeToString()

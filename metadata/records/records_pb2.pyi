@@ -278,8 +278,15 @@ class Move(_message.Message):
     def __init__(self, first_entry: _Optional[int] = ..., old_bookie: _Optional[str] = ..., old_incarnation: _Optional[str] = ..., new_bookie: _Optional[str] = ..., new_incarnation: _Optional[str] = ...) -> None: ...
 
 class Holder(_message.Message):
-    __slots__ = ("format_version", "bookie_id", "incarnation", "since_ms", "bytes_done", "nonce", "unreachable")
+    __slots__ = ("format_version", "bookie_id", "incarnation", "since_ms", "bytes_done", "nonce", "unreachable", "called_at")
     class UnreachableEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class CalledAtEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -293,6 +300,7 @@ class Holder(_message.Message):
     BYTES_DONE_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
     UNREACHABLE_FIELD_NUMBER: _ClassVar[int]
+    CALLED_AT_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     bookie_id: str
     incarnation: str
@@ -300,7 +308,8 @@ class Holder(_message.Message):
     bytes_done: int
     nonce: bytes
     unreachable: _containers.ScalarMap[str, str]
-    def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., since_ms: _Optional[int] = ..., bytes_done: _Optional[int] = ..., nonce: _Optional[bytes] = ..., unreachable: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    called_at: _containers.ScalarMap[str, str]
+    def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., since_ms: _Optional[int] = ..., bytes_done: _Optional[int] = ..., nonce: _Optional[bytes] = ..., unreachable: _Optional[_Mapping[str, str]] = ..., called_at: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Restored(_message.Message):
     __slots__ = ("format_version", "backup_ms", "restored_ms", "nonce")

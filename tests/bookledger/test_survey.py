@@ -11,7 +11,7 @@ from bookledger.admin.api.census import Counted
 from bookledger.cluster.survey import BookieHolding, Condition, Copy, Survey, bookies_seen
 from bookledger.cluster.survey import survey as survey_of
 from metadata import open_store
-from metadata.healing.lease_lock import LeaseLock
+from metadata.healing.lease_lock import LeaseLock, Unreachable
 from metadata.healing.operator_requests import OrderKind
 from metadata.records.ledger_record import BookieRef, Fragment, Shape
 from metadata.records.ledger_store import LedgerStore
@@ -100,3 +100,27 @@ def test_a_fragment_has_as_many_copies_left_as_the_entry_with_the_fewest(
         assert counted.copies_left(ClusterView(0, 1)) is None, "others live now than were counted with"
 
     run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("called", "why", "told"),
+    [
+        ("h:1", "no answer within 10 s", ["h:1: no answer within 10 s"]),
+        ("h:1", "cannot connect to h:1: Connection refused", ["cannot connect to h:1: Connection refused"]),
+        (
+            "",
+            "cannot connect to 192.0.2.1:3181: timed out",
+            ["h:1: cannot connect to 192.0.2.1:3181: timed out"],
+        ),
+        ("192.0.2.1:3181", "cannot connect to 192.0.2.1:3181: timed out", []),
+    ],
+)
+def test_who_was_called_in_vain_is_out_of_reach_at_that_address_only_and_it_is_told_once(
+    called: str, why: str, told: list[str]
+) -> None:
+    """It may have been restarted under another one."""
+    seen = survey((True, True), FORMATTED)
+    seen.auditor = LeaseLock(B1, 0, unreachable={"b2": Unreachable(called, why)})
+    assert seen.why_not_whole == [
+        f"alive, and out of the auditor's reach: b2 ({one}); look at --advertise" for one in told
+    ]

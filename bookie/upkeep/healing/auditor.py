@@ -167,7 +167,10 @@ class Auditor:
         if found is None or found == self._office.unreachable:
             return
         for name in found.keys() - self._office.unreachable.keys():
-            log.error("bookie %s lives, and cannot be reached at its address: %s", name, found[name])
+            one = found[name]
+            log.error(
+                "bookie %s lives, and cannot be reached at its address %s: %s", name, one.address, one.why
+            )
         office = replace(self._office, unreachable=found)
         version = await lease_lock.tell(self._store, keys.AUDITOR, office, self._office_version)
         if version is not None:

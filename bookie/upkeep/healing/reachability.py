@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Collection
+from collections.abc import Mapping
 
+from metadata.healing.lease_lock import Unreachable
 from metadata.records.ledger_record import BookieRef
+from metadata.records.registration import Registration
 
 from ..peers import Peers
 
@@ -26,17 +28,17 @@ WHY_CHARACTERS_MAX = 200
 class Reachability:
     """Probes bookies every `seconds`, never with 0, in a task: one that hangs takes seconds to fail.
 
-    Two failures in a row make one unreachable: after one it may just have been restarted.
+    Two failures in a row at one address make a bookie unreachable: after one it may just have been restarted.
     """
 
     def __init__(self, peers: Peers, seconds: float) -> None:
         self._peers = peers
         self._seconds = seconds
-        self._failed_before: frozenset[BookieRef] = frozenset()
+        self._failed_before: frozenset[tuple[BookieRef, str]] = frozenset()
         self._began_at = -math.inf
-        self.probes: asyncio.Task[dict[str, str]] | None = None
+        self.probes: asyncio.Task[dict[str, Unreachable]] | None = None
 
-    def look(self, living: Collection[BookieRef]) -> dict[str, str] | None:
+    def look(self, living: Mapping[BookieRef, Registration]) -> dict[str, Unreachable] | None:
         """Starts probes that are due; returns the result of those that have ended, once. Raises MetadataError."""
         now = asyncio.get_running_loop().time()
         if self.probes is not None and self.probes.done():
@@ -53,8 +55,8 @@ class Reachability:
             self.probes.cancel()
             await asyncio.gather(self.probes, return_exceptions=True)
 
-    async def _unreachable(self, living: Collection[BookieRef]) -> dict[str, str]:
-        """Calls each bookie; returns those that failed now and the last time, by name, with the error."""
+    async def _unreachable(self, living: Mapping[BookieRef, Registration]) -> dict[str, Unreachable]:
+        """Calls each bookie; returns by name those that failed now and the last time, at the same address."""
         places = asyncio.Semaphore(CALLS_MAX)
         bookies = sorted(living)
         calls = [asyncio.create_task(self._call(one, places)) for one in bookies]
@@ -63,10 +65,15 @@ class Reachability:
         finally:
             for call in calls:
                 call.cancel()
-        failed = {bookie: why for bookie, why in zip(bookies, answers, strict=True) if why}
-        again = [(bookie, why) for bookie, why in failed.items() if bookie in self._failed_before]
+        failed = {
+            (bookie, living[bookie].address): why for bookie, why in zip(bookies, answers, strict=True) if why
+        }
+        again = [(place, why) for place, why in failed.items() if place in self._failed_before]
         self._failed_before = frozenset(failed)
-        return {bookie.bookie_id: why[:WHY_CHARACTERS_MAX] for bookie, why in again[:TOLD_MAX]}
+        return {
+            bookie.bookie_id: Unreachable(address, why[:WHY_CHARACTERS_MAX])
+            for (bookie, address), why in again[:TOLD_MAX]
+        }
 
     async def _call(self, bookie: BookieRef, places: asyncio.Semaphore) -> str:
         async with places:

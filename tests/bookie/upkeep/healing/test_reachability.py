@@ -9,6 +9,7 @@ from pathlib import Path
 from bookie.upkeep.healing.auditor import Auditor
 from metadata import keys
 from metadata.healing import lease_lock
+from metadata.records.registration import Registration
 from tests.bookie.upkeep.healing.test_worker import CONFIG, NOW, Healing, healing
 from tests.bookie.upkeep.replicas import B1, B2, ME
 from tests.support.aio import run
@@ -26,7 +27,15 @@ async def told(one: Healing) -> dict[str, str]:
     await one.auditor._tell_unreachable(view)
     found = await lease_lock.read(one.store, keys.AUDITOR)
     assert found is not None
-    return dict(found.unreachable)
+    return {name: one.why for name, one in found.unreachable.items()}
+
+
+async def called_at(one: Healing) -> str:
+    """The address of the one bookie that was called in vain."""
+    found = await lease_lock.read(one.store, keys.AUDITOR)
+    assert found is not None
+    (unreached,) = found.unreachable.values()
+    return unreached.address
 
 
 def calls_always(one: Healing) -> None:
@@ -66,5 +75,25 @@ def test_nobody_is_called_where_that_is_switched_off(tmp_path: Path) -> None:
             one.auditor = Auditor(one.store, ME, replace(CONFIG, reach_seconds=0), lambda: NOW, one.peers)
             one.peers.unreachable[B1] = WHY
             assert [await told(one) for _ in range(3)] == [{}] * 3
+
+    run(test())
+
+
+def test_who_has_moved_is_unreachable_only_once_it_failed_twice_at_its_new_address(tmp_path: Path) -> None:
+    """What it is told of is the address at which it was called, also in the metadata."""
+
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            calls_always(one)
+            one.peers.unreachable[B1] = WHY
+            await told(one)
+            assert await told(one) == {B1.bookie_id: WHY}
+            assert await called_at(one) == "b1:1"
+            await one.dies(B1)
+            moved = Registration(B1, "b1:2")
+            await one.store.create(moved.key, moved.encode())
+            assert await told(one) == {}
+            assert await told(one) == {B1.bookie_id: WHY}
+            assert await called_at(one) == "b1:2"
 
     run(test())
