@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import IPv6Address, ip_address
+from socket import inet_aton
 
 PEER_PREFIX_BITS = 64
 """Limits for each peer count by this prefix: one machine can have all addresses of a /64."""
@@ -41,3 +42,21 @@ def peer_of(host: str) -> str:
         return str(address.ipv4_mapped)
     prefix = int(address) >> (128 - PEER_PREFIX_BITS) << (128 - PEER_PREFIX_BITS)
     return f"{IPv6Address(prefix)}/{PEER_PREFIX_BITS}"
+
+
+def check_host(host: str) -> None:
+    """Raises ValueError for what is more than a host: a URL, or an address with a port."""
+    if "/" in host:
+        raise ValueError(f"{host} is no host name or address; one is wanted, not a URL")
+    if ":" in host and ipv6(host) is None:
+        raise ValueError(f"{host} has a port: that is what --port is for, so name the host alone")
+
+
+def is_wildcard(host: str) -> bool:
+    """Whether it stands for every address of a machine: a server can listen there, and no client can connect."""
+    if (address := ipv6(host)) is not None:
+        return address.is_unspecified
+    try:
+        return host == "*" or inet_aton(host) == bytes(4)  # also 0, 0.0 and 0x0
+    except OSError:
+        return False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from metadata.settings.tunable import set_elsewhere, tunable
 
-from .addresses import ipv6
+from .addresses import check_host, is_wildcard
 from .limits_config import Limits
 from .upkeep_config import UpkeepConfig
 
@@ -18,21 +18,16 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 
 
-WILDCARDS = ("0.0.0.0", "::", "[::]", "*")
-"""Wildcard addresses: a server can listen on them, and no client can connect to them."""
-
-
 def check_advertised(host: str) -> None:
     """Raises ValueError for an advertised host that clients cannot connect to. The bookie's port is added to it."""
-    if host in WILDCARDS:
+    if not host or "," in host or any(map(str.isspace, host)):
+        raise ValueError(f"{host!r} is no host name or address; one is wanted, without blanks")
+    if is_wildcard(host):
         raise ValueError(
             f"{host} is every address of this machine, and none that clients can connect to: name one of them, or its "
             "host name"
         )
-    if not host or "," in host or any(map(str.isspace, host)):
-        raise ValueError(f"{host!r} is no host name or address; one is wanted, without blanks")
-    if ":" in host and ipv6(host) is None:
-        raise ValueError(f"{host} has a port: clients are told that of --port, so name the host alone")
+    check_host(host)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +109,7 @@ class BookieConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
             raise ValueError(f"port {self.port} is not between 0 and 65535")
+        check_host(self.host)
         if self.advertised_host is not None:
             check_advertised(self.advertised_host)
         if self.lease_seconds < 1:

@@ -136,6 +136,22 @@ def measuring_options(function: F) -> F:
     return seconds(data(function))
 
 
+def checked_by(
+    check: Callable[[str], None],
+) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+    """A callback that refuses a value of which `check` raises ValueError."""
+
+    def checked(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+        try:
+            if value is not None:
+                check(value)
+        except ValueError as error:
+            raise click.BadParameter(f"{error}.", context, parameter) from None
+        return value
+
+    return checked
+
+
 def ledger_argument(function: F) -> F:
     return click.argument("ledger_id", metavar="LEDGER", type=int)(function)
 

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bookie.addresses import check_host
 from metadata.store import MetadataStore
 
 from ..admin.http_option import HttpAddress, http_option, with_http
 from ..admin.tracing import traces_option, tracing_to
 from .config.clients import client_config, http_config
 from .config.settings import settings_now
-from .options import FilePath, free_space_option, insecure_option, json_option
+from .options import FilePath, checked_by, free_space_option, insecure_option, json_option
 from .output import print_json
 from .terminal import say
 from .told.help import command
@@ -42,7 +43,13 @@ PORT_MAX = 65535
     help="Directory for everything; made when it is not there.",
 )
 @click.option("--bookies", default=3, type=click.IntRange(1, 32), show_default=True, help="How many to run.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    callback=checked_by(check_host),
+    show_default=True,
+    help="Address to listen on.",
+)
 @click.option(
     "--port",
     default=3181,

@@ -66,7 +66,9 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
         ("b1 b2", "without blanks"),
         ("b1,b2", "no host name"),
         ("b1:3181", "has a port"),
+        ("http://x", "a URL"),
         ("0.0.0.0", "every address"),
+        ("0", "every address"),
         ("*", "every address"),
     ],
 )
@@ -75,6 +77,17 @@ def test_what_clients_could_not_reach_is_not_advertised(tmp_path: Path, host: st
     done = bookledger("bookie", "run", *places, f"--advertise={host}")
     assert done.returncode == 2
     assert "--advertise" in done.stderr.decode() and why in " ".join(done.stderr.decode().split())
+
+
+@pytest.mark.parametrize("command", [("bookie", "run"), ("standalone",)])
+@pytest.mark.parametrize(("host", "why"), [("[::1]:3", "has a port"), ("http://x", "a URL")])
+def test_what_is_more_than_a_host_is_not_listened_on(
+    tmp_path: Path, command: tuple[str, ...], host: str, why: str
+) -> None:
+    meta = (f"--metadata=sqlite://{tmp_path}/metadata.db",) if "bookie" in command else ()
+    done = bookledger(*command, *meta, f"--data={tmp_path}/b", f"--host={host}")
+    assert done.returncode == 2
+    assert "--host" in done.stderr.decode() and why in " ".join(done.stderr.decode().split())
 
 
 def test_sigterm_stops_a_bookie_cleanly_and_its_name_is_free_at_once(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie.addresses import joined, parted, peer_of
+from bookie.addresses import check_host, is_wildcard, joined, parted, peer_of
 from bookie.config import check_advertised
 from bookie.wire.data import sockets
 from bookledger.cli.processes import bookie_processes
@@ -154,6 +154,16 @@ def test_limits_for_a_peer_count_the_prefix_of_an_ipv6_address(host: str, peer: 
 def test_an_ipv6_address_is_advertised_and_the_wildcard_is_not() -> None:
     for host in ("::1", "[2001:db8::1]", "2001:db8::1"):
         check_advertised(host)
-    for host in ("::", "[::]", "b1:3181", "[::1]:3181"):
+    for host in ("::", "[::]", "0:0::0", "0", "0x0", "0.0", "b1:3181", "[::1]:3181"):
         with pytest.raises(ValueError, match=r"every address|has a port"):
             check_advertised(host)
+
+
+@pytest.mark.parametrize("host", ["::1", "[::1]", "fe80::1%eth0", "b1", "127.0.0.1", "0.0.0.0", "::", ""])
+def test_a_host_alone_is_listened_on(host: str) -> None:
+    check_host(host)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.1", "::1", "::ffff:1", "b0", "localhost", ""])
+def test_what_names_one_address_is_no_wildcard(host: str) -> None:
+    assert not is_wildcard(host)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from bookie.addresses import check_host
 from bookie.config import check_advertised
 
 from ...admin.http_option import HttpAddress, http_option
@@ -15,6 +16,7 @@ from ..options import (
     FilePath,
     Finite,
     certificates_option,
+    checked_by,
     free_space_option,
     insecure_option,
     json_option,
@@ -22,15 +24,6 @@ from ..options import (
 )
 from ..standalone import PORT_MAX
 from ..told.help import command
-
-
-def _reachable(context: click.Context, parameter: click.Parameter, host: str | None) -> str | None:
-    if host is not None:
-        try:
-            check_advertised(host)
-        except ValueError as error:
-            raise click.BadParameter(f"{error}.", context, parameter) from None
-    return host
 
 
 @command(
@@ -43,7 +36,13 @@ def _reachable(context: click.Context, parameter: click.Parameter, host: str | N
 )
 @metadata_option
 @click.option("--data", type=FilePath(), required=True, help="The formatted data directory.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    callback=checked_by(check_host),
+    show_default=True,
+    help="Address to listen on.",
+)
 @click.option(
     "--port",
     default=3181,
@@ -52,7 +51,10 @@ def _reachable(context: click.Context, parameter: click.Parameter, host: str | N
     help="Port to listen on; 0 takes a free one.",
 )
 @click.option(
-    "--advertise", "advertised_host", callback=_reachable, help="Host name that clients reach this bookie by."
+    "--advertise",
+    "advertised_host",
+    callback=checked_by(check_advertised),
+    help="Host name that clients reach this bookie by.",
 )
 @certificates_option
 @insecure_option
