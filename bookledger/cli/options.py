@@ -299,5 +299,6 @@ def outage_option(command: F) -> F:
         type=Finite(0),
         default=OUTAGE_SECONDS_DEFAULT,
         show_default=True,
-        help="How long metadata or bookies that do not answer are waited for.",
+        help="How long metadata or bookies that do not answer are waited for, from the first attempt that failed on. "
+        "The attempt that is under way then, of up to 20 s as a rule, ends first.",
     )(command)

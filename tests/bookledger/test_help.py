@@ -197,3 +197,10 @@ def taken(command: click.Command, context: click.Context, words: list[str]) -> l
 def test_the_walk_reaches_commands_below_groups_below_groups() -> None:
     assert {"bookledger bookie gc run", "bookledger journal serve", "bookledger sim"} <= commands().keys()
     assert len(commands()) > 60
+
+
+@pytest.mark.parametrize("path", [("ledger", "tail"), ("journal", "tail")])
+def test_from_when_an_outage_counts_is_said(path: tuple[str, ...]) -> None:
+    """A limit that is shorter than an attempt ends later than it says."""
+    said = " ".join(run(*path, "--help").stdout.decode().split())
+    assert "from the first attempt that failed on. The attempt that is under way then" in said

@@ -16,7 +16,10 @@ ATTEMPT_SECONDS_MAX = 120.0
 
 
 class Outages:
-    """Successive outages of one command: announces each wait once, and fails when it has lasted too long."""
+    """Successive outages of one command: announces each wait once, and fails when it has lasted too long.
+
+    The time counts from the first failed attempt, and is looked at when another one has failed.
+    """
 
     def __init__(self, seconds_max: float) -> None:
         self._seconds_max = seconds_max
