@@ -35,7 +35,7 @@ def test_a_read_of_a_pipe_that_stays_open_ends_with_what_went_wrong_meanwhile(
         else:
             raise LedgerError("the writer has failed")
 
-    lines = watched(gives, check)  # type: ignore[arg-type]
+    lines = watched(gives, check)
     assert lines.readline() == b"a line\n"
     with pytest.raises(LedgerError, match="the writer has failed"):
         lines.readline()
@@ -48,7 +48,7 @@ def test_nobody_is_asked_while_the_input_gives_something_and_it_ends_where_the_p
     gives, takes = pipe
     takes.write(b"one\ntwo")
     takes.close()
-    assert watched(gives, lambda: pytest.fail("nothing was to be waited for")).readlines() == [  # type: ignore[arg-type]
+    assert watched(gives, lambda: pytest.fail("nothing was to be waited for")).readlines() == [
         b"one\n",
         b"two",
     ]
