@@ -56,8 +56,11 @@ def test_damage_is_named_and_the_exit_code_says_so(stopped: Path) -> None:
     ]
     broken = [line for line in lines if line["kind"] == "entries"][3]
     with first_segment(stopped).open("r+b") as file:
-        file.seek(broken["offset"] + 90)
-        file.write(b"?")
+        place = broken["offset"] + 90
+        file.seek(place)
+        (was,) = file.read(1)
+        file.seek(place)
+        file.write(bytes([was ^ 0xFF]))
     found = printed("bookie", "check", f"--data={stopped}", code=1)
     assert f"PROBLEM: 00000000.log at offset {broken['offset']}: damage" in found
     assert "gap" in printed("bookie", "dump", str(first_segment(stopped)))
