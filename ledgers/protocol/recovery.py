@@ -67,7 +67,7 @@ class Recovery:
     With `awaits_witnesses` nothing is read before `witnessed`. With `accepts_loss` the ledger is closed where the walk
     ends, whatever is proven (R7); `gives_up` tells whether that gave something up.
 
-    `outdated_by`: witnesses that prove the record to be older than the ledger.
+    `outdated_by`: witnesses that prove the record to be older than the ledger, and to which entry.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Recovery:
         self._awaits_witnesses = awaits_witnesses
         self._accepts_loss = accepts_loss
         self.gives_up = False
-        self.outdated_by: list[BookieRef] = []
+        self.outdated_by: dict[BookieRef, int] = {}
         self.proven = ProvenEnd(digester)
         self._probed: set[int] = set()
         self._whole_fragment = False
@@ -157,8 +157,9 @@ class Recovery:
         """
         self._awaits_witnesses = False
         for bookie, reply in replies.items():
-            if outdates(self.record, self.proven.hear(bookie, reply.last_add_confirmed)):
-                self.outdated_by.append(bookie)
+            proven = self.proven.hear(bookie, reply.last_add_confirmed)
+            if outdates(self.record, proven):
+                self.outdated_by[bookie] = proven
             if may_be_read(self.record, reply):
                 self._sources.append(bookie)
         return self._read_if_fenced() if self.stage is Stage.FENCING else []
@@ -169,9 +170,13 @@ class Recovery:
         """Asks the witnesses that outdate the record for what they hold before the ensemble's last-add-confirmed.
 
         In a ledger whose record is not older there may be such witnesses, too: bookies to which a recovery wrote back
-        that did not come to its end. They hold nothing before the LAC with which it began.
+        that did not come to its end. They hold nothing before the LAC with which it began. One that proves more than
+        the ensemble is no such bookie: nothing need be asked.
         """
         first, lac = self._last_fragment.first_entry, self._best_lac()
+        if any(proven > lac for proven in self.outdated_by.values()):
+            self._whole_fragment = True
+            return self._begin_reading()
         witnesses = range(len(self._last_fragment.ensemble), len(self._sources))
         self._probed = {n for n in witnesses if lac >= first and self._sources[n] in self.outdated_by}
         if not self._probed:

@@ -124,6 +124,16 @@ def test_W8_so_it_is_where_nobody_can_tell_what_the_witness_holds() -> None:
     assert recovery.read_failed(2, "timeout") == reads(0, 0, 1, 2)
 
 
+def test_W8_so_it_is_where_a_witness_proves_more_than_the_ensemble() -> None:
+    """B3 came after those that are away, and has nothing before it."""
+    recovery = fenced(lac_through=8)
+    assert recovery.witnessed({B3: told(9)}) == reads(0, 0, 1, 2)
+    recovery.read_answered(2, page(9, 10))
+    recovery.read_answered(0, page(0, 1, 2, 8))
+    error = str(failure(recovery.read_answered(1, page(0, 1, 2, 3))))
+    assert "b3 proves that entry 9 was confirmed, and no bookie that answers has entry 4" in error
+
+
 def test_W8_a_bookie_to_which_a_recovery_wrote_back_that_did_not_end_makes_no_difference() -> None:
     """It is named by no record, and was told the LAC; all that it holds comes after that."""
     recovery = fenced(lac_through=8)

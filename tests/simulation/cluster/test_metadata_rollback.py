@@ -109,8 +109,13 @@ def a_recovery_goes_on_from_the_ensemble_alone(patch: pytest.MonkeyPatch) -> Non
         (a_collection_goes_by_ids_alone, "collected", 1, run),
         (nobody_looks, "noticed", 3, run),
         (a_recovery_asks_nobody_else, "cut short", 0, run_with_all_bookies_replaced),
-        (a_recovery_goes_by_what_others_know_to_be_confirmed, "cut short", 87, run_with_all_bookies_replaced),
-        (a_recovery_goes_on_from_the_ensemble_alone, "unreadable", 0, run_with_bookies_chosen_again),
+        (
+            a_recovery_goes_by_what_others_know_to_be_confirmed,
+            "cut short",
+            875,
+            run_with_all_bookies_replaced,
+        ),
+        (a_recovery_goes_on_from_the_ensemble_alone, "unreadable", 9, run_with_bookies_chosen_again),
     ],
 )
 def test_such_a_bug_is_found_by_the_seed_that_is_known(
