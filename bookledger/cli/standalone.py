@@ -33,6 +33,15 @@ if TYPE_CHECKING:
 
 PORT_MAX = 65535
 
+host_option = click.option(
+    "--host",
+    default="127.0.0.1",
+    callback=checked_by(check_host),
+    show_default=True,
+    help="Address to listen on.",
+)
+"""For commands that run bookies."""
+
 
 @command()
 @click.option(
@@ -43,13 +52,7 @@ PORT_MAX = 65535
     help="Directory for everything; made when it is not there.",
 )
 @click.option("--bookies", default=3, type=click.IntRange(1, 32), show_default=True, help="How many to run.")
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    callback=checked_by(check_host),
-    show_default=True,
-    help="Address to listen on.",
-)
+@host_option
 @click.option(
     "--port",
     default=3181,

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from bookie.addresses import check_host
 from bookie.config import check_advertised
 
 from ...admin.http_option import HttpAddress, http_option
@@ -22,7 +21,7 @@ from ..options import (
     json_option,
     metadata_option,
 )
-from ..standalone import PORT_MAX
+from ..standalone import PORT_MAX, host_option
 from ..told.help import command
 
 
@@ -36,13 +35,7 @@ from ..told.help import command
 )
 @metadata_option
 @click.option("--data", type=FilePath(), required=True, help="The formatted data directory.")
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    callback=checked_by(check_host),
-    show_default=True,
-    help="Address to listen on.",
-)
+@host_option
 @click.option(
     "--port",
     default=3181,

@@ -134,7 +134,7 @@ async def _described(place: JournalPlace) -> list[tuple[Fields, list[Fields]]]:
     """Every acceptor's fields and segments, of those that are not formatted or cannot be looked at, too."""
     from qjm_compat.config import AcceptorConfig
     from qjm_compat.errors import JournalNotFormatted
-    from qjm_compat.transfer.inspection.inspector import journals_in
+    from qjm_compat.transfer.inspection.inspector import cannot_be_read, journals_in
 
     if not place.acceptors:
         names = [
@@ -142,39 +142,29 @@ async def _described(place: JournalPlace) -> list[tuple[Fields, list[Fields]]]:
         ]
         place = replace(place, acceptors=tuple(AcceptorConfig(n, place.metadata_uri) for n in names))
     async with place.inspector() as inspector:
-        looked = {name: await _look(inspector, name) for name in inspector.acceptors}
-        errors = [one for one in looked.values() if isinstance(one, Exception)]
-        if not any(_is_seen(one) for one in looked.values()):
+        found, silent = await inspector.look_at_those_that_answer()
+        silent |= {name: cannot_be_read(seen) for name, seen in found.items() if seen.unreadable}
+        if found.keys() <= silent.keys():
             await place.check_known()
-            raise errors[0] if errors else JournalNotFormatted(place.journal_id)
-        return [await _one(inspector, name, one) for name, one in looked.items()]
-
-
-async def _look(inspector: JournalInspector, name: str) -> AcceptorSeen | JournalUnavailable | None:
-    """An acceptor, None if the journal is not formatted there, or why it cannot be looked at."""
-    from qjm_compat.errors import JournalUnavailable
-
-    try:
-        return await inspector.look(name)
-    except JournalUnavailable as error:
-        return error
-
-
-def _is_seen(one: AcceptorSeen | JournalUnavailable | None) -> bool:
-    return one is not None and not isinstance(one, Exception)
+            errors = (silent[name] for name in inspector.acceptors if name in silent)
+            raise next(errors, JournalNotFormatted(place.journal_id))
+        return [
+            await _one(inspector, name, found.get(name), silent.get(name)) for name in inspector.acceptors
+        ]
 
 
 async def _one(
-    inspector: JournalInspector, name: str, looked: AcceptorSeen | JournalUnavailable | None
+    inspector: JournalInspector, name: str, seen: AcceptorSeen | None, error: JournalUnavailable | None
 ) -> tuple[Fields, list[Fields]]:
-    if looked is None:
+    """An acceptor; None if the journal is not formatted there, or with why it cannot be looked at."""
+    if error is not None:
+        return _unseen(inspector.journal_id, name, UNKNOWN, str(error)), []
+    if seen is None:
         return _unseen(inspector.journal_id, name, NOT_FORMATTED), []
-    if isinstance(looked, Exception):
-        return _unseen(inspector.journal_id, name, UNKNOWN, str(looked)), []
-    segments, unread = await _segments(inspector, looked)
-    row = {**_named(inspector.journal_id, name, FORMATTED), **_row(inspector.journal_id, looked, segments)}
+    segments, unread = await _segments(inspector, seen)
+    row = {**_named(inspector.journal_id, name, FORMATTED), **_row(inspector.journal_id, seen, segments)}
     told = "; ".join(f"segment {first}: {error}" for first, error in unread.items()) or None
-    return {**row, **_more(looked), "error": told}, segments
+    return {**row, **_more(seen), "error": told}, segments
 
 
 def _unseen(journal_id: str, acceptor: str, state: str, error: str | None = None) -> Fields:

@@ -35,6 +35,11 @@ LAGGARD_SECONDS_MAX = 5.0
 """What a majority has done the others may still be doing; so long is waited for them."""
 
 
+def cannot_be_read(seen: AcceptorSeen) -> JournalUnavailable:
+    """The error of an acceptor that has unreadable records, for whoever needs all of them."""
+    return JournalUnavailable(f"acceptor {seen.name} cannot be read: {seen.unreadable[0]}")
+
+
 class JournalInspector:
     """Looks at the acceptors of one journal; changes nothing. Use as `async with`. Raises JournalUnavailable."""
 
@@ -86,7 +91,7 @@ class JournalInspector:
         """An acceptor's state and records of the same moment, None where it has none."""
         seen = await self._look(acceptor)
         if seen is not None and seen.unreadable:
-            raise JournalUnavailable(f"acceptor {acceptor} cannot be read: {seen.unreadable[0]}")
+            raise cannot_be_read(seen)
         return seen
 
     async def _look(self, acceptor: str) -> AcceptorSeen | None:

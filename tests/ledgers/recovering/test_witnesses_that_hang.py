@@ -19,6 +19,13 @@ from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloa
 PATIENT = replace(QUICK, read_seconds_max=3600, speculative_read_seconds=1)
 
 
+@pytest.fixture(autouse=True)
+def limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All are heard, and who is read with the limit of witnesses does not answer in time."""
+    monkeypatch.setattr(witnesses, "WITNESSES_SECONDS_MAX", 60)
+    monkeypatch.setattr(recover, "WITNESS_READ_SECONDS_MAX", 0)
+
+
 class HungReads:
     """The bookie's reads wait until `goes_on`."""
 
@@ -36,9 +43,6 @@ class HungReads:
 def test_one_that_left_before_the_last_fragment_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(witnesses, "WITNESSES_SECONDS_MAX", 60)
-    monkeypatch.setattr(recover, "WITNESS_READ_SECONDS_MAX", 0)
-
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
         writer = await client.create_ledger(ensemble_size=1)
         (former,) = map(str, writer.record.fragments[0].ensemble)
@@ -60,9 +64,6 @@ def test_one_that_left_before_the_last_fragment_is_not_waited_for(
 def test_one_that_proves_the_record_to_be_older_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(witnesses, "WITNESSES_SECONDS_MAX", 60)
-    monkeypatch.setattr(recover, "WITNESS_READ_SECONDS_MAX", 0)
-
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
         writer = await client.create_ledger(ensemble_size=1)
         sent = [b"a", b"tells that the first is confirmed"]
