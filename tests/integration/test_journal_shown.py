@@ -1,4 +1,4 @@
-"""`bookledger journal show` where an acceptor cannot be read: the others are shown, and it is said what failed."""
+"""`journal show`, `list` and `fsck` where an acceptor cannot be read: the others are shown, and what failed is told."""
 
 from __future__ import annotations
 
@@ -26,7 +26,11 @@ def test_an_acceptor_without_bookies_hides_no_other_and_says_what_failed(tmp_pat
         nobody = f"--acceptor=c=etcd://127.0.0.1:{free_port()}/x?timeout=1"
         arguments = ("journal", "show", meta, "ns1", *two, nobody)
         as_json, as_text = bookledger(*arguments, "--json"), bookledger(*arguments)
+        listed = bookledger("journal", "list", f"--metadata={other}", "--json")
 
+    one = json.loads(listed.stdout)
+    assert (listed.returncode, listed.stderr, one["acceptor"], one["last_txid"]) == (1, b"", "b", 20)
+    assert one["error"].startswith("segment 21: ledger ")
     assert (as_json.returncode, as_json.stderr) == (1, b"")
     a, b, c = [json.loads(line) for line in as_json.stdout.splitlines()]
     assert (a["acceptor"], a["state"], a["last_txid"], a["error"]) == ("a", "formatted", 30, None)
@@ -68,3 +72,22 @@ def test_an_acceptor_at_which_the_journal_is_not_formatted_is_called_so(tmp_path
     ]
     last = [line.split(maxsplit=1) for line in as_text.stdout.decode().splitlines()][-3:]
     assert last == [["journal", "ns1"], ["acceptor", "c"], ["state", "not formatted"]]
+
+
+def test_an_acceptor_whose_metadata_file_is_gone_is_a_problem_and_hides_no_other(tmp_path: Path) -> None:
+    uri, gone = (f"sqlite://{tmp_path}/{name}.db" for name in ("metadata", "gone"))
+    meta, three = f"--metadata={uri}", ("--acceptor=a", "--acceptor=b", f"--acceptor=c={gone}")
+    edits = made_directory(tmp_path / "name").parent
+    with bookie_processes(1, tmp_path, uri):
+        imported = bookledger("journal", "import", meta, "ns1", str(edits), "--ensemble=1", *three[:2])
+        assert imported.returncode == 0, imported
+        checked = bookledger("journal", "fsck", meta, "ns1", *three, "--json")
+        shown = bookledger("journal", "show", meta, "ns1", *three, "--json")
+        listed = bookledger("journal", "list", meta)
+    problem, result = [json.loads(line) for line in checked.stdout.splitlines()]
+    assert (checked.returncode, problem["where"], result["problems"]) == (1, "acceptor c", 1)
+    assert "gone.db" in problem["problem"]
+    assert result["last_txid"] == 30
+    states = [(one["acceptor"], one["state"]) for one in map(json.loads, shown.stdout.splitlines())]
+    assert (shown.returncode, states) == (1, [("a", "formatted"), ("b", "formatted"), ("c", "unknown")])
+    assert (listed.returncode, b"error" in listed.stdout) == (0, False)

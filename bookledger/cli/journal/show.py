@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,8 @@ OF_STATE = (
 def list_(metadata_uri: str, as_json: bool) -> None:
     """Show every journal and its acceptors.
 
+    Exit code 1: something could not be read; `error` says what, and the rest is shown.
+
     Examples:
         bookledger journal list
     """
@@ -59,7 +62,12 @@ def list_(metadata_uri: str, as_json: bool) -> None:
         check_is_cluster(metadata_uri)
         with _looking("looking at journals"):
             rows = asyncio.run(_all(metadata_uri))
+    is_all_read = all(row["error"] is None for row in rows)
+    if not as_json and is_all_read:
+        rows = [_without(row, ["error"]) for row in rows]
     print_records(rows, as_json=as_json, none="there are no journals")
+    if not is_all_read:
+        click.get_current_context().exit(ExitCode.FAILED)
 
 
 @command()
@@ -89,9 +97,13 @@ def _print(fields: Fields, segments: list[Fields]) -> None:
         hidden = ["error"] if fields["error"] is None else []
     else:
         hidden = [name for name, value in fields.items() if value is None]
-    print_record({name: value for name, value in fields.items() if name not in hidden}, as_json=False)
+    print_record(_without(fields, hidden), as_json=False)
     if fields["state"] == FORMATTED:
         print_records(segments, as_json=False, none="it has no segments")
+
+
+def _without(fields: Fields, hidden: Sequence[str]) -> Fields:
+    return {name: value for name, value in fields.items() if name not in hidden}
 
 
 def _looking(title: str) -> Progress:
@@ -125,9 +137,7 @@ async def _rows(metadata_uri: str, journal_id: str, acceptor: str) -> list[Field
         if seen is None:
             return []
         segments, unread = await _segments(inspector, seen)
-        for error in unread.values():
-            raise error
-        return [_row(journal_id, seen, segments)]
+        return [{**_row(journal_id, seen, segments), "error": _told(unread)}]
 
 
 async def _described(place: JournalPlace) -> list[tuple[Fields, list[Fields]]]:
@@ -163,8 +173,11 @@ async def _one(
         return _unseen(inspector.journal_id, name, NOT_FORMATTED), []
     segments, unread = await _segments(inspector, seen)
     row = {**_named(inspector.journal_id, name, FORMATTED), **_row(inspector.journal_id, seen, segments)}
-    told = "; ".join(f"segment {first}: {error}" for first, error in unread.items()) or None
-    return {**row, **_more(seen), "error": told}, segments
+    return {**row, **_more(seen), "error": _told(unread)}, segments
+
+
+def _told(unread: Unread) -> str | None:
+    return "; ".join(f"segment {first}: {error}" for first, error in unread.items()) or None
 
 
 def _unseen(journal_id: str, acceptor: str, state: str, error: str | None = None) -> Fields:

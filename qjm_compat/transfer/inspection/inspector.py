@@ -57,6 +57,7 @@ class JournalInspector:
         self._stack = AsyncExitStack()
         self._stores: dict[str, MetadataStore] = {}
         self._clients: dict[str, LedgerClient] = {}
+        self._not_opened: dict[str, JournalUnavailable] = {}
 
     async def __aenter__(self) -> Self:
         try:
@@ -95,7 +96,7 @@ class JournalInspector:
         return seen
 
     async def _look(self, acceptor: str) -> AcceptorSeen | None:
-        store = self._stores[self.acceptors[acceptor]]
+        store = self._store(self.acceptors[acceptor])
         journal = JournalStore(store, self.journal_id, acceptor)
         with metadata_errors():
             state = await journal.read_state()
@@ -132,7 +133,7 @@ class JournalInspector:
         """All acceptors of the journal in one metadata store, asked for or not, each with all its records."""
         with metadata_errors():
             names = [
-                name async for journal, name in list_journals(self._stores[uri]) if journal == self.journal_id
+                name async for journal, name in list_journals(self._store(uri)) if journal == self.journal_id
             ]
         found = [await self._look_at(uri, name) for name in names]
         return [seen for seen in found if seen is not None]
@@ -193,13 +194,24 @@ class JournalInspector:
 
     async def _look_at(self, uri: str, name: str) -> AcceptorSeen | None:
         with metadata_errors():
-            journal = JournalStore(self._stores[uri], self.journal_id, name)
+            journal = JournalStore(self._store(uri), self.journal_id, name)
             records = tuple([found.segment async for found in journal.list_segments()])
             return _seen(name, await journal.read_state(), records)
 
+    def _store(self, uri: str) -> MetadataStore:
+        """Raises JournalUnavailable for one that could not be opened."""
+        if uri in self._not_opened:
+            raise self._not_opened[uri]
+        return self._stores[uri]
+
     async def _connect(self, uri: str) -> None:
-        with metadata_errors():
-            self._stores[uri] = await open_store(uri)
+        """One that cannot be opened makes the acceptors in it unavailable, and no others."""
+        try:
+            with metadata_errors():
+                self._stores[uri] = await open_store(uri)
+        except JournalUnavailable as error:
+            self._not_opened[uri] = error
+            return
         self._stack.push_async_callback(self._stores[uri].close)
         client = LedgerClient(uri, config=self._client_config)
         self._clients[uri] = await self._stack.enter_async_context(client)
