@@ -14,6 +14,7 @@
     ├── BadMetadataUri       the address cannot be understood
     ├── BackupUnusable       a file is no backup, is damaged, or does not belong here
     ├── MetadataRestored     it came from a backup, and is not accepted yet
+    │   └── MetadataRolledBack   it went back to an older copy of itself, and no bookie has noticed yet
     └── BadRecord            a stored record cannot be decoded
 
 Every class keeps its facts as fields and forms its own sentence.
@@ -134,8 +135,24 @@ class MetadataRestored(MetadataError):
     A ledger of which the backup knows an older ensemble could be closed too early. An operator looks, and accepts it.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        message: str = "the metadata was restored from a backup, and ledgers are neither created, recovered nor "
+        "collected until an operator accepts it: bookledger metadata check",
+    ) -> None:
+        super().__init__(message)
+
+
+class MetadataRolledBack(MetadataRestored):
+    """The metadata store is at an earlier revision than a bookie has seen it at. Nothing was changed.
+
+    Bookies look every few seconds, and then hold the cluster back; see MetadataRestored.
+    """
+
+    def __init__(self, revision: int, seen_revision: int, seen_by: str) -> None:
         super().__init__(
-            "the metadata was restored from a backup, and ledgers are neither created, recovered nor collected until "
-            "an operator accepts it: bookledger metadata check"
+            f"the metadata is at revision {revision}, and bookie {seen_by} has seen it at {seen_revision}: it went "
+            "back to an older copy of itself. Ledgers are neither created, recovered nor collected until an operator "
+            "accepts it: bookledger metadata check. If that knows of nothing, restart this bookie"
         )
+        self.revision, self.seen_revision, self.seen_by = revision, seen_revision, seen_by

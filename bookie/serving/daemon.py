@@ -174,7 +174,7 @@ async def _serving(
                 storage.push_async_callback(peers.close)
                 upkeep = Upkeep(bookie, store, cookie, config.upkeep, peers, listener.guard.report)
                 tools = GrpcTools(listener.who_is, partial(_why_not_ready, bookie, registrar))
-                service = _service(config, bookie, cookie, store, upkeep, listener.who_is)
+                service = _service(config, bookie, lived, store, upkeep, listener.who_is)
                 listener.serve(bookie, service, *tools.handlers())
                 watching = bookie.watch_space(lambda space: _tell_space(registrar, space))
                 publishing = lived.publish(this, lambda: bookie.log_position)
@@ -336,14 +336,15 @@ def _open_segment(locked: LockedDirectory, bookie: Bookie) -> Path:
 def _service(
     config: BookieConfig,
     bookie: Bookie,
-    cookie: Cookie,
+    lived: Lives,
     store: MetadataStore,
     upkeep: Upkeep,
     who_is: WhoIs,
 ) -> BookieService:
     ledgers = LedgerStore(store)
     known = Verifiers(bookie, ledgers), RegisteredKeys(store), Owners(ledgers)
-    requests = Requests(bookie, cookie, config.data_directory, program_version(), *known)
+    about = lived.cookie, config.data_directory, program_version()
+    requests = Requests(bookie, *about, *known, metadata_revision=lambda: lived.revision)
     return BookieService(requests, upkeep.maintain, config.limits.maintenance_max, who_is)
 
 

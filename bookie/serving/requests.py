@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hmac
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -61,6 +63,7 @@ class Requests:
         verifiers: Verifiers | None = None,
         bookie_keys: RegisteredKeys | None = None,
         owners: Owners | None = None,
+        metadata_revision: Callable[[], int] = lambda: 0,
     ) -> None:
         self.bookie = bookie
         self.verifiers = verifiers
@@ -69,6 +72,7 @@ class Requests:
         self._cookie = cookie
         self._directory = directory
         self._version = version
+        self._metadata_revision = metadata_revision
 
     @property
     def bookie_id(self) -> str:
@@ -99,7 +103,7 @@ class Requests:
         reply = await self.bookie.last_add_confirmed(request, hurried)
         if why := await self._refuses_now(request, proofs, reply.status):
             return LacReply(why[0], detail=why[1])
-        return reply
+        return replace(reply, metadata_revision=self._metadata_revision())
 
     async def holdings(self, request: HoldingsRequest) -> HoldingsReply:
         if request.incarnation != self.bookie.incarnation:

@@ -185,9 +185,13 @@ class LacRequest:
 
 @dataclass(frozen=True, slots=True)
 class LacReply:
+    """`metadata_revision`: at which the bookie has seen the metadata store last; 0 from bookies of older programs. A
+    store that is at an earlier one now went back to an older copy of itself (rule W8)."""
+
     status: Status
     last_add_confirmed: LacStatement | None = None
     detail: str = ""
+    metadata_revision: int = 0
 
 
 HOLDINGS_MAX = 4096

@@ -6,15 +6,15 @@
              what is found is written back to its whole write quorum with the recovery flag
     CLOSING  one compare-and-swap to CLOSED, with the ensemble changes made on the way
 
-Recovery adds carry the statement of last-add-confirmed found while fencing,
-frozen (F5). A bookie counts as lacking an entry only by saying so behind a durable fence; a
-timeout, damage, a wrong digest or limbo count for neither side (F11, F12).
+Recovery adds carry the statement of last-add-confirmed found while fencing, frozen (F5). A bookie counts as lacking an
+entry only by saying so behind a durable fence; a timeout, damage, a wrong digest or limbo count for neither side (F11,
+F12).
 
 The record may be older than the ledger (W8): bookies that it does not name in the last ensemble, and that hold the
 ledger, are witnesses. A verified copy that one of them has is found like any other; that it lacks one says nothing.
 Where one proves an entry of the last fragment, the record is older, and the ensemble's LAC may lie behind entries that
-only witnesses have: if one holds entries before that LAC (PROBING), the walk begins with the last fragment. Nothing is
-closed before an entry that anybody has proven to be confirmed.
+only witnesses have: if one proves more than the ensemble, or holds entries before its LAC (PROBING), the walk begins
+with the last fragment. Nothing is closed before an entry that anybody has proven to be confirmed.
 """
 
 from __future__ import annotations

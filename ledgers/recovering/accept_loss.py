@@ -35,7 +35,8 @@ from ..errors import LedgerClosed, LedgerError, LedgerRecoveryFailed, NoSuchLedg
 from ..protocol.recovery import Recovery
 from ..protocol.striping import Striping
 from ..record_change import Conflict, change_record, tell_lacking
-from .recover import RecoveryRun, check_accepted, mark_in_recovery
+from .accepted_metadata import check_accepted
+from .recover import RecoveryRun, mark_in_recovery
 from .survivors import SurvivingEnd, find_end
 
 BY_CHARACTERS_MAX = 200
@@ -75,7 +76,7 @@ async def assess(cluster: Cluster, ledger_id: int, password: bytes) -> LossAsses
     if found.record.is_closed:
         raise LedgerClosed(ledger_id, "its end is final, and no loss is to be accepted")
     await check_accepted(cluster, ledger_id)
-    end = await find_end(cluster, found.record, keys, fence=False)
+    end = await _find_end(cluster, found.record, keys, fence=False)
     missing = await _given_up(cluster, ledger_id, end)
     elsewhere = tuple(sorted(end.elsewhere.items()))
     return LossAssessment(
@@ -93,7 +94,7 @@ async def accept_loss(cluster: Cluster, told: LossAssessment, password: bytes) -
     marked = await mark_in_recovery(cluster, found)
     if marked.record.is_closed:
         return marked.record
-    end = await find_end(cluster, marked.record, keys, fence=True)
+    end = await _find_end(cluster, marked.record, keys, fence=True)
     await _given_up(cluster, told.ledger_id, end)
     _check_no_more_is_lost(told, end)
     if end.takes_recovery:
@@ -108,6 +109,12 @@ async def _opened(cluster: Cluster, ledger_id: int, password: bytes) -> tuple[Ve
     except Unauthorized as error:
         tell(Act.REFUSED, f"accept loss: {error}", who=cluster.who, ledger_id=ledger_id)
         raise
+
+
+async def _find_end(cluster: Cluster, record: LedgerRecord, keys: Keys, *, fence: bool) -> SurvivingEnd:
+    end = await find_end(cluster, record, keys, fence=fence)
+    await check_accepted(cluster, record.ledger_id, end.seen)
+    return end
 
 
 # --- when it is refused ------------------------------------------------------------------------

@@ -9,8 +9,6 @@ from contextlib import ExitStack
 
 from bookie.wire import LacStatement, ReadReply
 from metadata.audit import Act, tell
-from metadata.backup import hold
-from metadata.errors import MetadataRestored
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 from metadata.records.ledger_store import VersionedRecord
 
@@ -39,6 +37,7 @@ from ..protocol.effects import (
 from ..protocol.recovery import Recovery
 from ..record_change import Conflict, RecordVersion, change_record
 from ..tasks import Tasks
+from .accepted_metadata import LatestRevision, check_accepted
 from .requests import LedgerRequests
 from .retries import with_tries
 from .witnesses import WITNESS_READ_SECONDS_MAX, Witnesses
@@ -92,14 +91,6 @@ async def _recover(
         await asyncio.sleep(cluster.rng.uniform(0, min(RESTART_PAUSE_SECONDS_MAX, 0.05 * 2**attempt)))
         found = await _read_again(cluster, found.record)
     raise LedgerRecoveryFailed(found.record.ledger_id, "other clients kept changing its metadata; try again")
-
-
-async def check_accepted(cluster: Cluster, ledger_id: int) -> None:
-    """Raises LedgerRecoveryFailed while the metadata is an older copy that nobody has accepted."""
-    try:
-        await hold.check_accepted(cluster.store)
-    except MetadataRestored as error:
-        raise LedgerRecoveryFailed(ledger_id, str(error)) from error
 
 
 async def _read_again(cluster: Cluster, record: LedgerRecord) -> VersionedRecord:
@@ -161,6 +152,7 @@ class RecoveryRun:
         self._outcome: asyncio.Future[VersionedRecord | None] = self._loop.create_future()
         self._drained: asyncio.Future[None] = self._loop.create_future()
         self._progress_at = self._loop.time()
+        self._metadata = LatestRevision()
 
     async def run(self) -> VersionedRecord | None:
         """The closed record, or None where another client changed it and recovery must start over.
@@ -254,10 +246,14 @@ class RecoveryRun:
         except BookieUnavailable as error:
             self._perform(self._machine.lac_failed(effect.position, error.why))
         else:
+            self._metadata.hear(effect.bookie, reply)
             self._perform(self._machine.lac_answered(effect.position, reply))
 
     async def _ask_witnesses(self) -> None:
-        self._perform(self._machine.witnessed(await self._witnesses.ask()))
+        replies = await self._witnesses.ask()
+        for bookie, reply in replies.items():
+            self._metadata.hear(bookie, reply)
+        self._perform(self._machine.witnessed(replies))
 
     async def _read_fenced(self, effect: ReadFenced) -> None:
         try:
@@ -295,7 +291,8 @@ class RecoveryRun:
     async def _change(self, record: LedgerRecord) -> None:
         if self._accept is not None:
             record = self._accept(record, self._machine)
-        await check_accepted(self._cluster, self._ledger_id)  # bookies may have noticed meanwhile
+        # Bookies may have noticed meanwhile.
+        await check_accepted(self._cluster, self._ledger_id, self._metadata.seen)
         self._perform(await self._version.change(record, self._machine))
 
     def _note_drained(self) -> None:

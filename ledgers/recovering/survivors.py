@@ -16,6 +16,7 @@ import logging
 from dataclasses import dataclass, field
 
 from bookie.wire import NO_ENTRY, LacReply, LacStatement, ReadReply, Status, status_text
+from metadata.backup.hold import NEVER_SEEN, SeenRevision
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 
 from ..authorized import Keys
@@ -25,6 +26,7 @@ from ..protocol.fenced_reads import FencedReads, Verdict
 from ..protocol.proven_end import HOLDS_SOMETHING, ProvenEnd, may_be_read, outdates
 from ..protocol.quorum import Outcome
 from ..protocol.striping import Striping
+from .accepted_metadata import LatestRevision
 from .requests import LedgerRequests
 from .retries import with_tries
 from .witnesses import Witnesses
@@ -46,7 +48,8 @@ class SurvivingEnd:
     that end of which only those have copies. `behind`: what each bookie says of the entry at which the walk ended.
     `is_provable`: a recovery that heard the same would close the ledger, and lose nothing. `elsewhere`:
     bookies outside the last ensemble that show the record to be older than the ledger, and what they prove to be
-    confirmed. `takes_recovery`: what these have counts, and is to be written back."""
+    confirmed. `takes_recovery`: what these have counts, and is to be written back. `seen`: the latest revision at which
+    a bookie that answered has seen the metadata."""
 
     proven_through: int
     last_entry: int
@@ -57,6 +60,7 @@ class SurvivingEnd:
     behind: str = ""
     is_provable: bool = False
     takes_recovery: bool = False
+    seen: SeenRevision = NEVER_SEEN
     elsewhere: dict[BookieRef, int] = field(default_factory=dict)
 
 
@@ -89,6 +93,7 @@ class _Survivors:
         self._proven = ProvenEnd(self._digester)
         self._elsewhere: dict[BookieRef, int] = {}
         self._behind = ""
+        self._metadata = LatestRevision()
 
     async def end(self) -> SurvivingEnd:
         members = range(len(self._fragment.ensemble))
@@ -125,6 +130,7 @@ class _Survivors:
             behind=self._behind,
             is_provable=is_provable,
             takes_recovery=is_outdated,
+            seen=self._metadata.seen,
             elsewhere=self._elsewhere,
         )
 
@@ -201,6 +207,7 @@ class _Survivors:
         except BookieUnavailable as error:
             self._missing[position] = error.why
         else:
+            self._metadata.hear(bookie, reply)
             self._take_lac(position, reply)
 
     def _take_lac(self, position: int, reply: LacReply) -> None:
@@ -228,6 +235,7 @@ class _Survivors:
             await asyncio.gather(*(self._fence_other(bookie) for bookie in tuple(self._holders)))
 
     def _hear_other(self, bookie: BookieRef, reply: LacReply) -> None:
+        self._metadata.hear(bookie, reply)
         proven = self._proven.hear(bookie, reply.last_add_confirmed)
         if outdates(self._record, proven):
             self._elsewhere[bookie] = proven

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .. import keys, settled_writes
-from ..errors import BadRecord, KeyExists, MetadataRestored
+from ..errors import BadRecord, KeyExists, MetadataRestored, MetadataRolledBack
 from ..records import records_pb2 as pb
 from ..records.ledger_record import BookieRef
 from ..records.unreadable import parsed, skip
@@ -70,6 +71,16 @@ class Misfits:
         return not any(kind.ledgers for kind in kinds)
 
 
+class SeenRevision(NamedTuple):
+    """A revision of the store, and which bookie has seen it."""
+
+    revision: int
+    bookie: str
+
+
+NEVER_SEEN = SeenRevision(0, "")
+
+
 async def read(store: MetadataStore) -> Restored | None:
     """Reads the hold; None if there is none. Raises MetadataError, and BadRecord for a hold of a newer program."""
     found = await store.get(keys.RESTORED)
@@ -79,8 +90,11 @@ async def read(store: MetadataStore) -> Restored | None:
     return Restored(message.backup_ms, message.restored_ms, message.nonce)
 
 
-async def check_accepted(store: MetadataStore) -> None:
-    """Raises MetadataRestored while there is a hold, and MetadataError."""
+async def check_accepted(store: MetadataStore, seen: SeenRevision = NEVER_SEEN) -> None:
+    """Raises MetadataRestored while there is a hold, MetadataRolledBack where the store was `seen` at a later revision
+    than it is at, and MetadataError."""
+    if seen.revision and (now := (await store.list_page(keys.BOOKIES, limit=1)).revision) < seen.revision:
+        raise MetadataRolledBack(now, *seen)
     if await store.get(keys.RESTORED) is not None:
         raise MetadataRestored
 

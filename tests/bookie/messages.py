@@ -79,7 +79,7 @@ read_replies = st.builds(
     text,
 )
 lac_requests = st.builds(LacRequest, text, i64, st.booleans(), i64, u32, credentials, traces, identities)
-lac_replies = st.builds(LacReply, statuses, maybe_lac, text)
+lac_replies = st.builds(LacReply, statuses, maybe_lac, text, natural)
 holdings_requests = st.builds(HoldingsRequest, text, i64, i64, i64, u64, identities)
 runs = st.tuples(natural, natural, u64, u64).map(
     lambda run: Holding(min(run[:2]), max(run[:2]), run[2], run[3])

@@ -86,6 +86,17 @@ def closed_ledgers(client: LedgerClient, count: int) -> list[int]:
     return made
 
 
+def accept(uri: str) -> None:
+    async def accepted() -> bool:
+        store = await open_store(uri)
+        try:
+            return await hold.accept(store)
+        finally:
+            await store.close()
+
+    assert run(accepted()), "there was no hold"
+
+
 def is_held_back(uri: str) -> bool:
     async def held() -> bool:
         store = await open_store(uri)
@@ -127,7 +138,8 @@ def test_W8_of_an_id_that_is_given_twice_no_bookie_takes_or_gives_the_other_ledg
 def test_W8_a_ledger_whose_ensemble_changed_after_the_copy_is_recovered_with_what_the_bookies_that_took_over_have(
     tmp_path: Path,
 ) -> None:
-    """No bookie looks at the store here. Nothing is closed while the bookie is hung that alone has the next entry."""
+    """Nothing is closed while the bookie is hung that alone has the next entry; nor before the bookie that has seen more
+    of the metadata has looked, and an operator has accepted what is there."""
     with (
         etcd_in(tmp_path) as metadata,
         bookie_processes(5, tmp_path, metadata.uri, lease_seconds=SELDOM) as bookies,
@@ -140,6 +152,7 @@ def test_W8_a_ledger_whose_ensemble_changed_after_the_copy_is_recovered_with_wha
         metadata.save()
         by_name = {bookie.bookie_id: bookie for bookie in bookies}
         first, second = [by_name[former.bookie_id] for former in writer.record.fragments[0].ensemble]
+        closed_ledgers(client, 4)  # the store is far behind what is seen of it from now on
         first.kill()
         payloads.append(b"without the first")
         writer.append(payloads[-1])
@@ -158,6 +171,12 @@ def test_W8_a_ledger_whose_ensemble_changed_after_the_copy_is_recovered_with_wha
             ):
                 another.open_ledger(writer.ledger_id)
             by_name[third.bookie_id].child.signal(signal.SIGCONT)
+            went_back = f"bookie {first.bookie_id} has .* went back to an older copy"
+            with pytest.raises(LedgerRecoveryFailed, match=went_back):
+                another.open_ledger(writer.ledger_id)
+            first.kill()
+            first.start()  # and looks
+            accept(metadata.uri)
             with another.open_ledger(writer.ledger_id) as reader:
                 assert [entry.payload for entry in reader] == payloads
         with pytest.raises(LedgerFenced):

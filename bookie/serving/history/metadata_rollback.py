@@ -9,8 +9,9 @@ the counter of ids moved past what it holds.
 Not noticed is a store that went back to a copy younger than this bookie's last write, and in which others have
 written more since than this bookie has seen: there the identities of ledgers keep two ledgers of one id apart (rule
 W8). Of a ledger that was open and changed its ensemble after the copy was made the older record names bookies that
-lack what came later. Until a bookie has looked, a third of its lease later at most, a recovery is stopped by those that
-have it (`ledgers/recovering/witnesses.py`), where they are registered and answer.
+lack what came later. Until a bookie has looked, a third of its lease later at most, a recovery is stopped by the
+revision that this bookie tells whoever asks for a last-add-confirmed (`ledgers/recovering/accepted_metadata.py`), or by
+those that have what came later (`witnesses.py`), where they are registered and answer.
 """
 
 from __future__ import annotations

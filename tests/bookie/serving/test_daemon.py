@@ -15,7 +15,6 @@ from bookie.serving.daemon import RunningBookie, serving, until_one_fails
 from bookie.wire.data.framing import FrameKind
 from bookie.wire.messages import (
     Ack,
-    LacReply,
     Status,
 )
 from metadata.memory import MemoryStore
@@ -77,7 +76,7 @@ def test_stopping_answers_what_was_accepted_and_waits_for_no_client(tmp_path: Pa
             while (more := await stream.acks()) is not None:
                 rest += more
             assert await idle_stream.acks() is None
-            assert await polling == LacReply(OK)
+            assert (await polling).status is OK
             await serve
             assert loop.time() - stopped_at < STOP_SECONDS_EXPECTED
         answers = plain([*first, *rest])
