@@ -94,7 +94,8 @@ class LoopThread:
     @property
     def is_current(self) -> bool:
         """Whether the caller runs on the loop's thread, and so must not wait."""
-        return threading.get_ident() == self._thread.ident
+        # The system gives the ident of a thread that has ended to the next one.
+        return threading.get_ident() == self._thread.ident and self._thread.is_alive()
 
     def check_open(self) -> None:
         """Raises ClientClosed or ClientForked if the client is no longer usable."""

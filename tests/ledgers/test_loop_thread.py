@@ -83,6 +83,16 @@ def test_waiting_on_the_thread_itself_is_refused() -> None:
     thread.close(nothing)
 
 
+def test_a_caller_with_the_ident_of_the_ended_thread_may_close_once_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    thread = LoopThread()
+    thread.close(nothing)
+    monkeypatch.setattr(thread._thread, "_ident", threading.get_ident())  # as the system may have given it
+    assert not thread.is_current
+    thread.close(nothing)
+
+
 def test_closing_ends_those_who_wait_and_everything_later_with_one_error() -> None:
     thread = LoopThread()
     began = threading.Event()

@@ -57,6 +57,9 @@ class AppThread:
         self._world.by_ident[self._thread.ident] = self
         self.wake()
 
+    def is_alive(self) -> bool:
+        return not self.is_done
+
     def join(self) -> None:
         """As of a thread; of the world's own at the end of a run it must be done."""
         me = self._world.current
