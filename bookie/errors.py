@@ -64,7 +64,8 @@ class IndexDamaged(IndexUnusable):
 
 
 class LogFailed(BookieError):
-    """The log could not be written or synced; the message says why. A failed sync is never retried."""
+    """The log could not be written or synced, or files were taken away; the message says why. A failed sync is never
+    retried."""
 
 
 class DiskIsFull(BookieError):

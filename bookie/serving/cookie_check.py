@@ -53,7 +53,13 @@ async def check_cookie(path: Path, store: MetadataStore) -> Cookie:
 
 
 async def _check_cluster(path: Path, store: MetadataStore, cookie: Cookie) -> None:
-    if await cluster.cluster_id(store) != cookie.cluster_id:
+    there = await cluster.cluster_id(store)
+    if there is None:
+        raise DataDirectoryError(
+            f"{path} belongs to bookie {cookie.bookie_id} of cluster {cookie.cluster_id}, and there is none under this "
+            "--metadata: check it. If the metadata is gone, put a backup in its place: `bookledger metadata restore`"
+        )
+    if there != cookie.cluster_id:
         raise DataDirectoryError(
             f"{path} belongs to bookie {cookie.bookie_id} of another cluster ({cookie.cluster_id}); check --metadata"
         )

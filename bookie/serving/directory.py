@@ -21,6 +21,7 @@ from typing import Any
 
 from metadata import keys, settled_writes
 from metadata.backup import hold
+from metadata.backup.no_cluster import why_no_cluster
 from metadata.errors import KeyExists, StoreRefused, VersionConflict
 from metadata.healing import operator_requests
 from metadata.healing.operator_requests import OrderKind
@@ -185,7 +186,7 @@ async def format_directory(
     keys.check_name(bookie_id)
     begun = _interrupted_format(path)
     if await hold.read(store) is not None and await cluster.cluster_id(store) is None:
-        raise DataDirectoryError("a backup was being restored here: finish that first, with the same file")
+        raise DataDirectoryError(await why_no_cluster(store))
     known = await store.get(keys.cookie(bookie_id))
     if known is not None and (begun is None or known.value != begun.encode()):
         await _check_replaceable(store, bookie_id, replace=replace, wait=wait)

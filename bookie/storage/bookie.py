@@ -20,7 +20,7 @@ from ..config import BookieConfig
 from ..disk.disk import Disk
 from ..disk.space import SpaceLimit
 from ..disk.space_guard import SpaceGuard
-from ..errors import DiskIsFull, LogFailed
+from ..errors import DirectoryLost, DiskIsFull, LogFailed
 from ..index.claims import check_log
 from ..index.index import Index
 from ..index.places import FrameLocation, place_of_frame
@@ -393,4 +393,5 @@ class Bookie:
     def fail(self, error: Exception) -> None:
         """Stops acknowledging for good; the process must end (rule B1)."""
         if not self.failed.done():
-            self.failed.set_result(LogFailed(f"the log could not be written or synced: {error}"))
+            doing = "" if isinstance(error, DirectoryLost) else "the log could not be written or synced: "
+            self.failed.set_result(LogFailed(f"{doing}{error}"))

@@ -11,6 +11,7 @@ from metadata.errors import MetadataError, WatchCompacted
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import VersionedRecord
 
+from ..authorized import no_record
 from ..cluster import Cluster
 from ..errors import LedgerError, MetadataUnavailable, NoSuchLedger
 from ..integrity.digest import Digester
@@ -72,7 +73,10 @@ class LedgerView:
     async def refresh(self) -> None:
         """Reads the record again. Raises NoSuchLedger, ClientClosed, MetadataUnavailable."""
         try:
-            self._take(await self.cluster.ledgers.read_again(self.record))
+            found = await self.cluster.ledgers.read_again(self.record)
+            if found is None:
+                raise await no_record(self.cluster, self.ledger_id)
+            self._take(found)
         except MetadataError as error:
             raise self._unavailable("read the metadata of", error) from error
 

@@ -8,12 +8,18 @@ from typing import IO
 
 from .. import keys, settled_writes
 from ..errors import BackupUnusable, KeyExists
-from ..store import MetadataStore
+from ..store import MetadataStore, list_all
 from . import hold
 from .file import Header, Item, read_header, read_items
 
 AT_ONCE = 64
 """Concurrent writes."""
+
+PROCESSES = (keys.BOOKIES, keys.JOURNAL_NODES)
+"""Prefixes of keys that processes hold while they run."""
+
+NOTED = (keys.RESTORED, keys.MISFITS, keys.NEXT_LEDGER_ID, keys.LIVES, keys.ABSENT, keys.AUDITOR)
+"""Prefixes of keys that bookies write by themselves into a store that lost its cluster under them."""
 
 
 def check(file: IO[bytes], on_read: Callable[[int], object] = lambda _: None) -> tuple[Header, int]:
@@ -37,8 +43,9 @@ async def restore(
 ) -> Header:
     """Writes the keys of a verified backup to a store without a cluster.
 
-    Raises BackupUnusable where there is one, or something else under one of the keys, and MetadataError where the
-    store fails: then there is no cluster yet, and the same file can be restored again.
+    It may have been emptied under living bookies: what they have noted in it since is deleted. Raises BackupUnusable
+    where there is a cluster, or a process is registered, or something else is under one of the keys; and MetadataError
+    where the store fails: then there is no cluster yet, and the same file can be restored again.
     """
     header = read_header(file)
     if await store.get(keys.LAYOUT) is not None:
@@ -61,12 +68,40 @@ async def restore(
 
 async def _check_is_empty_or_begun(store: MetadataStore, header: Header) -> None:
     begun = await hold.read(store)
+    if begun is not None and not begun.backup_ms:
+        return await _clear_notes(store)
     if begun is not None and begun.backup_ms != header.created_ms:
         raise BackupUnusable(
             "another backup was being restored here; finish that one, or take an empty prefix or file"
         )
     if begun is None and (await store.list_page("", limit=1)).items:
         raise BackupUnusable("there is something here already; restore into a prefix or a file that is empty")
+
+
+async def _clear_notes(store: MetadataStore) -> None:
+    """Empties a store that lost its cluster under living bookies of what these have noted in it since.
+
+    Raises BackupUnusable, and changes nothing, where processes are registered, or there is anything else.
+    """
+    noted = []
+    async for item in list_all(store, ""):
+        _check_is_note(item.key)
+        noted.append(item)
+    # The hold goes last: it says what the others are.
+    for item in sorted(noted, key=lambda item: item.key == keys.RESTORED):
+        await settled_writes.delete_unless_changed(store, item.key, item.version)
+
+
+def _check_is_note(key: str) -> None:
+    if key.startswith(PROCESSES):
+        raise BackupUnusable(
+            f"bookies or journal nodes are registered here ({key}): stop all of them first; one that was killed stays "
+            "registered until its lease has run out"
+        )
+    if not key.startswith(NOTED):
+        raise BackupUnusable(
+            f"there is something here already ({key}); restore into a prefix or a file that is empty"
+        )
 
 
 async def _put(store: MetadataStore, items: Iterable[Item]) -> None:

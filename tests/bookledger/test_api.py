@@ -24,6 +24,7 @@ from bookledger.admin.http.problems import PROBLEM_TYPE
 from bookledger.admin.http.server import serving_http
 from bookledger.console.console import Console
 from metadata import keys, open_store
+from metadata.backup.no_cluster import NO_CLUSTER
 from metadata.healing.lease_lock import LeaseLock, take
 from metadata.healing.marks import Marks
 from metadata.records import registration
@@ -415,7 +416,7 @@ def test_metadata_that_is_away_is_503_with_the_reason(
 def test_where_there_is_no_cluster_that_is_told() -> None:
     async def main() -> None:
         async with answering("memory://nothing-here") as url:
-            assert (await told(url, "/cluster"))["detail"] == metadata_view.NO_CLUSTER
+            assert (await told(url, "/cluster"))["detail"] == NO_CLUSTER
 
     run(main())
 

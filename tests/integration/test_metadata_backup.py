@@ -13,7 +13,7 @@ import pytest
 
 from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import LedgerClient, LedgerError, LedgerRecoveryFailed
-from ledgers.errors import NoSuchLedger
+from ledgers.errors import MetadataUnavailable, NoSuchLedger
 from metadata import open_store
 from metadata.backup import hold
 from tests.support.aio import run
@@ -59,7 +59,7 @@ def test_a_restored_backup_keeps_what_it_does_not_know_and_recovers_only_when_ac
     with started_again(tmp_path, new), LedgerClient(new) as client:
         with pytest.raises(LedgerRecoveryFailed, match="bookledger metadata check"):
             client.open_ledger(writer.ledger_id)
-        with pytest.raises(NoSuchLedger):
+        with pytest.raises(MetadataUnavailable, match=f"whether there is a ledger {newer.ledger_id}"):
             client.describe_ledger(newer.ledger_id)
         until(lambda: all(row["compared"] for row in check(new)))
         found = check(new)
@@ -77,6 +77,8 @@ def test_a_restored_backup_keeps_what_it_does_not_know_and_recovers_only_when_ac
         done = bookledger("metadata", "check", "--accept", "--yes", f"--metadata={new}")
         assert done.returncode == 0, done
         assert printed("metadata", "check", f"--metadata={new}") == [{"restored": False}]
+        with pytest.raises(NoSuchLedger):
+            client.describe_ledger(newer.ledger_id)
         with client.open_ledger(writer.ledger_id) as reader:
             assert [entry.payload for entry in reader.read(0, reader.last_add_confirmed)][:1] == [b"before"]
 

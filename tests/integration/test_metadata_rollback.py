@@ -20,11 +20,12 @@ from ledgers.errors import (
     LedgerFenced,
     LedgerIdReused,
     LedgerRecoveryFailed,
-    NoSuchLedger,
+    MetadataUnavailable,
     NotEnoughAnswers,
 )
 from metadata import open_store
 from metadata.backup import hold
+from metadata.records.ledger_record import BookieRef
 from tests.support.aio import run
 from tests.support.command_line import bookledger
 from tests.support.etcd import EtcdServer
@@ -138,8 +139,8 @@ def test_W8_of_an_id_that_is_given_twice_no_bookie_takes_or_gives_the_other_ledg
 def test_W8_a_ledger_whose_ensemble_changed_after_the_copy_is_recovered_with_what_the_bookies_that_took_over_have(
     tmp_path: Path,
 ) -> None:
-    """Nothing is closed while the bookie is hung that alone has the next entry; nor before the bookie that has seen more
-    of the metadata has looked, and an operator has accepted what is there."""
+    """Nothing is closed while the bookie is hung that alone has the next entry; nor before the bookie that has seen
+    more of the metadata has looked, and an operator has accepted what is there."""
     with (
         etcd_in(tmp_path) as metadata,
         bookie_processes(5, tmp_path, metadata.uri, lease_seconds=SELDOM) as bookies,
@@ -207,7 +208,9 @@ def test_a_store_that_went_back_is_noticed_and_everything_holds_back(
         with LedgerClient(metadata.uri) as client:
             with pytest.raises(LedgerError, match="until an operator accepts it"):
                 client.create_ledger()
-            with pytest.raises(NoSuchLedger):
+            with pytest.raises(
+                MetadataUnavailable, match=f"whether there is a ledger {lost[0]}: .* accepts it"
+            ):
                 client.open_ledger(lost[0])
         status = bookledger("cluster", "status", f"--metadata={metadata.uri}", "--json")
         assert not json.loads(status.stdout.splitlines()[0])["whole"], status
@@ -220,6 +223,55 @@ def test_a_store_that_went_back_is_noticed_and_everything_holds_back(
         for bookie in bookies:
             done = bookledger("bookie", "gc", "run", bookie.bookie_id, f"--metadata={metadata.uri}", "--json")
             assert json.loads(done.stdout)["ledgers_forgotten"] == 0, done
+
+
+def test_an_etcd_that_was_emptied_under_living_bookies_is_said_to_be_and_takes_a_backup(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "etcd").mkdir()
+    etcd, empty, saved = EtcdServer(tmp_path / "etcd"), tmp_path / "empty", tmp_path / "saved"
+    etcd.start()
+    try:
+        etcd.set_aside(empty)
+        uri = f"etcd://{etcd.endpoint}/test"
+        with bookie_processes(3, tmp_path, uri, lease_seconds=2) as bookies:
+            with LedgerClient(uri) as client:
+                (kept,) = closed_ledgers(client, 1)
+            assert bookledger("metadata", "backup", f"--metadata={uri}", str(saved)).returncode == 0
+            with LedgerClient(uri) as client:
+                (newer,) = closed_ledgers(client, 1)
+            etcd.go_back(empty)
+            until(lambda: is_held_back(uri))
+            until(lambda: len(registered(uri)) == len(bookies))
+            for command in (("cluster", "status"), ("metadata", "check")):
+                done = bookledger(*command, f"--metadata={uri}")
+                assert done.returncode == 1
+                assert b"the metadata of the cluster that was here is gone" in done.stderr
+            with (
+                LedgerClient(uri) as client,
+                pytest.raises(MetadataUnavailable, match="not known whether there is"),
+            ):
+                client.open_ledger(kept)
+            too_early = bookledger("metadata", "restore", f"--metadata={uri}", str(saved))
+            assert b"stop all of them first" in too_early.stderr
+            for bookie in bookies:
+                assert bookie.stop() == 0
+            restored = bookledger("metadata", "restore", f"--metadata={uri}", str(saved))
+            assert restored.returncode == 0, restored
+            for bookie in bookies:
+                bookie.start()
+            until(lambda: has_been_compared(uri, bookies))
+            assert bookledger("metadata", "check", "--accept", "--yes", f"--metadata={uri}").returncode == 0
+            with LedgerClient(uri) as client:
+                assert len(list(client.open_ledger(kept))) == 5
+                assert closed_ledgers(client, 1) > [newer], "no id is given twice"
+    finally:
+        etcd.stop()
+
+
+def registered(uri: str) -> list[BookieRef]:
+    with LedgerClient(uri) as client:
+        return [one.bookie for one in client.list_bookies()]
 
 
 def has_been_compared(uri: str, bookies: list[BookieProcess]) -> bool:

@@ -185,6 +185,54 @@ def test_it_is_restored_only_where_there_is_no_cluster() -> None:
     run(scenario())
 
 
+async def emptied() -> MemoryStore:
+    """With what bookies have noted that lived on, and have stopped since."""
+    store = MemoryStore()
+    await hold.begin(store, backup_ms=0, now_ms=2)
+    return await filled(
+        store,
+        {
+            keys.misfits("b1"): b"?",
+            keys.NEXT_LEDGER_ID: b"77",
+            keys.life("b1"): b"?",
+            keys.absent("b1"): b"?",
+        },
+    )
+
+
+def test_it_takes_the_place_of_metadata_that_was_lost_under_living_bookies() -> None:
+    async def scenario() -> None:
+        store = await emptied()
+        await restore(store, io.BytesIO(backup()), 3)
+        restored = await hold.read(store)
+        assert restored is not None and restored.backup_ms == HEADER.created_ms
+        found = await all_of(store)
+        assert found.keys() == {*ALL, keys.RESTORED}
+        assert {key: found[key] for key in ALL} == ALL
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        (keys.bookie("b1"), "stop all of them first"),
+        (keys.journal_node("jn1"), "stop all of them first"),
+        (keys.ledger(9), "something here already"),
+        (keys.cookie("b9"), "something here already"),
+    ],
+)
+def test_nothing_else_than_what_bookies_noted_makes_way_for_it(key: str, why: str) -> None:
+    async def scenario() -> None:
+        store = await filled(await emptied(), {key: b"!"})
+        before = await all_of(store)
+        with pytest.raises(BackupUnusable, match=why):
+            await restore(store, io.BytesIO(backup()), 3)
+        assert await all_of(store) == before
+
+    run(scenario())
+
+
 class Fails(MemoryStore):
     """After so many keys."""
 

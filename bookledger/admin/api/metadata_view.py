@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 
 from bookie.upkeep.healing.view import ClusterView, look
 from metadata import keys, open_store
+from metadata.backup.no_cluster import why_no_cluster
 from metadata.errors import BadRecord, MetadataError
 from metadata.records import ledger_codec
 from metadata.records.cluster import cluster_id
@@ -37,8 +38,6 @@ KEYS_TRIED_MAX = 4
 
 LOST_AFTER_SECONDS = 600.0
 """An absent bookie counts as lost after this time, where nothing else is said."""
-
-NO_CLUSTER = "there is no cluster under this metadata URI: `bookledger bookie format` makes one"
 
 
 class Away(Exception):
@@ -83,7 +82,7 @@ class MetadataView:
         """The cluster's id. Raises Away where there is none."""
         name = await cluster_id(store)
         if name is None:
-            raise Away(NO_CLUSTER)
+            raise Away(await why_no_cluster(store))
         return name
 
     async def view(self, store: MetadataStore) -> ClusterView:

@@ -11,14 +11,12 @@ from bookie.upkeep.healing.auditor import Audit, Auditor
 from bookie.upkeep.healing.view import look
 from bookie.upkeep.peers import NoPeers
 from bookie.upkeep_config import UpkeepConfig
-from ledgers.errors import LedgerError
-from metadata.records.cluster import cluster_id
 from metadata.records.ledger_record import BookieRef
 from metadata.store import MetadataStore
 
 from ..config.settings import settings_now
 from ..membership.cluster_survey import (
-    NO_CLUSTER,
+    cluster_there,
     looking_at_ledgers,
     lost_after_option,
     surveyed,
@@ -123,8 +121,7 @@ def audit(metadata_uri: str, lost_after: float, as_json: bool) -> None:
     config = settings_now().made("upkeep", UpkeepConfig, lost_bookie_seconds=lost_after)
 
     async def work(store: MetadataStore) -> Audit:
-        if await cluster_id(store) is None:
-            raise LedgerError(NO_CLUSTER)
+        await cluster_there(store)
         auditor = Auditor(store, BookieRef("operator", "none"), config, time.time, NoPeers())
         view = await look(store, time.time_ns() // 1_000_000, config.lost_bookie_ms)
         return await auditor.audit(view, bar)

@@ -8,12 +8,11 @@ from typing import Any
 
 from bookie.upkeep.healing.view import look
 from bookledger.cluster.survey import Condition, Copy, copies
-from ledgers.errors import LedgerError, NoSuchLedger
-from metadata.records.cluster import cluster_id
+from ledgers.errors import NoSuchLedger
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
-from ..membership.cluster_survey import NO_CLUSTER, lost_after_option, with_store
+from ..membership.cluster_survey import cluster_there, lost_after_option, with_store
 from ..options import json_option, ledger_argument, metadata_option
 from ..output import print_records
 from ..told.help import command
@@ -32,8 +31,7 @@ def check(metadata_uri: str, ledger_id: int, lost_after: float, as_json: bool) -
     """
 
     async def work(store: MetadataStore) -> list[Copy]:
-        if await cluster_id(store) is None:
-            raise LedgerError(NO_CLUSTER)
+        await cluster_there(store)
         found = await LedgerStore(store).read(ledger_id)
         if found is None:
             raise NoSuchLedger(ledger_id)

@@ -12,6 +12,7 @@ import click
 from bookledger.cluster.survey import Survey, survey
 from ledgers.errors import LedgerError
 from metadata import open_store
+from metadata.backup.no_cluster import why_no_cluster
 from metadata.records.cluster import cluster_id
 from metadata.store import MetadataStore
 
@@ -20,8 +21,6 @@ from ..output import Progress
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
-
-NO_CLUSTER = "no cluster here: `bookledger bookie format` makes one; is the prefix of the URI right?"
 
 
 def lost_after_option(function: F) -> F:
@@ -52,9 +51,15 @@ def with_store(metadata_uri: str, work: Callable[[MetadataStore], Awaitable[T]])
 def check_is_cluster(metadata_uri: str) -> None:
     """Raises LedgerError if there is no cluster: a mistyped prefix must not look like an empty one."""
     with Progress("asking the metadata", None, of="", is_mostly_quick=True):
-        name = with_store(metadata_uri, cluster_id)
+        with_store(metadata_uri, cluster_there)
+
+
+async def cluster_there(store: MetadataStore) -> str:
+    """The cluster's id. Raises LedgerError if there is none."""
+    name = await cluster_id(store)
     if name is None:
-        raise LedgerError(NO_CLUSTER)
+        raise LedgerError(await why_no_cluster(store))
+    return name
 
 
 def looking_at_ledgers(total: int | None = None, *, prints: bool = False) -> Progress:
@@ -66,10 +71,12 @@ def surveyed(metadata_uri: str, lost_after: float) -> Survey:
     """Surveys the whole cluster. Raises LedgerError if there is none."""
     now_ms = time.time_ns() // 1_000_000
     wait_ms = int(lost_after * 1000)
+
+    async def work(store: MetadataStore) -> Survey:
+        seen = await survey(store, now_ms=now_ms, wait_ms=wait_ms, on_ledger=advance)
+        if seen is None:
+            raise LedgerError(await why_no_cluster(store))
+        return seen
+
     with looking_at_ledgers() as advance:
-        seen = with_store(
-            metadata_uri, lambda store: survey(store, now_ms=now_ms, wait_ms=wait_ms, on_ledger=advance)
-        )
-    if seen is None:
-        raise LedgerError(NO_CLUSTER)
-    return seen
+        return with_store(metadata_uri, work)

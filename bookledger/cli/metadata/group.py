@@ -21,11 +21,10 @@ from metadata.backup.restoring import check as check_backup
 from metadata.backup.restoring import restore as restore_backup
 from metadata.backup.saving import TRIES_MAX, save
 from metadata.errors import BackupUnusable
-from metadata.records.cluster import cluster_id
 from metadata.store import MetadataStore
 
 from ..membership.authorization import acting
-from ..membership.cluster_survey import NO_CLUSTER, surveyed, with_store
+from ..membership.cluster_survey import cluster_there, surveyed, with_store
 from ..options import FilePath, json_option, metadata_option, optional_metadata_option
 from ..output import Progress, check_is_new, print_record, print_records, whole_file
 from ..terminal import confirm, say
@@ -75,9 +74,7 @@ def backup(metadata_uri: str, file: Path, as_json: bool) -> None:
     bar = Progress("backing up", None, of="keys")
 
     async def work(store: MetadataStore) -> int:
-        name = await cluster_id(store)
-        if name is None:
-            raise LedgerError(NO_CLUSTER)
+        name = await cluster_there(store)
         for _ in range(TRIES_MAX):
             with suppress(_JournalsChanged):
                 return await _save(store, file, name, bar)

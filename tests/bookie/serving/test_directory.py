@@ -234,7 +234,8 @@ def test_a_directory_of_another_cluster_is_refused(tmp_path: Path) -> None:
     formatted(tmp_path / "there", elsewhere)
     refused = refusal_of_check(tmp_path / "here", elsewhere)
     assert f"belongs to bookie b1 of another cluster ({cookie.cluster_id})" in refused
-    assert "of another cluster" in refusal_of_check(tmp_path / "here", MemoryData())
+    refused = refusal_of_check(tmp_path / "here", MemoryData())
+    assert f"of cluster {cookie.cluster_id}, and there is none under this --metadata" in refused
 
 
 def test_a_disk_of_an_older_incarnation_is_refused(tmp_path: Path) -> None:
