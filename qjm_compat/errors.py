@@ -12,7 +12,8 @@
     ├── NewerTxid                the reader is ahead of this acceptor
     ├── EditsNotCached           read the segments instead
     ├── SegmentUnreadable        no copy of a segment could be read to its end
-    │   └── SegmentUnavailable   … because bookies or metadata did not answer: read it again later
+    │   ├── SegmentUnavailable   … because bookies or metadata did not answer: read it again later
+    │   └── EditsMissing         … because no acceptor that answers has these edits
     ├── QuorumFailed             too few acceptors said yes; names what each of the others said
     │   ├── QuorumTimeout        … because they did not answer in time
     │   └── HalfFormatted        … of a format: the same call again formats the rest
@@ -26,6 +27,7 @@ A flush that failed may or may not be in the journal: the next recovery settles 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Self
 
 from metadata.picklable_errors import PicklableError
 
@@ -111,6 +113,19 @@ class SegmentUnreadable(JournalError):
 
 class SegmentUnavailable(SegmentUnreadable):
     """No copy of the segment can be read now; the bookies or the metadata under one of them did not answer."""
+
+
+class EditsMissing(SegmentUnreadable):
+    """Edits that were asked for, or are between others, are at no acceptor that answers; says which, and what to do."""
+
+    @classmethod
+    def before(cls, next_txid: int, txid: int, *, is_oldest: bool) -> Self:
+        """Those from `txid` on that are missing before `next_txid`, which may be the oldest there is."""
+        why = "the oldest edit" if is_oldest else "the next one"
+        purged = (
+            "; earlier ones were purged, or only acceptors that do not answer have them" if is_oldest else ""
+        )
+        return cls(f"txids {txid} to {next_txid - 1} are not there: {why} is {next_txid}{purged}")
 
 
 class QuorumFailed(JournalError):

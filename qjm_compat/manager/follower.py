@@ -14,12 +14,12 @@ from ..batch import Batch
 from ..config import JournalConfig
 from ..edits import EditOp
 from ..errors import (
+    EditsMissing,
     EditsNotCached,
     JournalError,
     NewerTxid,
     QuorumFailed,
     QuorumTimeout,
-    SegmentUnreadable,
 )
 from ..requests import GetJournaledEdits, JournaledEdits
 from .effects import Answers, Need
@@ -86,11 +86,11 @@ class Follower:
                 yield edits
 
     async def _from_segments(self, from_txid: int) -> AsyncGenerator[tuple[Batch, int], None]:
-        """Yields what is durable in segments. Raises SegmentUnreadable if edits are missing."""
+        """Yields what is durable in segments. Raises EditsMissing."""
         next_txid = from_txid
         for stream in await self._streams_from(from_txid):
             if stream.first_txid != next_txid:
-                raise _are_missing(next_txid, stream.first_txid, is_oldest=next_txid == from_txid)
+                raise EditsMissing.before(stream.first_txid, next_txid, is_oldest=next_txid == from_txid)
             async with aclosing(stream.batches()) as batches:
                 async for batch in batches:
                     yield batch, stream.layout_version
@@ -154,12 +154,6 @@ def _given(answers: Answers[JournaledEdits | Lacks]) -> dict[int, JournaledEdits
 
 def _has_nothing_new(reply: JournaledEdits | Lacks) -> bool:
     return not isinstance(reply, Lacks) and not reply.txn_count
-
-
-def _are_missing(txid: int, next_txid: int, *, is_oldest: bool) -> SegmentUnreadable:
-    why = "the oldest edit" if is_oldest else "the next one"
-    purged = "; earlier ones were purged, or only acceptors that do not answer have them" if is_oldest else ""
-    return SegmentUnreadable(f"txids {txid} to {next_txid - 1} are not there: {why} is {next_txid}{purged}")
 
 
 def _have_segments(error: QuorumFailed) -> bool:

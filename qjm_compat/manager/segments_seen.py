@@ -10,7 +10,7 @@ from typing import Protocol
 
 from ledgers.protocol.quorum import Quorum
 
-from ..errors import RuleViolated, SegmentUnreadable
+from ..errors import EditsMissing, RuleViolated
 from ..requests import GetEditLogManifest, JournaledEdits, Manifest, RemoteEditLog
 from .effects import Acceptors, Need, Program
 
@@ -78,9 +78,9 @@ def _without_remnants(seen: list[SegmentSeen], purged_below: int) -> list[Segmen
 
 
 def check_no_gap(seen: Iterable[TxidRange]) -> None:
-    """Raises SegmentUnreadable where transactions are missing between segments."""
+    """Raises EditsMissing where transactions are missing between segments."""
     for one, other in _gaps(seen):
-        raise SegmentUnreadable(
+        raise EditsMissing(
             f"txids {one.last_txid + 1} to {other.first_txid - 1} are missing: of the acceptors that answer none has "
             f"them, and later ones are there; bring the others back, or read from txid {other.first_txid} on"
         )

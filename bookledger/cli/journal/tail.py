@@ -172,8 +172,8 @@ async def _print_durable(manager: QuorumJournalManager, printed: _Printed, *, wa
 async def _durable(
     manager: QuorumJournalManager, from_txid: int | None, *, waits: bool
 ) -> AsyncGenerator[list[EditOp], None]:
-    """What is durable now. Raises SegmentUnreadable where edits are missing."""
-    from qjm_compat.errors import SegmentUnreadable
+    """What is durable now. Raises EditsMissing."""
+    from qjm_compat.errors import EditsMissing
     from qjm_compat.manager.input_stream import decoded
 
     next_txid = from_txid
@@ -182,9 +182,7 @@ async def _durable(
         await _check_comes_next(manager, from_txid, waits=waits)
     for stream in streams:
         if next_txid is not None and stream.first_txid != next_txid:
-            raise SegmentUnreadable(
-                f"txids {next_txid} to {stream.first_txid - 1} are not there: the next is {stream.first_txid}"
-            )
+            raise EditsMissing.before(stream.first_txid, next_txid, is_oldest=next_txid == from_txid)
         async with aclosing(stream.batches()) as batches:
             async for batch in batches:
                 yield decoded(batch, stream.layout_version)
@@ -192,15 +190,15 @@ async def _durable(
 
 
 async def _check_comes_next(manager: QuorumJournalManager, txid: int, *, waits: bool) -> None:
-    """Of a journal that has nothing from `txid` on. Raises SegmentUnreadable unless it is waited for, or comes next."""
-    from qjm_compat.errors import SegmentUnreadable
+    """Of a journal that has nothing from `txid` on. Raises EditsMissing unless it is waited for, or comes next."""
+    from qjm_compat.errors import EditsMissing
 
     streams = await manager.select_input_streams(0, in_progress_ok=True)
     last = streams[-1].last_txid if streams else 0
     if txid <= last + 1:
         return
     if not waits:
-        raise SegmentUnreadable(f"the journal ends at txid {last}, and {txid} was asked for")
+        raise EditsMissing(f"the journal ends at txid {last}, and {txid} was asked for")
     say(f"the journal ends at txid {last}: waiting for {txid}")
 
 

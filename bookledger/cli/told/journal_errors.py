@@ -20,6 +20,7 @@ MEANINGS: dict[type[JournalError], str] = {
     errors.NewerTxid: "nothing so new is there yet",
     errors.EditsNotCached: "these edits are at hand no more; `bookledger journal export` reads their segments",
     errors.SegmentUnreadable: "no copy of a segment can be read to its end; `bookledger journal fsck` says why",
+    errors.EditsMissing: "the journal does not have all of these edits",
     errors.SegmentUnavailable: "no copy of a segment can be read now, for not all bookies and metadata answer",
     errors.QuorumFailed: "too few acceptors did it",
     errors.QuorumTimeout: "too few acceptors answered in time; it may have happened all the same",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgers.protocol.quorum import majority
-from qjm_compat.errors import RuleViolated, SegmentUnreadable
+from qjm_compat.errors import EditsMissing, RuleViolated
 from qjm_compat.manager.effects import Acceptors, Answers, Ask, Need
 from qjm_compat.manager.segments_seen import (
     SegmentSeen,
@@ -173,7 +173,7 @@ def test_J5_a_gap_that_is_there_after_three_looks_is_an_error_that_says_where_to
     hole = {0: OLD, 1: NEW_WITH_A_HOLE}
     found = looked(hole, hole, hole)
     assert ends(found) == [(1, 3, False), (7, 9, False)]
-    with pytest.raises(SegmentUnreadable, match=r"txids 4 to 6 are missing: .*read from txid 7 on"):
+    with pytest.raises(EditsMissing, match=r"txids 4 to 6 are missing: .*read from txid 7 on"):
         check_no_gap(found)
 
 
@@ -187,7 +187,7 @@ def test_what_is_before_a_gap_that_a_purge_has_made_is_left_out(purged_below: in
 
 def test_a_purge_explains_no_gap_behind_it() -> None:
     purged = Manifest([final(1, 3), final(7, 9)], purged_below=3)
-    with pytest.raises(SegmentUnreadable, match="txids 4 to 6"):
+    with pytest.raises(EditsMissing, match="txids 4 to 6"):
         check_no_gap(looked(*[{0: purged, 1: OLD}] * 3))
 
 
