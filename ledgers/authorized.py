@@ -5,14 +5,13 @@ from __future__ import annotations
 import hmac
 
 from bookie.wire.trust.roles import Right
-from metadata.backup import hold
-from metadata.errors import MetadataRestored
 from metadata.records.ledger_store import VersionedRecord
 
 from .cluster import Cluster
-from .errors import LedgerError, MetadataUnavailable, NoSuchLedger, Unauthorized
+from .errors import NoSuchLedger, Unauthorized
 from .integrity.digest import Digester, digester
 from .integrity.ledger_keys import LedgerKey
+from .record_change import no_record
 
 Keys = tuple[Digester, LedgerKey]
 
@@ -37,17 +36,9 @@ async def keys_of(cluster: Cluster, found: VersionedRecord, password: bytes, *ri
 async def found_of(cluster: Cluster, ledger_id: int) -> VersionedRecord:
     if type(ledger_id) is not int:
         raise TypeError(f"a ledger id is an int, not {type(ledger_id).__name__}")
-    found = await cluster.ledgers.read(ledger_id) if 0 <= ledger_id < 2**63 else None
+    if not 0 <= ledger_id < 2**63:
+        raise NoSuchLedger(ledger_id)
+    found = await cluster.ledgers.read(ledger_id)
     if found is None:
-        raise await no_record(cluster, ledger_id)
+        raise await no_record(cluster.ledgers, ledger_id)
     return found
-
-
-async def no_record(cluster: Cluster, ledger_id: int) -> LedgerError:
-    """What is told of a ledger of which there is no record. Metadata that is older than the bookies' entries does not
-    know newer ledgers (rule W8). Raises MetadataError."""
-    try:
-        await hold.check_accepted(cluster.store)
-    except MetadataRestored as error:
-        return MetadataUnavailable(f"it is not known whether there is a ledger {ledger_id}: {error}")
-    return NoSuchLedger(ledger_id)

@@ -23,7 +23,7 @@
     ├── ClientClosed             the client was closed: make another one
     ├── ClientForked             the client is another process's: make one in this process
     ├── WouldDeadlock            a call that waits, made on the very thread it would wait for
-    └── MetadataUnavailable      the metadata store does not answer
+    └── MetadataUnavailable      the metadata store does not answer, or waits for an operator
 
 LedgerFenced, LedgerIdReused, LedgerClosed, NotEnoughBookies, AppendTimeout, Unauthorized and MetadataUnavailable are
 UnconfirmedErrors: they end a writer. An append that failed with one of them may or may not be in the

@@ -7,12 +7,13 @@ import time
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
-from metadata.errors import MetadataError, NoSuchKey, StoreUnavailable, VersionConflict
+from metadata.backup import hold
+from metadata.errors import MetadataError, MetadataRestored, NoSuchKey, StoreUnavailable, VersionConflict
 from metadata.healing.marks import Marks
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 
-from .errors import LedgerError, MetadataUnavailable
+from .errors import LedgerError, MetadataUnavailable, NoSuchLedger
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +25,16 @@ class Conflict:
     """The compare-and-swap failed; `found` is the current record, None if the ledger was deleted."""
 
     found: VersionedRecord | None
+
+
+async def no_record(ledgers: LedgerStore, ledger_id: int) -> NoSuchLedger | MetadataUnavailable:
+    """What is told of a ledger of which there is no record. Metadata that is older than the bookies' entries does not
+    know newer ledgers (rule W8). Raises MetadataError."""
+    try:
+        await hold.check_accepted(ledgers.store)
+    except MetadataRestored as error:
+        return MetadataUnavailable(f"it is not known whether there is a ledger {ledger_id}: {error}")
+    return NoSuchLedger(ledger_id)
 
 
 async def change_record(
@@ -39,7 +50,12 @@ async def change_record(
     except StoreUnavailable as error:
         return MetadataUnavailable(f"the metadata store did not answer: {error}")
     try:
-        return Conflict(await ledgers.read_again(record))
+        found = await ledgers.read_again(record)
+        if found is None and isinstance(
+            unknown := await no_record(ledgers, record.ledger_id), MetadataUnavailable
+        ):
+            return unknown
+        return Conflict(found)
     except MetadataError as error:
         return MetadataUnavailable(f"the metadata store did not answer: {error}")
 

@@ -144,7 +144,7 @@ class MetadataRestored(MetadataError):
 
 
 class MetadataRolledBack(MetadataRestored):
-    """The metadata store is at an earlier revision than a bookie has seen it at. Nothing was changed.
+    """The metadata store is at an earlier revision than a bookie has seen it at. No ledger was closed.
 
     Bookies look every few seconds, and then hold the cluster back; see MetadataRestored.
     """
@@ -152,7 +152,7 @@ class MetadataRolledBack(MetadataRestored):
     def __init__(self, revision: int, seen_revision: int, seen_by: str) -> None:
         super().__init__(
             f"the metadata is at revision {revision}, and bookie {seen_by} has seen it at {seen_revision}: it went "
-            "back to an older copy of itself. Ledgers are neither created, recovered nor collected until an operator "
-            "accepts it: bookledger metadata check. If that knows of nothing, restart this bookie"
+            "back to an older copy of itself, and no ledger's end is decided until bookies have noticed that, and an "
+            "operator has accepted it: bookledger metadata check. If that knows of nothing, see the bookie's log"
         )
         self.revision, self.seen_revision, self.seen_by = revision, seen_revision, seen_by

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .errors import (
         BadJournalState,
         BadRequest,
+        EditsMissing,
         EditsNotCached,
         JournalError,
         JournalNotEmpty,
@@ -69,6 +70,7 @@ __all__ = [
     "EditLogInputStream",
     "EditLogOutputStream",
     "EditOp",
+    "EditsMissing",
     "EditsNotCached",
     "JournalConfig",
     "JournalError",

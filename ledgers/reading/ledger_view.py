@@ -11,11 +11,11 @@ from metadata.errors import MetadataError, WatchCompacted
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import VersionedRecord
 
-from ..authorized import no_record
 from ..cluster import Cluster
 from ..errors import LedgerError, MetadataUnavailable, NoSuchLedger
 from ..integrity.digest import Digester
 from ..protocol.striping import Striping
+from ..record_change import no_record
 
 Prove = Callable[[str], Credential]
 """Proves to the bookie of an incarnation that its caller may read the ledger."""
@@ -75,7 +75,7 @@ class LedgerView:
         try:
             found = await self.cluster.ledgers.read_again(self.record)
             if found is None:
-                raise await no_record(self.cluster, self.ledger_id)
+                raise await no_record(self.cluster.ledgers, self.ledger_id)
             self._take(found)
         except MetadataError as error:
             raise self._unavailable("read the metadata of", error) from error

@@ -35,9 +35,9 @@ from ..protocol.effects import (
     StartOver,
 )
 from ..protocol.recovery import Recovery
-from ..record_change import Conflict, RecordVersion, change_record
+from ..record_change import Conflict, RecordVersion, change_record, no_record
 from ..tasks import Tasks
-from .accepted_metadata import LatestRevision, check_accepted
+from .accepted_metadata import RevisionCheck, check_accepted
 from .requests import LedgerRequests
 from .retries import with_tries
 from .witnesses import WITNESS_READ_SECONDS_MAX, Witnesses
@@ -96,7 +96,7 @@ async def _recover(
 async def _read_again(cluster: Cluster, record: LedgerRecord) -> VersionedRecord:
     found = await cluster.ledgers.read_again(record)
     if found is None:
-        raise NoSuchLedger(record.ledger_id)
+        raise await no_record(cluster.ledgers, record.ledger_id)
     return found
 
 
@@ -152,7 +152,7 @@ class RecoveryRun:
         self._outcome: asyncio.Future[VersionedRecord | None] = self._loop.create_future()
         self._drained: asyncio.Future[None] = self._loop.create_future()
         self._progress_at = self._loop.time()
-        self._metadata = LatestRevision()
+        self._revisions = RevisionCheck(cluster, self._ledger_id)
 
     async def run(self) -> VersionedRecord | None:
         """The closed record, or None where another client changed it and recovery must start over.
@@ -246,13 +246,13 @@ class RecoveryRun:
         except BookieUnavailable as error:
             self._perform(self._machine.lac_failed(effect.position, error.why))
         else:
-            self._metadata.hear(effect.bookie, reply)
+            await self._revisions.hear(effect.bookie, reply)
             self._perform(self._machine.lac_answered(effect.position, reply))
 
     async def _ask_witnesses(self) -> None:
         replies = await self._witnesses.ask()
         for bookie, reply in replies.items():
-            self._metadata.hear(bookie, reply)
+            await self._revisions.hear(bookie, reply)
         self._perform(self._machine.witnessed(replies))
 
     async def _read_fenced(self, effect: ReadFenced) -> None:
@@ -291,8 +291,7 @@ class RecoveryRun:
     async def _change(self, record: LedgerRecord) -> None:
         if self._accept is not None:
             record = self._accept(record, self._machine)
-        # Bookies may have noticed meanwhile.
-        await check_accepted(self._cluster, self._ledger_id, self._metadata.seen)
+        await check_accepted(self._cluster, self._ledger_id)  # bookies may have noticed meanwhile
         self._perform(await self._version.change(record, self._machine))
 
     def _note_drained(self) -> None:

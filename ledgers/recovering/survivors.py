@@ -16,7 +16,6 @@ import logging
 from dataclasses import dataclass, field
 
 from bookie.wire import NO_ENTRY, LacReply, LacStatement, ReadReply, Status, status_text
-from metadata.backup.hold import NEVER_SEEN, SeenRevision
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 
 from ..authorized import Keys
@@ -26,7 +25,7 @@ from ..protocol.fenced_reads import FencedReads, Verdict
 from ..protocol.proven_end import HOLDS_SOMETHING, ProvenEnd, may_be_read, outdates
 from ..protocol.quorum import Outcome
 from ..protocol.striping import Striping
-from .accepted_metadata import LatestRevision
+from .accepted_metadata import RevisionCheck
 from .requests import LedgerRequests
 from .retries import with_tries
 from .witnesses import Witnesses
@@ -48,8 +47,7 @@ class SurvivingEnd:
     that end of which only those have copies. `behind`: what each bookie says of the entry at which the walk ended.
     `is_provable`: a recovery that heard the same would close the ledger, and lose nothing. `elsewhere`:
     bookies outside the last ensemble that show the record to be older than the ledger, and what they prove to be
-    confirmed. `takes_recovery`: what these have counts, and is to be written back. `seen`: the latest revision at which
-    a bookie that answered has seen the metadata."""
+    confirmed. `takes_recovery`: what these have counts, and is to be written back."""
 
     proven_through: int
     last_entry: int
@@ -60,7 +58,6 @@ class SurvivingEnd:
     behind: str = ""
     is_provable: bool = False
     takes_recovery: bool = False
-    seen: SeenRevision = NEVER_SEEN
     elsewhere: dict[BookieRef, int] = field(default_factory=dict)
 
 
@@ -68,7 +65,8 @@ async def find_end(cluster: Cluster, record: LedgerRecord, keys: Keys, *, fence:
     """Asks every bookie of the last ensemble, and all others whether they hold the ledger. With `fence` each that holds
     it refuses the ledger's writer before it answers.
 
-    Raises Unauthorized, MetadataError, and LedgerError for a bookie that answers and does not do it.
+    Raises Unauthorized, MetadataError, LedgerError for a bookie that answers and does not do it, and
+    LedgerRecoveryFailed where one has seen the metadata at a later revision.
     """
     return await _Survivors(cluster, record, keys, fence=fence).end()
 
@@ -93,7 +91,7 @@ class _Survivors:
         self._proven = ProvenEnd(self._digester)
         self._elsewhere: dict[BookieRef, int] = {}
         self._behind = ""
-        self._metadata = LatestRevision()
+        self._revisions = RevisionCheck(cluster, record.ledger_id)
 
     async def end(self) -> SurvivingEnd:
         members = range(len(self._fragment.ensemble))
@@ -130,7 +128,6 @@ class _Survivors:
             behind=self._behind,
             is_provable=is_provable,
             takes_recovery=is_outdated,
-            seen=self._metadata.seen,
             elsewhere=self._elsewhere,
         )
 
@@ -207,7 +204,7 @@ class _Survivors:
         except BookieUnavailable as error:
             self._missing[position] = error.why
         else:
-            self._metadata.hear(bookie, reply)
+            await self._revisions.hear(bookie, reply)
             self._take_lac(position, reply)
 
     def _take_lac(self, position: int, reply: LacReply) -> None:
@@ -228,6 +225,7 @@ class _Survivors:
         """Hears all other bookies; of an older record those that hold the ledger are read, too (see `_end_of`)."""
         replies = await Witnesses(self._cluster, self._record, self._requests).ask()
         for bookie, reply in replies.items():
+            await self._revisions.hear(bookie, reply)
             self._hear_other(bookie, reply)
             if may_be_read(self._record, reply):
                 self._holders.append(bookie)
@@ -235,7 +233,6 @@ class _Survivors:
             await asyncio.gather(*(self._fence_other(bookie) for bookie in tuple(self._holders)))
 
     def _hear_other(self, bookie: BookieRef, reply: LacReply) -> None:
-        self._metadata.hear(bookie, reply)
         proven = self._proven.hear(bookie, reply.last_add_confirmed)
         if outdates(self._record, proven):
             self._elsewhere[bookie] = proven

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .. import keys, settled_writes
-from ..errors import BadRecord, KeyExists, MetadataRestored, MetadataRolledBack
+from ..errors import BadRecord, KeyExists, MetadataRestored, MetadataRolledBack, StoreRefused
 from ..records import records_pb2 as pb
 from ..records.ledger_record import BookieRef
 from ..records.unreadable import parsed, skip
@@ -26,11 +26,13 @@ LEDGERS_NAMED_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """When the backup was made, 0 if unknown, and when it was restored. `nonce` identifies the restore."""
+    """When the backup was made, 0 if bookies have noticed it, and when it was restored. `nonce` identifies the restore,
+    `version` is the key's."""
 
     backup_ms: int
     restored_ms: int
     nonce: bytes
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,30 +89,50 @@ async def read(store: MetadataStore) -> Restored | None:
     if found is None:
         return None
     message = parsed(pb.Restored, keys.RESTORED, found.value, FORMAT_VERSION)
-    return Restored(message.backup_ms, message.restored_ms, message.nonce)
+    return Restored(message.backup_ms, message.restored_ms, message.nonce, found.version)
 
 
-async def check_accepted(store: MetadataStore, seen: SeenRevision = NEVER_SEEN) -> None:
-    """Raises MetadataRestored while there is a hold, MetadataRolledBack where the store was `seen` at a later revision
-    than it is at, and MetadataError."""
-    if seen.revision and (now := (await store.list_page(keys.BOOKIES, limit=1)).revision) < seen.revision:
-        raise MetadataRolledBack(now, *seen)
+async def check_accepted(store: MetadataStore) -> None:
+    """Raises MetadataRestored while there is a hold, and MetadataError."""
     if await store.get(keys.RESTORED) is not None:
         raise MetadataRestored
 
 
+async def check_not_rolled_back(store: MetadataStore, seen: SeenRevision) -> int:
+    """The store's revision. Raises MetadataRolledBack where it was `seen` at a later one, and MetadataError."""
+    revision = (await store.list_page(keys.BOOKIES, limit=1)).revision
+    if revision < seen.revision:
+        raise MetadataRolledBack(revision, *seen)
+    return revision
+
+
 async def begin(store: MetadataStore, *, backup_ms: int, now_ms: int) -> None:
-    """Sets the hold, unless an earlier try to restore did already. Raises MetadataError."""
-    message = pb.Restored(
+    """Sets the hold, unless there is one. Raises MetadataError; StoreRefused where the caller may not."""
+    if await store.get(keys.RESTORED) is not None:
+        return
+    try:
+        await settled_writes.create(store, keys.RESTORED, _begun(backup_ms, now_ms))
+    except KeyExists:
+        pass
+    except StoreRefused as error:
+        raise StoreRefused(
+            f"nothing can be held back, for the key {keys.RESTORED!r} may not be written ({error}): grant what "
+            "`bookledger metadata roles` prints"
+        ) from error
+
+
+async def begin_again(store: MetadataStore, *, backup_ms: int, now_ms: int, version: int) -> None:
+    """Sets the hold in place of one at this version. Raises VersionConflict, NoSuchKey, MetadataError."""
+    await settled_writes.replace(store, keys.RESTORED, _begun(backup_ms, now_ms), version)
+
+
+def _begun(backup_ms: int, now_ms: int) -> bytes:
+    return pb.Restored(
         format_version=FORMAT_VERSION,
         backup_ms=backup_ms,
         restored_ms=now_ms,
         nonce=settled_writes.new_nonce(),
-    )
-    try:
-        await settled_writes.create(store, keys.RESTORED, message.SerializeToString())
-    except KeyExists:
-        pass
+    ).SerializeToString()
 
 
 async def accept(store: MetadataStore) -> bool:

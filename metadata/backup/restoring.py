@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import IO
 
 from .. import keys, settled_writes
-from ..errors import BackupUnusable, KeyExists
+from ..errors import BackupUnusable, KeyExists, NoSuchKey, VersionConflict
 from ..store import MetadataStore, list_all
 from . import hold
 from .file import Header, Item, read_header, read_items
@@ -18,8 +19,9 @@ AT_ONCE = 64
 PROCESSES = (keys.BOOKIES, keys.JOURNAL_NODES)
 """Prefixes of keys that processes hold while they run."""
 
-NOTED = (keys.RESTORED, keys.MISFITS, keys.NEXT_LEDGER_ID, keys.LIVES, keys.ABSENT, keys.AUDITOR)
-"""Prefixes of keys that bookies write by themselves into a store that lost its cluster under them."""
+NOTED = (keys.RESTORED, keys.NEXT_LEDGER_ID, keys.AUDITOR)
+NOTED_BELOW = (keys.MISFITS, keys.LIVES, keys.ABSENT, keys.UNDERREPLICATED, keys.HEALING, keys.MOVES)
+"""Keys, and prefixes of keys, that bookies write by themselves into a store that lost its cluster under them."""
 
 
 def check(file: IO[bytes], on_read: Callable[[int], object] = lambda _: None) -> tuple[Header, int]:
@@ -44,14 +46,13 @@ async def restore(
     """Writes the keys of a verified backup to a store without a cluster.
 
     It may have been emptied under living bookies: what they have noted in it since is deleted. Raises BackupUnusable
-    where there is a cluster, or a process is registered, or something else is under one of the keys; and MetadataError
-    where the store fails: then there is no cluster yet, and the same file can be restored again.
+    where there is a cluster, or a process is registered, or something else is there; and MetadataError where the store
+    fails: then there is no cluster yet, and the same file can be restored again.
     """
     header = read_header(file)
     if await store.get(keys.LAYOUT) is not None:
         raise BackupUnusable("there is a cluster here already; restore into a prefix or a file that is empty")
-    await _check_is_empty_or_begun(store, header)
-    await hold.begin(store, backup_ms=header.created_ms, now_ms=now_ms)
+    await _begin(store, header.created_ms, now_ms)
     last: list[Item] = []
     batch: list[Item] = []
     for item in read_items(file):
@@ -66,20 +67,27 @@ async def restore(
     return header
 
 
-async def _check_is_empty_or_begun(store: MetadataStore, header: Header) -> None:
+async def _begin(store: MetadataStore, backup_ms: int, now_ms: int) -> None:
+    """Sets the hold in a store that is empty, or has only notes of bookies, or in which this was begun before."""
     begun = await hold.read(store)
-    if begun is not None and not begun.backup_ms:
-        return await _clear_notes(store)
-    if begun is not None and begun.backup_ms != header.created_ms:
+    if begun is not None and begun.backup_ms == backup_ms:
+        return
+    if begun is not None and begun.backup_ms:
         raise BackupUnusable(
             "another backup was being restored here; finish that one, or take an empty prefix or file"
         )
-    if begun is None and (await store.list_page("", limit=1)).items:
-        raise BackupUnusable("there is something here already; restore into a prefix or a file that is empty")
+    await _clear_notes(store)
+    with suppress(VersionConflict, NoSuchKey):  # what stands instead is read below
+        if begun is None:
+            await hold.begin(store, backup_ms=backup_ms, now_ms=now_ms)
+        else:
+            await hold.begin_again(store, backup_ms=backup_ms, now_ms=now_ms, version=begun.version)
+    if (now := await hold.read(store)) is None or now.backup_ms != backup_ms:
+        raise BackupUnusable("bookies wrote here meanwhile: stop all of them first, and restore it again")
 
 
 async def _clear_notes(store: MetadataStore) -> None:
-    """Empties a store that lost its cluster under living bookies of what these have noted in it since.
+    """Deletes what bookies have noted in a store that lost its cluster under them, but for the hold.
 
     Raises BackupUnusable, and changes nothing, where processes are registered, or there is anything else.
     """
@@ -87,9 +95,9 @@ async def _clear_notes(store: MetadataStore) -> None:
     async for item in list_all(store, ""):
         _check_is_note(item.key)
         noted.append(item)
-    # The hold goes last: it says what the others are.
-    for item in sorted(noted, key=lambda item: item.key == keys.RESTORED):
-        await settled_writes.delete_unless_changed(store, item.key, item.version)
+    for item in noted:
+        if item.key != keys.RESTORED:
+            await settled_writes.delete_unless_changed(store, item.key, item.version)
 
 
 def _check_is_note(key: str) -> None:
@@ -98,7 +106,7 @@ def _check_is_note(key: str) -> None:
             f"bookies or journal nodes are registered here ({key}): stop all of them first; one that was killed stays "
             "registered until its lease has run out"
         )
-    if not key.startswith(NOTED):
+    if key not in NOTED and not key.startswith(NOTED_BELOW):
         raise BackupUnusable(
             f"there is something here already ({key}); restore into a prefix or a file that is empty"
         )
@@ -116,6 +124,8 @@ async def _put_one(store: MetadataStore, item: Item) -> None:
         await settled_writes.create(store, item.key, item.value)
     except KeyExists:
         found = await store.get(item.key)
+        if found is not None and item.key.startswith(keys.LIVES):
+            return  # a bookie that hung has written it since: it is newer than the backup
         if found is None or found.value != item.value:
             raise BackupUnusable(
                 f"there is another value under {item.key} already; restore into a prefix or a file that is empty"

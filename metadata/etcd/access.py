@@ -62,6 +62,7 @@ ACCESS: dict[str, Access] = {
             keys.LIVES,
             keys.HEALING,
             keys.MISFITS,
+            keys.RESTORED,
         ),
         (*_SEEN_BY_ALL, *_STATE_OF_THE_CLUSTER),
     ),

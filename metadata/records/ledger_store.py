@@ -34,12 +34,12 @@ class LedgerStore:
     """The ledgers of a cluster. Every change is one compare-and-swap with a nonce (rule M1)."""
 
     def __init__(self, store: MetadataStore) -> None:
-        self._store = store
+        self.store = store
 
     async def read(self, ledger_id: int) -> VersionedRecord | None:
         """Reads the latest record; None where there is no such ledger."""
         key = keys.ledger(ledger_id)
-        found = await self._store.get(key)
+        found = await self.store.get(key)
         return None if found is None else _alive(_decoded(key, found.value, found.version))
 
     async def read_again(self, record: LedgerRecord) -> VersionedRecord | None:
@@ -56,7 +56,7 @@ class LedgerStore:
         mine = replace(record, nonce=settled_writes.new_nonce())
         key, value = keys.ledger(record.ledger_id), ledger_codec.encode(mine)
         try:
-            version = await settled_writes.create(self._store, key, value, unless=keys.RESTORED)
+            version = await settled_writes.create(self.store, key, value, unless=keys.RESTORED)
         except KeyExists as taken:
             if taken.key == keys.RESTORED:
                 raise MetadataRestored from taken
@@ -69,7 +69,7 @@ class LedgerStore:
         mine = replace(record, nonce=settled_writes.new_nonce())
         key = keys.ledger(record.ledger_id)
         return VersionedRecord(
-            mine, await settled_writes.replace(self._store, key, ledger_codec.encode(mine), version)
+            mine, await settled_writes.replace(self.store, key, ledger_codec.encode(mine), version)
         )
 
     async def delete(self, found: VersionedRecord) -> None:
@@ -82,20 +82,20 @@ class LedgerStore:
         await self._check_same(found.record, found.version)
         tombstone = ledger_codec.encode_tombstone(settled_writes.new_nonce(), found.record.identity)
         await settled_writes.replace(
-            self._store, keys.ledger(found.record.ledger_id), tombstone, found.version
+            self.store, keys.ledger(found.record.ledger_id), tombstone, found.version
         )
 
     async def _check_same(self, record: LedgerRecord, version: int) -> None:
         """Raises VersionConflict where the id is another ledger's: a store that went back also gives versions twice."""
         key = keys.ledger(record.ledger_id)
-        found = await self._store.get(key)
+        found = await self.store.get(key)
         if found is not None and _identity_of(key, found.value) != record.identity:
             raise VersionConflict(key, version)
 
     async def tombstone(self, ledger_id: int) -> Tombstone | None:
         """Reads a deleted ledger's tombstone; None for a ledger that exists, or an id that the store never had."""
         key = keys.ledger(ledger_id)
-        found = await self._store.get(key)
+        found = await self.store.get(key)
         decoded = None if found is None else ledger_codec.decode(key, found.value)
         return decoded if isinstance(decoded, Tombstone) else None
 
@@ -117,7 +117,7 @@ class LedgerStore:
         if first_ledger > keys.LEDGER_ID_MAX:
             return
         after = keys.ledger(first_ledger - 1) if first_ledger > 0 else None
-        async for item in list_all(self._store, keys.LEDGERS, after=after):
+        async for item in list_all(self.store, keys.LEDGERS, after=after):
             try:
                 one = _decoded(item.key, item.value, item.version)
             except BadRecord as error:
@@ -130,7 +130,7 @@ class LedgerStore:
     ) -> AsyncGenerator[VersionedRecord | None, None]:
         """Every later version of one ledger's record; None when it is deleted."""
         key = keys.ledger(ledger_id)
-        async with aclosing(self._store.watch(key, after_revision=after_revision)) as events:
+        async with aclosing(self.store.watch(key, after_revision=after_revision)) as events:
             async for event in events:
                 if event.kind is EventKind.DELETE:
                     yield None

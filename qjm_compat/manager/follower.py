@@ -90,7 +90,8 @@ class Follower:
         next_txid = from_txid
         for stream in await self._streams_from(from_txid):
             if stream.first_txid != next_txid:
-                raise EditsMissing.before(stream.first_txid, next_txid, is_oldest=next_txid == from_txid)
+                oldest = (await self._streams_from(0))[0].first_txid
+                raise EditsMissing.before(stream.first_txid, next_txid, is_oldest=oldest == stream.first_txid)
             async with aclosing(stream.batches()) as batches:
                 async for batch in batches:
                     yield batch, stream.layout_version

@@ -10,7 +10,7 @@ from functools import cached_property
 from operator import itemgetter
 from urllib.parse import urlencode
 
-from ledgers import LedgerClient, LedgerError, LedgerRecord, NoSuchLedger
+from ledgers import LedgerClient, LedgerError, LedgerRecord
 from metadata.picklable_errors import PicklableError
 
 LEDGERS_MAX = 1_000_000
@@ -161,7 +161,8 @@ class Selection:
             named.discard(record.ledger_id)
             yield record
         if named:
-            raise NoSuchLedger(min(named))
+            client.describe_ledger(min(named))  # raises what is known of it
+            raise LedgerError(f"ledger {min(named)} came while the ledgers were listed: try again")
 
     def _listed(self, client: LedgerClient) -> Iterator[LedgerRecord]:
         if not self._ranges:

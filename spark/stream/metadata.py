@@ -102,7 +102,7 @@ class StreamMetadata:
 
 def _given_up(error: Exception, seconds: float) -> MetadataUnavailable:
     return MetadataUnavailable(
-        f"the metadata store has not answered for {seconds:.0f} s: {error}; start the stream again once it is back, "
+        f"the metadata has been away for {seconds:.0f} s: {error}; start the stream again once it is back, "
         "with the same checkpoint, and it goes on where it was"
     )
 

@@ -177,7 +177,7 @@ def test_a_command_that_hangs_shows_a_bar_and_says_how_to_go_on_when_it_is_inter
                 _read_until(sight, title)
                 program.send_signal(signal.SIGINT)
                 rest = seen(sight).decode()
-                assert program.wait(SECONDS_MAX) == 130
+                assert program.wait(SECONDS_MAX) == 130, rest
             finally:
                 program.kill()
     assert f"{said}bookledger {' '.join(arguments[:2])} " in rest

@@ -109,7 +109,9 @@ DENIED: tuple[tuple[str, str], ...] = (
     ("auditor", keys.journal_state("ns1", "main")),
     ("bookie", keys.journal_state("ns1", "main")),
     ("bookie", keys.order("b1")),
-    ("bookie", keys.RESTORED),
+    ("client", keys.RESTORED),
+    ("journal", keys.RESTORED),
+    ("auditor", keys.RESTORED),
     ("bookie", keys.LAYOUT),
     ("bookie", keys.cookie("b2")),
 )
@@ -141,3 +143,25 @@ def test_prefixes_that_are_alike_have_roles_of_their_own() -> None:
 def test_roles_are_for_etcd(tmp_path: Path) -> None:
     done = bookledger("metadata", "roles", f"--metadata=sqlite://{tmp_path}/m.db")
     assert done.returncode == 1 and b"roles are for etcd" in done.stderr
+
+
+def test_W8_a_bookie_may_hold_back_metadata_that_went_back(
+    own_etcd: EtcdServer, uris: dict[str, str], tmp_path: Path
+) -> None:
+    BookieProcess("b2", tmp_path / "b2", uris["admin"]).format()
+    bookie = BookieProcess("b2", tmp_path / "b2", uris["bookie"])
+    own_etcd.set_aside(tmp_path / "copy")
+    try:
+        bookie.start()
+        with (
+            LedgerClient(uris["client"]) as client,
+            client.create_ledger(ensemble_size=2, write_quorum=2, ack_quorum=2) as writer,
+        ):
+            writer.append(b"of a ledger that the copy does not know")
+        bookie.stop()
+        own_etcd.go_back(tmp_path / "copy")
+        bookie.start()
+        told = bookledger("metadata", "check", f"--metadata={uris['console']}")
+        assert b"restored" in told.stdout and told.returncode == 1, told
+    finally:
+        bookie.stop()

@@ -255,10 +255,10 @@ def test_a_poll_in_vain_takes_as_long_as_it_may(tmp_path: Path) -> None:
 def test_a_poll_of_a_ledger_that_is_deleted_says_so(tmp_path: Path) -> None:
     async def scenario(_: ProcessCluster, client: LedgerClient) -> None:
         writer = await client.create_ledger()
-        reader = await client.open_ledger(writer.ledger_id, recovery=False)
+        readers = [await client.open_ledger(writer.ledger_id, recovery=False) for _ in range(2)]
         await writer.close()
         await client.delete_ledger(writer.ledger_id)
-        for timeout in (0.0, 20.0):
+        for reader, timeout in zip(readers, (0.0, 20.0), strict=True):
             with pytest.raises(NoSuchLedger):
                 await reader.poll(0, timeout=timeout)
 

@@ -13,8 +13,8 @@ from metadata.backup import hold, saving
 from metadata.backup.file import BackupWriter, Header, Item, read_items
 from metadata.backup.hold import HoldKind, Misfits
 from metadata.backup.restoring import check, restore
-from metadata.errors import BackupUnusable, MetadataRestored, StoreUnavailable
-from metadata.memory import MemoryStore
+from metadata.errors import BackupUnusable, MetadataRestored, StoreRefused, StoreUnavailable
+from metadata.memory import MemoryData, MemoryStore
 from metadata.records.ledger_record import BookieRef
 from metadata.store import PAGE_KEYS_MAX, Lease, Page
 from tests.support.aio import run
@@ -185,24 +185,18 @@ def test_it_is_restored_only_where_there_is_no_cluster() -> None:
     run(scenario())
 
 
-async def emptied() -> MemoryStore:
+async def emptied() -> MemoryData:
     """With what bookies have noted that lived on, and have stopped since."""
-    store = MemoryStore()
+    store = MemoryStore(data := MemoryData())
     await hold.begin(store, backup_ms=0, now_ms=2)
-    return await filled(
-        store,
-        {
-            keys.misfits("b1"): b"?",
-            keys.NEXT_LEDGER_ID: b"77",
-            keys.life("b1"): b"?",
-            keys.absent("b1"): b"?",
-        },
-    )
+    notes = (keys.misfits("b1"), keys.NEXT_LEDGER_ID, keys.life("b1"), keys.AUDITOR)
+    await filled(store, dict.fromkeys(notes, b"?"))
+    return data
 
 
 def test_it_takes_the_place_of_metadata_that_was_lost_under_living_bookies() -> None:
     async def scenario() -> None:
-        store = await emptied()
+        store = MemoryStore(await emptied())
         await restore(store, io.BytesIO(backup()), 3)
         restored = await hold.read(store)
         assert restored is not None and restored.backup_ms == HEADER.created_ms
@@ -220,15 +214,89 @@ def test_it_takes_the_place_of_metadata_that_was_lost_under_living_bookies() -> 
         (keys.journal_node("jn1"), "stop all of them first"),
         (keys.ledger(9), "something here already"),
         (keys.cookie("b9"), "something here already"),
+        (f"{keys.RESTORED}-2/layout", "something here already"),
     ],
 )
 def test_nothing_else_than_what_bookies_noted_makes_way_for_it(key: str, why: str) -> None:
     async def scenario() -> None:
-        store = await filled(await emptied(), {key: b"!"})
+        store = await filled(MemoryStore(await emptied()), {key: b"!"})
         before = await all_of(store)
         with pytest.raises(BackupUnusable, match=why):
             await restore(store, io.BytesIO(backup()), 3)
         assert await all_of(store) == before
+
+    run(scenario())
+
+
+class Crashes(MemoryStore):
+    """After so many changes."""
+
+    left = 10**6
+
+    def _count(self) -> None:
+        if self.left == 0:
+            raise StoreRefused("it crashed")
+        self.left -= 1
+
+    async def create(
+        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
+    ) -> int:
+        self._count()
+        return await super().create(key, value, lease=lease, unless=unless)
+
+    async def replace(self, key: str, value: bytes, version: int) -> int:
+        self._count()
+        return await super().replace(key, value, version)
+
+    async def delete(self, key: str, version: int) -> None:
+        self._count()
+        await super().delete(key, version)
+
+
+def test_a_restoring_over_notes_that_was_cut_off_anywhere_is_done_again() -> None:
+    async def scenario() -> None:
+        cut_off = 0
+        for changes in range(100):
+            store = Crashes(await emptied())
+            store.left = changes
+            try:
+                await restore(store, io.BytesIO(backup()), 3)
+            except StoreRefused:
+                cut_off += 1
+                assert await store.get(keys.LAYOUT) is None, "it is no cluster"
+                store.left = 10**6
+                await restore(store, io.BytesIO(backup()), 3)
+            found = await all_of(store)
+            assert found.keys() == {*ALL, keys.RESTORED}
+        assert cut_off == 4 + 1 + len(ALL), "notes, the hold, keys"
+
+    run(scenario())
+
+
+def test_a_bookie_that_woke_up_beside_a_restoring_hinders_none() -> None:
+    """It had hung, and was not registered: it notes what it sees, and what it is."""
+
+    class WokeUp(MemoryStore):
+        has_woken = False
+
+        async def delete(self, key: str, version: int) -> None:
+            await super().delete(key, version)
+            if not self.has_woken:
+                self.has_woken = True
+                found = await self.get(keys.RESTORED)
+                assert found is not None
+                await hold.begin_again(self, backup_ms=0, now_ms=9, version=found.version)
+
+    async def scenario() -> None:
+        store = WokeUp(await emptied())
+        with pytest.raises(BackupUnusable, match="stop all of them first, and restore it again"):
+            await restore(store, io.BytesIO(backup()), 3)
+        await restore(store, io.BytesIO(backup()), 3)
+        begun = MemoryStore()
+        await hold.begin(begun, backup_ms=HEADER.created_ms, now_ms=2)
+        await begun.create(keys.life("b1"), b"newer")
+        await restore(begun, io.BytesIO(backup({**ALL, keys.life("b1"): b"older"})), 3)
+        assert (await all_of(begun))[keys.life("b1")] == b"newer"
 
     run(scenario())
 

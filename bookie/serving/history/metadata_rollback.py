@@ -49,6 +49,7 @@ class RollbackDetector:
         self._key = keys.life(lives.cookie.bookie_id)
         self._keep_at = asyncio.get_running_loop().time() + KEPT_SECONDS
         self._kept = (0, 0)
+        self._ids_are_due = False
 
     async def run(self, look_seconds: float) -> None:
         """Checks periodically until cancelled; retries after errors."""
@@ -95,6 +96,8 @@ class RollbackDetector:
         self._lives.revision = page.revision
         if why:  # or it would be detected once more after a crash, and after it was accepted
             await in_thread(self._keep)
+        if self._ids_are_due:
+            await self._give_no_id_twice()
         return bool(why)
 
     async def _has_left(self) -> bool:
@@ -108,5 +111,10 @@ class RollbackDetector:
             why,
         )
         await hold.begin(self._store, backup_ms=0, now_ms=time.time_ns() // 1_000_000)
+        self._ids_are_due = True
+
+    async def _give_no_id_twice(self) -> None:
+        """Is tried again until it is done: until then a sick disk is not to keep what was noticed from counting."""
         await self._bookie.checkpoint()
         await give_no_id_twice(self._store, await in_thread(self._bookie.index.ledger_ids))
+        self._ids_are_due = False

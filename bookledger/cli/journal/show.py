@@ -31,13 +31,9 @@ Fields = dict[str, Any]
 FORMATTED, NOT_FORMATTED, UNKNOWN = "formatted", "not formatted", "unknown"
 """States of an acceptor."""
 
+LISTED = ("namespace_id", "promised_epoch", "writer_epoch", "segments_kept", "first_txid", "last_txid")
 OF_STATE = (
-    "namespace_id",
-    "promised_epoch",
-    "writer_epoch",
-    "segments_kept",
-    "first_txid",
-    "last_txid",
+    *LISTED,
     "cluster_id",
     "layout_version",
     "c_time",
@@ -122,10 +118,16 @@ async def _all(metadata_uri: str) -> list[Fields]:
         try:
             rows += await _rows(metadata_uri, journal_id, acceptor)
         except JournalError as error:
-            if not isinstance(error.__cause__, BadRecord):
-                raise
-            unreadable.skip(error.__cause__)
+            if isinstance(error.__cause__, BadRecord):
+                unreadable.skip(error.__cause__)
+            else:
+                rows.append(_unlisted(journal_id, acceptor, str(error)))
     return rows
+
+
+def _unlisted(journal_id: str, acceptor: str, error: str) -> Fields:
+    named = {"journal": journal_id, "acceptor": acceptor}
+    return {**named, **dict.fromkeys(LISTED), "error": error}
 
 
 async def _rows(metadata_uri: str, journal_id: str, acceptor: str) -> list[Fields]:

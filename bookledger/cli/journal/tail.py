@@ -153,10 +153,11 @@ def _is_outage(error: JournalError) -> bool:
 async def _print_following(manager: QuorumJournalManager, printed: _Printed, outages: Outages) -> None:
     """What is there and what comes, for ever. Raises JournalError for an outage, too."""
     await _print_durable(manager, printed, waits=True)
+    outages.is_over()
     while printed.next_txid is None:  # nobody knows yet what the first one will be
-        outages.is_over()
         await asyncio.sleep(manager.config.tail_poll_seconds)
         await _print_durable(manager, printed, waits=True)
+        outages.is_over()
     async with aclosing(manager.tail_batches(printed.next_txid)) as batches:
         async for ops in batches:
             outages.is_over()
@@ -182,7 +183,9 @@ async def _durable(
         await _check_comes_next(manager, from_txid, waits=waits)
     for stream in streams:
         if next_txid is not None and stream.first_txid != next_txid:
-            raise EditsMissing.before(stream.first_txid, next_txid, is_oldest=next_txid == from_txid)
+            everything = await manager.select_input_streams(0, in_progress_ok=True, gaps_ok=True)
+            is_oldest = stream.first_txid == everything[0].first_txid
+            raise EditsMissing.before(stream.first_txid, next_txid, is_oldest=is_oldest)
         async with aclosing(stream.batches()) as batches:
             async for batch in batches:
                 yield decoded(batch, stream.layout_version)

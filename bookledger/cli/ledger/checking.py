@@ -8,7 +8,7 @@ from typing import Any
 
 from bookie.upkeep.healing.view import look
 from bookledger.cluster.survey import Condition, Copy, copies
-from ledgers.errors import NoSuchLedger
+from ledgers.record_change import no_record
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
@@ -32,9 +32,10 @@ def check(metadata_uri: str, ledger_id: int, lost_after: float, as_json: bool) -
 
     async def work(store: MetadataStore) -> list[Copy]:
         await cluster_there(store)
-        found = await LedgerStore(store).read(ledger_id)
+        ledgers = LedgerStore(store)
+        found = await ledgers.read(ledger_id)
         if found is None:
-            raise NoSuchLedger(ledger_id)
+            raise await no_record(ledgers, ledger_id)
         view = await look(store, time.time_ns() // 1_000_000, int(lost_after * 1000))
         return list(copies(found.record, view))
 

@@ -107,7 +107,8 @@ async def _save(store: MetadataStore, file: Path, name: str, bar: Progress) -> i
 def restore(metadata_uri: str | None, file: Path, only_check: bool, as_json: bool) -> None:
     """Put the metadata of FILE where there is no cluster, be it an empty prefix of etcd or a new SQLite file.
 
-    Nothing is created, recovered or collected until it is accepted: see `bookledger metadata check`.
+    Nothing is created, recovered or collected until it is accepted: see `bookledger metadata check`. Where the metadata
+    was emptied under running bookies, what they have noted since is deleted.
 
     Examples:
         bookledger metadata restore --check monday.backup

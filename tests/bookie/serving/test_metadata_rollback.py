@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from bookie.serving.directory import read_cookie
 from bookie.serving.history import directory_generation
 from bookie.serving.history.directory_generation import Lives
@@ -13,11 +15,14 @@ from bookie.serving.history.metadata_rollback import RollbackDetector
 from bookie.storage.bookie import Bookie
 from metadata import keys
 from metadata.backup import hold
-from metadata.memory import MemoryStore
-from metadata.records import decommissioned
+from metadata.errors import StoreRefused
+from metadata.memory import MemoryData, MemoryStore
+from metadata.records import decommissioned, ledger_ids
 from metadata.records.decommissioned import Decommissioned
 from metadata.records.directory_generations import Life
-from tests.bookie.bookies import bookie_on
+from metadata.store import Lease
+from tests.bookie.bookies import append, bookie_on
+from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import formatted
 from tests.support.aio import run
 
@@ -81,5 +86,55 @@ def test_a_key_that_is_gone_because_the_bookie_was_decommissioned_is_no_sign(tmp
             await store.delete(found.key, found.version)
             assert not await looking.look_once()
             assert await hold.read(store) is None
+
+    run(test())
+
+
+def test_what_was_noticed_counts_at_once_and_the_ids_as_soon_as_the_disk_is_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def sick() -> None:
+        raise OSError(5, "the disk is broken")
+
+    async def test() -> None:
+        async with detecting(tmp_path) as (store, bookie, lives, looking):
+            await append(bookie, frame_of(41, [0]))
+            assert not await looking.look_once()
+            lives.revision += 1000
+            with monkeypatch.context() as patch:
+                patch.setattr(bookie, "checkpoint", sick)
+                with pytest.raises(OSError, match="broken"):
+                    await looking.look_once()
+                assert lives.revision < 1000, "nobody is told any more that it went back"
+                assert await hold.accept(store)
+                with pytest.raises(OSError, match="broken"):
+                    await looking.look_once()
+            assert await hold.read(store) is None, "it was accepted"
+            assert not await looking.look_once()
+            assert await ledger_ids.counted_end(store) > 41
+
+    run(test())
+
+
+class Denied(MemoryStore):
+    """To this user."""
+
+    async def create(
+        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
+    ) -> int:
+        if key == keys.RESTORED:
+            raise StoreRefused("etcd: permission denied")
+        return await super().create(key, value, lease=lease, unless=unless)
+
+
+def test_who_may_not_hold_back_is_told_what_to_grant_and_need_not_where_it_is_done() -> None:
+    async def test() -> None:
+        store = Denied(data := MemoryData())
+        with pytest.raises(StoreRefused, match=r"'restored' .*permission denied.*bookledger metadata roles"):
+            await hold.begin(store, backup_ms=0, now_ms=1)
+        await hold.begin(MemoryStore(data), backup_ms=7, now_ms=1)
+        await hold.begin(store, backup_ms=0, now_ms=2)
+        found = await hold.read(store)
+        assert found is not None and found.backup_ms == 7
 
     run(test())

@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from bookie.wire import LacReply, Status
 from ledgers.aio import LedgerClient
+from ledgers.cluster import Cluster
 from ledgers.errors import LedgerRecoveryFailed
-from ledgers.recovering.accepted_metadata import LatestRevision
+from ledgers.recovering.accepted_metadata import RevisionCheck
 from metadata import keys
 from metadata.backup import hold
 from metadata.backup.hold import SeenRevision
@@ -22,7 +24,7 @@ from metadata.memory import MemoryStore
 from metadata.records.ledger_record import BookieRef, LedgerState
 from metadata.records.ledger_store import LedgerStore
 from metadata.sqlite.store import SqliteStore
-from metadata.store import Page
+from metadata.store import PAGE_KEYS_MAX, Page
 from tests.support.aio import run
 from tests.support.in_process import InProcessCluster, on_bookies, payloads
 
@@ -30,17 +32,19 @@ WENT_BACK = r"at revision 1, and bookie b\d has seen it at \d+: it went back to 
 
 
 @contextmanager
-def at_revision_1() -> Iterator[None]:
-    """The store, for whoever asks at which revision it is; bookies do not look meanwhile."""
-    list_page = SqliteStore.list_page
+def at_revision_1(times: int = 1) -> Iterator[None]:
+    """The store, for so many that ask at which revision it is; bookies do not look meanwhile."""
+    list_page, left = SqliteStore.list_page, iter(range(times))
 
     async def older(self: SqliteStore, prefix: str, **about: Any) -> Page:
         page = await list_page(self, prefix, **about)
-        return replace(page, revision=1) if prefix == keys.BOOKIES else page
+        is_asked = prefix == keys.BOOKIES and about.get("limit") == 1
+        return replace(page, revision=1) if is_asked and next(left, None) is not None else page
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SqliteStore, "list_page", older)
         yield
+        assert next(left, None) is None, "nobody asked"
 
 
 def test_W8_nothing_is_closed_where_a_bookie_has_seen_the_store_at_a_later_revision(tmp_path: Path) -> None:
@@ -73,13 +77,6 @@ def test_W8_no_loss_is_accepted_where_a_bookie_has_seen_the_store_at_a_later_rev
     on_bookies(tmp_path, 2, scenario)
 
 
-def test_the_latest_revision_of_all_that_answer_counts() -> None:
-    latest = LatestRevision()
-    for name, revision in (("b1", 3), ("b2", 7), ("b3", 0)):
-        latest.hear(BookieRef(name, "i"), LacReply(Status.OK, metadata_revision=revision))
-    assert latest.seen == SeenRevision(7, str(BookieRef("b2", "i")))
-
-
 @pytest.mark.parametrize("later", [0, 1])
 def test_a_store_may_be_at_the_revision_at_which_it_was_seen_and_not_before(later: int) -> None:
     async def scenario() -> None:
@@ -87,10 +84,33 @@ def test_a_store_may_be_at_the_revision_at_which_it_was_seen_and_not_before(late
         revision = await store.create("any", b"")
         seen = SeenRevision(revision + later, "b1")
         if not later:
-            return await hold.check_accepted(store, seen)
-        with pytest.raises(
-            MetadataRolledBack, match=f"revision {revision}, and bookie b1 has seen it at {revision + 1}"
-        ):
-            await hold.check_accepted(store, seen)
+            assert await hold.check_not_rolled_back(store, seen) == revision
+            return
+        why = f"revision {revision}, and bookie b1 has seen it at {revision + 1}"
+        with pytest.raises(MetadataRolledBack, match=why):
+            await hold.check_not_rolled_back(store, seen)
+
+    run(scenario())
+
+
+def test_a_store_is_asked_once_for_all_that_have_seen_no_more_of_it() -> None:
+    class Counts(MemoryStore):
+        asked = 0
+
+        async def list_page(
+            self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX
+        ) -> Page:
+            self.asked += 1
+            return await super().list_page(prefix, after=after, limit=limit)
+
+    async def scenario() -> None:
+        store = Counts()
+        check = RevisionCheck(cast(Cluster, SimpleNamespace(store=store)), 7)
+        b1, revision = BookieRef("b1", "i"), await store.create("any", b"")
+        for seen in (0, revision, revision - 1):
+            await check.hear(b1, LacReply(Status.OK, metadata_revision=seen))
+        assert store.asked == 1
+        with pytest.raises(LedgerRecoveryFailed, match="bookie b1 has seen it"):
+            await check.hear(b1, LacReply(Status.OK, metadata_revision=revision + 1))
 
     run(scenario())

@@ -15,7 +15,6 @@ from ledgers.protocol.effects import RecoveryEffect
 from ledgers.record_change import RecordVersion
 from ledgers.recovering import recover
 from ledgers.recovering.accepted_metadata import check_accepted
-from metadata.backup.hold import SeenRevision
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 from metadata.records.ledger_store import LedgerStore
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloads
@@ -31,12 +30,12 @@ def test_R5_an_end_before_what_is_proven_is_adopted_and_logged(
         await writer.abandon()
         store = LedgerStore(cluster.store)
 
-        async def overtaken(asking: Cluster, ledger_id: int, *seen: SeenRevision) -> None:
+        async def overtaken(asking: Cluster, ledger_id: int) -> None:
             """Before the recovery writes its own end."""
             found = await store.read(ledger_id)
             if found is not None and found.record.state is LedgerState.IN_RECOVERY:
                 await store.change(found.record.closed(-1, 0), found.version)
-            await check_accepted(asking, ledger_id, *seen)
+            await check_accepted(asking, ledger_id)
 
         monkeypatch.setattr(recover, "check_accepted", overtaken)
         assert (await client.open_ledger(writer.ledger_id)).last_add_confirmed == -1

@@ -12,7 +12,7 @@ from bookie.serving.history.metadata_rollback import RollbackDetector
 from bookie.upkeep.collecting.collector import Collector
 from bookie.wire import LacReply
 from ledgers.protocol import recovery
-from ledgers.recovering.accepted_metadata import LatestRevision
+from ledgers.recovering.accepted_metadata import RevisionCheck
 from ledgers.recovering.witnesses import Witnesses
 from metadata.records.ledger_record import BookieRef
 from tests.simulation.engine.runs import Failed
@@ -87,7 +87,10 @@ def nobody_looks(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_recovery_acts_on_a_store_that_was_seen_later(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(LatestRevision, "hear", lambda *_: None)
+    async def unheard(*_: object) -> None:
+        return
+
+    patch.setattr(RevisionCheck, "hear", unheard)
 
 
 def a_recovery_asks_nobody_else(patch: pytest.MonkeyPatch) -> None:

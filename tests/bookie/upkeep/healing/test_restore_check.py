@@ -24,7 +24,7 @@ def test_W8_ledgers_closed_before_an_entry_that_the_bookie_proves_to_be_confirme
             assert found is not None
             await site.ledgers.change(found.record.closed(last_entry, 20), found.version)
         check = RestoreCheck(site.bookie, site.store, ME, asyncio.Lock(), cast(LocalCheck, None))
-        misfits = await check._compare(Restored(0, 1, b"nonce"))
+        misfits = await check._compare(Restored(0, 1, b"nonce", 1))
         assert misfits.cut_short == HoldKind.of([2])
         assert not misfits.fits
 
