@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from ledgers import LedgerRecord, MetadataUnavailable
+from ledgers.record_change import no_record
 from metadata import open_store
 from metadata.errors import BadMetadataUri, StoreRefused, StoreUnavailable
 from metadata.records.ledger_store import LedgerStore
@@ -118,15 +119,26 @@ async def metadata_store(uri: str) -> AsyncIterator[MetadataStore]:
 
 
 async def records_of(uri: str, ledger_ids: Collection[int]) -> dict[int, LedgerRecord]:
-    """The records of those of these ledgers that exist."""
+    """The records of those of these ledgers that exist.
+
+    Raises MetadataUnavailable where one is missing, and the metadata is an older copy that may not know it.
+    """
     if not ledger_ids:
         return {}
     async with metadata_store(uri) as store:
         ledgers = LedgerStore(store)
-        if len(ledger_ids) <= LOOKED_UP_MAX:
-            found = await asyncio.gather(*map(ledgers.read, ledger_ids))
-            return {one.record.ledger_id: one.record for one in found if one is not None}
+        found = await _found_of(ledgers, ledger_ids)
+        missing = set(ledger_ids) - found.keys()
+        if missing and isinstance(why := await no_record(ledgers, min(missing)), MetadataUnavailable):
+            raise why
+        return found
+
+
+async def _found_of(ledgers: LedgerStore, ledger_ids: Collection[int]) -> dict[int, LedgerRecord]:
+    if len(ledger_ids) > LOOKED_UP_MAX:
         return await _picked_out(ledgers, frozenset(ledger_ids))
+    found = await asyncio.gather(*map(ledgers.read, ledger_ids))
+    return {one.record.ledger_id: one.record for one in found if one is not None}
 
 
 async def _picked_out(ledgers: LedgerStore, wanted: frozenset[int]) -> dict[int, LedgerRecord]:

@@ -10,6 +10,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from ledgers import MetadataUnavailable
 from metadata import open_store
+from metadata.backup import hold
 from metadata.errors import BadMetadataUri, StoreRefused
 from metadata.records.ledger_store import LedgerStore
 from spark.credentials import Access
@@ -154,3 +155,16 @@ def test_records_are_found_whether_they_are_few_or_many(file: File, many: int) -
     wanted = [*range(2, many), 10_000]
     assert sorted(run(records_of(file.uri, wanted))) == wanted[:-1]
     assert run(records_of(file.uri, [])) == {}
+
+
+def test_W8_of_a_ledger_that_older_metadata_does_not_know_nobody_says_that_it_is_gone(file: File) -> None:
+    async def went_back() -> None:
+        store = await open_store(file.uri)
+        await hold.begin(store, backup_ms=0, now_ms=1)
+        await store.close()
+
+    assert sorted(run(records_of(file.uri, [1, 2]))) == [1]
+    run(went_back())
+    with pytest.raises(MetadataUnavailable, match=r"not known whether there is a ledger 2: .* metadata check"):
+        run(records_of(file.uri, [1, 2]))
+    assert sorted(run(records_of(file.uri, [1]))) == [1]
