@@ -6,7 +6,7 @@ Keys are those of `metadata/keys.py`. What a compromised role can break:
     client             any ledger's record: it can delete ledgers of others, and close them early
     journal            the same, and any journal's promises
     auditor            under-replication marks: needless re-replication, or none where it is needed
-    bookie             all of these but journals, and the registrations of other bookies
+    bookie             all of these but journals, the registrations of other bookies, and the hold on older metadata
     admin              everything; it takes this role to format a bookie, or to drain it or give it up
 
 To etcd, the right to write a ledger's record includes deleting it. Only the client library requires an admin for
