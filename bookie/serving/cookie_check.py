@@ -21,7 +21,7 @@ from metadata.records.decommissioned import Decommissioned
 from metadata.records.directory_generations import Life
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
-from metadata.store import MetadataStore
+from metadata.store import MetadataStore, Versioned
 
 from ..errors import DataDirectoryError
 from .directory import COOKIE, check_parts, read_cookie, take_name
@@ -41,7 +41,7 @@ async def check_cookie(path: Path, store: MetadataStore) -> Cookie:
         return await _rejoined(path, store, cookie)
     if known.incarnation != cookie.incarnation and await _is_newer_than_backup(path, store):
         log.warning("bookie %s was formatted anew after the backup that was restored", cookie.bookie_id)
-        await take_name(store, cookie, await store.get(keys.cookie(cookie.bookie_id)))
+        await _join_again(path, store, cookie, await store.get(keys.cookie(cookie.bookie_id)))
         return cookie
     if known.incarnation != cookie.incarnation:
         raise DataDirectoryError(
@@ -75,13 +75,24 @@ async def _is_newer_than_backup(path: Path, store: MetadataStore) -> bool:
 
 async def _rejoined(path: Path, store: MetadataStore, cookie: Cookie) -> Cookie:
     """A bookie that was formatted after the backup from which the metadata came is one of its cluster again."""
-    if await hold.read(store) is None:
+    if await hold.read(store) is None or await _decommissioned(store, cookie) is not None:
         raise await _missing(path, store, cookie)
     log.warning(
         "bookie %s was formatted after the backup that was restored: it joins again", cookie.bookie_id
     )
-    await take_name(store, cookie, None)
+    await _join_again(path, store, cookie, None)
     return cookie
+
+
+async def _join_again(path: Path, store: MetadataStore, cookie: Cookie, known: Versioned | None) -> None:
+    """Raises DataDirectoryError where the bookie's user may write no cookies."""
+    try:
+        await take_name(store, cookie, known)
+    except StoreRefused as error:
+        raise DataDirectoryError(
+            f"the restored metadata does not have bookie {cookie.bookie_id}, and its user may not write cookies there "
+            f"({error}): give `bookledger bookie restore-cookie --data {path}` as a user of the role admin"
+        ) from error
 
 
 async def _missing(path: Path, store: MetadataStore, cookie: Cookie) -> DataDirectoryError:
@@ -185,13 +196,17 @@ async def _has_lost_its_life(path: Path, store: MetadataStore, cookie: Cookie) -
 
 
 async def _check_is_referred_to(path: Path, store: MetadataStore, cookie: Cookie) -> None:
-    """Older programs keep no record of a decommissioning; but then no ledger refers to the bookie."""
+    """Older programs keep no record of a decommissioning; but then no ledger refers to the bookie. Restored metadata
+    that nobody has accepted may be older than all that it holds."""
+    if await hold.read(store) is not None:
+        return
     me = BookieRef(cookie.bookie_id, cookie.incarnation)
     async for found in LedgerStore(store).list():
         if any(me in fragment.ensemble for fragment in found.record.fragments):
             return
     raise DataDirectoryError(
         f"no ledger refers to bookie {cookie.bookie_id} as {path} has it, and the metadata says nothing of its starts: "
-        "it was decommissioned by an older program, or never held anything. Nothing of it is missed; "
+        "it was decommissioned by an older program, or never held anything, or the metadata is older than what it "
+        f"holds. Keep {path} if the metadata was ever set back or restored, for ledgers in it may be nowhere else; and "
         f"{FORMAT_A_NEW_ONE}"
     )

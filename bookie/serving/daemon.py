@@ -37,6 +37,7 @@ from ..index.index import Index
 from ..log import segments
 from ..log_context import LIFE, lines_of
 from ..storage.bookie import Bookie
+from ..upkeep.inventory.unknown_ids import give_no_id_twice
 from ..upkeep.mending.limbo import enter_limbo
 from ..upkeep.peers import NoPeers, Peers
 from ..upkeep.upkeep import Upkeep
@@ -48,7 +49,6 @@ from .grpc_tools import GrpcTools
 from .history import directory_generation
 from .history.directory_generation import Lives
 from .history.metadata_rollback import RollbackDetector
-from .history.restored_metadata import give_no_id_twice
 from .listener import Listener
 from .lookups.owners import Owners
 from .lookups.registered_keys import RegisteredKeys

@@ -71,7 +71,7 @@ async def _begin(store: MetadataStore, backup_ms: int, now_ms: int) -> None:
     """Sets the hold in a store that is empty, or has only notes of bookies, or in which this was begun before."""
     begun = await hold.read(store)
     if begun is not None and begun.backup_ms == backup_ms:
-        return
+        return await _check_nobody_runs(store)
     if begun is not None and begun.backup_ms:
         raise BackupUnusable(
             "another backup was being restored here; finish that one, or take an empty prefix or file"
@@ -100,12 +100,22 @@ async def _clear_notes(store: MetadataStore) -> None:
             await settled_writes.delete_unless_changed(store, item.key, item.version)
 
 
+async def _check_nobody_runs(store: MetadataStore) -> None:
+    for prefix in PROCESSES:
+        for item in (await store.list_page(prefix, limit=1)).items:
+            raise _is_running(item.key)
+
+
+def _is_running(key: str) -> BackupUnusable:
+    return BackupUnusable(
+        f"bookies or journal nodes are registered here ({key}): stop all of them first; one that was killed stays "
+        "registered until its lease has run out"
+    )
+
+
 def _check_is_note(key: str) -> None:
     if key.startswith(PROCESSES):
-        raise BackupUnusable(
-            f"bookies or journal nodes are registered here ({key}): stop all of them first; one that was killed stays "
-            "registered until its lease has run out"
-        )
+        raise _is_running(key)
     if key not in NOTED and not key.startswith(NOTED_BELOW):
         raise BackupUnusable(
             f"there is something here already ({key}); restore into a prefix or a file that is empty"

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from ledgers import LedgerRecord, MetadataUnavailable
-from ledgers.record_change import no_record
 from metadata import open_store
-from metadata.errors import BadMetadataUri, StoreRefused, StoreUnavailable
+from metadata.backup import hold
+from metadata.errors import BadMetadataUri, MetadataRestored, StoreRefused, StoreUnavailable
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.unreadable import refuse
 from metadata.store import MetadataStore
@@ -128,10 +128,18 @@ async def records_of(uri: str, ledger_ids: Collection[int]) -> dict[int, LedgerR
     async with metadata_store(uri) as store:
         ledgers = LedgerStore(store)
         found = await _found_of(ledgers, ledger_ids)
-        missing = set(ledger_ids) - found.keys()
-        if missing and isinstance(why := await no_record(ledgers, min(missing)), MetadataUnavailable):
-            raise why
+        if missing := set(ledger_ids) - found.keys():
+            await _check_is_known(store, min(missing))
         return found
+
+
+async def _check_is_known(store: MetadataStore, ledger_id: int) -> None:
+    try:
+        await hold.check_accepted(store)
+    except MetadataRestored as error:
+        raise MetadataUnavailable(
+            f"it is not known whether there is a ledger {ledger_id}: {error}"
+        ) from error
 
 
 async def _found_of(ledgers: LedgerStore, ledger_ids: Collection[int]) -> dict[int, LedgerRecord]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bookie.serving.history import restored_metadata
-from bookie.serving.history.restored_metadata import give_no_id_twice
+from bookie.upkeep.inventory import unknown_ids
+from bookie.upkeep.inventory.unknown_ids import give_no_id_twice
 from ledgers import LedgerError, LedgerExists, NoSuchLedger
 from ledgers.aio import LedgerClient
 from metadata.backup import hold
@@ -137,7 +137,7 @@ def test_whether_many_ids_were_heard_of_is_told_by_a_listing_and_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ids that applications chose lie beyond the counter, and there may be a million of them."""
-    monkeypatch.setattr(restored_metadata, "ASKED_MAX", 2)
+    monkeypatch.setattr(unknown_ids, "ASKED_MAX", 2)
 
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
         for ledger_id in (40, 50, 60, 70, 80, 90, 100):

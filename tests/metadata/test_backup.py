@@ -294,6 +294,10 @@ def test_a_bookie_that_woke_up_beside_a_restoring_hinders_none() -> None:
         await restore(store, io.BytesIO(backup()), 3)
         begun = MemoryStore()
         await hold.begin(begun, backup_ms=HEADER.created_ms, now_ms=2)
+        registered = await begun.create(keys.bookie("b1"), b"!")
+        with pytest.raises(BackupUnusable, match="stop all of them first"):
+            await restore(begun, io.BytesIO(backup()), 3)
+        await begun.delete(keys.bookie("b1"), registered)
         await begun.create(keys.life("b1"), b"newer")
         await restore(begun, io.BytesIO(backup({**ALL, keys.life("b1"): b"older"})), 3)
         assert (await all_of(begun))[keys.life("b1")] == b"newer"

@@ -29,9 +29,9 @@ from metadata.store import MetadataStore
 
 from ...errors import BookieError
 from ...storage.bookie import Bookie
+from ...upkeep.inventory.unknown_ids import give_no_id_twice
 from ...upkeep.threads import in_thread
 from .directory_generation import Lives
-from .restored_metadata import give_no_id_twice
 
 log = logging.getLogger(__name__)
 

@@ -24,6 +24,7 @@ from ..inventory.cut_short import is_cut_short
 from ..inventory.gaps import overlap
 from ..inventory.inventory import span_of
 from ..inventory.placed_entries import ENTRY_MAX, shares
+from ..inventory.unknown_ids import give_no_id_twice
 from ..threads import in_thread
 from .local_check import LocalCheck
 
@@ -69,6 +70,9 @@ class RestoreCheck:
         await self._stock_taker.take_once()  # what is missing here goes into the records
         async with self._upkeep:
             misfits = await self._compare(restored)
+        # A bookie that hung while the store went back has not seen its revision fall.
+        await self._bookie.checkpoint()
+        await give_no_id_twice(self._store, await in_thread(self._bookie.index.ledger_ids))
         await hold.tell(self._store, misfits)
         log.log(
             logging.INFO if misfits.fits else logging.ERROR,

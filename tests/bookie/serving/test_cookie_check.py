@@ -11,14 +11,18 @@ from bookie.errors import DataDirectoryError
 from bookie.serving.cookie_check import RestoredCookie, check_cookie, restore_cookie
 from bookie.serving.directory import format_directory
 from metadata import keys
+from metadata.backup import hold
+from metadata.errors import StoreRefused
 from metadata.healing import operator_requests
 from metadata.healing.operator_requests import Order, OrderKind
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records import cluster, decommissioned
+from metadata.records import records_pb2 as pb
 from metadata.records.cluster import Cookie
 from metadata.records.decommissioned import Decommissioned
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
+from metadata.store import Lease
 from tests.bookie.serving.served import served
 from tests.support.aio import run
 
@@ -96,6 +100,46 @@ def test_a_cookie_that_was_taken_away_stays_away(tmp_path: Path) -> None:
             assert "format an empty directory for a new bookie" in said
         await decommissioned.take_back(store, cookie.incarnation)
         assert (await restore_cookie(tmp_path / "b1", store)).was_missing
+
+    run(test())
+
+
+def test_one_that_was_decommissioned_does_not_join_again_while_older_metadata_waits(tmp_path: Path) -> None:
+    async def test() -> None:
+        store = MemoryStore()
+        cookie = await started_once(tmp_path, store)
+        await decommissioned.note(store, Decommissioned("b1", cookie.incarnation, 1_700_000_000_000))
+        await lost(store, keys.cookie("b1"))
+        await hold.begin(store, backup_ms=1, now_ms=2)
+        assert "b1, which was decommissioned" in await _refusal_of_start(tmp_path / "b1", store)
+
+    run(test())
+
+
+class NoCookies(MemoryStore):
+    """As etcd has it for the role of bookies."""
+
+    async def create(
+        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
+    ) -> int:
+        if key.startswith(keys.COOKIES):
+            raise StoreRefused("permission denied")
+        return await super().create(key, value, lease=lease, unless=unless)
+
+
+def test_one_that_older_metadata_does_not_know_joins_again_by_an_admin_where_bookies_write_no_cookies(
+    tmp_path: Path,
+) -> None:
+    async def test() -> None:
+        cookie = await started_once(tmp_path, MemoryStore())
+        data = MemoryData()
+        layout = pb.Layout(format_version=1, cluster_id=cookie.cluster_id)
+        await MemoryStore(data).create(keys.LAYOUT, layout.SerializeToString())
+        await hold.begin(MemoryStore(data), backup_ms=0, now_ms=2)
+        said = await _refusal_of_start(tmp_path / "b1", NoCookies(data))
+        assert "restore-cookie --data" in said and "role admin" in said
+        assert (await restore_cookie(tmp_path / "b1", MemoryStore(data))).was_missing
+        assert await check_cookie(tmp_path / "b1", NoCookies(data)) == cookie
 
     run(test())
 

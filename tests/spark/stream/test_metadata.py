@@ -165,6 +165,8 @@ def test_W8_of_a_ledger_that_older_metadata_does_not_know_nobody_says_that_it_is
 
     assert sorted(run(records_of(file.uri, [1, 2]))) == [1]
     run(went_back())
-    with pytest.raises(MetadataUnavailable, match=r"not known whether there is a ledger 2: .* metadata check"):
+    with pytest.raises(
+        MetadataUnavailable, match=r"not known whether there is a ledger 2: .* metadata check"
+    ):
         run(records_of(file.uri, [1, 2]))
     assert sorted(run(records_of(file.uri, [1]))) == [1]

@@ -8,7 +8,9 @@ from typing import cast
 
 from bookie.upkeep.healing.local_check import LocalCheck
 from bookie.upkeep.healing.restore_check import RestoreCheck
+from metadata.backup import hold
 from metadata.backup.hold import HoldKind, Restored
+from metadata.records import ledger_ids
 from tests.bookie.bookies import append
 from tests.bookie.entries import frame_of
 from tests.bookie.upkeep.test_collector import ME, OK, Site, on_site
@@ -27,5 +29,31 @@ def test_W8_ledgers_closed_before_an_entry_that_the_bookie_proves_to_be_confirme
         misfits = await check._compare(Restored(0, 1, b"nonce", 1))
         assert misfits.cut_short == HoldKind.of([2])
         assert not misfits.fits
+
+    on_site(tmp_path, test)
+
+
+class NothingLacks:
+    """Stands in for the local check: every record is right."""
+
+    async def take_once(self) -> None:
+        return
+
+
+def test_W8_ids_that_only_this_bookie_knows_are_not_given_again_once_it_has_told_what_it_holds(
+    tmp_path: Path,
+) -> None:
+    """Also where it hung while the store went back, and has seen nothing of that."""
+
+    async def test(site: Site) -> None:
+        assert await append(site.bookie, frame_of(977, [0])) == [OK]
+        await hold.begin(site.store, backup_ms=0, now_ms=1)
+        check = RestoreCheck(site.bookie, site.store, ME, asyncio.Lock(), cast(LocalCheck, NothingLacks()))
+        await check.look_once()
+        restored = await hold.read(site.store)
+        assert restored is not None
+        (told,) = (await hold.told(site.store, restored)).values()
+        assert 977 in told.unknown.first
+        assert await ledger_ids.counted_end(site.store) == 978
 
     on_site(tmp_path, test)

@@ -1,8 +1,8 @@
-"""Handles metadata restored from a backup, when a bookie starts: no ledger id may be given twice.
+"""Ids of ledgers that a bookie holds and the metadata does not know: none of them may be given twice.
 
 The counter of ledger ids has gone back with the metadata. An id given twice would make a new ledger of which bookies
-hold entries already, those of the old one; readers could be shown them. And what the copy says of older ledgers may
-have changed since: the bookie holds back until an operator has looked (`metadata/backup/hold.py`).
+hold entries already, those of the old one. And what the copy says of older ledgers may have changed since: the bookie
+holds back until an operator has looked (`metadata/backup/hold.py`).
 """
 
 from __future__ import annotations
